@@ -1,0 +1,3 @@
+"""A living companion to "On-Demand Learning for Deep Image Restoration" (Gao & Grauman, ICCV 2017)."""
+
+__version__ = "0.1.0"

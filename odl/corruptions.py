@@ -1,0 +1,152 @@
+"""The four restoration tasks: each draws a severity for a level and applies it (Sec. 5.2 and 6.2).
+
+Images are (B, channels, 64, 64) in [-1, 1]. A level is data: one vector with a level per image.
+Every batch takes the same number of random draws whatever its levels, so that schedules can be paired by seed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from odl import paper
+
+FILL = (117, 104, 123)  # mean colour of deleted pixels on the 0–255 scale, from the released code
+MAX_RADIUS = 24  # of a blur kernel cut at 4σ, for the largest σ of level 6
+
+
+@dataclass(frozen=True)
+class Task:
+    """One restoration task: its name, its channels, how a severity is drawn and how it is applied."""
+
+    name: str
+    channels: int
+    draw: Callable  # (low, high, size, generator, centred) -> severity (B, k)
+    apply: Callable  # (x, severity, generator) -> y
+
+    def bounds(self, level: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Lower and upper severity (B,), (B,) of each level in 1…6."""
+        table = torch.tensor(paper.TASKS[self.name]["levels"], dtype=torch.float32, device=level.device)
+        return table[level - 1].unbind(-1)
+
+    def corrupt(self, x, level, generator: torch.Generator) -> torch.Tensor:
+        """Corrupt x (B, C, H, W) in [-1, 1] at `level`: an integer in 1…6 or a vector (B,) of them."""
+        level = torch.as_tensor(level, device=x.device).expand(len(x))
+        return self.corrupt_between(x, *self.bounds(level), generator)
+
+    def corrupt_between(self, x, low, high, generator, centred: bool = False) -> torch.Tensor:
+        """Corrupt x with severities uniform in [low, high], numbers or vectors (B,), in the task's unit.
+
+        `centred` puts the missing square of inpainting in the middle, as the fixated models have it (Sec. 6.4).
+        """
+        low, high = (
+            torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high)
+        )
+        return self.apply(x, self.draw(low, high, x.shape[-1], generator, centred), generator)
+
+
+def uniform(shape, generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(shape, generator=generator, device=generator.device)
+
+
+# Inpainting: severity is (side, top, left) of one missing square, in pixels.
+
+
+def draw_square(low, high, size, generator, centred=False):
+    """Integer side uniform in [low, high]; place uniform over the image."""
+    u = uniform((len(low), 3), generator)
+    side = (low + u[:, 0] * (high - low + 1)).floor().minimum(high)
+    corner = (u[:, 1:] * (size - side + 1).unsqueeze(1)).floor()
+    if centred:
+        corner = ((size - side) / 2).floor().unsqueeze(1).expand(-1, 2)
+    return torch.cat([side.unsqueeze(1), corner], 1)
+
+
+def square_mask(severity, size: int) -> torch.Tensor:
+    """True inside the missing square: (B, 1, size, size)."""
+    side, top, left = (column.view(-1, 1) for column in severity.unbind(1))
+    place = torch.arange(size, device=severity.device)
+    rows, columns = ((place >= start) & (place < start + side) for start in (top, left))
+    return (rows.unsqueeze(2) & columns.unsqueeze(1)).unsqueeze(1)
+
+
+def delete(x, mask) -> torch.Tensor:
+    """Fill the pixels where `mask` is true with the mean colour."""
+    fill = torch.tensor(FILL, dtype=x.dtype, device=x.device).view(1, 3, 1, 1) / 127.5 - 1
+    return torch.where(mask, fill, x)
+
+
+def remove_square(x, severity, generator):
+    return delete(x, square_mask(severity, x.shape[-1]))
+
+
+# Pixel interpolation: severity is the percentage of deleted pixels.
+
+
+def draw_amount(low, high, size, generator, centred=False):
+    return (low + uniform((len(low), 3), generator)[:, 0] * (high - low)).unsqueeze(1)
+
+
+def delete_pixels(x, severity, generator):
+    """Delete each pixel independently, all channels together."""
+    u = uniform((len(x), 1, *x.shape[2:]), generator)
+    return delete(x, u < severity.view(-1, 1, 1, 1) / 100)
+
+
+# Deblurring: severity is (σ down, σ across, kernel radius), radius 0 standing for a kernel cut at 4σ.
+
+
+def draw_widths(low, high, size, generator, centred=False):
+    """Both widths independently within the level."""
+    sigma = low.unsqueeze(1) + uniform((len(low), 3), generator)[:, :2] * (high - low).unsqueeze(1)
+    return torch.cat([sigma, torch.zeros_like(sigma[:, :1])], 1)
+
+
+def draw_widths_and_size(low, high, size, generator, centred=False):
+    """As the released code: the kernel's size is odd and uniform in 3…19, whatever the width."""
+    u = uniform((len(low), 3), generator)
+    sigma = low.unsqueeze(1) + u[:, :2] * (high - low).unsqueeze(1)
+    return torch.cat([sigma, 1 + (u[:, 2:] * 9).floor().clamp(max=8)], 1)
+
+
+def blur_matrix(sigma, radius, size: int) -> torch.Tensor:
+    """Gaussian blur along one axis as a banded matrix (B, size, size), reflect-101 border folded in."""
+    d = torch.arange(-MAX_RADIUS, MAX_RADIUS + 1, device=sigma.device)
+    sigma, radius = sigma.unsqueeze(1), radius.unsqueeze(1)
+    cut = torch.where(radius > 0, radius, (4 * sigma + 0.5).floor())
+    weight = torch.exp(-0.5 * (d / sigma.clamp(min=1e-3)) ** 2) * (d.abs() <= cut)  # (B, 49)
+    weight = weight / weight.sum(1, keepdim=True)
+    place = torch.arange(size, device=sigma.device)
+    source = (place.unsqueeze(0) + d.unsqueeze(1)).abs()  # reflect-101 on the left: -1 → 1
+    source = (size - 1) - ((size - 1) - source).abs()  # and on the right: size → size - 2
+    fold = torch.nn.functional.one_hot(source, size).to(weight.dtype)  # (49, size, size)
+    return (weight @ fold.flatten(1)).view(-1, size, size)
+
+
+def blur(x, severity, generator):
+    """Separable Gaussian: one matrix down, one across."""
+    sigma_y, sigma_x, radius = severity.unbind(1)
+    down, across = (blur_matrix(sigma, radius, x.shape[-1]).unsqueeze(1) for sigma in (sigma_y, sigma_x))
+    return down @ x @ across.transpose(2, 3)
+
+
+# Denoising: severity is the standard deviation σ on the 0–255 scale.
+
+
+def add_noise(x, severity, generator, clip: bool = True):
+    """Add white Gaussian noise, clipped to [0, 255] as 8-bit images demand."""
+    # Paper: "variance σ"; here: standard deviation, because σ = 25 of the benchmark is one.
+    noise = torch.randn(x.shape, generator=generator, device=x.device)
+    y = x + noise * (severity.view(-1, 1, 1, 1) / 127.5)
+    return y.clamp(-1, 1) if clip else y
+
+
+TASKS = {
+    "inpaint": Task("inpaint", 3, draw_square, remove_square),
+    "interpolate": Task("interpolate", 3, draw_amount, delete_pixels),
+    "deblur": Task("deblur", 3, draw_widths, blur),
+    "denoise": Task("denoise", 1, draw_amount, add_noise),
+}
+RELEASED = TASKS | {
+    "deblur": Task("deblur", 3, draw_widths_and_size, blur)
+}  # where the released code differs

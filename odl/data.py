@@ -1,0 +1,507 @@
+"""Data sets by name, packed once to uint8, and random 64×64 crops on the device (Sec. 6.1).
+
+A pack is one flat file of pixels with an index: images resized so that their shorter side is 96 (the released
+code's size; `NAME-native` keeps the resolution), RGB, training images first. Packs live in `data/<set>/packed-<side>/`.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from filelock import FileLock
+from PIL import Image
+from tqdm.auto import tqdm
+
+from odl import paths
+
+CROP = 64
+SPLITS = ("train", "validation", "test")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP")
+MAX_PIXELS = 100_000_000
+
+DATASETS = {
+    "demo": {
+        "title": "photographs inside scikit-image",
+        "size": "offline",
+        "images": 12,
+        "shorter_side": 192,  # not 96: a dozen photographs give too few different crops there
+        "terms": "public domain or CC0, see scikit-image's data/README.txt",
+    },
+    "bsds500": {
+        "title": "Berkeley Segmentation Data Set, 500 photographs",
+        "size": "about 70 MB",
+        "images": 500,
+        "url": "https://github.com/BIDS/BSDS500/archive/a04b7c6.zip",
+        "folders": ("BSDS500/data/images", "images", ""),
+        "sha256": "eaae4240cb921a9a77b3a87ade9a6a517588996ac105d7fb25c57c21256f856c",  # of the list of files
+        "terms": "non-commercial research and education",
+    },
+    "celeba": {
+        "title": "CelebA, 202,599 aligned faces",
+        "size": "1.4 GB",
+        "images": 202_599,
+        "where": "mmlab.ie.cuhk.edu.hk/projects/CelebA.html, file img_align_celeba.zip",
+        "archive": "img_align_celeba.zip",
+        "md5": "00d2c5bc6d35e252742224ab0c1e8fcb",
+        "folders": ("img_align_celeba", "celeba/img_align_celeba", ""),
+        "train_images": 100_000,
+        "terms": "non-commercial research, no redistribution of any portion",
+    },
+    "sun397": {
+        "title": "SUN397 scenes, 108,754 photographs",
+        "size": "39 GB",
+        "images": 108_754,
+        "where": "vision.princeton.edu/projects/2010/SUN (or a mirror), file SUN397.tar.gz",
+        "archive": "SUN397.tar.gz",
+        "md5": "8ca2778205c41d23104230ba66911c7a",
+        "folders": ("SUN397", ""),
+        "train_images": 100_000,
+        "terms": "non-commercial research",
+    },
+    "db11": {
+        "title": "Denoising Benchmark 11, grey",
+        "size": "1.5 MB",
+        "images": 11,
+        "url": "https://raw.githubusercontent.com/rhgao/on-demand-learning/master/denoise_anysize/DB11/",
+        "folders": ("",),
+        "terms": "no licence stated: never redistribute",
+        "files": {
+            "Barbara.png": "764b8a2748cc7ad381cccc047c5e512cb528c197ba86adb83aa339e8932e66c0",
+            "Boat.png": "18bea4de1634456f5791d16301863fc974401d144cd6afb86f09a6be4620fe54",
+            "C.man.png": "0da05a64c5090d4f49a021e884451788a5ae0b7ecf3b565be8afd5bf1cc1c2e2",
+            "Couple.png": "f6acd12953db8c1f5a0dda53fef4233be37a61702cd22d5be742cf7c039021f2",
+            "F.print.png": "da7daa343256aa187cf36161e3113b382eb7bb37f3ba23d3dfc99e15697619ab",
+            "Hill.png": "f181874584ca31e209ee4e78ed836f742bd6692fb268fa3de1b3c861ed56c3b3",
+            "House.png": "576b2b3b6ff4d7e6c8ddccb0df645774f9b986c81219c28e16ba1935990a0b29",
+            "Lena.png": "614176830c78cf7ef2c6119f9750877abe96736358492d6d299e2589feac2524",
+            "Man.png": "a8791afbd2af4f977f30c3a9a72a50204264440c27b1f4bb282a085eb680abe1",
+            "Montage.png": "9315f18ec482a6678586f795be04beda3e3680e9facbcaadd6e547d83c65218e",
+            "Peppers.png": "92de94d7b8ef9e645546821150eff5c765d0d29666f9bc7d20b61063f35c3305",
+        },
+    },
+}
+DEMO = {  # whole photographs are held out
+    "train": (
+        *(
+            "astronaut.png",
+            "motorcycle_left.png",
+            "motorcycle_right.png",
+            "hubble_deep_field.jpg",
+            "camera.png",
+        ),
+        *("brick.png", "grass.png", "gravel.png", "coins.png"),
+    ),
+    "validation": ("rocket.jpg",),
+    "test": ("chelsea.png", "coffee.png"),
+}
+
+
+class DataError(Exception):
+    """A data set is missing or damaged; the message is one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Images of one split: `pixels` is flat uint8, image i is pixels[offset[i]:].view(height[i], width[i], 3)."""
+
+    pixels: torch.Tensor  # (bytes,)
+    offset: torch.Tensor  # (n,) int64
+    height: torch.Tensor  # (n,) int64
+    width: torch.Tensor  # (n,) int64
+    names: tuple[str, ...]
+    sha256: str
+    skipped: tuple[str, ...] = ()
+
+    def __len__(self):
+        return len(self.names)
+
+    def to(self, device) -> "Pack":
+        """The same images with their pixels on `device`; only this split's bytes are copied."""
+        first = int(self.offset[0])
+        last = int(self.offset[-1] + 3 * self.height[-1] * self.width[-1])
+        moved = (self.pixels[first:last], self.offset - first, self.height, self.width)
+        return Pack(*(t.to(device) for t in moved), self.names, self.sha256, self.skipped)
+
+    def image(self, i: int) -> np.ndarray:
+        """Image i as (height, width, 3) uint8."""
+        h, w, start = int(self.height[i]), int(self.width[i]), int(self.offset[i])
+        return self.pixels[start : start + 3 * h * w].view(h, w, 3).cpu().numpy()
+
+    def take(self, n: int) -> "Pack":
+        """The first n images."""
+        return Pack(
+            self.pixels,
+            self.offset[:n],
+            self.height[:n],
+            self.width[:n],
+            self.names[:n],
+            self.sha256,
+            self.skipped,
+        )
+
+
+def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool = True) -> torch.Tensor:
+    """A random 64×64 crop of each image in `index` (B,), flipped with probability ½: (B, 3, 64, 64) in [-1, 1].
+
+    One gather of rows, without a loop, channels_last.
+    """
+    u = torch.rand((len(index), 3), generator=generator, device=generator.device)
+    height, width = pack.height[index], pack.width[index]
+    top, left = ((u[:, k] * (side - CROP + 1)).long() for k, side in enumerate((height, width)))
+    row = torch.arange(CROP, device=index.device)
+    start = pack.offset[index, None] + ((top[:, None] + row) * width[:, None] + left[:, None]) * 3  # (B, 64)
+    pixels = pack.pixels.unfold(0, 3 * CROP, 1)[start]  # (B, 64, 192)
+    x = pixels.view(-1, CROP, CROP, 3).permute(0, 3, 1, 2).float() / 127.5 - 1
+    return torch.where((u[:, 2] < 0.5).view(-1, 1, 1, 1), x.flip(-1), x) if flip else x
+
+
+def grey(x: torch.Tensor, variant: str = "paper") -> torch.Tensor:
+    """(B, 3, H, W) to (B, 1, H, W): luminance, or the released code's red channel."""
+    # Released code: 0.9999·R, by a slip; here: luminance, because the paper says grey-scale.
+    weights = (0.299, 0.587, 0.114) if variant == "paper" else (1.0, 0.0, 0.0)
+    return (x * torch.tensor(weights, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)).sum(1, keepdim=True)
+
+
+def fixed_crops(pack: Pack, n: int, stream: str) -> torch.Tensor:
+    """The same n crops in every run: crop i is of image i modulo the number of images, never flipped."""
+    generator = torch.Generator().manual_seed(seed_of(stream))
+    index = torch.arange(n) % len(pack)
+    return crop(pack.to("cpu"), index, generator, flip=False)
+
+
+def seed_of(*parts) -> int:
+    """A generator's seed from whatever names a stream of randomness."""
+    return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:7])
+
+
+# Names and places
+
+
+def parse(name: str) -> tuple[str, int]:
+    """Split `bsds500-native` into the set and its shorter side, 0 for native resolution."""
+    base = name.removesuffix("-native")
+    return base, 0 if name.endswith("-native") else DATASETS.get(base, {}).get("shorter_side", 96)
+
+
+def slug(name: str) -> str:
+    """The name of a data set in paths: itself, or the last part of a folder."""
+    return name if parse(name)[0] in DATASETS else Path(name).resolve().name.replace(" ", "_")
+
+
+def home(name: str) -> Path:
+    """The folder in `data/` that holds a set's images and packs."""
+    base, _ = parse(name)
+    if base in DATASETS:
+        return paths.root() / "data" / base
+    digest = hashlib.sha256(str(Path(base).resolve()).encode()).hexdigest()[:8]
+    return paths.root() / "data" / "folders" / f"{slug(base)}-{digest}"
+
+
+def find(name: str) -> Path:
+    """The folder with a set's original images: under `ODL_DATA`, in `data/`, or the folder itself."""
+    base, _ = parse(name)
+    if base == "demo":
+        import skimage
+
+        return Path(skimage.__file__).parent / "data"
+    if base not in DATASETS:
+        if Path(base).is_dir():
+            return Path(base)
+        raise DataError(f"dataset={name!r} is neither a set ({', '.join(DATASETS)}) nor a folder")
+    shared = [Path(os.environ["ODL_DATA"]) / base] if os.environ.get("ODL_DATA") else []
+    for place in (*shared, home(base) / "images"):
+        for folder in DATASETS[base]["folders"]:
+            if (place / folder).is_dir() and any((place / folder).iterdir()):
+                return place / folder
+    raise DataError(missing(base))
+
+
+def missing(base: str) -> str:
+    """One line: what is missing, where it comes from, the command, its size."""
+    entry = DATASETS[base]
+    source = " --source FOLDER_OR_ARCHIVE" if "where" in entry else ""
+    return (
+        f"data set {base!r} ({entry['title']}) is not here; it comes from {entry.get('where') or entry['url']} "
+        f"({entry['size']}): python -m odl data prepare {base}{source}"
+    )
+
+
+def list_images(name: str, folder: Path) -> dict[str, list[str]]:
+    """The names of a set's images, relative to `folder`, divided into train, validation and test."""
+    base, _ = parse(name)
+    if base == "demo":
+        return {split: list(files) for split, files in DEMO.items()}
+    if base == "bsds500":
+        files = {
+            s: sorted(f"{s}/{p.name}" for p in (folder / s).glob("*.jpg")) for s in ("train", "val", "test")
+        }
+        half = len(files["val"]) // 2
+        return {
+            "train": files["train"] + files["test"],
+            "validation": files["val"][:half],
+            "test": files["val"][half:],
+        }
+    names = sorted(
+        str(p.relative_to(folder)) for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file()
+    )
+    if base == "db11":
+        return {"train": [], "validation": [], "test": names}
+    if len(names) < 3:
+        raise DataError(f"dataset={name!r} has {len(names)} images in {folder}; at least 3 are needed")
+    if base != "celeba":  # a seeded shuffle of the sorted list
+        names = [
+            names[i] for i in torch.randperm(len(names), generator=torch.Generator().manual_seed(0)).tolist()
+        ]
+    held = max(1, min(1000, len(names) // 10))
+    return {"train": names[: -2 * held], "validation": names[-2 * held : -held], "test": names[-held:]}
+
+
+# Packing
+
+
+def load(name: str, split: str, train_images: int = 0) -> Pack:
+    """One split of a data set, packed first if it is not yet; `train_images` limits the training images.
+
+    Raises DataError when the originals are not here or the pack is damaged.
+    """
+    folder = home(name) / f"packed-{parse(name)[1] or 'native'}"
+    if not (folder / "index.json").exists():
+        pack(name, find(name), folder)
+    index = json.loads((folder / "index.json").read_text())
+    pixels = torch.from_file(str(folder / "pixels.bin"), size=index["bytes"], dtype=torch.uint8)
+    if (folder / "pixels.bin").stat().st_size != index["bytes"] or (
+        index["bytes"] < 1 << 30 and hashlib.sha256(pixels.numpy()).hexdigest() != index["sha256"]
+    ):
+        raise DataError(f"the pack {folder} is damaged: delete it and run again")
+    limit = train_images or DATASETS.get(parse(name)[0], {}).get("train_images") or len(index["images"])
+    images = [image for image in index["images"] if image["split"] == split][
+        : limit if split == "train" else None
+    ]
+    if not images:
+        raise DataError(f"data set {name!r} has no {split} images")
+    columns = (torch.tensor([image[key] for image in images]) for key in ("offset", "height", "width"))
+    names = tuple(image["name"] for image in images)
+    return Pack(pixels, *columns, names, index["sha256"], tuple(index["skipped"]))
+
+
+def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
+    """Decode, resize and append every image of `source`; a run that was killed goes on where it stopped."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.parent / f".{folder.name}.lock"):
+        if (folder / "index.json").exists():
+            return
+        folder.mkdir(exist_ok=True)
+        listing = [(split, file) for split, files in list_images(name, source).items() for file in files]
+        journal = Journal(folder)
+        for split, file in tqdm(
+            listing[journal.done :],
+            desc=f"packing {name}",
+            initial=journal.done,
+            total=len(listing),
+            unit="image",
+        ):
+            try:
+                journal.append(split, file, read_image(source / file, parse(name)[1]))
+            except DataError:
+                if not skip_bad:
+                    raise
+                journal.skip(file)
+        journal.finish()
+
+
+class Journal:
+    """Appends images to `pixels.bin` and a line for each to `journal.jsonl`; the last full line counts."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        path = folder / "journal.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        self.entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        self.images = [entry for entry in self.entries if "offset" in entry]
+        self.bytes = sum(3 * image["height"] * image["width"] for image in self.images)
+        self.journal = open(path, "wb")  # noqa: SIM115
+        self.journal.write(b"".join(json.dumps(entry).encode() + b"\n" for entry in self.entries))
+        self.pixels = open(folder / "pixels.bin", "ab")  # noqa: SIM115
+        self.pixels.truncate(self.bytes)
+
+    @property
+    def done(self) -> int:
+        return len(self.entries)
+
+    def append(self, split, file, image):
+        self.pixels.write(image.tobytes())
+        self.pixels.flush()
+        entry = {
+            "name": file,
+            "split": split,
+            "offset": self.bytes,
+            "height": image.shape[0],
+            "width": image.shape[1],
+        }
+        self.images.append(entry)
+        self.bytes += image.size
+        self.write(entry)
+
+    def skip(self, file):
+        self.write({"skipped": file})
+
+    def write(self, entry):
+        self.entries.append(entry)
+        self.journal.write(json.dumps(entry).encode() + b"\n")
+        self.journal.flush()
+
+    def finish(self):
+        os.fsync(self.pixels.fileno())
+        self.pixels.close()
+        self.journal.close()
+        with open(self.folder / "pixels.bin", "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        skipped = [entry["skipped"] for entry in self.entries if "skipped" in entry]
+        index = {"bytes": self.bytes, "sha256": digest, "images": self.images, "skipped": skipped}
+        paths.write_atomically(self.folder / "index.json", json.dumps(index).encode())
+        (self.folder / "journal.jsonl").unlink()
+
+
+def read_image(path: Path, shorter_side: int) -> np.ndarray:
+    """Decode an image fully and resize it, aspect kept: (height, width, 3) uint8. Raises DataError naming the file."""
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise DataError(f"{path}: {image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
+            image.load()  # verify() lets truncated files pass
+            if image.mode.startswith("I;16"):
+                image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+            image = image.convert("RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{path}: not a readable image ({error})") from None
+    shorter = min(image.size)
+    side = shorter_side or max(shorter, CROP)
+    if side != shorter:
+        size = tuple(max(side, round(length * side / shorter)) for length in image.size)
+        image = image.resize(size, Image.Resampling.BICUBIC)
+    return np.asarray(image)
+
+
+# Downloads
+
+
+def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
+    """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
+    base, side = parse(name)
+    if source:
+        folder = unpack(base, Path(source))
+    else:
+        try:
+            folder = find(name)
+        except DataError:
+            folder = download(base)
+    if base == "bsds500" and not source:
+        check_listing(base, folder)
+    if base == "db11":
+        check_files(folder, DATASETS["db11"]["files"])
+    target = home(name) / f"packed-{side or 'native'}"
+    pack(name, folder, target, skip_bad)
+    return target
+
+
+def download(base: str) -> Path:
+    """Fetch a set into `data/<set>/images`; whole or not at all."""
+    entry = DATASETS.get(base, {})
+    if "url" not in entry:
+        raise DataError(missing(base) if entry else f"dataset={base!r} is neither a set nor a folder")
+    import pooch
+
+    images = home(base) / "images"
+    cache = home(base) / "download"
+    try:
+        if "files" in entry:
+            for file, digest in entry["files"].items():
+                pooch.retrieve(entry["url"] + file, f"sha256:{digest}", file, images, progressbar=True)
+            return images
+        archive = Path(pooch.retrieve(entry["url"], None, f"{base}.zip", cache, progressbar=True))
+        return unpack(base, archive)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{missing(base)} — the download failed: {str(error).splitlines()[0]}") from None
+
+
+def unpack(base: str, source: Path) -> Path:
+    """The folder of images in a local folder or archive; archives give regular image files only."""
+    if not source.exists():
+        raise DataError(f"source={str(source)!r} does not exist")
+    folders = DATASETS.get(base, {}).get("folders", ("",))
+    if source.is_dir():
+        return next(source / f for f in folders if (source / f).is_dir())
+    entry = DATASETS.get(base, {})
+    if "md5" in entry:
+        with open(source, "rb") as file:
+            if hashlib.file_digest(file, "md5").hexdigest() != entry["md5"]:
+                raise DataError(f"{source}: checksum differs from the published {entry['archive']}")
+    target = home(base) / "images"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        extract(source, Path(temporary))
+        tops = list(Path(temporary).iterdir())
+        inside = (
+            tops[0]
+            if len(tops) == 1 and tops[0].is_dir() and tops[0].name.startswith("BSDS500")
+            else temporary
+        )
+        shutil.move(inside, target)
+    return find(base)
+
+
+def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
+    """Write the image files of a zip or tar below `target`: no links, no absolute or climbing names."""
+
+    def members():
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as file:
+                for info in file.infolist():
+                    if not info.is_dir() and (info.external_attr >> 28) in (0, 8):
+                        yield info.filename, info.file_size, lambda info=info: file.open(info)
+        elif tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as file:
+                for info in file:
+                    if info.isreg():
+                        yield info.name, info.size, lambda info=info: file.extractfile(info)
+        else:
+            raise DataError(f"{archive}: neither a zip nor a tar archive")
+
+    for count, (name, size, open_member) in enumerate(
+        tqdm(members(), desc=f"extracting {archive.name}", unit="file")
+    ):
+        place = (target / name).resolve()
+        if count >= limit or size > MAX_PIXELS or not place.is_relative_to(target.resolve()):
+            raise DataError(f"{archive}: refused member {name!r}")
+        if place.suffix.lower() in SUFFIXES:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with open_member() as source, open(place, "wb") as file:
+                shutil.copyfileobj(source, file)
+
+
+def check_files(folder: Path, files: dict[str, str]) -> None:
+    """Raise DataError naming the first file whose SHA-256 differs."""
+    for file, digest in files.items():
+        path = folder / file
+        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise DataError(f"{path}: missing, or its checksum differs from the published file")
+
+
+def check_listing(base: str, folder: Path) -> None:
+    """Raise DataError when the SHA-256 over all file names and contents differs."""
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*.jpg"), key=lambda p: str(p.relative_to(folder))):
+        total.update(
+            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n".encode()
+        )
+    if total.hexdigest() != DATASETS[base]["sha256"]:
+        raise DataError(f"{folder}: its files differ from the published {base}")

@@ -1,0 +1,178 @@
+"""`Experiment`: the frozen description of one training run, and the validation of everything a user can pass."""
+
+import difflib
+import math
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from odl import data, paper
+from odl.schedules import SCHEDULES
+
+PROFILES = {
+    # Sized so that every notebook runs in seconds.
+    "smoke": {
+        **{"width": 8, "epochs": 2, "iterations": 3, "learning_rate": 2e-3, "pool_images": 500},
+        **{"validation_images": 16, "test_images": 16, "trials": 2},
+    },
+    # A laptop: all seven schedules of one task in a few minutes on 2 cores.
+    # Paper: learning rate 2e-4; here: 2e-3, because 600 iterations at 2e-4 are not enough to leave the start.
+    "demo": {
+        **{"width": 16, "epochs": 15, "iterations": 40, "learning_rate": 2e-3, "pool_images": 10_000},
+        **{"validation_images": 100, "test_images": 200, "trials": 3},
+    },
+    # The measured results of the book. Sized for two CPU cores; on a GPU: width 64, 100 × 500, learning rate 2e-4.
+    "reference": {
+        **{"width": 16, "epochs": 20, "iterations": 100, "learning_rate": 2e-3, "pool_images": 20_000},
+        **{"validation_images": 200, "test_images": 500, "trials": 20},
+    },
+    # Sec. 6.2 and 6.3.
+    "paper": {
+        **{"width": 64, "epochs": 1500, "iterations": 1000, "learning_rate": 2e-4, "pool_images": 1_000_000},
+        **{"validation_images": 1000, "test_images": 1000, "trials": 20},
+    },
+}
+VARIANTS = ("paper", "released")
+PRECISIONS = ("auto", "fp32", "bf16")
+
+
+class ParameterError(ValueError):
+    """A parameter is wrong; the message is one line that names it, its value and the nearest good one."""
+
+    def _render_traceback_(self):  # what IPython and papermill print
+        return [f"ParameterError: {self}"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run: `Experiment.of(task="inpaint", schedule="on_demand", profile="demo")`.
+
+    `severity` moves the single severity of a fixated model (task's unit, 0: the paper's).
+    `train_images` limits the training images (0: all that the paper uses of the set).
+    """
+
+    task: str
+    dataset: str
+    schedule: str
+    seed: int
+    profile: str
+    width: int
+    epochs: int
+    iterations: int
+    learning_rate: float
+    pool_images: int
+    validation_images: int
+    test_images: int
+    trials: int
+    batch_size: int = paper.BATCH_SIZE
+    severity: float = 0.0
+    train_images: int = 0
+    variant: str = "paper"
+
+    @classmethod
+    def of(cls, task="inpaint", dataset="demo", schedule="on_demand", seed=0, profile="demo", **overrides):
+        """A validated experiment: a profile's numbers, any of them overridden. Raises ParameterError."""
+        choice("profile", profile, PROFILES)
+        unknown = set(overrides) - {field.name for field in fields(cls)}
+        if unknown:
+            name = sorted(unknown)[0]
+            raise ParameterError(f"unknown parameter {name!r}{nearest(name, [f.name for f in fields(cls)])}")
+        given = {"task": task, "dataset": dataset, "schedule": schedule, "seed": seed, "profile": profile}
+        return cls(**given, **(PROFILES[profile] | overrides))
+
+    def __post_init__(self):
+        choice("task", self.task, paper.TASKS)
+        choice("schedule", self.schedule, SCHEDULES)
+        choice("variant", self.variant, VARIANTS)
+        known_dataset(self.dataset)
+        integer("seed", self.seed, 0, 2**31)
+        for name, low, high in (("width", 4, 256), ("epochs", 1, 10**6), ("iterations", 1, 10**6)):
+            integer(name, getattr(self, name), low, high)
+        for name in ("validation_images", "test_images", "batch_size", "pool_images"):
+            integer(name, getattr(self, name), 1, 10**8)
+        integer("trials", self.trials, 2, 10**4)
+        integer("train_images", self.train_images, 0, 10**8)
+        number("learning_rate", self.learning_rate, 1e-8, 1)
+        top = paper.TASKS[self.task]["levels"][-1][1]
+        number("severity", self.severity, 0, top)
+        if self.severity and not self.schedule.startswith("fixated"):
+            raise ParameterError(
+                f"severity={self.severity!r} belongs to a fixated schedule, not to {self.schedule!r}"
+            )
+
+    @property
+    def overrides(self) -> dict:
+        """The numbers that differ from the profile's."""
+        plain = PROFILES[self.profile] | {f.name: f.default for f in fields(self)[-4:]}
+        return {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
+
+    @property
+    def run_id(self) -> str:
+        """`<profile>/<dataset>/<task>/<schedule>-seed<k>`, then whatever is overridden."""
+        extra = "".join(f"-{name}={value}" for name, value in self.overrides.items())
+        folder = f"{self.profile}/{data.slug(self.dataset)}/{self.task}"
+        return f"{folder}/{self.schedule}-seed{self.seed}{extra}"
+
+    def asdict(self) -> dict:
+        """The fields as JSON; a folder given as data set goes by its last name only."""
+        return asdict(self) | {"dataset": data.slug(self.dataset)}
+
+
+def nearest(value, options) -> str:
+    """`; nearest: …` when one option resembles the value."""
+    match = difflib.get_close_matches(str(value), [str(option) for option in options], n=1, cutoff=0.5)
+    return f"; nearest: {match[0]!r}" if match else ""
+
+
+def choice(name: str, value, options) -> None:
+    if not isinstance(value, str) or value not in options:
+        raise ParameterError(f"{name}={value!r} is not one of {', '.join(options)}{nearest(value, options)}")
+
+
+def number(name: str, value, low: float, high: float) -> None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or not low <= value <= high:
+        hint = f"; nearest: {min(max(value, low), high)!r}" if good else ""
+        raise ParameterError(f"{name}={value!r} is not a number from {low} to {high}{hint}")
+
+
+def integer(name: str, value, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ParameterError(f"{name}={value!r} is not a whole number from {low} to {high}")
+    if not low <= value <= high:
+        raise ParameterError(
+            f"{name}={value} is not from {low} to {high}; nearest: {min(max(value, low), high)}"
+        )
+
+
+def known_dataset(name) -> None:
+    base = data.parse(name)[0] if isinstance(name, str) and name else ""
+    if base not in data.DATASETS and not (base and Path(base).is_dir()):
+        sets = [n for n in data.DATASETS]
+        raise ParameterError(
+            f"dataset={name!r} is neither a set ({', '.join(sets)}) nor a folder{nearest(name, sets)}"
+        )
+
+
+def check_device(device) -> str:
+    """`auto` becomes cuda where there is one, else cpu. Raises ParameterError."""
+    import torch
+
+    cuda = torch.cuda.is_available()
+    choice("device", device, ("auto", "cpu", *(["cuda"] if cuda else [])))
+    return ("cuda" if cuda else "cpu") if device == "auto" else device
+
+
+def check_parameters(namespace: dict, names: str) -> None:
+    """Refuse a parameter that papermill injected and the notebook does not know. `names`: the known ones.
+
+    `namespace` is the notebook's globals; papermill itself only logs a misspelt parameter.
+    """
+    hidden = {"In", "Out", "exit", "quit", "get_ipython", "open"}
+    known = names.split()
+    for name, value in namespace.items():
+        if name not in known and name not in hidden and not name.startswith("_"):
+            if callable(value) or type(value).__name__ == "module":
+                continue
+            raise ParameterError(
+                f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}"
+            )

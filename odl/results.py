@@ -1,0 +1,277 @@
+"""Run or load: one JSON per run with its provenance, and the tables made of them."""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import pandas as pd
+import torch
+from filelock import FileLock
+from safetensors.torch import load_file, save
+from tqdm.auto import tqdm
+
+from odl import data, paper, paths
+from odl.evaluate import evaluate, overall, paired_p_value, summarize, task_of
+from odl.experiment import Experiment, check_device
+from odl.network import EncoderDecoder
+from odl.train import choose_precision, restore, train
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run measured; `path` is its JSON."""
+
+    experiment: dict
+    provenance: dict
+    history: list[dict]
+    evaluation: pd.DataFrame
+    path: Path
+
+
+def path_of(experiment: Experiment) -> Path:
+    return paths.results() / f"{experiment.run_id}.json"
+
+
+def load(experiment: Experiment) -> Result | None:
+    """The measured result of exactly this experiment, or None."""
+    path = path_of(experiment)
+    if not path.exists():
+        return None
+    content = json.loads(path.read_text())
+    if content["experiment"] != experiment.asdict():
+        return None  # measured with other numbers: not this experiment's result
+    frame = pd.DataFrame(content["evaluation"])
+    return Result(content["experiment"], content["provenance"], content["history"], frame, path)
+
+
+def run_or_load(experiment: Experiment, device="auto", precision="auto", progress=None) -> Result:
+    """The result from disk, else train, evaluate, write it, and keep the weights in `runs/`."""
+    found = load(experiment)
+    if found:
+        return found
+    device = check_device(device)
+    folder = paths.runs() / experiment.run_id
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):
+        found = load(experiment)
+        if found:
+            return found
+        start = time.time()
+        precision = choose_precision(device, precision)
+        network, history = train(
+            experiment, device, precision, progress and (lambda done: progress(0.9 * done))
+        )
+        trained = time.time()
+        paths.write_atomically(
+            folder / "weights.safetensors", save({k: v.contiguous() for k, v in network.state_dict().items()})
+        )
+        rows = evaluate(
+            experiment,
+            partial(restore, network, precision=precision),
+            device,
+            progress and (lambda done: progress(0.9 + 0.1 * done)),
+        )
+        seconds = {"train": round(trained - start, 1), "evaluate": round(time.time() - trained, 1)}
+        content = {
+            "experiment": experiment.asdict(),
+            "provenance": provenance(experiment, device, precision) | {"seconds": seconds},
+            "history": history,
+            "evaluation": rows.round({"l2": 6, "psnr": 5}).to_dict("list"),
+        }
+        paths.write_atomically(path_of(experiment), json.dumps(content, indent=None).encode() + b"\n")
+    return load(experiment)
+
+
+def provenance(experiment: Experiment, device: str, precision: str) -> dict:
+    """What a number was measured with."""
+    pack = data.load(experiment.dataset, "train", experiment.train_images)
+    cuda = device.startswith("cuda")
+    return {
+        "commit": commit(),
+        "device": torch.cuda.get_device_name() if cuda else f"CPU, {torch.get_num_threads()} threads",
+        "precision": precision,
+        "versions": {"python": platform.python_version(), "torch": torch.__version__.split("+")[0]},
+        "data_sha256": pack.sha256,
+        "train_images": len(pack),
+        "skipped_images": list(pack.skipped),
+    }
+
+
+def commit() -> str:
+    """The commit of the code, marked when it has changes; `unknown` outside a repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+# Many runs
+
+
+def run_many(experiments: list[Experiment], device="auto", workers: int | None = None) -> list[Result]:
+    """Results in order; what is missing is trained with one progress bar, a process per CPU core (one on a GPU)."""
+    device = check_device(device)
+    todo = [e for e in dict.fromkeys(experiments) if load(e) is None]
+    if todo:
+        for experiment in {(e.dataset, e.train_images): e for e in todo}.values():
+            data.load(
+                experiment.dataset, "train", experiment.train_images
+            )  # packed once, before the workers start
+        if workers is None:
+            quick = sum(e.epochs * e.iterations for e in todo) < 200  # not worth starting processes
+            workers = 1 if quick or device == "cuda" else len(os.sched_getaffinity(0))
+        precision = choose_precision(device)
+        with tqdm(total=100 * len(todo), bar_format=BAR) as bar:
+            if workers == 1 or len(todo) == 1:
+                for i, experiment in enumerate(todo):
+                    bar.set_description_str(experiment.schedule)
+                    run_or_load(experiment, device, precision, partial(show, bar, i))
+            else:
+                run_parallel(todo, device, precision, min(workers, len(todo)), bar)
+    return [load(e) for e in experiments]
+
+
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
+
+
+def show(bar, i: int, done: float) -> None:
+    bar.n = round(100 * (i + done))
+    bar.refresh() if done == 1 else bar.update(0)
+
+
+def run_parallel(todo, device, precision, workers: int, bar) -> None:
+    """One thread per process: twice the throughput of one process with all threads at these sizes."""
+    context = get_context("spawn")
+    done = context.Array("d", len(todo), lock=False)
+    with ProcessPoolExecutor(workers, context, initializer=start_worker, initargs=(done,)) as pool:
+        futures = {pool.submit(work, e, device, precision, i): e for i, e in enumerate(todo)}
+        bar.set_description_str(f"{len(todo)} runs, {workers} at a time")
+        try:
+            while pending := [f for f in futures if not f.done()]:
+                bar.n = round(100 * sum(done), 1)
+                bar.refresh()
+                try:
+                    next(as_completed(pending, timeout=1.0))
+                except TimeoutError:
+                    continue
+            bar.n = bar.total
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def start_worker(done) -> None:
+    global SHARES
+    SHARES = done
+    torch.set_num_threads(1)
+
+
+def work(experiment, device, precision, i) -> None:
+    def progress(share):
+        SHARES[i] = share
+
+    run_or_load(experiment, device, precision, progress)
+    SHARES[i] = 1.0
+
+
+# Networks
+
+
+def network_of(experiment: Experiment) -> EncoderDecoder:
+    """The trained network of a run, from `runs/`, else from the weights that ship. Raises FileNotFoundError."""
+    name = experiment.run_id.replace("/", "-") + ".safetensors"
+    for path in (paths.runs() / experiment.run_id / "weights.safetensors", paths.models() / name):
+        if path.exists():
+            if path.parent == paths.models():
+                check_manifest(path)
+            state = {
+                key: value.float() if value.is_floating_point() else value
+                for key, value in load_file(path).items()
+            }
+            network = EncoderDecoder(task_of(experiment).channels, experiment.width)
+            network.load_state_dict(state)
+            return network.eval()
+    raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")
+
+
+def command_of(experiment: Experiment) -> str:
+    """The command line that makes this run."""
+    e = experiment
+    extra = "".join(f" --set {name}={value}" for name, value in e.overrides.items())
+    return (
+        f"python -m odl train --task {e.task} --dataset {e.dataset} --schedule {e.schedule} "
+        f"--seed {e.seed} --profile {e.profile}{extra}"
+    )
+
+
+def check_manifest(path: Path) -> None:
+    """Raise ValueError when shipped weights differ from the manifest."""
+    manifest = json.loads((path.parent / "manifest.json").read_text())
+    if hashlib.sha256(path.read_bytes()).hexdigest() != manifest.get(path.name):
+        raise ValueError(f"{path}: its SHA-256 is not the one in manifest.json; fetch the file again")
+
+
+def ship(experiment: Experiment) -> Path:
+    """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
+    state = load_file(paths.runs() / experiment.run_id / "weights.safetensors")
+    half = {key: value.half() if value.is_floating_point() else value for key, value in state.items()}
+    path = paths.models() / (experiment.run_id.replace("/", "-") + ".safetensors")
+    content = save(half)
+    paths.write_atomically(path, content)
+    manifest_path = path.parent / "manifest.json"
+    manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
+    manifest[path.name] = hashlib.sha256(content).hexdigest()
+    paths.write_atomically(
+        manifest_path, json.dumps(dict(sorted(manifest.items())), indent=1).encode() + b"\n"
+    )
+    return path
+
+
+# Tables
+
+
+def table1(results: list[Result], task: str) -> pd.DataFrame:
+    """Table 1 of one task, rows in the paper's order: means over seeds and trials beside the paper's numbers.
+
+    Columns schedule, l2 (‰), l2_se, psnr (dB), psnr_se, p_value (paired t-test against on-demand over seeds × trials,
+    NaN for on-demand itself), and the paper's l2 and psnr on CelebA and SUN397.
+    """
+    trials = {
+        schedule: pd.concat({r.experiment["seed"]: overall(r.evaluation) for r in results if of(r, schedule)})
+        for schedule in paper.SCHEDULES
+        if any(of(r, schedule) for r in results)
+    }
+    rows = []
+    for schedule, frame in trials.items():
+        (celeba, sun397), reference = paper.TABLE1[task][schedule], trials.get("on_demand")
+        p_value = float("nan")
+        if schedule != "on_demand" and reference is not None:
+            both = frame.join(reference, rsuffix="_on_demand", how="inner")
+            p_value = paired_p_value(both.psnr, both.psnr_on_demand)
+        row = {"schedule": schedule} | summarize(frame) | {"p_value": p_value}
+        for name, (l2, psnr) in (("celeba", celeba), ("sun397", sun397)):
+            row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def of(result: Result, schedule: str) -> bool:
+    return result.experiment["schedule"] == schedule
+
+
+def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
+    """Write the table a notebook shows to `data/results/<profile>/tables/`."""
+    path = paths.results() / profile / "tables" / f"{notebook}-{data.slug(dataset)}-{task}.csv"
+    paths.write_atomically(path, frame.to_csv(index=False).encode())
+    return path

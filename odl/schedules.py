@@ -1,0 +1,79 @@
+"""Training schedules: how a batch is divided among the sub-tasks of increasing difficulty (Sec. 5.3 and 6.3).
+
+A schedule takes the share of training that is done (in [0, 1)), the last validation PSNR per level in dB
+(None before the first epoch) and the number N of levels; it answers a weight per level.
+"""
+
+import numpy as np
+
+from odl import paper
+
+
+def allocate(weights, batch_size: int) -> np.ndarray:
+    """Divide a batch in proportion to non-negative weights (N,): integers that sum to `batch_size`.
+
+    Paper: no rounding is specified; here: largest remainder, because it keeps the sum.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise ValueError(f"weights={weights.tolist()} must be finite, not negative and not all zero")
+    shares = weights / weights.sum() * batch_size
+    counts = np.floor(shares).astype(int)
+    order = np.argsort(-(shares - counts), kind="stable")
+    counts[order[: batch_size - counts.sum()]] += 1
+    return counts
+
+
+def stage(done: float, n: int) -> int:
+    """Index of the current of n equal stages."""
+    return min(int(done * n + 1e-9), n - 1)
+
+
+def on_demand(done, psnr, n):
+    """B_i ∝ 1/P_i with P_i the validation PSNR of level i, equal at first (Eq. 3, Algorithm 1)."""
+    # A PSNR below 1 dB means diverged; the floor keeps every weight finite and positive.
+    return (
+        np.ones(n) if psnr is None else 1 / np.maximum(np.nan_to_num(np.asarray(psnr, float), nan=1.0), 1.0)
+    )
+
+
+def rigid_joint(done, psnr, n):
+    """All levels equally, always."""
+    return np.ones(n)
+
+
+def staged_curriculum(done, psnr, n):
+    """One level at a time, easiest first."""
+    return np.eye(n)[stage(done, n)]
+
+
+def staged_anti_curriculum(done, psnr, n):
+    """One level at a time, hardest first."""
+    return np.eye(n)[n - 1 - stage(done, n)]
+
+
+def cumulative_curriculum(done, psnr, n):
+    """Level 1, then 1–2, then 1–3, …"""
+    return (np.arange(n) <= stage(done, n)).astype(float)
+
+
+def cumulative_anti_curriculum(done, psnr, n):
+    """Level N, then N–1 and N, …"""
+    return cumulative_curriculum(done, psnr, n)[::-1]
+
+
+SCHEDULES = {
+    "rigid_joint": rigid_joint,
+    "cumulative_curriculum": cumulative_curriculum,
+    "cumulative_anti_curriculum": cumulative_anti_curriculum,
+    "staged_curriculum": staged_curriculum,
+    "staged_anti_curriculum": staged_anti_curriculum,
+    "hard_mining": rigid_joint,  # equal levels; what differs is the static pool and the 10 hardest of a batch
+    "on_demand": on_demand,
+    "fixated_easy": None,  # one severity for every image: nothing to divide
+    "fixated_hard": None,
+}
+HARD_MINING_WARM_UP = 50 / 1500  # share of training on the whole pool before mining starts (Sec. 6.3)
+HARD_MINING_KEEP = 10  # examples of highest loss that are back-propagated per batch
+
+assert set(SCHEDULES) == set(paper.SCHEDULES) | set(paper.FIXATED)

@@ -1,0 +1,238 @@
+"""Training: allocate → draw → corrupt → restore → loss → step; validate; checkpoint; resume (Algorithm 1).
+
+Everything random in an epoch comes from a generator seeded by (run seed, epoch): schedules of one seed see the same
+initial weights, crops and draws, and an interrupted run goes on exactly where it was.
+"""
+
+import hashlib
+import io
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from odl import data, paper, paths
+from odl.evaluate import images_of, psnr, squared_error, task_of
+from odl.network import EncoderDecoder, initialize
+from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate
+
+CHECKPOINT_SECONDS = 60
+
+
+class TrainingError(RuntimeError):
+    """A number was not finite, or no checkpoint could be read; the message is one line."""
+
+
+def train(experiment, device="cpu", precision="auto", progress=None):
+    """Train one run, resuming from its checkpoint if there is one. Returns (network, history).
+
+    history: one dict an epoch with loss, psnr (dB per level 1…5) and allocation (images per level, None if fixated).
+    `progress(share done)` is called after every iteration. A checkpoint is written every minute, at the end, and when
+    interrupted. Raises TrainingError when a number is not finite.
+    """
+    folder = paths.runs() / experiment.run_id
+    state = load_checkpoint(folder, experiment)
+    precision = state["precision"] if state else choose_precision(device, precision)
+    pack = data.load(experiment.dataset, "train", experiment.train_images).to(device)
+    held_out = data.load(experiment.dataset, "validation")
+    x_validation = images_of(experiment, held_out, experiment.validation_images, "validation").to(device)
+    network, optimizer = build(experiment, device)
+    history = []
+    if state:
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])
+        history = state["history"]
+
+    snapshot, saved = None, time.monotonic()
+    try:
+        for epoch in range(len(history), experiment.epochs):
+            counts = allocation(experiment, epoch, history)
+            loss = train_epoch(
+                experiment, network, optimizer, pack, epoch, counts, device, precision, progress
+            )
+            scores = validate(experiment, network, x_validation, device, precision)
+            finite(loss, scores, epoch)
+            history.append({"loss": loss, "psnr": scores, "allocation": counts})
+            snapshot = take_snapshot(experiment, network, optimizer, history, precision)
+            if epoch + 1 == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                save_checkpoint(folder, snapshot)
+                snapshot, saved = None, time.monotonic()
+    except (KeyboardInterrupt, SystemExit):
+        if snapshot:
+            save_checkpoint(folder, snapshot)
+        raise
+    return network.eval(), history
+
+
+def build(experiment, device):
+    """The network with its initial weights and its Adam (Sec. 6.2)."""
+    network = EncoderDecoder(task_of(experiment).channels, experiment.width)
+    initialize(network, torch.Generator().manual_seed(data.seed_of(experiment.seed, "weights")))
+    network.to(device, memory_format=torch.channels_last)
+    optimizer = torch.optim.Adam(
+        network.parameters(), experiment.learning_rate, betas=(0.5, 0.999), fused=True
+    )
+    return network, optimizer
+
+
+def allocation(experiment, epoch: int, history) -> list[int] | None:
+    """Images per level of this epoch's batches; None for fixated models."""
+    schedule = SCHEDULES[experiment.schedule]
+    if schedule is None:
+        return None
+    last = history[-1]["psnr"] if history else None
+    return allocate(schedule(epoch / experiment.epochs, last, paper.N_LEVELS), experiment.batch_size).tolist()
+
+
+def severities(experiment, counts, device):
+    """Lower and upper severity (B,) of every image of a batch, and whether holes are centred."""
+    if counts is None:
+        value = (
+            experiment.severity or paper.TASKS[experiment.task][experiment.schedule.removeprefix("fixated_")]
+        )
+        bound = torch.full((experiment.batch_size,), float(value), device=device)
+        return bound, bound, True
+    levels = torch.arange(1, len(counts) + 1, device=device).repeat_interleave(
+        torch.tensor(counts, device=device)
+    )
+    return *task_of(experiment).bounds(levels), False
+
+
+def batches(experiment, pack, epoch: int, counts, device):
+    """Pairs (x, y) of clean and corrupted images, each (B, channels, 64, 64), for one epoch."""
+    task = task_of(experiment)
+    low, high, centred = severities(experiment, counts, device)
+    generator = torch.Generator(device).manual_seed(data.seed_of(experiment.seed, epoch, "train"))
+    size = experiment.batch_size
+    order = shuffled(len(pack), experiment.iterations * size, generator)
+    pool = shuffled(max(1, experiment.pool_images // size), experiment.iterations, generator).tolist()
+    for i in range(experiment.iterations):
+        index = order[i * size : (i + 1) * size]
+        if experiment.schedule == "hard_mining":
+            # Paper: a stored pool of 1M corrupted images; here: batch k of the pool is drawn again from its
+            # own seed, because that is the same pool without the disk.
+            generator.manual_seed(data.seed_of(experiment.seed, "pool", pool[i]))
+            index = (torch.arange(size, device=device) + pool[i] * size) % len(pack)
+        x = data.crop(pack, index, generator)
+        x = data.grey(x, experiment.variant) if task.channels == 1 else x
+        yield x, task.corrupt_between(x, low, high, generator, centred)
+
+
+def shuffled(n: int, total: int, generator) -> torch.Tensor:
+    """`total` indices below n, as many whole permutations as it takes."""
+    rounds = math.ceil(total / n)
+    parts = [torch.randperm(n, generator=generator, device=generator.device) for _ in range(rounds)]
+    return torch.cat(parts)[:total]
+
+
+def train_epoch(experiment, network, optimizer, pack, epoch, counts, device, precision, progress) -> float:
+    """One epoch of Adam steps on the mean squared error over all pixels (Eq. 2). Returns the mean loss."""
+    network.train()
+    mining = experiment.schedule == "hard_mining" and epoch / experiment.epochs >= HARD_MINING_WARM_UP
+    total = torch.zeros((), device=device)
+    for i, (x, y) in enumerate(batches(experiment, pack, epoch, counts, device)):
+        x_hat = restore(network, y, precision)
+        loss = ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
+        if mining:
+            loss = loss.topk(min(HARD_MINING_KEEP, len(loss))).values
+        loss = loss.mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+        if progress:
+            progress((epoch + (i + 1) / experiment.iterations) / experiment.epochs)
+    return (total / experiment.iterations).item()
+
+
+def restore(network, y, precision: str) -> torch.Tensor:
+    """Forward pass in bf16 or fp32, answered in fp32: (B, channels, 64, 64)."""
+    with torch.autocast(y.device.type, torch.bfloat16, enabled=precision == "bf16"):
+        return network(y).float()
+
+
+@torch.inference_mode()
+def validate(experiment, network, x, device, precision) -> list[float]:
+    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch."""
+    network.eval()
+    task, scores = task_of(experiment), []
+    for level in range(1, paper.N_LEVELS + 1):
+        generator = torch.Generator(device).manual_seed(data.seed_of("validate", level))
+        parts = [
+            squared_error(restore(network, task.corrupt(part, level, generator), precision), part)
+            for part in x.split(experiment.batch_size)
+        ]
+        scores.append(psnr(torch.cat(parts)).mean().item())
+    return scores
+
+
+def finite(loss: float, scores: list[float], epoch: int) -> None:
+    if not np.isfinite([loss, *scores]).all():
+        raise TrainingError(
+            f"epoch {epoch + 1}: loss {loss} or validation PSNR {scores} is not finite; stopped"
+        )
+
+
+# Precision
+
+
+def choose_precision(device: str, precision: str = "auto") -> str:
+    """`bf16` where it is native and a timed step says it is faster, else `fp32`; a given choice stands."""
+    if precision != "auto":
+        return precision
+    if str(device).startswith("cuda"):
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+    if not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return "fp32"
+    return min(("fp32", "bf16"), key=step_seconds)
+
+
+def step_seconds(precision: str, rounds: int = 2) -> float:
+    """Seconds of the fastest of a few small CPU training steps."""
+    network = EncoderDecoder(3, 16).to(memory_format=torch.channels_last)
+    y = torch.zeros(16, 3, 64, 64).contiguous(memory_format=torch.channels_last)
+    times = []
+    for _ in range(1 + rounds):
+        start = time.perf_counter()
+        restore(network, y, precision).square().mean().backward()
+        times.append(time.perf_counter() - start)
+    return min(times[1:])
+
+
+# Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
+
+
+def take_snapshot(experiment, network, optimizer, history, precision) -> dict:
+    """A copy of everything that an exact resume needs, at the end of an epoch."""
+    buffer = io.BytesIO()
+    state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(
+        state | {"history": history, "precision": precision, "experiment": experiment.asdict()}, buffer
+    )
+    return {"payload": buffer.getvalue()}
+
+
+def save_checkpoint(folder: Path, snapshot: dict) -> None:
+    """Replace the checkpoint atomically, keeping the one before."""
+    path = folder / "checkpoint.pt"
+    if path.exists():
+        path.replace(folder / "previous.pt")
+    payload = snapshot["payload"]
+    paths.write_atomically(path, hashlib.sha256(payload).digest() + payload)
+
+
+def load_checkpoint(folder: Path, experiment) -> dict | None:
+    """The newest whole checkpoint of this very experiment; a damaged one is named and the previous one used."""
+    for path in (folder / "checkpoint.pt", folder / "previous.pt"):
+        if not path.exists():
+            continue
+        content = path.read_bytes()
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
+            print(f"{path}: damaged checkpoint, going back to the previous one")
+            continue
+        state = torch.load(io.BytesIO(content[32:]), map_location="cpu", weights_only=True)
+        if state["experiment"] == experiment.asdict():
+            return state
+    return None
