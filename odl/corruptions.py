@@ -39,9 +39,7 @@ class Task:
 
         `centred` puts the missing square of inpainting in the middle, as the fixated models have it (Sec. 6.4).
         """
-        low, high = (
-            torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high)
-        )
+        low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
         return self.apply(x, self.draw(low, high, x.shape[-1], generator, centred), generator)
 
 
@@ -147,6 +145,4 @@ TASKS = {
     "deblur": Task("deblur", 3, draw_widths, blur),
     "denoise": Task("denoise", 1, draw_amount, add_noise),
 }
-RELEASED = TASKS | {
-    "deblur": Task("deblur", 3, draw_widths_and_size, blur)
-}  # where the released code differs
+RELEASED = TASKS | {"deblur": Task("deblur", 3, draw_widths_and_size, blur)}  # where the released code differs

@@ -241,9 +241,7 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
     if base == "demo":
         return {split: list(files) for split, files in DEMO.items()}
     if base == "bsds500":
-        files = {
-            s: sorted(f"{s}/{p.name}" for p in (folder / s).glob("*.jpg")) for s in ("train", "val", "test")
-        }
+        files = {s: sorted(f"{s}/{p.name}" for p in (folder / s).glob("*.jpg")) for s in ("train", "val", "test")}
         half = len(files["val"]) // 2
         return {
             "train": files["train"] + files["test"],
@@ -258,9 +256,7 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
     if len(names) < 3:
         raise DataError(f"dataset={name!r} has {len(names)} images in {folder}; at least 3 are needed")
     if base != "celeba":  # a seeded shuffle of the sorted list
-        names = [
-            names[i] for i in torch.randperm(len(names), generator=torch.Generator().manual_seed(0)).tolist()
-        ]
+        names = [names[i] for i in torch.randperm(len(names), generator=torch.Generator().manual_seed(0)).tolist()]
     held = max(1, min(1000, len(names) // 10))
     return {"train": names[: -2 * held], "validation": names[-2 * held : -held], "test": names[-held:]}
 
@@ -283,9 +279,7 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
     ):
         raise DataError(f"the pack {folder} is damaged: delete it and run again")
     limit = train_images or DATASETS.get(parse(name)[0], {}).get("train_images") or len(index["images"])
-    images = [image for image in index["images"] if image["split"] == split][
-        : limit if split == "train" else None
-    ]
+    images = [image for image in index["images"] if image["split"] == split][: limit if split == "train" else None]
     if not images:
         raise DataError(f"data set {name!r} has no {split} images")
     columns = (torch.tensor([image[key] for image in images]) for key in ("offset", "height", "width"))
@@ -450,11 +444,7 @@ def unpack(base: str, source: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         extract(source, Path(temporary))
         tops = list(Path(temporary).iterdir())
-        inside = (
-            tops[0]
-            if len(tops) == 1 and tops[0].is_dir() and tops[0].name.startswith("BSDS500")
-            else temporary
-        )
+        inside = tops[0] if len(tops) == 1 and tops[0].is_dir() and tops[0].name.startswith("BSDS500") else temporary
         shutil.move(inside, target)
     return find(base)
 
@@ -476,9 +466,7 @@ def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
         else:
             raise DataError(f"{archive}: neither a zip nor a tar archive")
 
-    for count, (name, size, open_member) in enumerate(
-        tqdm(members(), desc=f"extracting {archive.name}", unit="file")
-    ):
+    for count, (name, size, open_member) in enumerate(tqdm(members(), desc=f"extracting {archive.name}", unit="file")):
         place = (target / name).resolve()
         if count >= limit or size > MAX_PIXELS or not place.is_relative_to(target.resolve()):
             raise DataError(f"{archive}: refused member {name!r}")
@@ -500,8 +488,6 @@ def check_listing(base: str, folder: Path) -> None:
     """Raise DataError when the SHA-256 over all file names and contents differs."""
     total = hashlib.sha256()
     for path in sorted(folder.rglob("*.jpg"), key=lambda p: str(p.relative_to(folder))):
-        total.update(
-            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n".encode()
-        )
+        total.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n".encode())
     if total.hexdigest() != DATASETS[base]["sha256"]:
         raise DataError(f"{folder}: its files differ from the published {base}")

@@ -95,9 +95,7 @@ class Experiment:
         top = paper.TASKS[self.task]["levels"][-1][1]
         number("severity", self.severity, 0, top)
         if self.severity and not self.schedule.startswith("fixated"):
-            raise ParameterError(
-                f"severity={self.severity!r} belongs to a fixated schedule, not to {self.schedule!r}"
-            )
+            raise ParameterError(f"severity={self.severity!r} belongs to a fixated schedule, not to {self.schedule!r}")
 
     @property
     def overrides(self) -> dict:
@@ -139,18 +137,14 @@ def integer(name: str, value, low: int, high: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ParameterError(f"{name}={value!r} is not a whole number from {low} to {high}")
     if not low <= value <= high:
-        raise ParameterError(
-            f"{name}={value} is not from {low} to {high}; nearest: {min(max(value, low), high)}"
-        )
+        raise ParameterError(f"{name}={value} is not from {low} to {high}; nearest: {min(max(value, low), high)}")
 
 
 def known_dataset(name) -> None:
     base = data.parse(name)[0] if isinstance(name, str) and name else ""
     if base not in data.DATASETS and not (base and Path(base).is_dir()):
         sets = [n for n in data.DATASETS]
-        raise ParameterError(
-            f"dataset={name!r} is neither a set ({', '.join(sets)}) nor a folder{nearest(name, sets)}"
-        )
+        raise ParameterError(f"dataset={name!r} is neither a set ({', '.join(sets)}) nor a folder{nearest(name, sets)}")
 
 
 def check_device(device) -> str:
@@ -173,6 +167,4 @@ def check_parameters(namespace: dict, names: str) -> None:
         if name not in known and name not in hidden and not name.startswith("_"):
             if callable(value) or type(value).__name__ == "module":
                 continue
-            raise ParameterError(
-                f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}"
-            )
+            raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")

@@ -66,9 +66,7 @@ def run_or_load(experiment: Experiment, device="auto", precision="auto", progres
             return found
         start = time.time()
         precision = choose_precision(device, precision)
-        network, history = train(
-            experiment, device, precision, progress and (lambda done: progress(0.9 * done))
-        )
+        network, history = train(experiment, device, precision, progress and (lambda done: progress(0.9 * done)))
         trained = time.time()
         paths.write_atomically(
             folder / "weights.safetensors", save({k: v.contiguous() for k, v in network.state_dict().items()})
@@ -123,9 +121,7 @@ def run_many(experiments: list[Experiment], device="auto", workers: int | None =
     todo = [e for e in dict.fromkeys(experiments) if load(e) is None]
     if todo:
         for experiment in {(e.dataset, e.train_images): e for e in todo}.values():
-            data.load(
-                experiment.dataset, "train", experiment.train_images
-            )  # packed once, before the workers start
+            data.load(experiment.dataset, "train", experiment.train_images)  # packed once, before the workers start
         if workers is None:
             quick = sum(e.epochs * e.iterations for e in todo) < 200  # not worth starting processes
             workers = 1 if quick or device == "cuda" else len(os.sched_getaffinity(0))
@@ -196,8 +192,7 @@ def network_of(experiment: Experiment) -> EncoderDecoder:
             if path.parent == paths.models():
                 check_manifest(path)
             state = {
-                key: value.float() if value.is_floating_point() else value
-                for key, value in load_file(path).items()
+                key: value.float() if value.is_floating_point() else value for key, value in load_file(path).items()
             }
             network = EncoderDecoder(task_of(experiment).channels, experiment.width)
             network.load_state_dict(state)
@@ -232,9 +227,7 @@ def ship(experiment: Experiment) -> Path:
     manifest_path = path.parent / "manifest.json"
     manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
     manifest[path.name] = hashlib.sha256(content).hexdigest()
-    paths.write_atomically(
-        manifest_path, json.dumps(dict(sorted(manifest.items())), indent=1).encode() + b"\n"
-    )
+    paths.write_atomically(manifest_path, json.dumps(dict(sorted(manifest.items())), indent=1).encode() + b"\n")
     return path
 
 

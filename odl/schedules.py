@@ -32,9 +32,7 @@ def stage(done: float, n: int) -> int:
 def on_demand(done, psnr, n):
     """B_i ∝ 1/P_i with P_i the validation PSNR of level i, equal at first (Eq. 3, Algorithm 1)."""
     # A PSNR below 1 dB means diverged; the floor keeps every weight finite and positive.
-    return (
-        np.ones(n) if psnr is None else 1 / np.maximum(np.nan_to_num(np.asarray(psnr, float), nan=1.0), 1.0)
-    )
+    return np.ones(n) if psnr is None else 1 / np.maximum(np.nan_to_num(np.asarray(psnr, float), nan=1.0), 1.0)
 
 
 def rigid_joint(done, psnr, n):

@@ -49,9 +49,7 @@ def train(experiment, device="cpu", precision="auto", progress=None):
     try:
         for epoch in range(len(history), experiment.epochs):
             counts = allocation(experiment, epoch, history)
-            loss = train_epoch(
-                experiment, network, optimizer, pack, epoch, counts, device, precision, progress
-            )
+            loss = train_epoch(experiment, network, optimizer, pack, epoch, counts, device, precision, progress)
             scores = validate(experiment, network, x_validation, device, precision)
             finite(loss, scores, epoch)
             history.append({"loss": loss, "psnr": scores, "allocation": counts})
@@ -71,9 +69,7 @@ def build(experiment, device):
     network = EncoderDecoder(task_of(experiment).channels, experiment.width)
     initialize(network, torch.Generator().manual_seed(data.seed_of(experiment.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
-    optimizer = torch.optim.Adam(
-        network.parameters(), experiment.learning_rate, betas=(0.5, 0.999), fused=True
-    )
+    optimizer = torch.optim.Adam(network.parameters(), experiment.learning_rate, betas=(0.5, 0.999), fused=True)
     return network, optimizer
 
 
@@ -89,14 +85,10 @@ def allocation(experiment, epoch: int, history) -> list[int] | None:
 def severities(experiment, counts, device):
     """Lower and upper severity (B,) of every image of a batch, and whether holes are centred."""
     if counts is None:
-        value = (
-            experiment.severity or paper.TASKS[experiment.task][experiment.schedule.removeprefix("fixated_")]
-        )
+        value = experiment.severity or paper.TASKS[experiment.task][experiment.schedule.removeprefix("fixated_")]
         bound = torch.full((experiment.batch_size,), float(value), device=device)
         return bound, bound, True
-    levels = torch.arange(1, len(counts) + 1, device=device).repeat_interleave(
-        torch.tensor(counts, device=device)
-    )
+    levels = torch.arange(1, len(counts) + 1, device=device).repeat_interleave(torch.tensor(counts, device=device))
     return *task_of(experiment).bounds(levels), False
 
 
@@ -170,9 +162,7 @@ def validate(experiment, network, x, device, precision) -> list[float]:
 
 def finite(loss: float, scores: list[float], epoch: int) -> None:
     if not np.isfinite([loss, *scores]).all():
-        raise TrainingError(
-            f"epoch {epoch + 1}: loss {loss} or validation PSNR {scores} is not finite; stopped"
-        )
+        raise TrainingError(f"epoch {epoch + 1}: loss {loss} or validation PSNR {scores} is not finite; stopped")
 
 
 # Precision
@@ -208,9 +198,7 @@ def take_snapshot(experiment, network, optimizer, history, precision) -> dict:
     """A copy of everything that an exact resume needs, at the end of an epoch."""
     buffer = io.BytesIO()
     state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-    torch.save(
-        state | {"history": history, "precision": precision, "experiment": experiment.asdict()}, buffer
-    )
+    torch.save(state | {"history": history, "precision": precision, "experiment": experiment.asdict()}, buffer)
     return {"payload": buffer.getvalue()}
 
 
