@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from odl import data, paper
+from odl import datasets, paper
 from odl.schedules import SCHEDULES
 
 PROFILES = {
@@ -32,7 +32,7 @@ PROFILES = {
     },
 }
 VARIANTS = ("paper", "released")
-PRECISIONS = ("auto", "fp32", "bf16")
+DEVICES = ("auto", "cpu", "cuda")
 
 
 class ParameterError(ValueError):
@@ -106,13 +106,18 @@ class Experiment:
     @property
     def run_id(self) -> str:
         """`<profile>/<dataset>/<task>/<schedule>-seed<k>`, then whatever is overridden."""
-        extra = "".join(f"-{name}={value}" for name, value in self.overrides.items())
-        folder = f"{self.profile}/{data.slug(self.dataset)}/{self.task}"
+        extra = "".join(f"-{name}={text(value)}" for name, value in self.overrides.items())
+        folder = f"{self.profile}/{datasets.slug(self.dataset)}/{self.task}"
         return f"{folder}/{self.schedule}-seed{self.seed}{extra}"
 
     def asdict(self) -> dict:
         """The fields as JSON; a folder given as data set goes by its last name only."""
-        return asdict(self) | {"dataset": data.slug(self.dataset)}
+        return asdict(self) | {"dataset": datasets.slug(self.dataset)}
+
+
+def text(value) -> str:
+    """A number as it stands in names: 25 and 25.0 are the same."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def nearest(value, options) -> str:
@@ -141,19 +146,37 @@ def integer(name: str, value, low: int, high: int) -> None:
 
 
 def known_dataset(name) -> None:
-    base = data.parse(name)[0] if isinstance(name, str) and name else ""
-    if base not in data.DATASETS and not (base and Path(base).is_dir()):
-        sets = [n for n in data.DATASETS]
+    base = datasets.parse(name)[0] if isinstance(name, str) and name else ""
+    if base not in datasets.DATASETS and not (base and Path(base).is_dir()):
+        sets = [n for n in datasets.DATASETS]
         raise ParameterError(f"dataset={name!r} is neither a set ({', '.join(sets)}) nor a folder{nearest(name, sets)}")
+
+
+def check_seeds(seeds) -> list[int]:
+    """A list of seeds, or one seed. Raises ParameterError."""
+    seeds = seeds if isinstance(seeds, list | tuple) else [seeds]
+    if not seeds:
+        raise ParameterError("seeds=[] is empty; nearest: [0]")
+    for seed in seeds:
+        integer("seeds", seed, 0, 2**31)
+    return list(dict.fromkeys(seeds))
+
+
+def flag(name: str, value) -> None:
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name}={value!r} is not True or False")
 
 
 def check_device(device) -> str:
     """`auto` becomes cuda where there is one, else cpu. Raises ParameterError."""
+    choice("device", device, DEVICES)
+    if device == "cpu":
+        return device
     import torch
 
-    cuda = torch.cuda.is_available()
-    choice("device", device, ("auto", "cpu", *(["cuda"] if cuda else [])))
-    return ("cuda" if cuda else "cpu") if device == "auto" else device
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ParameterError("device='cuda' is not available on this machine; nearest: 'cpu'")
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def check_parameters(namespace: dict, names: str) -> None:
@@ -168,3 +191,7 @@ def check_parameters(namespace: dict, names: str) -> None:
             if callable(value) or type(value).__name__ == "module":
                 continue
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    if "device" in namespace:
+        choice("device", namespace["device"], DEVICES)
+    if "train" in namespace:
+        flag("train", namespace["train"])

@@ -18,7 +18,7 @@ from filelock import FileLock
 from safetensors.torch import load_file, save
 from tqdm.auto import tqdm
 
-from odl import data, paper, paths
+from odl import data, datasets, paper, paths
 from odl.evaluate import evaluate, overall, paired_p_value, summarize, task_of
 from odl.experiment import Experiment, check_device
 from odl.network import EncoderDecoder
@@ -115,8 +115,16 @@ def commit() -> str:
 # Many runs
 
 
-def run_many(experiments: list[Experiment], device="auto", workers: int | None = None) -> list[Result]:
-    """Results in order; what is missing is trained with one progress bar, a process per CPU core (one on a GPU)."""
+def run_many(experiments: list[Experiment], device="auto", train=True, workers: int | None = None) -> list[Result]:
+    """Results in order; what is missing is trained with one progress bar, a process per CPU core (one on a GPU).
+
+    With `train` false nothing is trained: what is not measured is left out, and a line names it.
+    """
+    if not train:
+        found = {e: load(e) for e in experiments}
+        absent = ", ".join(e.run_id for e in experiments if found[e] is None)
+        print(f"Not measured yet: {absent}" if absent else "", end="")
+        return [result for result in found.values() if result]
     device = check_device(device)
     todo = [e for e in dict.fromkeys(experiments) if load(e) is None]
     if todo:
@@ -200,6 +208,20 @@ def network_of(experiment: Experiment) -> EncoderDecoder:
     raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")
 
 
+def all_rounder(task: str) -> Experiment:
+    """The run whose weights `python -m odl restore` uses: on-demand, at the resolution of photographs to denoise."""
+    if task == "denoise":
+        return db11_experiment("on_demand")
+    return Experiment.of(task, "bsds500", "on_demand", profile="reference")
+
+
+def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:
+    """The denoiser of Table 3: crops at native resolution, trained three times as long; fixated means σ = 25."""
+    longer = {"epochs": 60} if profile == "reference" else {}
+    severity = {"severity": 25.0} if schedule == "fixated_hard" else {}
+    return Experiment.of("denoise", dataset, schedule, profile=profile, **longer, **severity)
+
+
 def command_of(experiment: Experiment) -> str:
     """The command line that makes this run."""
     e = experiment
@@ -234,24 +256,30 @@ def ship(experiment: Experiment) -> Path:
 # Tables
 
 
+def frame() -> pd.DataFrame:
+    """Every measured run, a row each: profile, dataset, task, run, l2 (‰), psnr (dB), device."""
+    rows = []
+    for path in sorted(paths.results().glob("*/*/*/*.json")):
+        content = json.loads(path.read_text())
+        profile, dataset, task = path.relative_to(paths.results()).parts[:3]
+        scores = overall(pd.DataFrame(content["evaluation"])).mean()
+        row = {"profile": profile, "dataset": dataset, "task": task, "run": path.stem}
+        rows.append(row | scores.round(3).to_dict() | {"device": content["provenance"]["device"]})
+    return pd.DataFrame(rows)
+
+
 def table1(results: list[Result], task: str) -> pd.DataFrame:
     """Table 1 of one task, rows in the paper's order: means over seeds and trials beside the paper's numbers.
 
     Columns schedule, l2 (‰), l2_se, psnr (dB), psnr_se, p_value (paired t-test against on-demand over seeds × trials,
     NaN for on-demand itself), and the paper's l2 and psnr on CelebA and SUN397.
     """
-    trials = {
-        schedule: pd.concat({r.experiment["seed"]: overall(r.evaluation) for r in results if of(r, schedule)})
-        for schedule in paper.SCHEDULES
-        if any(of(r, schedule) for r in results)
-    }
+    trials = {schedule: trials_of(results, schedule) for schedule in paper.SCHEDULES}
     rows = []
     for schedule, frame in trials.items():
-        (celeba, sun397), reference = paper.TABLE1[task][schedule], trials.get("on_demand")
-        p_value = float("nan")
-        if schedule != "on_demand" and reference is not None:
-            both = frame.join(reference, rsuffix="_on_demand", how="inner")
-            p_value = paired_p_value(both.psnr, both.psnr_on_demand)
+        celeba, sun397 = paper.TABLE1[task][schedule]
+        both = frame.join(trials["on_demand"], rsuffix="_on_demand", how="inner")
+        p_value = paired_p_value(both.psnr, both.psnr_on_demand) if len(both) else float("nan")
         row = {"schedule": schedule} | summarize(frame) | {"p_value": p_value}
         for name, (l2, psnr) in (("celeba", celeba), ("sun397", sun397)):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
@@ -259,12 +287,22 @@ def table1(results: list[Result], task: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def of(result: Result, schedule: str) -> bool:
-    return result.experiment["schedule"] == schedule
+def trials_of(results: list[Result], schedule: str) -> pd.DataFrame:
+    """Mean over levels per seed and trial of one schedule: columns l2, psnr; empty when it is not measured."""
+    frames = {r.experiment["seed"]: overall(r.evaluation) for r in results if r.experiment["schedule"] == schedule}
+    if frames:
+        return pd.concat(frames, names=["seed", "trial"])
+    return pd.DataFrame({"l2": [], "psnr": []}, index=pd.MultiIndex.from_arrays([[], []], names=["seed", "trial"]))
+
+
+def record(**parameters) -> dict:
+    """What a notebook was run with: its parameters, versions and device."""
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    return {"parameters": parameters, "commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
     """Write the table a notebook shows to `data/results/<profile>/tables/`."""
-    path = paths.results() / profile / "tables" / f"{notebook}-{data.slug(dataset)}-{task}.csv"
+    path = paths.results() / profile / "tables" / f"{notebook}-{datasets.slug(dataset)}-{task}.csv"
     paths.write_atomically(path, frame.to_csv(index=False).encode())
     return path

@@ -1,0 +1,202 @@
+"""`python -m odl train / evaluate / restore / data / results`: the companion from the command line."""
+
+import argparse
+import json
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from odl import paper
+from odl.datasets import DATASETS, DataError
+from odl.experiment import PROFILES, Experiment, ParameterError, check_device, nearest
+from odl.schedules import SCHEDULES
+
+
+def main(arguments=None) -> int:
+    """Run one command; a user's mistake is one line on stderr and exit status 2."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options = parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on from the last epoch", file=sys.stderr)
+        return 130
+    except (ParameterError, DataError, ValueError, RuntimeError, OSError) as error:
+        if type(error).__module__.startswith("odl") or isinstance(error, OSError):
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        raise
+    return 0
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line that names the nearest good option."""
+
+    def error(self, message):
+        self.exit(2, f"error: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    top = Parser("python -m odl", description="On-Demand Learning for Deep Image Restoration, live.")
+    commands = top.add_subparsers(dest="command", required=True)
+
+    train = commands.add_parser("train", help="train and evaluate one run, resuming where it stopped")
+    add_experiment(train)
+    train.set_defaults(run=run_train)
+
+    evaluate = commands.add_parser("evaluate", help="print a run's L2 and PSNR per level")
+    add_experiment(evaluate)
+    evaluate.set_defaults(run=run_evaluate)
+
+    restore = commands.add_parser("restore", help="restore a photograph of any size with the shipped weights")
+    restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
+    restore.add_argument("--mask", help="image that is white where pixels are missing (inpaint; optional: interpolate)")
+    restore.add_argument("--stride", type=int, default=8, help="pixels between windows (default 8; paper: 3)")
+    restore.add_argument("input", metavar="IN.png")
+    restore.add_argument("output", metavar="OUT.png")
+    restore.set_defaults(run=run_restore)
+
+    data = commands.add_parser("data", help="list data sets, or get and pack one")
+    actions = data.add_subparsers(dest="action", required=True)
+    actions.add_parser("list", help="what there is, where from, and whether it is here").set_defaults(run=run_data_list)
+    prepare = actions.add_parser("prepare", help="download or take a local copy, check, pack; resumes")
+    prepare.add_argument("name", help=f"{', '.join(DATASETS)}, with -native for full resolution, or a folder")
+    prepare.add_argument("--source", help="a local folder or archive of the set")
+    prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
+    prepare.set_defaults(run=run_data_prepare)
+
+    results = commands.add_parser("results", help="list what is measured")
+    results.set_defaults(run=run_results)
+    return top
+
+
+def add_experiment(command) -> None:
+    """The options that describe one run."""
+    command.add_argument("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
+    command.add_argument("--dataset", default="demo", help=f"{', '.join(DATASETS)} or a folder (default demo)")
+    command.add_argument("--schedule", default="on_demand", help=f"{', '.join(SCHEDULES)} (default on_demand)")
+    command.add_argument("--seed", type=int, default=0, help="of weights, crops and corruptions (default 0)")
+    command.add_argument("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")
+    command.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="override a number, as --set epochs=30"
+    )
+
+
+def experiment_of(options) -> Experiment:
+    overrides = {}
+    for item in options.set:
+        name, _, text = item.partition("=")
+        try:
+            overrides[name] = json.loads(text)
+        except json.JSONDecodeError:
+            overrides[name] = text
+    fixed = {"task", "dataset", "schedule", "seed", "profile"} & set(overrides)
+    if fixed:
+        raise ParameterError(f"--set {fixed.pop()}: use its own option")
+    return Experiment.of(options.task, options.dataset, options.schedule, options.seed, options.profile, **overrides)
+
+
+def run_train(options) -> None:
+    from tqdm import tqdm
+
+    from odl.results import BAR, run_or_load, show
+
+    experiment = experiment_of(options)
+    device = check_device(options.device)
+    with tqdm(total=100, desc=experiment.run_id, bar_format=BAR) as bar:
+        result = run_or_load(experiment, device, progress=partial(show, bar, 0))
+        bar.n = bar.total
+    print_evaluation(result)
+    print(result.path)
+
+
+def run_evaluate(options) -> None:
+    from odl.results import command_of, load
+
+    experiment = experiment_of(options)
+    result = load(experiment)
+    if result is None:
+        raise ParameterError(f"{experiment.run_id} is not measured yet: {command_of(experiment)}")
+    print_evaluation(result)
+
+
+def print_evaluation(result) -> None:
+    frame = result.evaluation.groupby("level")[["l2", "psnr"]].mean().round(3)
+    print(frame.rename(columns={"l2": "L2 (‰)", "psnr": "PSNR (dB)"}).to_string())
+
+
+def run_restore(options) -> None:
+    import numpy as np
+    from PIL import Image, ImageOps, UnidentifiedImageError
+    from tqdm import tqdm
+
+    from odl.corruptions import FILL
+    from odl.experiment import choice, integer
+    from odl.restore import ImageError, inpaint_image, restore_image
+    from odl.results import BAR, all_rounder, network_of, show
+
+    def read(path, mode):
+        try:
+            with Image.open(path) as image:
+                return np.asarray(ImageOps.exif_transpose(image).convert(mode), np.float32) / 255
+        except (UnidentifiedImageError, SyntaxError, Image.DecompressionBombError) as error:
+            raise ImageError(f"{path}: not a readable image ({error})") from None
+
+    choice("task", options.task, paper.TASKS)
+    integer("stride", options.stride, 1, 64)
+    if options.task == "inpaint" and not options.mask:
+        raise ParameterError("--task inpaint needs --mask M.png, white where pixels are missing")
+    if Path(options.output).suffix.lower() not in Image.registered_extensions():
+        raise ParameterError(f"output={options.output!r} has no known image suffix; nearest: '.png'")
+    with Image.open(options.input) as opened:
+        colour = opened.mode not in ("1", "L", "I", "F", "LA", "I;16")
+    image = read(options.input, "RGB" if colour or options.task != "denoise" else "L")
+    mask = read(options.mask, "L") > 0.5 if options.mask else None
+    network = network_of(all_rounder(options.task))
+    with tqdm(total=100, desc=options.task, bar_format=BAR) as bar:
+        arguments = {"stride": options.stride, "progress": partial(show, bar, 0)}
+        if options.task == "inpaint":
+            restored = inpaint_image(network, image, mask, **arguments)
+        else:
+            if mask is not None:
+                if mask.shape != image.shape[:2]:
+                    raise ImageError(f"mask has shape {mask.shape}, the image {image.shape[:2]}")
+                image = np.where(mask[..., None], np.float32(FILL) / 255, image)
+            restored = restore_image(network, image, **arguments)
+    Image.fromarray((restored * 255).round().astype(np.uint8)).save(options.output)
+    print(options.output)
+
+
+def run_data_list(options) -> None:
+    from odl.datasets import find
+
+    for name, entry in DATASETS.items():
+        try:
+            find(name)
+            state = "here"
+        except DataError:
+            state = "missing"
+        print(f"{name:8} {state:8} {entry['images']:>7,} images  {entry['size']:12} {entry['title']}")
+
+
+def run_data_prepare(options) -> None:
+    from odl.data import prepare
+    from odl.datasets import parse
+
+    base = parse(options.name)[0]
+    if base not in DATASETS and not Path(base).is_dir():
+        raise ParameterError(f"data set {options.name!r} is not one of {', '.join(DATASETS)}{nearest(base, DATASETS)}")
+    print(prepare(options.name, options.source, options.skip_bad))
+
+
+def run_results(options) -> None:
+    from odl.results import frame
+
+    table = frame()
+    print("nothing measured yet" if table.empty else table.to_string(index=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

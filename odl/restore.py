@@ -1,0 +1,145 @@
+"""Images of any size: overlapping windows for denoising, deblurring and interpolation; masked inpainting (Supp. H)."""
+
+import copy
+import itertools
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils.fusion import fuse_conv_bn_weights
+
+from odl.corruptions import FILL
+from odl.data import CROP
+from odl.network import EncoderDecoder
+from odl.train import restore
+
+MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
+
+
+class ImageError(ValueError):
+    """An image or mask cannot be restored; the message is one line."""
+
+
+def restore_image(network, image, stride: int = 3, batch: int = 256, precision: str = "fp32", progress=None):
+    """Restore an image of any size by averaging the outputs of overlapping 64×64 windows (Supp. H: stride 3).
+
+    `image` is float (height, width) or (height, width, 3) on the [0, 1] scale; the answer has its shape, in [0, 1].
+    The last window of each row and column is flush with the border. A network for grey images restores each channel
+    of a colour image alone. Images smaller than a window are reflected. `progress(share done)` is called per row.
+    """
+    x = check_image(image, network)
+    height, width = x.shape[2:]
+    y = reflect_to_window(x) * 2 - 1
+    network = fold_batchnorm(network)
+    top, left = (window_starts(side, stride) for side in y.shape[2:])
+    total, count = torch.zeros_like(y), torch.zeros(y.shape[2:])
+    with torch.inference_mode():
+        for i, row in enumerate(top):
+            windows = y[:, :, row : row + CROP].unfold(3, CROP, 1)[:, :, :, left]  # (n, C, 64, windows, 64)
+            windows = windows.permute(0, 3, 1, 2, 4).flatten(0, 1)  # (n · windows, C, 64, 64)
+            x_hat = torch.cat([restore(network, part, precision) for part in windows.split(batch)])
+            x_hat = x_hat.unflatten(0, (len(y), len(left)))
+            for k, column in enumerate(left):
+                total[:, :, row : row + CROP, column : column + CROP] += x_hat[:, k]
+                count[row : row + CROP, column : column + CROP] += 1
+            if progress:
+                progress((i + 1) / len(top))
+    return to_image((total / count + 1) / 2, height, width, np.ndim(image))
+
+
+def inpaint_image(network, image, mask, stride: int = 8, batch: int = 256, precision: str = "fp32", progress=None):
+    """Fill the pixels of `image` (height, width, 3), floats in [0, 1], where `mask` (height, width) is true.
+
+    Windows that miss at most a third of their pixels vote by their mean; what they fill counts as known for the next
+    ring, so holes of any shape and size close from their border inwards. Known pixels are returned untouched.
+    """
+    x = check_image(image, network)
+    missing = np.asarray(mask, bool)
+    if missing.shape != tuple(x.shape[2:]):
+        raise ImageError(f"mask has size {size_of(missing.shape)}, the image {size_of(x.shape[2:])}")
+    if missing.all():
+        raise ImageError("mask covers the whole image: nothing is known to inpaint from")
+    height, width = x.shape[2:]
+    y = reflect_to_window(x) * 2 - 1
+    unknown = reflect_to_window(torch.from_numpy(missing)[None, None].float())[0, 0] > 0.5
+    network = fold_batchnorm(network)
+    fill = torch.tensor(FILL).view(3, 1, 1) / 127.5 - 1
+    starts = list(itertools.product(*(window_starts(side, stride) for side in y.shape[2:])))
+    left_at_start = int(unknown.sum())
+    with torch.inference_mode():
+        while unknown.any():
+            share = torch.tensor([unknown[r : r + CROP, c : c + CROP].float().mean() for r, c in starts])
+            limit = max(MAX_HOLE, share[share > 0].min().item())
+            chosen = [start for start, s in zip(starts, share.tolist(), strict=True) if 0 < s <= limit]
+            total, count = torch.zeros_like(y[0]), torch.zeros(y.shape[2:])
+            shown = torch.where(unknown, fill, y[0])
+            for group in groups(chosen, batch):
+                windows = torch.stack([shown[:, r : r + CROP, c : c + CROP] for r, c in group])
+                for (r, c), x_hat in zip(group, restore(network, windows, precision), strict=True):
+                    total[:, r : r + CROP, c : c + CROP] += x_hat
+                    count[r : r + CROP, c : c + CROP] += 1
+            filled = unknown & (count > 0)
+            y[0] = torch.where(filled, total / count.clamp(min=1), y[0])
+            unknown &= ~filled
+            if progress:
+                progress(1 - int(unknown.sum()) / left_at_start)
+    return to_image((y + 1) / 2, height, width, 3)
+
+
+def groups(items, size):
+    return [items[i : i + size] for i in range(0, len(items), size)]
+
+
+def window_starts(side: int, stride: int) -> list[int]:
+    """Starts of the windows along one axis: every `stride` pixels, the last flush with the border."""
+    last = side - CROP
+    return sorted({*range(0, last + 1, stride), last})
+
+
+def check_image(image, network) -> torch.Tensor:
+    """The image as (n, channels of the network, height, width) float. Raises ImageError."""
+    array = np.asarray(image, np.float32)
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
+        raise ImageError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
+    if not np.isfinite(array).all():
+        raise ImageError("image has values that are not finite")
+    if min(array.shape[:2]) < 2:
+        raise ImageError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
+    channels = network.encoder[0].in_channels
+    x = torch.from_numpy(array)
+    if channels == 1:
+        return x[None, None] if x.ndim == 2 else x.permute(2, 0, 1).unsqueeze(1)
+    return (x.unsqueeze(-1).expand(*x.shape, 3) if x.ndim == 2 else x).permute(2, 0, 1).unsqueeze(0).contiguous()
+
+
+def reflect_to_window(x: torch.Tensor) -> torch.Tensor:
+    """Reflect (n, C, H, W) below and to the right until it holds a window."""
+    while min(x.shape[2:]) < CROP:
+        grow = [max(0, min(CROP - side, side - 1)) for side in x.shape[2:]]
+        x = nn.functional.pad(x, (0, grow[1], 0, grow[0]), mode="reflect")
+    return x.clone()
+
+
+def to_image(x: torch.Tensor, height: int, width: int, ndim: int) -> np.ndarray:
+    """(n, C, ≥ height, ≥ width) back to (height, width) or (height, width, 3) in [0, 1]."""
+    planes = x[:, :, :height, :width].flatten(0, 1).clamp(0, 1)
+    return planes.permute(1, 2, 0).numpy() if ndim == 3 else planes.mean(0).numpy()
+
+
+def size_of(shape) -> str:
+    return f"{shape[1]}×{shape[0]}"
+
+
+def fold_batchnorm(network: EncoderDecoder) -> EncoderDecoder:
+    """A copy for inference with every BatchNorm folded into the convolution before it: same outputs, fewer passes."""
+    network = copy.deepcopy(network).eval()
+    for part in (network.encoder, network.decoder):
+        for conv, norm in zip(part, itertools.islice(part, 1, None), strict=False):
+            if isinstance(norm, nn.BatchNorm2d):
+                transposed = isinstance(conv, nn.ConvTranspose2d)
+                statistics = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+                conv.weight, conv.bias = fuse_conv_bn_weights(conv.weight, None, *statistics, transpose=transposed)
+        for name, module in part.named_children():
+            if isinstance(module, nn.BatchNorm2d):
+                part[int(name)] = nn.Identity()
+    return network.to(memory_format=torch.channels_last)
