@@ -162,6 +162,19 @@ def check_seeds(seeds) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
+def check_image(name: str, value) -> Path | None:
+    """The path of an image: a file, or a demo photograph by its name; None for an empty string."""
+    if value == "":
+        return None
+    photographs = [file for files in datasets.DEMO.values() for file in files]
+    if value in photographs:
+        return datasets.find("demo") / value
+    if not isinstance(value, str) or not Path(value).is_file():
+        options = ", ".join(photographs)
+        raise ParameterError(f"{name}={value!r} is neither a file nor one of {options}{nearest(value, photographs)}")
+    return Path(value)
+
+
 def flag(name: str, value) -> None:
     if not isinstance(value, bool):
         raise ParameterError(f"{name}={value!r} is not True or False")

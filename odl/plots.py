@@ -4,9 +4,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
+from skimage import img_as_float32
+from skimage.metrics import peak_signal_noise_ratio
+from skimage.transform import resize
+from tqdm.auto import tqdm
 
 from odl import paper
-from odl.corruptions import TASKS
+from odl.corruptions import FILL, TASKS
+from odl.data import read_image
 
 plt.rcParams |= {
     "figure.facecolor": "white",
@@ -47,7 +52,9 @@ def to_picture(x) -> np.ndarray:
 def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.25):
     """A grid of images: `rows` is a list of lists; optional titles per column, labels per row, a line per image."""
     n, m = len(rows), max(len(row) for row in rows)
-    figure, axes = plt.subplots(n, m, figsize=(size * m + 0.8, (size + 0.18 * bool(scores)) * n + 0.3), squeeze=False)
+    high, wide = to_picture(rows[0][0]).shape[:2]
+    tall = size * high / wide + 0.2 * bool(scores)
+    figure, axes = plt.subplots(n, m, figsize=(size * m + 0.4 * bool(labels), tall * n + 0.3), squeeze=False)
     for i, row in enumerate(rows):
         for j in range(m):
             axis = axes[i, j]
@@ -162,6 +169,42 @@ def show_table1(table: pd.DataFrame, caption: str = ""):
         column = (f"paper, {name}", "PSNR (dB)")
         bold.loc[shown[column] == shown[column].max(), [column]] = "font-weight: bold"
     return style.apply(lambda _: bold, axis=None).set_table_attributes('class="odl-table"')
+
+
+def read_photograph(path, longest: int = 400) -> np.ndarray:
+    """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels."""
+    image = read_image(path, 0)
+    shrink = longest / max(image.shape[:2])
+    if shrink < 1:
+        image = resize(image, [round(side * shrink) for side in image.shape[:2]], anti_aliasing=True)
+    return img_as_float32(image)
+
+
+def progress_over(items: dict, function) -> dict:
+    """`function` of each value, with a progress bar that names the keys."""
+    with tqdm(items.items()) as bar:
+        answers = {}
+        for name, value in bar:
+            bar.set_description_str(name)
+            answers[name] = function(value)
+    return answers
+
+
+def repairs(photograph, masks, repaired):
+    """Photographs as damaged and as repaired, with the PSNR inside the mask."""
+    rows, scores = [], []
+    for name, mask in masks.items():
+        damaged = np.where(mask[..., None], np.float32(FILL) / 255, photograph)
+        shown = [damaged] + ([repaired[name]] if repaired[name] is not None else [])
+        rows.append([photograph, *shown])
+        scores.append([None] + [f"{psnr_inside(x, photograph, mask):.1f} dB inside" for x in shown])
+    columns = ["original", "damaged", "repaired"][: len(rows[0])]
+    return picture_grid(rows, columns, list(masks), scores, size=2.6)
+
+
+def psnr_inside(x_hat, x, mask) -> float:
+    """PSNR in dB over the pixels of the mask."""
+    return peak_signal_noise_ratio(x[mask], x_hat[mask], data_range=1)
 
 
 def say(text: str):

@@ -208,6 +208,15 @@ def network_of(experiment: Experiment) -> EncoderDecoder:
     raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")
 
 
+def network_or_none(experiment: Experiment) -> EncoderDecoder | None:
+    """The trained network of a run; None, with a line that says how to get it, where there are no weights."""
+    try:
+        return network_of(experiment)
+    except FileNotFoundError as error:
+        print(error)
+        return None
+
+
 def all_rounder(task: str) -> Experiment:
     """The run whose weights `python -m odl restore` uses: on-demand, at the resolution of photographs to denoise."""
     if task == "denoise":

@@ -1,0 +1,50 @@
+# The commands a person types. Each one first makes .venv when it is missing or older than the dependency lists.
+
+PYTHON  ?= python3
+PROFILE ?= reference
+TASK    ?= inpaint
+
+BIN   := .venv/bin
+READY := .venv/ready
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+.PHONY: help book test table1 demo lint clean
+
+help:  ## list these commands
+	@echo "make COMMAND, where COMMAND is one of"
+	@sed -n 's/^\([a-z0-9]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-9s %s\n' "$$name" "$$text"; done
+
+book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo retrains everything)
+	@$(BIN)/python book/build.py $(PROFILE)
+
+demo: $(READY)  ## the same, with everything retrained on the demo photographs: no download, a laptop is enough
+	@$(BIN)/python book/build.py demo
+
+table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TASK=inpaint, interpolate, deblur or denoise)
+	@mkdir -p runs/notebooks
+	@$(BIN)/papermill notebooks/table1.ipynb runs/notebooks/table1-$(TASK).ipynb -p task $(TASK)
+	@echo "notebook: runs/notebooks/table1-$(TASK).ipynb"
+	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
+
+test: $(READY)  ## run every test, and every notebook at the smoke profile
+	@$(BIN)/python -m pytest
+
+lint: $(READY)  ## check formatting and style
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+clean:  ## remove the built book and the caches; keep .venv, data, results and runs
+	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
+	@find odl tests book -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or say make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11; say make PYTHON=python3.11" >&2; exit 1; }
+	@echo "installing into .venv (a minute or two; about 6 GB on Linux, most of it PyTorch's CUDA libraries)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@

@@ -1,0 +1,187 @@
+"""Execute the book's notebooks with papermill, then build its pages: python book/build.py PROFILE.
+
+_toc.yml decides what is executed: the entry notebooks/fixation is notebooks/fixation.ipynb, and
+notebooks/table1-inpaint, for which no file lies there, is notebooks/table1.ipynb with task=inpaint. Sphinx
+reads _build/source, where the repository's folders are linked beside the executed notebooks, so that a
+relative link in a notebook or a page means the same here and in the repository.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import papermill
+import yaml
+from traitlets.config import Config
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "_build"
+SOURCE = BUILD / "source"
+LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "data/results"]
+
+DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "paper": "celeba"}
+TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing
+LAST = "scorecard"  # judges what the other notebooks have measured
+KERNEL = {
+    "kernel_name": "python3",
+    "cwd": ROOT,
+    "progress_bar": False,
+    "config": Config(KernelManager={"transport_encryption": "auto"}),  # a kernel on plain TCP warns on stderr
+    "shutdown_kernel": "immediate",  # by then it has answered; asked politely, some kernels report the interrupt
+}
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+@dataclass(frozen=True)
+class Page:
+    """One executed notebook of the book."""
+
+    name: str  # table1-inpaint
+    title: str | None  # the heading _toc.yml gives, where several pages share one template
+    template: Path
+    parameters: dict
+
+    @property
+    def executed(self):
+        return BUILD / "notebooks" / f"{self.name}.ipynb"
+
+
+def toc_entries(node):
+    """Every entry of the table of contents with a `file`, in reading order."""
+    for entry in node if isinstance(node, list) else [node]:
+        if "file" in entry:
+            yield entry
+        for part in ("parts", "chapters", "sections"):
+            yield from toc_entries(entry.get(part, []))
+
+
+def plan(profile):
+    """The pages to execute and, for each, those of our parameters that its notebook declares."""
+    pages, missing = [], []
+    for entry in toc_entries(yaml.safe_load((ROOT / "_toc.yml").read_text())):
+        folder, _, name = entry["file"].partition("/")
+        if folder != "notebooks":
+            continue
+        given = {"profile": profile, "dataset": DATASETS[profile], "train": profile in TRAINED_HERE}
+        template = ROOT / "notebooks" / f"{name}.ipynb"
+        if not template.exists() and "-" in name:
+            stem, given["task"] = name.rsplit("-", 1)
+            template = template.with_name(f"{stem}.ipynb")
+        if not template.exists():
+            missing.append(name)
+            continue
+        declared = papermill.inspect_notebook(template)
+        parameters = {key: value for key, value in given.items() if key in declared}
+        pages.append(Page(name, entry.get("title"), template, parameters))
+    if missing:
+        sys.exit(f"book: _toc.yml names notebooks that are not there: {', '.join(missing)}")
+    return pages
+
+
+def one_line(error, message):
+    return f"{error}: {' '.join(message.split()) or '(no message)'}"
+
+
+def execute(page):
+    """Run one notebook from the repository's root; return its seconds, and its error in one line or None."""
+    began, error = time.perf_counter(), None
+    try:
+        papermill.execute_notebook(page.template, page.executed, page.parameters, **KERNEL)
+    except papermill.exceptions.PapermillExecutionError as stopped:
+        error = one_line(stopped.ename, stopped.evalue)
+    except Exception as died:  # a kernel that was killed or never started still gets its one line
+        error = one_line(type(died).__name__, str(died))
+    return time.perf_counter() - began, error
+
+
+def execute_all(pages):
+    """Run the notebooks two at a time, `LAST` alone at the end; a line for each as it finishes."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    shutil.rmtree(BUILD / "notebooks", ignore_errors=True)
+    (BUILD / "notebooks").mkdir(parents=True)
+    done, failed = 0, []
+    for batch in ([p for p in pages if p.name != LAST], [p for p in pages if p.name == LAST]):
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            running = {pool.submit(execute, page): page for page in batch}
+            for future in as_completed(running):
+                page, (seconds, error), done = running[future], future.result(), done + 1
+                print(f"{done:3d}/{len(pages)} {page.name:20s} {seconds:6.1f} s", flush=True)
+                if error:
+                    failed.append(page.name)
+                    print(f"book: notebook {page.name} failed: {error}", file=sys.stderr, flush=True)
+    if failed:
+        sys.exit(f"book: {len(failed)} of {len(pages)} notebooks failed: {', '.join(failed)}")
+
+
+def without_progress(outputs):
+    """Leave out progress bars: widgets, and what tqdm writes on stderr as text."""
+    streams = [output for output in outputs if output.output_type == "stream" and output.name == "stderr"]
+    bars = streams if any(re.search(r"\d+%\|", stream.text) for stream in streams) else []
+    bars = [stream for stream in bars if "%|" in stream.text or not stream.text.strip()]
+    return [output for output in outputs if output not in bars and WIDGET not in output.get("data", {})]
+
+
+def tidy(page):
+    """Write the executed notebook as a page: titled, no progress bars, papermill's parameters cell hidden."""
+    notebook = nbformat.read(page.executed, as_version=4)
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.metadata.tags.append("remove-cell")
+        if cell.cell_type == "code":
+            cell.outputs = without_progress(cell.outputs)
+    if page.title:
+        first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
+        first.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", first.source, count=1)
+    nbformat.write(notebook, SOURCE / "notebooks" / f"{page.name}.ipynb")
+
+
+def lay_out(pages):
+    """Fill _build/source: links to the repository, and the executed notebooks."""
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    (SOURCE / "notebooks").mkdir(parents=True)
+    for name in LINKED:
+        if (ROOT / name).exists():
+            (SOURCE / name).parent.mkdir(exist_ok=True)
+            (SOURCE / name).symlink_to(ROOT / name)
+    for page in pages:
+        tidy(page)
+
+
+def build():
+    """Run Jupyter Book over _build/source with every warning an error, saying nothing but the warnings."""
+    shutil.rmtree(BUILD / "html", ignore_errors=True)
+    jupyter_book = Path(sys.executable).with_name("jupyter-book")
+    strict = ["--all", "--quiet", "-W", "--keep-going", "-n"]
+    command = [jupyter_book, "build", SOURCE, "--path-output", ROOT, *strict]
+    if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
+        sys.exit("book: not built: each warning above counts as an error")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("profile", nargs="?", default="reference", choices=DATASETS)
+    parser.add_argument("--pages", action="store_true", help="rebuild the pages around the last executed notebooks")
+    options = parser.parse_args()
+
+    began = time.perf_counter()
+    pages = plan(options.profile)
+    if not options.pages:
+        print(f"executing {len(pages)} notebooks at profile {options.profile}, two at a time", flush=True)
+        execute_all(pages)
+    print("building the pages", flush=True)
+    lay_out(pages)
+    build()
+    print(f"the book is ready after {time.perf_counter() - began:.0f} s: _build/html/index.html")
+
+
+if __name__ == "__main__":
+    main()
