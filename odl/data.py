@@ -55,14 +55,14 @@ class Pack:
         h, w, start = int(self.height[i]), int(self.width[i]), int(self.offset[i])
         return self.pixels[start : start + 3 * h * w].view(h, w, 3).cpu().numpy()
 
-    def take(self, n: int) -> "Pack":
-        """The first n images."""
+    def take(self, n: int, start: int = 0) -> "Pack":
+        """Images start … n - 1."""
         return Pack(
             self.pixels,
-            self.offset[:n],
-            self.height[:n],
-            self.width[:n],
-            self.names[:n],
+            self.offset[start:n],
+            self.height[start:n],
+            self.width[start:n],
+            self.names[start:n],
             self.sha256,
             self.skipped,
         )
@@ -106,6 +106,16 @@ def pictures(name: str, split: str = "test") -> Pack:
         return load("demo", split)
 
 
+def halves(name: str, half: int, whole: int) -> tuple[Pack, Pack]:
+    """The first `half` training images and the rest up to `whole`; where they are not here, the demo photographs."""
+    try:
+        train = load(name, "train", whole)
+    except DataError as error:
+        print(f"Pictures below are the demo photographs: {error}")
+        train, half, whole = load("demo", "train"), 4, 9
+    return train.take(half), train.take(whole, half)
+
+
 def seed_of(*parts) -> int:
     """A generator's seed from whatever names a stream of randomness."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:7])
@@ -123,11 +133,13 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
     if not (folder / "index.json").exists():
         pack(name, find(name), folder)
     index = json.loads((folder / "index.json").read_text())
-    pixels = torch.from_file(str(folder / "pixels.bin"), size=index["bytes"], dtype=torch.uint8)
-    if (folder / "pixels.bin").stat().st_size != index["bytes"] or (
-        index["bytes"] < 1 << 30 and hashlib.sha256(pixels.numpy()).hexdigest() != index["sha256"]
-    ):
-        raise DataError(f"the pack {folder} is damaged: delete it and run again")
+    file = folder / "pixels.bin"
+    damaged = DataError(f"the pack {folder} is damaged: delete it and run again")
+    if not file.exists() or file.stat().st_size != index["bytes"]:
+        raise damaged
+    pixels = torch.from_file(str(file), size=index["bytes"], dtype=torch.uint8)
+    if index["bytes"] < 1 << 30 and hashlib.sha256(pixels.numpy()).hexdigest() != index["sha256"]:
+        raise damaged
     limit = train_images or DATASETS.get(parse(name)[0], {}).get("train_images") or len(index["images"])
     images = [image for image in index["images"] if image["split"] == split][: limit if split == "train" else None]
     if not images:
@@ -145,7 +157,7 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
             return
         folder.mkdir(exist_ok=True)
         listing = [(split, file) for split, files in list_images(name, source).items() for file in files]
-        journal = Journal(folder)
+        journal = Journal(folder, listing)
         for split, file in tqdm(
             listing[journal.done :],
             desc=f"packing {name}",
@@ -163,15 +175,25 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
 
 
 class Journal:
-    """Appends images to `pixels.bin` and a line for each to `journal.jsonl`; the last full line counts."""
+    """Appends images to `pixels.bin` and a line for each to `journal.jsonl`.
 
-    def __init__(self, folder: Path):
+    A packing that was killed goes on after the last full line that has its pixels and is of the same listing.
+    """
+
+    def __init__(self, folder: Path, listing: list[tuple[str, str]]):
         self.folder = folder
         path = folder / "journal.jsonl"
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        self.entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        there = (folder / "pixels.bin").stat().st_size if (folder / "pixels.bin").exists() else 0
+        self.entries, self.bytes = [], 0
+        for (split, file), line in zip(listing, lines, strict=False):
+            entry = json.loads(line) if line.endswith(b"\n") else {}
+            end = self.bytes + 3 * entry.get("height", 0) * entry.get("width", 0)
+            if end > there or (entry.get("split"), entry.get("name")) != (split, file) and entry.get("skipped") != file:
+                break
+            self.entries.append(entry)
+            self.bytes = end
         self.images = [entry for entry in self.entries if "offset" in entry]
-        self.bytes = sum(3 * image["height"] * image["width"] for image in self.images)
         self.journal = open(path, "wb")  # noqa: SIM115
         self.journal.write(b"".join(json.dumps(entry).encode() + b"\n" for entry in self.entries))
         self.pixels = open(folder / "pixels.bin", "ab")  # noqa: SIM115
@@ -222,15 +244,21 @@ def read_image(path: Path, shorter_side: int) -> np.ndarray:
             if image.width * image.height > MAX_PIXELS:
                 raise DataError(f"{path}: {image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
             image.load()  # verify() lets truncated files pass
-            if image.mode.startswith("I;16"):
+            if image.mode.startswith("I;16") or (image.mode, image.format) == ("I", "PNG"):
                 image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+            if image.mode in ("I", "F"):  # convert() would cut them off at 255
+                raise ValueError(f"mode {image.mode} has no range that is known")
             image = image.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(f"{path}: not a readable image ({error})") from None
+    except DataError:
+        raise
+    except Exception as error:  # decoders raise anything on damaged files
+        raise DataError(f"{path}: not a readable image ({error or type(error).__name__})") from None
     shorter = min(image.size)
     side = shorter_side or max(shorter, CROP)
     if side != shorter:
         size = tuple(max(side, round(length * side / shorter)) for length in image.size)
+        if size[0] * size[1] > MAX_PIXELS:
+            raise DataError(f"{path}: {image.width}×{image.height} pixels would become {size[0]}×{size[1]}")
         image = image.resize(size, Image.Resampling.BICUBIC)
     return np.asarray(image)
 
@@ -269,10 +297,13 @@ def download(base: str) -> Path:
     try:
         if "files" in entry:
             for file, digest in entry["files"].items():
-                pooch.retrieve(entry["url"] + file, f"sha256:{digest}", file, images, progressbar=True)
-            return images
+                pooch.retrieve(entry["url"] + file, f"sha256:{digest}", file, cache, progressbar=True)
+            return cache.replace(images)
         archive = Path(pooch.retrieve(entry["url"], None, f"{base}.zip", cache, progressbar=True))
-        return unpack(base, archive)
+        try:
+            return unpack(base, archive)
+        finally:
+            archive.unlink()  # else a bad one would be found again next time
     except (OSError, ValueError) as error:
         raise DataError(f"{missing(base)} — the download failed: {str(error).splitlines()[0]}") from None
 
@@ -290,12 +321,19 @@ def unpack(base: str, source: Path) -> Path:
             if hashlib.file_digest(file, "md5").hexdigest() != entry["md5"]:
                 raise DataError(f"{source}: checksum differs from the published {entry['archive']}")
     target = home(base) / "images"
+    if target.is_dir() and any(target.iterdir()):  # unpacked before, and whole: it is renamed when complete
+        return find(base)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        extract(source, Path(temporary))
+        try:
+            extract(source, Path(temporary))
+        except DataError:
+            raise
+        except Exception as error:  # zipfile, tarfile and zlib raise anything on damaged archives
+            raise DataError(f"{source}: not a readable archive ({error or type(error).__name__})") from None
         tops = list(Path(temporary).iterdir())
         inside = tops[0] if len(tops) == 1 and tops[0].is_dir() and tops[0].name.startswith("BSDS500") else temporary
-        shutil.move(inside, target)
+        Path(inside).replace(target)
     return find(base)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -98,17 +99,18 @@ def parse(name: str) -> tuple[str, int]:
 
 
 def slug(name: str) -> str:
-    """The name of a data set in paths: itself, or the last part of a folder."""
-    return name if parse(name)[0] in DATASETS else Path(name).resolve().name.replace(" ", "_")
+    """The name of a data set in paths: itself, or the last part of a folder and a hash of where it is."""
+    if parse(name)[0] in DATASETS:
+        return name
+    folder = Path(name).resolve()
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]  # two folders may share their last part
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', folder.name)}-{digest}"
 
 
 def home(name: str) -> Path:
     """The folder in `data/` that holds a set's images and packs."""
     base, _ = parse(name)
-    if base in DATASETS:
-        return paths.root() / "data" / base
-    digest = hashlib.sha256(str(Path(base).resolve()).encode()).hexdigest()[:8]
-    return paths.root() / "data" / "folders" / f"{slug(base)}-{digest}"
+    return paths.root() / "data" / (base if base in DATASETS else Path("folders", slug(base)))
 
 
 def find(name: str) -> Path:

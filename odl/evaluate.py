@@ -34,15 +34,46 @@ def images_of(experiment, pack: data.Pack, n: int, stream: str) -> torch.Tensor:
 @torch.inference_mode()
 def errors(restore, task: Task, x, level, generator, batch: int = 100) -> torch.Tensor:
     """Squared error per image of `restore(y)` on fresh corruptions of x at `level` (1…6, `easy` or `hard`): (n,)."""
-    if level in ("easy", "hard"):
-        low = high = paper.TASKS[task.name][level]
-    else:
-        low, high = paper.TASKS[task.name]["levels"][level - 1]
+    low, high = bounds_of(task, level)
     parts = []
     for part in x.split(batch):
         y = task.corrupt_between(part, low, high, generator, centred=level in ("easy", "hard"))
         parts.append(squared_error(restore(y), part))
     return torch.cat(parts)
+
+
+@torch.inference_mode()
+def compare(networks: dict, x, y) -> dict:
+    """What each network makes of y, and y itself as `corrupted`: name → (images, PSNR per image)."""
+    y = y.contiguous(memory_format=torch.channels_last)
+    images = {"corrupted": y} | {name: network(y) for name, network in networks.items()}
+    return {name: (image, psnr(squared_error(image, x))) for name, image in images.items()}
+
+
+def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
+    """Fig. 5: original, corrupted and restored, per level and image: rows (label, list of (title, image, line)).
+
+    levels: of 1…6, `easy` and `hard`.
+    """
+    titles = dict.fromkeys(paper.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
+    rows = []
+    for level in levels:
+        low, high = bounds_of(task, level)
+        label = f"level {level}" if isinstance(level, int) else f"only\n{paper.severity_text(task.name, level)}"
+        for k, image in enumerate(x):
+            generator = torch.Generator().manual_seed(data.seed_of("quintuple", level, k))
+            y = task.corrupt_between(image[None], low, high, generator, centred=not isinstance(level, int))
+            answers = compare(networks, image[None], y)
+            rest = [(titles.get(n, n), picture[0], f"{score.item():.1f} dB") for n, (picture, score) in answers.items()]
+            rows.append((prefix + label, [("original", image, ""), *rest]))
+    return rows
+
+
+def bounds_of(task: Task, level) -> tuple[float, float]:
+    """Lowest and highest severity of a level 1…6, or the one severity of `easy` or `hard`."""
+    if level in ("easy", "hard"):
+        return (paper.TASKS[task.name][level],) * 2
+    return paper.TASKS[task.name]["levels"][level - 1]
 
 
 def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> pd.DataFrame:

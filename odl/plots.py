@@ -207,6 +207,224 @@ def psnr_inside(x_hat, x, mask) -> float:
     return peak_signal_noise_ratio(x[mask], x_hat[mask], data_range=1)
 
 
+# Fixation
+
+
+def severity_axis(axis, task: str) -> None:
+    """The task's severities as x axis: levels as bands, numbered above, the fixated severities as dotted lines."""
+    known = paper.TASKS[task]
+    starts = [low for low, _ in known["levels"]] + [known["levels"][-1][1]]
+    for level, (low, high) in enumerate(zip(starts, starts[1:], strict=False), 1):
+        axis.axvspan(low, high, color=("0.96", "1.0")[level % 2], zorder=0, linewidth=0)
+        place = {"transform": axis.get_xaxis_transform(), "ha": "center"}
+        axis.text((low + high) / 2, 1.01, level, color="0.4", fontsize=8, **place)
+    for name in ("easy", "hard"):
+        axis.axvline(known[name], color=COLOURS[f"fixated_{name}"], linestyle=":", linewidth=1.2)
+    axis.set(xlim=(starts[0], starts[-1]), xlabel=known["severity"])
+    axis.grid(axis="x", visible=False)
+
+
+def training_ranges(task: str):
+    """Which severities each model sees in training: two points, and everything up to level 5."""
+    figure, axis = plt.subplots(figsize=(7, 1.5), layout="constrained")
+    severity_axis(axis, task)
+    names = ("fixated_easy", "fixated_hard", "on_demand")
+    for row, name in enumerate(names[:2]):
+        axis.plot(paper.TASKS[task][name.removeprefix("fixated_")], row, "o", color=COLOURS[name], markersize=8)
+    last = paper.TASKS[task]["levels"][paper.N_LEVELS - 1][1]
+    axis.plot([paper.TASKS[task]["levels"][0][0], last], [2, 2], color=COLOURS["on_demand"], linewidth=7)
+    axis.set(yticks=range(3), ylim=(2.6, -0.6))
+    axis.set_yticklabels([TITLES[name] for name in names])
+    return figure
+
+
+def fixated_severities(task: str, x):
+    """Clean images (n, channels, 64, 64) and the two severities at which fixated models are trained."""
+    known, generator = paper.TASKS[task], torch.Generator().manual_seed(0)
+    rows = {"clean": x}
+    for name in ("easy", "hard"):
+        y = TASKS[task].corrupt_between(x, known[name], known[name], generator, centred=True)
+        rows[f"{name}: {paper.severity_text(task, name)}"] = y
+    return picture_grid(list(rows.values()), labels=list(rows))
+
+
+def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
+    """PSNR against severity, a line per model; means per level (`source` levels) as points."""
+    severity_axis(axis, task)
+    for schedule, part in frame.groupby("schedule", sort=False):
+        look = {"color": COLOURS[schedule], "linewidth": 2.2 if schedule == "on_demand" else 1.5, "markersize": 4}
+        marker = "o" if (part.source == "levels").any() else None
+        axis.plot(part.severity, part.psnr, marker=marker, label=TITLES[schedule], **look)
+    top = frame.psnr[frame.severity > 0].max()
+    if np.isfinite(top):
+        axis.set_ylim(frame.psnr.min() - 0.5, top + 0.5)  # nothing to restore at severity 0: up to 100 dB
+
+
+def spectrum(frame: pd.DataFrame, task: str):
+    """Fig. 4: PSNR over the whole spectrum; for inpainting with squares at random places and in the centre."""
+    parts = {"square at a random place": False, "square in the centre": True} if task == "inpaint" else {"": False}
+    figure, axes = plt.subplots(
+        1, len(parts), figsize=(3.2 + 3.6 * len(parts), 3.8), sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis, (title, centred) in zip(axes[0], parts.items(), strict=True):
+        draw_spectrum(axis, frame[frame.centred == centred], task)
+        axis.set_title(title, fontsize=10, pad=16)
+    axes[0, 0].set_ylabel("PSNR (dB)")
+    if len(parts) == 2 and len(frame):
+        axes[0, 0].set_ylim(frame.psnr.min() - 0.5, frame.psnr.max() + 0.5)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
+    return figure
+
+
+def spectra(frames: dict):
+    """One small spectrum per task; frames: task → frame of `fixation.spectrum`, empty where nothing is measured."""
+    figure, axes = plt.subplots(1, len(frames), figsize=(12, 3.2), layout="constrained")
+    for axis, (task, frame) in zip(axes, frames.items(), strict=True):
+        draw_spectrum(axis, frame[frame.centred == False], task)  # noqa: E712
+        axis.set_title(paper.TASKS[task]["title"], fontsize=10, pad=16)
+        if frame.empty:
+            axis.set_yticks([])
+            axis.text(0.5, 0.5, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
+    axes[0].set_ylabel("PSNR (dB)")
+    entries = {t: h for axis in axes for h, t in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if entries:
+        figure.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=9)
+    return figure
+
+
+def show_levels(table: pd.DataFrame, task: str, caption: str = ""):
+    """PSNR (dB) per level of `results.level_table`, the best of each column bold."""
+    known = paper.TASKS[task]
+    names = {f"level_{i}": f"{i}: {low}–{high}" for i, (low, high) in enumerate(known["levels"], 1)}
+    names |= {"mean": "mean 1–6"} | {name: f"only {paper.severity_text(task, name)}" for name in ("easy", "hard")}
+    best = dict.fromkeys(names.values(), "max") if len(table) else {}
+    return show_table(table.rename(columns=names), caption, best)
+
+
+# Allocation
+
+
+def shares():
+    """Eq. 3 before any training: the images per level that given validation PSNRs would get."""
+    from odl.schedules import allocate, on_demand
+
+    given = {
+        "untrained: all the same": (12, 12, 12, 12, 12),
+        "small gap: 22 to 20 dB": (22, 21.5, 21, 20.5, 20),
+        "large gap: 36 to 24 dB": (36, 33, 30, 27, 24),
+        "a level fails: 40 to 10 dB": (40, 32.5, 25, 17.5, 10),
+    }
+    figure, axes = plt.subplots(1, len(given), figsize=(10, 2.6), sharey=True, layout="constrained")
+    levels = np.arange(1, paper.N_LEVELS + 1)
+    for axis, (title, psnr) in zip(axes, given.items(), strict=True):
+        counts = allocate(on_demand(0, psnr, paper.N_LEVELS), paper.BATCH_SIZE)
+        bars = axis.bar(levels, counts, color=LEVEL_COLOURS[:-1], width=0.75)
+        axis.bar_label(bars, fontsize=9)
+        axis.axhline(paper.BATCH_SIZE / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
+        axis.set(xticks=levels, xlabel="level and its PSNR (dB)")
+        axis.set_xticklabels([f"{level}\n{value:g}" for level, value in zip(levels, psnr, strict=True)])
+        axis.set_title(title, fontsize=10)
+    axes[0].set_ylabel("images per batch")
+    return figure
+
+
+def allocation(result):
+    """Validation PSNR and images per level after each epoch of one on-demand run."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
+    frame = history_frame(result)
+    for level, part in frame.groupby("level"):
+        style = {"color": LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
+        axes[0].plot(part.epoch, part.psnr, "o-", markersize=3, **style)
+    axes[0].set(xlabel="epoch", ylabel="validation PSNR (dB)", title="how well each level does")
+    axes[0].xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+    draw_allocation(axes[1], frame)
+    axes[1].set(ylabel="images of 100", title="what each level gets in the batch")
+    figure.legend(*axes[0].get_legend_handles_labels(), title="level", loc="outside right center")
+    return figure
+
+
+def draw_allocation(axis, frame: pd.DataFrame) -> None:
+    """Images per level against epoch; lines that coincide are moved apart by a twelfth of an image."""
+    for level, part in frame.groupby("level"):
+        shift = (level - (paper.N_LEVELS + 1) / 2) / 12
+        color = LEVEL_COLOURS[level - 1]
+        axis.step(part.epoch, part.allocation + shift, where="mid", color=color, label=level, linewidth=1.8)
+    axis.axhline(paper.BATCH_SIZE / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_locator(plt.MaxNLocator(integer=True))
+    axis.set(xlabel="epoch")
+
+
+def allocations(runs: dict):
+    """Images per level over training of all tasks; runs: task → Result or None."""
+    figure, axes = plt.subplots(1, len(runs), figsize=(12, 2.8), sharey=True, layout="constrained")
+    for axis, (task, result) in zip(axes, runs.items(), strict=True):
+        axis.set_title(paper.TASKS[task]["title"], fontsize=10)
+        if result:
+            draw_allocation(axis, history_frame(result))
+            entries = axis.get_legend_handles_labels()
+        else:
+            axis.set_xticks([])
+            axis.text(0.5, 0.5, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
+    axes[0].set_ylabel("images of 100")
+    if any(runs.values()):
+        figure.legend(*entries, title="level", loc="outside right center")
+    return figure
+
+
+# Qualitative
+
+
+def quintuples(rows: list, blocks: int = 2):
+    """Fig. 5: rows (label, list of (title, image, line below)); consecutive rows side by side in `blocks` columns."""
+    titles = ("original", "corrupted", "rigid joint", "fixated", "on-demand")
+    n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
+    size = (1.08 * sum(ratios), 1.32 * n + 0.3)
+    figure, axes = plt.subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[])
+        axis.grid(False)
+        axis.spines[:].set_visible(False)
+    for k, (label, pictures) in enumerate(rows):
+        i, first = k // blocks, k % blocks * (len(titles) + 1)
+        axes[i, first].set_ylabel(label, fontsize=8, labelpad=3)
+        for j, title in enumerate(titles if i == 0 else ()):
+            axes[0, first + j].set_title(title, fontsize=9)
+        for title, image, line in pictures:
+            axis = axes[i, first + titles.index(title)]
+            axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            axis.set_xlabel(line, fontsize=8, labelpad=2)
+    figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.24)
+    return figure
+
+
+# Extra data
+
+
+def show_extra_data(table: pd.DataFrame, caption: str = ""):
+    """The extra-data test with ± standard errors and two p-values."""
+    names = {"run": "run", "train_images": "images", "l2": "L2 (‰)", "psnr": "PSNR (dB)", "psnr_se": "± (dB)"}
+    names |= {"p_value": "p against on-demand, half", "p_value_half": "p against rigid joint, half"}
+    digits = {"images": "{:,}", "PSNR (dB)": "{:.3f}", "± (dB)": "{:.1g}"}
+    digits |= dict.fromkeys(list(names.values())[-2:], "{:.0e}")
+    return show_table(table[list(names)].rename(columns=names), caption, {"PSNR (dB)": "max"}, digits)
+
+
+def training_curves(measured: dict, axis=None):
+    """Mean validation PSNR over levels against epoch; measured: name → list of results, a thin line per seed."""
+    axis = axis or plt.subplots(figsize=(6.5, 3.4), layout="constrained")[1]
+    for k, (name, runs) in enumerate(measured.items()):
+        for i, result in enumerate(runs):
+            curve = history_frame(result).groupby("epoch").psnr.mean()
+            look = {"color": ("#D55E00", "#56B4E9", "#0072B2")[k], "linestyle": ("-", "--", ":")[k], "linewidth": 2}
+            axis.plot(curve, label=None if i else name, **look)
+    axis.set(xlabel="epoch", ylabel="validation PSNR (dB)")
+    axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+    if measured:
+        axis.legend(fontsize=9, loc="lower right")
+    return axis.figure
+
+
 def say(text: str):
     """A sentence made from measured numbers, as text on the page."""
     from IPython.display import Markdown

@@ -5,11 +5,13 @@ import json
 import os
 import platform
 import subprocess
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pandas as pd
@@ -179,6 +181,13 @@ def start_worker(done) -> None:
     global SHARES
     SHARES = done
     torch.set_num_threads(1)
+    threading.Thread(target=die_with_parent, daemon=True).start()
+
+
+def die_with_parent() -> None:
+    """End this worker when the process that started it is gone, however it went; checkpoints allow that."""
+    wait([parent_process().sentinel])
+    os._exit(1)
 
 
 def work(experiment, device, precision, i) -> None:
@@ -217,6 +226,19 @@ def network_or_none(experiment: Experiment) -> EncoderDecoder | None:
         return None
 
 
+def networks(experiments: list[Experiment]) -> dict[str, EncoderDecoder]:
+    """schedule → trained network of the measured runs; one line names those whose weights are not here."""
+    found, absent = {}, []
+    for experiment in experiments:
+        try:
+            if load(experiment):
+                found[experiment.schedule] = network_of(experiment)
+        except FileNotFoundError:
+            absent.append(experiment.run_id)
+    print(f"No weights here for {', '.join(absent)}: numbers are shown, pictures left out." if absent else "", end="")
+    return found
+
+
 def all_rounder(task: str) -> Experiment:
     """The run whose weights `python -m odl restore` uses: on-demand, at the resolution of photographs to denoise."""
     if task == "denoise":
@@ -225,10 +247,9 @@ def all_rounder(task: str) -> Experiment:
 
 
 def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:
-    """The denoiser of Table 3: crops at native resolution, trained three times as long; fixated means σ = 25."""
-    longer = {"epochs": 60} if profile == "reference" else {}
+    """The denoiser of Table 3, trained on crops at native resolution; fixated means σ = 25."""
     severity = {"severity": 25.0} if schedule == "fixated_hard" else {}
-    return Experiment.of("denoise", dataset, schedule, profile=profile, **longer, **severity)
+    return Experiment.of("denoise", dataset, schedule, profile=profile, **severity)
 
 
 def command_of(experiment: Experiment) -> str:
@@ -270,6 +291,8 @@ def frame() -> pd.DataFrame:
     rows = []
     for path in sorted(paths.results().glob("*/*/*/*.json")):
         content = json.loads(path.read_text())
+        if "1" not in content["evaluation"]["level"]:
+            continue  # Table 2's blocks have no levels
         profile, dataset, task = path.relative_to(paths.results()).parts[:3]
         scores = overall(pd.DataFrame(content["evaluation"])).mean()
         row = {"profile": profile, "dataset": dataset, "task": task, "run": path.stem}
@@ -287,13 +310,55 @@ def table1(results: list[Result], task: str) -> pd.DataFrame:
     rows = []
     for schedule, frame in trials.items():
         celeba, sun397 = paper.TABLE1[task][schedule]
-        both = frame.join(trials["on_demand"], rsuffix="_on_demand", how="inner")
+        both = frame.join(trials["on_demand"].add_suffix("_on_demand"), how="inner")
         p_value = paired_p_value(both.psnr, both.psnr_on_demand) if len(both) else float("nan")
         row = {"schedule": schedule} | summarize(frame) | {"p_value": p_value}
         for name, (l2, psnr) in (("celeba", celeba), ("sun397", sun397)):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def level_table(results: list[Result]) -> pd.DataFrame:
+    """PSNR (dB) per level, a row per schedule, means over seeds and trials.
+
+    Columns schedule, level_1 … level_6, mean (of these six), easy and hard (the severities of the fixated models).
+    """
+    rows = []
+    for schedule in dict.fromkeys(r.experiment["schedule"] for r in results):
+        frames = [r.evaluation for r in results if r.experiment["schedule"] == schedule]
+        mean = pd.concat(frames).groupby("level").psnr.mean()
+        levels = {f"level_{level}": mean[str(level)] for level in range(1, paper.N_LEVELS + 2)}
+        ends = {"mean": sum(levels.values()) / len(levels), "easy": mean["easy"], "hard": mean["hard"]}
+        rows.append({"schedule": schedule} | levels | ends)
+    return pd.DataFrame(rows)
+
+
+EXTRA_DATA = ("on-demand, half", "rigid joint, half", "rigid joint, all")  # the order of experiment.extra_data
+
+
+def extra_data_runs(experiments: list[Experiment]) -> dict[str, list[Result]]:
+    """The measured runs of `experiment.extra_data` by name, a result per seed; empty lists where nothing is."""
+    found = [load(e) for e in experiments]
+    return {name: [r for r in found[i :: len(EXTRA_DATA)] if r] for i, name in enumerate(EXTRA_DATA)}
+
+
+def extra_data_table(runs: dict[str, list[Result]]) -> pd.DataFrame:
+    """Sec. 6.6: columns run, train_images, l2 (‰), l2_se, psnr (dB), psnr_se, p_value and p_value_half.
+
+    Paired t-tests over seeds × trials: against on-demand with half of the images, and against rigid joint with half.
+    """
+    schedules = ("on_demand", "rigid_joint", "rigid_joint")
+    trials = {name: trials_of(runs[name], schedule) for name, schedule in zip(EXTRA_DATA, schedules, strict=True)}
+    rows = []
+    for name, frame in trials.items():
+        images = runs[name][0].provenance["train_images"] if runs[name] else pd.NA
+        row = {"run": name, "train_images": images} | summarize(frame)
+        for column, other in (("p_value", EXTRA_DATA[0]), ("p_value_half", EXTRA_DATA[1])):
+            both = frame.join(trials[other], rsuffix="_other", how="inner")
+            row[column] = paired_p_value(both.psnr, both.psnr_other) if len(both) else float("nan")
+        rows.append(row)
+    return pd.DataFrame(rows).astype({"train_images": "Int64"})
 
 
 def trials_of(results: list[Result], schedule: str) -> pd.DataFrame:
@@ -312,6 +377,10 @@ def record(**parameters) -> dict:
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
     """Write the table a notebook shows to `data/results/<profile>/tables/`."""
-    path = paths.results() / profile / "tables" / f"{notebook}-{datasets.slug(dataset)}-{task}.csv"
+    path = table_path(notebook, profile, dataset, task)
     paths.write_atomically(path, frame.to_csv(index=False).encode())
     return path
+
+
+def table_path(notebook: str, profile: str, dataset: str, task: str) -> Path:
+    return paths.results() / profile / "tables" / f"{notebook}-{datasets.slug(dataset)}-{task}.csv"

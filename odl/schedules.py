@@ -15,7 +15,7 @@ def allocate(weights, batch_size: int) -> np.ndarray:
     Paper: no rounding is specified; here: largest remainder, because it keeps the sum.
     """
     weights = np.asarray(weights, dtype=np.float64)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
         raise ValueError(f"weights={weights.tolist()} must be finite, not negative and not all zero")
     shares = weights / weights.sum() * batch_size
     counts = np.floor(shares).astype(int)

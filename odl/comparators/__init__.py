@@ -1,0 +1,41 @@
+"""The systems that the paper compares with, one file each (Sec. 6.5 and 6.7).
+
+A denoiser is `denoise(y, sigma) -> x_hat`: `y` is a grey image (H, W) of floats on the [0, 1] scale, beyond it where
+noise was not clipped; `sigma` is on the 0–255 scale. `cite` is the key in book/references.bib, `knows_sigma` whether
+the system must be told σ, `package` what it imports beyond the core.
+"""
+
+from importlib.util import find_spec
+
+from odl.comparators import bm3d, nlm, tv, wavelet
+from odl.experiment import choice
+
+DENOISERS = {
+    "bm3d": {
+        **{"title": "BM3D", "cite": "dabov2007image", "knows_sigma": True},
+        **{"denoise": bm3d.denoise, "package": "bm3d"},
+    },
+    "nlm": {
+        **{"title": "Non-local means", "cite": "buades2005nonlocal", "knows_sigma": True},
+        **{"denoise": nlm.denoise, "package": None},
+    },
+    "tv": {
+        **{"title": "Total variation", "cite": "chambolle2004algorithm", "knows_sigma": True},
+        **{"denoise": tv.denoise, "package": None},
+    },
+    "wavelet": {
+        **{"title": "Wavelets, BayesShrink", "cite": "chang2000adaptive", "knows_sigma": True},
+        **{"denoise": wavelet.denoise, "package": "pywt"},
+    },
+}
+INPAINTERS = {
+    "context_encoder_center": {"title": "Context encoder, centre", "cite": "pathak2016context"},
+    "context_encoder_random": {"title": "Context encoder, random region dropout", "cite": "pathak2016context"},
+}
+
+
+def available(system: str) -> bool:
+    """Whether a denoiser's package is installed. Raises ParameterError for an unknown system."""
+    choice("system", system, DENOISERS)
+    package = DENOISERS[system]["package"]
+    return package is None or find_spec(package) is not None

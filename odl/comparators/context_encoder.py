@@ -1,0 +1,241 @@
+"""Context encoders at 64×64, for the centre and with random region dropout, by their L2 loss (Sec. 6.5, Table 2).
+
+Pathak, Krähenbühl, Donahue, Darrell, Efros, CVPR 2016. What the paper leaves open follows their released code.
+"""
+
+import contextlib
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import torch
+from safetensors.torch import load_file, save
+from torch import nn
+from tqdm.auto import tqdm
+
+from odl import blocks, data, paths, results, store
+from odl.comparators import INPAINTERS
+from odl.corruptions import delete
+from odl.evaluate import images_of, psnr
+from odl.experiment import Experiment, check_device, choice
+from odl.network import down, initialize, up
+from odl.results import Result, path_of, provenance
+from odl.train import (
+    CHECKPOINT_SECONDS,
+    choose_precision,
+    finite,
+    load_checkpoint,
+    save_checkpoint,
+    shuffled,
+    take_snapshot,
+)
+
+CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
+AREA = (0.2, 0.3)  # share of the image that a dropped region covers
+
+
+@dataclass(frozen=True)
+class Run(Experiment):
+    """An experiment whose `schedule` is `context_encoder_center` or `context_encoder_random`; it has no levels."""
+
+    def __post_init__(self):
+        choice("method", self.schedule, INPAINTERS)
+        Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
+
+
+def run_of(method: str, ours: Experiment) -> Run:
+    """The run of a context encoder with the numbers of one of ours."""
+    return Run(**(asdict(ours) | {"schedule": method}))
+
+
+class ContextEncoder(nn.Module):
+    """Convolutions down to 4×4, a bottleneck of 4000 (at width 64), convolutions up to `side` 32 or 64.
+
+    Input (B, 3, 64, 64) in [-1, 1], output (B, 3, side, side): the central block, or the whole image.
+    """
+
+    def __init__(self, side: int, width: int = 64):
+        super().__init__()
+        f, code = width, round(4000 * width / 64)
+        # Their text: 128×128 with two layers of f; here: one, as their code has it for 64×64.
+        self.encoder = nn.Sequential(  # (B, 3, 64, 64)
+            nn.Conv2d(3, f, 4, 2, 1, bias=False),  # (B, f, 32, 32)
+            nn.LeakyReLU(0.2),
+            *down(f, 2 * f),  # (B, 2f, 16, 16)
+            *down(2 * f, 4 * f),  # (B, 4f, 8, 8)
+            *down(4 * f, 8 * f),  # (B, 8f, 4, 4)
+        )
+        self.bottleneck = nn.Sequential(
+            *(nn.Conv2d(8 * f, code, 4, bias=False), nn.BatchNorm2d(code), nn.LeakyReLU(0.2)),  # (B, code, 1, 1)
+            *(nn.ConvTranspose2d(code, 8 * f, 4, bias=False), nn.BatchNorm2d(8 * f), nn.ReLU()),  # (B, 8f, 4, 4)
+        )
+        last = f if side == 64 else 2 * f
+        self.decoder = nn.Sequential(
+            *up(8 * f, 4 * f),  # (B, 4f, 8, 8)
+            *up(4 * f, 2 * f),  # (B, 2f, 16, 16)
+            *(up(2 * f, f) if side == 64 else []),  # (B, f, 32, 32)
+            nn.ConvTranspose2d(last, 3, 4, 2, 1, bias=False),  # (B, 3, side, side)
+            nn.Tanh(),
+        )
+
+    def forward(self, y):
+        return self.decoder(self.bottleneck(self.encoder(y)))
+
+
+def random_regions(n: int, generator, size: int = data.CROP) -> torch.Tensor:
+    """True in regions of arbitrary shape that cover 20–30 % of each image: (n, 1, size, size).
+
+    Uniform noise on a coarse grid, enlarged (bicubic) at a random offset, and thresholded.
+    """
+    # Released code: one 10,000² pattern cut at 0.25, windows of it drawn until 20–30 % are missing, one for a whole
+    # batch; here: a pattern per image, cut at the quantile of a share drawn from 20–30 %, because it needs no loop.
+    cells = int(size * CELLS) + 4  # offset < 1, and two neighbours on either side for the bicubic kernel
+    u = torch.rand((n, cells * cells + 3), generator=generator, device=generator.device)
+    low = u[:, 3:].view(n, 1, cells, cells)
+    place = 1 + torch.arange(size, device=u.device) * CELLS + u[:, :2].unsqueeze(2)  # (n, 2, size) in cells
+    place = (2 * place + 1) / cells - 1  # grid_sample's scale: -1 and 1 are the outer borders
+    grid = torch.stack(
+        [place[:, 0, None, :].expand(n, size, size), place[:, 1, :, None].expand(n, size, size)], 3
+    )  # (n, size, size, 2)
+    noise = nn.functional.grid_sample(low, grid, mode="bicubic", padding_mode="border", align_corners=False)
+    share = AREA[0] + u[:, 2:3] * (AREA[1] - AREA[0])
+    cut = noise.flatten(1).sort(1).values.gather(1, (share * size * size).long())  # (n, 1)
+    return noise < cut.view(n, 1, 1, 1)
+
+
+def masks_of(run: Run, n: int, generator) -> torch.Tensor:
+    """What is missing in training: the central block, or a random region per image."""
+    if run.schedule == "context_encoder_center":
+        return blocks.block_masks("central", n, generator)
+    return random_regions(n, generator)
+
+
+def build(run: Run, device):
+    """The network with its initial weights and its Adam."""
+    network = ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
+    initialize(network, torch.Generator().manual_seed(data.seed_of(run.seed, "weights")))
+    network.to(device, memory_format=torch.channels_last)
+    return network, torch.optim.Adam(network.parameters(), run.learning_rate, betas=(0.5, 0.999), fused=True)
+
+
+def loss_of(x_hat, x, mask) -> torch.Tensor:
+    """Mean squared error over the missing pixels (Pathak's Eq. 1), on the [-1, 1] scale."""
+    # Their Eq. 3: 0.999 of this and 0.001 of an adversarial loss; here: this alone. The adversarial one adds up here.
+    # Released code with random dropout: over the whole image; here: over the hole as in Eq. 1, because Table 2
+    # measures nothing else.
+    return 4 * blocks.hole_error(x_hat, x, mask).mean()
+
+
+def train(run: Run, device="cpu", precision="auto", progress=None):
+    """Train one context encoder, resuming from its checkpoint if there is one. Returns (network, history).
+
+    history: one dict an epoch with loss and psnr (dB inside the hole, on the validation crops).
+    """
+    folder = paths.runs() / run.run_id
+    state = load_checkpoint(folder, run)
+    precision = state["precision"] if state else choose_precision(device, precision)
+    pack = data.load(run.dataset, "train", run.train_images).to(device)
+    held_out = data.load(run.dataset, "validation")
+    x_validation = images_of(run, held_out, run.validation_images, "validation").to(device)
+    network, optimizer = build(run, device)
+    history = []
+    if state:
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])
+        history = state["history"]
+
+    snapshot, saved = None, time.monotonic()
+    try:
+        for epoch in range(len(history), run.epochs):
+            loss = train_epoch(run, network, optimizer, pack, epoch, device, precision, progress)
+            score = validate(run, network, x_validation, device, precision)
+            finite(loss, [score], epoch)
+            history.append({"loss": loss, "psnr": [score], "allocation": None})
+            snapshot = take_snapshot(run, network, optimizer, history, precision)
+            if epoch + 1 == run.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                save_checkpoint(folder, snapshot)
+                snapshot, saved = None, time.monotonic()
+    except (KeyboardInterrupt, SystemExit):
+        if snapshot:
+            save_checkpoint(folder, snapshot)
+        raise
+    return network.eval(), history
+
+
+def train_epoch(run, network, optimizer, pack, epoch, device, precision, progress) -> float:
+    """One epoch of Adam steps. Returns the mean loss."""
+    network.train()
+    generator = torch.Generator(device).manual_seed(data.seed_of(run.seed, epoch, "train"))
+    order = shuffled(len(pack), run.iterations * run.batch_size, generator)
+    total = torch.zeros((), device=device)
+    for i, index in enumerate(order.split(run.batch_size)):
+        x = data.crop(pack, index, generator)
+        mask = masks_of(run, len(x), generator)
+        loss = loss_of(blocks.inpaint(network, delete(x, mask), mask, precision), x, mask)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+        if progress:
+            progress((epoch + (i + 1) / run.iterations) / run.epochs)
+    return (total / run.iterations).item()
+
+
+@torch.inference_mode()
+def validate(run, network, x, device, precision) -> float:
+    """Mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
+    network.eval()
+    mask = masks_of(run, len(x), torch.Generator(device).manual_seed(data.seed_of("validate", run.schedule)))
+    parts = zip(x.split(run.batch_size), mask.split(run.batch_size), strict=True)
+    errors = [blocks.hole_error(blocks.inpaint(network, delete(p, m), m, precision), p, m) for p, m in parts]
+    return psnr(torch.cat(errors)).mean().item()
+
+
+def run_or_load(run: Run, device="auto", precision="auto", progress=None) -> Result:
+    """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
+
+    def measure():
+        start, where = time.time(), check_device(device)
+        chosen = choose_precision(where, precision)
+        network, history = train(run, where, chosen, progress and (lambda done: progress(0.9 * done)))
+        trained = time.time()
+        weights = save({key: value.contiguous() for key, value in network.state_dict().items()})
+        paths.write_atomically(paths.runs() / run.run_id / "weights.safetensors", weights)
+        rows = blocks.evaluate(run, network, where, chosen, progress and (lambda done: progress(0.9 + 0.1 * done)))
+        seconds = {"train": round(trained - start, 1), "evaluate": round(time.time() - trained, 1)}
+        origin = provenance(run, where, chosen) | {"seconds": seconds}
+        return {"provenance": origin, "history": history, "evaluation": rows.to_dict("list")}
+
+    return blocks.as_result(store.run_or_load(path_of(run), run.asdict(), measure), path_of(run))
+
+
+def measure_all(ours: Experiment, encoders: list[Run], device="auto", train=True) -> list[Result]:
+    """Table 2's results: each method run or loaded; with `train` false what is not measured is left out and named."""
+    if not train:
+        paths_of = [path_of(run) for run in encoders] + [blocks.path_of_blocks(ours)]
+        pairs = [(path, store.load(path, run.asdict())) for path, run in zip(paths_of, [*encoders, ours], strict=True)]
+        absent = ", ".join(path.stem for path, content in pairs if content is None)
+        print(f"Not measured yet: {absent}" if absent else "", end="")
+        return [blocks.as_result(content, path) for path, content in pairs if content]
+    results.run_many([ours], device)
+    measured = []
+    with tqdm(total=100 * len(encoders), bar_format=results.BAR) as bar:
+        for i, run in enumerate(encoders):
+            bar.set_description_str(run.schedule)
+            measured.append(run_or_load(run, device, progress=partial(results.show, bar, i)))
+        bar.n = bar.total
+    return [*measured, blocks.run_or_load(ours, device)]
+
+
+def networks(ours: Experiment, encoders: list[Run]) -> dict[str, nn.Module]:
+    """method → trained network, ours first; those whose weights are not here are left out."""
+    found = {}
+    with contextlib.suppress(FileNotFoundError):
+        found["on_demand"] = results.network_of(ours)
+    for run in encoders:
+        path = paths.runs() / run.run_id / "weights.safetensors"
+        if path.exists():
+            network = build(run, "cpu")[0]
+            network.load_state_dict(load_file(path))
+            found[run.schedule] = network.eval()
+    return found

@@ -1,0 +1,16 @@
+"""Total variation by scikit-image."""
+
+from skimage.restoration import denoise_tv_chambolle
+
+from odl.comparators import check
+
+WEIGHT = 0.7  # × σ: best of 0.4…1.0 on four BSDS500 training photographs, at σ = 25, 50 and 100 to 0.1 dB
+
+
+def denoise(y, sigma):
+    """The image nearest to y for its total variation; σ sets how much variation costs.
+
+    Rudin, Osher, Fatemi, Physica D 1992; solved as in Chambolle, JMIV 2004.
+    """
+    y, sigma = check.noisy(y, sigma)
+    return denoise_tv_chambolle(y, WEIGHT * sigma)

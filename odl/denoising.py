@@ -1,0 +1,213 @@
+"""Table 3 and Figure 6: denoisers × photographs × noise, run or loaded (Sec. 6.7)."""
+
+import hashlib
+import platform
+import time
+from importlib.metadata import version
+
+import numpy as np
+import pandas as pd
+import torch
+
+from odl import data, datasets, paper, paths, store
+from odl.comparators import DENOISERS, available
+from odl.corruptions import add_noise
+from odl.experiment import choice, number
+from odl.restore import restore_image
+from odl.results import commit, db11_experiment, network_of
+
+SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
+PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image", "tv": "scikit-image", "wavelet": "scikit-image"}
+STRIDE = 3
+CENTRES = {"smoke": (1, 64)}  # how many photographs of other sets, and the side of the centres cut from them
+OTHER = (3, 128)
+
+
+def photographs(dataset: str = "db11", profile: str = "reference") -> list[tuple[str, np.ndarray]]:
+    """Names and grey images (H, W) uint8: all of DB11, else the centres of three held-out photographs of a set.
+
+    Raises DataError when the set is not here.
+    """
+    folder = datasets.find(dataset)
+    splits = datasets.list_images(dataset, folder)
+    if dataset == "db11":
+        data.check_files(folder, datasets.DATASETS["db11"]["files"])
+        return [(name.removesuffix(".png"), luminance(data.read_image(folder / name, 0))) for name in splits["test"]]
+    count, side = CENTRES.get(profile, OTHER)
+    names = (splits["test"] + splits["validation"])[:count]
+    return [(name.rsplit(".", 1)[0], centre(luminance(data.read_image(folder / name, 0)), side)) for name in names]
+
+
+def luminance(image: np.ndarray) -> np.ndarray:
+    """(H, W, 3) to (H, W) uint8."""
+    return (image @ np.array([0.299, 0.587, 0.114])).round().astype(np.uint8)
+
+
+def centre(image: np.ndarray, side: int) -> np.ndarray:
+    top, left = (max(0, length - side) // 2 for length in image.shape)
+    return image[top : top + side, left : left + side]
+
+
+def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarray:
+    """An image (H, W) uint8 with noise of σ (of 255), the same for one name and σ: (H, W) float32, [0, 1] scale."""
+    generator = torch.Generator().manual_seed(data.seed_of("photograph", name, f"{sigma:g}"))
+    x = torch.from_numpy(image)[None, None].float() / 127.5 - 1
+    y = add_noise(x, torch.tensor([float(sigma)]), generator, clip)
+    return ((y + 1) / 2)[0, 0].numpy()
+
+
+def measure(denoise, images, sigma: float, clip: bool, told: float, progress=None) -> pd.DataFrame:
+    """Rows (image, psnr in dB, seconds) of `denoise(y, told)` on the noisy images."""
+    rows = []
+    for i, (name, image) in enumerate(images):
+        y = add_awgn(image, name, sigma, clip)
+        start = time.perf_counter()
+        x_hat = np.clip(denoise(y, told), 0, 1)
+        seconds = time.perf_counter() - start
+        error = np.mean((x_hat - image / 255.0) ** 2)
+        rows.append((name, round(-10 * np.log10(error), 4), round(seconds, 3)))
+        if progress:
+            progress((i + 1) / len(images))
+    return pd.DataFrame(rows, columns=["image", "psnr", "seconds"])
+
+
+def run_or_load(
+    system, sigma=25, clip=True, told=None, dataset="db11", profile="reference", ours=None, progress=None, allowed=True
+) -> pd.DataFrame:
+    """Rows (image, psnr, seconds) of one system at one σ, from disk or measured now.
+
+    `told` is the σ that the system is told, by default the true one. `ours` maps further names of systems to the
+    experiments whose networks they are, by default those of Table 3; they are told nothing.
+    Where the result is not here, and may not (`allowed` false) or cannot be measured, psnr and seconds are NaN.
+    """
+    ours = our_systems() if ours is None else ours
+    check(system, sigma, told, ours)
+    known = DENOISERS.get(system, {}).get("knows_sigma", False)
+    told = float(told or sigma) if known else None
+    experiment = {"system": system, "dataset": datasets.slug(dataset), "sigma": float(sigma)}
+    experiment |= {"clip": clip, "told": told}
+    if system in ours:
+        experiment |= {"run": ours[system].asdict(), "stride": STRIDE}
+    path = paths.results() / profile / experiment["dataset"] / f"{name_of(experiment)}.json"
+
+    def measure_now():
+        images = photographs(dataset, profile)
+        rows = measure(denoiser(system, ours), images, sigma, clip, told, progress)
+        return {"provenance": provenance(system, images), "evaluation": rows.to_dict("list")}
+
+    if not store.load(path, experiment) and not (allowed and can_measure(system, ours, dataset)):
+        return pd.DataFrame({"image": image_names(dataset, profile), "psnr": np.nan, "seconds": np.nan})
+    return pd.DataFrame(store.run_or_load(path, experiment, measure_now)["evaluation"])
+
+
+def our_systems(profile: str = "reference", dataset: str = "bsds500-native") -> dict:
+    """The two of Table 3: the all-rounder and the model fixated at σ = 25."""
+    names = {"on_demand": "on_demand", "fixated": "fixated_hard"}
+    return {name: db11_experiment(schedule, profile, dataset) for name, schedule in names.items()}
+
+
+def can_measure(system, ours, dataset) -> bool:
+    """Whether the photographs and the system's package or weights are here."""
+    try:
+        datasets.find(dataset)
+        if system in ours:
+            network_of(ours[system])
+        return system in ours or available(system)
+    except (datasets.DataError, FileNotFoundError):
+        return False
+
+
+def image_names(dataset: str, profile: str) -> list[str]:
+    """Names of the photographs, also where the set is not here."""
+    return list(paper.TABLE3) if dataset == "db11" else [name for name, _ in photographs(dataset, profile)]
+
+
+def check(system, sigma, told, ours) -> None:
+    """Raise ParameterError for an unknown system or a wrong σ."""
+    choice("system", system, DENOISERS | ours)
+    for name, value in (("sigma", sigma), ("told", sigma if told is None else told)):
+        number(name, value, 0.1, 255)
+
+
+def name_of(experiment: dict) -> str:
+    """`bm3d-sigma50`, then `-told25` and `-unclipped` where they apply."""
+    told = experiment["told"] not in (None, experiment["sigma"])
+    return (
+        f"{experiment['system']}-sigma{experiment['sigma']:g}"
+        + (f"-told{experiment['told']:g}" if told else "")
+        + ("" if experiment["clip"] else "-unclipped")
+    )
+
+
+def denoiser(system: str, ours: dict):
+    """`denoise(y, sigma) -> x_hat` of a system; our networks are not told σ."""
+    if system in DENOISERS:
+        return DENOISERS[system]["denoise"]
+    network = network_of(ours[system])
+    return lambda y, _: restore_image(network, y, STRIDE)
+
+
+def provenance(system: str, images) -> dict:
+    """What a number was measured with."""
+    digest = hashlib.sha256(b"".join(image.tobytes() for _, image in images)).hexdigest()
+    package = PACKAGES.get(system, "torch")
+    return {
+        "commit": commit(),
+        "device": f"CPU, {torch.get_num_threads()} threads",
+        "versions": {"python": platform.python_version(), package: version(package).split("+")[0]},
+        "data_sha256": digest,
+    }
+
+
+# Tables
+
+
+def table3(
+    systems, sigma=25, dataset="db11", profile="reference", ours=None, measure=True, progress=None
+) -> pd.DataFrame:
+    """Table 3, a row per image × system × noise: image, system, sigma, clipped, psnr, published (dB), seconds, note.
+
+    `published` is the paper's number for σ = 25, NaN for what the paper does not have.
+    """
+    ours = our_systems() if ours is None else ours
+    for system in systems:
+        check(system, sigma, None, ours)
+    frames = []
+    for i, (system, clip) in enumerate((s, c) for s in systems for c in (False, True)):
+        show = progress and (lambda done, i=i: progress((i + done) / (2 * len(systems))))
+        rows = run_or_load(system, sigma, clip, None, dataset, profile, ours, show, measure)
+        rows = rows.assign(system=system, sigma=sigma, clipped=clip, note="")
+        if rows.psnr.isna().all():
+            rows["note"] = reason(system)
+        frames.append(rows)
+    table = pd.concat(frames, ignore_index=True)
+    table["published"] = [published(row.image, row.system, sigma) for row in table.itertuples()]
+    return table[["image", "system", "sigma", "clipped", "psnr", "published", "seconds", "note"]]
+
+
+def reason(system: str) -> str:
+    """Why a system has no number here."""
+    if system in DENOISERS and not available(system):
+        return f"the package {DENOISERS[system]['package']} is not installed: published number only"
+    return "not measured yet"
+
+
+def published(image: str, system: str, sigma: float) -> float:
+    return paper.TABLE3.get(image, {}).get(system, np.nan) if sigma == 25 else np.nan
+
+
+def spectrum(
+    curves, sigmas=SPECTRUM, dataset="db11", profile="reference", ours=None, measure=True, progress=None
+) -> pd.DataFrame:
+    """Figure 6, on clipped noise: system, told, sigma, psnr (dB, mean over the images).
+
+    `curves` are systems, or pairs (system, σ that it is told whatever the noise).
+    """
+    pairs = [(curve, None) if isinstance(curve, str) else curve for curve in curves]
+    todo = [(system, told, sigma) for system, told in pairs for sigma in sigmas]
+    rows = []
+    for i, (system, told, sigma) in enumerate(todo):
+        show = progress and (lambda done, i=i: progress((i + done) / len(todo)))
+        frame = run_or_load(system, sigma, True, told, dataset, profile, ours, show, measure)
+        rows.append((system, told, sigma, frame.psnr.mean()))
+    return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr"])

@@ -1,0 +1,214 @@
+"""Figures and tables of Tables 2 and 3 and Figure 6: our network beside other systems."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from skimage.metrics import peak_signal_noise_ratio
+
+from odl import blocks, denoising, paper
+from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder
+from odl.corruptions import delete, draw_square, square_mask
+from odl.datasets import DataError
+from odl.plots import picture_grid
+from odl.results import network_of
+
+COLOURS = {
+    **{"on_demand": "#D55E00", "fixated": "#0072B2", "bm3d": "#000000"},
+    **{"nlm": "#009E73", "tv": "#CC79A7", "wavelet": "#56B4E9"},
+}
+TITLES = {name: entry["title"] for name, entry in (DENOISERS | INPAINTERS).items()} | {
+    **{"on_demand": "all-rounder (ours)", "fixated": "fixated at 25 (ours)"},
+    **{"ksvd": "K-SVD", "mlp": "MLP", "wnnm": "WNNM", "csf": "CSF", "tnrd": "TNRD"},
+}
+
+
+# Table 2
+
+
+def inpainting_masks(x):
+    """What each method of Table 2 trains on, on one crop x (1, 3, 64, 64)."""
+    generator = torch.Generator().manual_seed(1)
+    levels = torch.tensor([2.0, 4.0, 5.0])
+    low, high = torch.tensor([paper.TASKS["inpaint"]["levels"][int(level) - 1] for level in levels]).float().unbind(1)
+    squares = square_mask(draw_square(low, high, 64, generator), 64)
+    masks = [blocks.block_masks("central", 1, generator), context_encoder.random_regions(3, generator), squares]
+    row = [x[0], *(delete(x, mask[None])[0] for group in masks for mask in group)]
+    return picture_grid([row], ["clean", "centre", "random", "random", "random", "squares", "squares", "squares"])
+
+
+def pm(value, error, digits: int) -> str:
+    """Value ± standard error, or a dash."""
+    return "–" if pd.isna(value) else f"{value:.{digits}f} ± {error:.1g}"
+
+
+def show_table2(table: pd.DataFrame):
+    """Table 2: per block ours ± standard errors and the paper's numbers."""
+    shown = {("", "method"): table.method.map(TITLES)}
+    for block in blocks.BLOCKS:
+        part = {name: table[f"{block}_{name}"] for name in ("l2", "l2_se", "psnr", "psnr_se", "paper_l2", "paper_psnr")}
+        shown |= {
+            (f"{block} block", "L2 (%)"): [pm(*row, 3) for row in zip(part["l2"], part["l2_se"], strict=True)],
+            (f"{block} block", "PSNR (dB)"): [pm(*row, 2) for row in zip(part["psnr"], part["psnr_se"], strict=True)],
+            (f"{block} block", "paper: L2"): part["paper_l2"],
+            (f"{block} block", "paper: PSNR"): part["paper_psnr"],
+        }
+    frame = pd.DataFrame(shown)
+    bold = pd.DataFrame("", index=frame.index, columns=frame.columns)
+    for block in blocks.BLOCKS:
+        for name, column in (("psnr", "PSNR (dB)"), ("paper_psnr", "paper: PSNR")):
+            values = table[f"{block}_{name}"]
+            bold.loc[values == values.max(), [(f"{block} block", column)]] = "font-weight: bold"
+    style = frame.style.format(precision=2).hide(axis="index").apply(lambda _: bold, axis=None)
+    return style.set_table_attributes('class="odl-table"')
+
+
+def blocks_filled(x, ours, encoders):
+    """The central and a shifted block of one crop, filled by every method whose weights are here."""
+    places = {"central": torch.tensor([[32.0, 16, 16]]), "shifted": torch.tensor([[32.0, 2, 28]])}
+    networks = context_encoder.networks(ours, encoders)
+    rows = []
+    for place in places.values():
+        mask = square_mask(place, 64)
+        y = delete(x, mask)
+        with torch.inference_mode():
+            rows.append([x[0], y[0], *(blocks.inpaint(network, y, mask)[0] for network in networks.values())])
+    names = {"on_demand": "all-rounder", "context_encoder_center": "centre", "context_encoder_random": "random drop"}
+    columns = ["original", "missing", *(names[name] for name in networks)]
+    return picture_grid(rows, columns, list(places), size=1.6)
+
+
+# Table 3
+
+
+def images_or_demo(name: str) -> list[tuple[str, np.ndarray]]:
+    """The photographs to denoise; the demo's, with a line that says so, where the set is not here."""
+    try:
+        return denoising.photographs(name)
+    except DataError as error:
+        print(f"Pictures below are the demo photographs: {error}")
+        return denoising.photographs("demo")
+
+
+def noisy_photographs(name: str, sigma: float, most: int = 6):
+    """Clean and noisy photographs, clipped noise."""
+    images = images_or_demo(name)[:most]
+    clean = [image / 255 for _, image in images]
+    noisy = [denoising.add_awgn(image, name, sigma, True) for name, image in images]
+    side = min(min(image.shape) for image in clean)
+    rows = [[image[:side, :side] for image in row] for row in (clean, noisy)]
+    return picture_grid(rows, [name for name, _ in images], ["clean", f"σ = {sigma:g}"], size=1.5)
+
+
+def systems_in(table: pd.DataFrame) -> list[str]:
+    """The systems of a table in the order they were asked for."""
+    return list(dict.fromkeys(table.system))
+
+
+def show_table3(table: pd.DataFrame):
+    """PSNR per image on clipped noise, ours and published; the best of each row bold."""
+    clipped = table[table.clipped]
+    measured = clipped.pivot(index="image", columns="system", values="psnr")[systems_in(table)]
+    shown = {("", "image"): pd.Series(measured.index, measured.index)}
+    shown |= {("measured here", TITLES[system]): measured[system] for system in measured}
+    names = [image for image in measured.index if image in paper.TABLE3]
+    if names and clipped.sigma.iloc[0] == 25:
+        published = pd.DataFrame(paper.TABLE3).T.reindex(measured.index)
+        shown |= {("published", TITLES[system]): published[system] for system in published}
+    frame = pd.DataFrame(shown)
+    bold = pd.DataFrame("", index=frame.index, columns=frame.columns)
+    for group in {column[0] for column in frame.columns} - {""}:
+        best = frame[group].max(axis=1)
+        bold[group] = frame[group].eq(best, axis=0).replace({True: "font-weight: bold", False: ""})
+    style = frame.style.format(precision=2, na_rep="–").hide(axis="index").apply(lambda _: bold, axis=None)
+    return style.set_table_attributes('class="odl-table"')
+
+
+def show_table3_means(table: pd.DataFrame):
+    """Means over the images, a row per system: clipped, unclipped, published, seconds an image, whether told σ."""
+    rows = []
+    for system in systems_in(table):
+        part = table[table.system == system]
+        clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
+        told = "yes" if DENOISERS.get(system, {}).get("knows_sigma") else "no"
+        note = part.note.iloc[0]
+        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), clipped.seconds.mean()]
+        rows.append([TITLES[system], told, *means, note])
+    columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image", "note"]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame = frame if frame.note.any() else frame.drop(columns="note")
+    style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
+    return style.set_table_attributes('class="odl-table"')
+
+
+def denoised(name: str, sigma: float, systems, ours, size: int = 96):
+    """The centre of one photograph through every system that can run here, with its PSNR."""
+    label, image = images_or_demo(name)[-1]
+    top, left = ((side - size) // 2 for side in image.shape)
+    image = image[max(0, top) :, max(0, left) :][:size, :size]
+    y = denoising.add_awgn(image, label, sigma, True)
+    pictures, titles = [image / 255, y], ["clean", f"σ = {sigma:g}"]
+    for system in systems:
+        if runnable(system, ours):
+            pictures.append(np.clip(denoising.denoiser(system, ours)(y, sigma), 0, 1))
+            titles.append(TITLES[system])
+    scores = [peak_signal_noise_ratio(image / 255, picture, data_range=1) for picture in pictures[1:]]
+    titles = [titles[0], *(f"{title}\n{score:.1f} dB" for title, score in zip(titles[1:], scores, strict=True))]
+    half = -(-len(pictures) // 2)
+    figure = picture_grid([pictures[:half], pictures[half:]], titles[:half], size=1.9)
+    for axis, title in zip(figure.axes[half:], titles[half:], strict=False):
+        axis.set_title(title, fontsize=9)
+    figure.set_figheight(figure.get_figheight() + 0.8)
+    figure.tight_layout(pad=0.3, h_pad=0.6)
+    return figure
+
+
+def runnable(system: str, ours) -> bool:
+    """Whether a system's package or our network's weights are here."""
+    if system in DENOISERS:
+        return available(system)
+    try:
+        network_of(ours[system])
+    except FileNotFoundError:
+        return False
+    return True
+
+
+# Figure 6
+
+
+def noise_spectrum(name: str, sigmas):
+    """One photograph at every σ."""
+    label, image = images_or_demo(name)[-1]
+    side = min(image.shape)
+    row = [denoising.add_awgn(image, label, sigma, True)[:side, :side] for sigma in sigmas]
+    return picture_grid([row], [f"σ = {sigma:g}" for sigma in sigmas], size=1.5)
+
+
+def noise_curves(table: pd.DataFrame):
+    """PSNR against σ: systems told the truth beside the all-rounder; the same systems fixed at 25."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
+    for axis, title in zip(axes, ("told the true σ (the all-rounder: nothing)", "fixed at σ = 25"), strict=True):
+        fixed = axis is axes[1]
+        for system in systems_in(table):
+            part = table[(table.system == system) & (table.told.notna() if fixed else table.told.isna())]
+            part = table[table.system == system] if system in ("on_demand", *(["fixated"] * fixed)) else part
+            if len(part.dropna(subset="psnr")) and (fixed or system != "fixated"):
+                width = 2.4 if system == "on_demand" else 1.4
+                style = {"color": COLOURS[system], "label": TITLES[system], "linewidth": width, "markersize": 4}
+                axis.plot(part.sigma, part.psnr, "o-", **style)
+        axis.set(xlabel="noise σ (of 255)", title=title)
+        axis.legend(fontsize=8)
+    axes[0].set_ylabel("PSNR (dB), mean over the images")
+    return figure
+
+
+def show_spectrum(table: pd.DataFrame):
+    """PSNR (dB), a row per system, a column per σ."""
+    told = table.told.map(lambda value: "" if pd.isna(value) else f", told {value:g}")
+    named = table.assign(name=table.system.map(TITLES) + told)
+    frame = named.pivot(index="name", columns="sigma", values="psnr").reindex(named.name.unique())
+    frame.columns = [f"σ = {sigma:g}" for sigma in frame.columns]
+    frame = frame.rename_axis("PSNR (dB)").reset_index()
+    style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
+    return style.set_table_attributes('class="odl-table"')
