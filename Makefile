@@ -29,7 +29,7 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TAS
 	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto
 
 lint: $(READY)  ## check formatting and style
 	@$(BIN)/ruff format --check .

@@ -183,8 +183,8 @@ def qualitative_verdict(tables: dict, results) -> str:
         [
             "A few pictures prove nothing, so here are the means over all test crops, levels 1–6.\n",
             *lines,
-            "\nWhat is below 0.3 dB cannot be seen in a picture; the paper finds the lead over rigid joint learning "
-            "(0.1 to 0.3 dB in its tables) visible.\n",
+            "\nWhat is below 0.3 dB is hard to see in a picture; the paper finds the lead over rigid joint learning "
+            "(0.10 to 0.25 dB in its tables) visible.\n",
             scale(results),
         ]
     )

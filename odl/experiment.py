@@ -247,5 +247,7 @@ def check_parameters(namespace: dict, names: str) -> None:
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     if "device" in namespace:
         choice("device", namespace["device"], DEVICES)
+    if "profile" in namespace:
+        choice("profile", namespace["profile"], PROFILES)
     if "train" in namespace:
         flag("train", namespace["train"])

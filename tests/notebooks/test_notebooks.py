@@ -1,0 +1,139 @@
+"""Every notebook runs at the smoke profile, and refuses what a user can get wrong, with nothing written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import papermill
+import pytest
+
+from odl import paper
+from odl.experiment import ParameterError
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+PAPERMILL = Path(sys.executable).with_name("papermill")
+NAMES = [notebook.stem for notebook in NOTEBOOKS]
+
+
+def run(notebook: Path, folder: Path, *parameters, timeout=240, output="out.ipynb", **environment):
+    """papermill in a process of its own, writing below `folder` only."""
+    command = [PAPERMILL, notebook, *([output] if output else []), "--no-progress-bar"]
+    for name, value in parameters:
+        command += ["-p", name, str(value)]
+    env = os.environ | {"ODL_ROOT": str(folder), "OMP_NUM_THREADS": "1"} | environment
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=timeout)
+
+
+def test_the_notebooks_of_the_paper_are_all_there():
+    named = "fixation table1 table2 table3 db11_spectrum allocation qualitative extra_data applications scorecard"
+    assert set(named.split()) <= set(NAMES)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_stored_without_outputs_and_with_tagged_parameters(notebook):
+    cells = nbformat.read(notebook, 4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in code)
+    assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
+    assert all(len(cell.source.splitlines()) <= 20 for cell in code)
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_runs_at_smoke(notebook, tmp_path):
+    done = run(notebook, tmp_path, ("profile", "smoke"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    cells = nbformat.read(tmp_path / "out.ipynb", 4).cells
+    outputs = [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any("image/png" in output.get("data", {}) or "text/html" in output.get("data", {}) for output in outputs)
+    warnings = [output.text for output in outputs if output.get("name") == "stderr" and "Warning" in output.text]
+    assert not warnings
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("task", [task for task in paper.TASKS if task != "inpaint"])
+def test_table1_of_every_task(task, tmp_path):
+    """Written with the columns promised, rows in the paper's order, also without an output path; then loaded."""
+    table1 = ROOT / "notebooks" / "table1.ipynb"
+    done = run(table1, tmp_path, ("task", task), ("profile", "smoke"), output=None)
+    assert done.returncode == 0, done.stderr[-2000:]
+    table = pd.read_csv(tmp_path / f"data/results/smoke/tables/table1-demo-{task}.csv")
+    assert list(table.schedule) == list(paper.SCHEDULES)
+    assert list(table)[:6] == ["schedule", "l2", "l2_se", "psnr", "psnr_se", "p_value"]
+    assert list(table.paper_celeba_psnr) == [paper.TABLE1[task][s][0][1] for s in paper.SCHEDULES]
+    runs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("data/results/smoke/demo/*/*.json")}
+    assert len(runs) == len(paper.SCHEDULES)
+    assert run(table1, tmp_path, ("task", task), ("profile", "smoke")).returncode == 0
+    assert runs == {path: path.stat().st_mtime_ns for path in runs}  # loaded, not trained again
+
+
+# What a user can get wrong. The issue's own cases go through papermill; every notebook's first two cells run here.
+
+WRONG = {
+    "task": ["inpant", "", 3, None, ["inpaint"]],
+    "dataset": ["nowhere", "", 3, None, "/nowhere/at/all"],
+    "profile": ["demoo", "", 3, None, True],
+    "seed": [-1, "zero", "", 1.5, True, None, 2**40],
+    "seeds": [-1, "zero", "", [], [0, -1], [0.5], None],
+    "device": ["gpu", "", 0, None],
+    "train": ["false", "", 0, None],
+    "systems": ["bm3d", [], ["bm4d"], "", None],
+    "sigmas": [25, [], [0], ["25"], None],
+    "sigma": [0, -25, "25", float("nan"), None],
+    "photographs": ["nowhere", "", 3, None],
+    "image": ["nowhere.png", 3, None],
+    "mask": ["nowhere.png", 3, None],
+    "stride": [0, 65, "8", 2.5, None],
+    "images": [0, -1, "3", 10**9, 2.5, None],
+    "tsak": ["inpaint"],
+}
+
+
+def first_cells(notebook: Path) -> tuple[str, str]:
+    """The parameters cell and the cell that checks them."""
+    code = [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
+    assert "parameters" in code[0].metadata.tags
+    return code[0].source, code[1].source
+
+
+CASES = [
+    (notebook, name, value)
+    for notebook in NOTEBOOKS
+    for name in [*papermill.inspect_notebook(notebook), "tsak"]
+    for value in WRONG[name]
+]
+
+
+@pytest.mark.parametrize(("notebook", "name", "value"), CASES, ids=[f"{n.stem}-{p}={v!r:.20}" for n, p, v in CASES])
+def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, name, value, tmp_path, monkeypatch):
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    parameters, check = first_cells(notebook)
+    namespace = {}
+    exec(parameters, namespace)
+    namespace[name] = value
+    with pytest.raises(ParameterError) as error:
+        exec(check, namespace)
+    assert "\n" not in str(error.value) and (name in str(error.value) or name.rstrip("s") in str(error.value))
+    assert not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_the_defaults_are_accepted(notebook, tmp_path, monkeypatch):
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    namespace = {}
+    for source in first_cells(notebook):
+        exec(source, namespace)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("task", "inpant"), ("tsak", "inpaint"), ("profile", 3), ("dataset", "nowhere")]
+)
+def test_papermill_says_it_in_one_line(name, value, tmp_path):
+    done = run(ROOT / "notebooks" / "table1.ipynb", tmp_path, (name, value), timeout=60)
+    line = done.stderr.strip().splitlines()[-1]
+    assert done.returncode != 0 and line.startswith("ParameterError") and name in line, done.stderr[-800:]
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["out.ipynb"]
