@@ -1,0 +1,35 @@
+"""Nothing is written to the repository: every test gets a root of its own, with the demo pack linked into it."""
+
+import pytest
+import torch
+from hypothesis import settings
+
+from odl import data, datasets
+
+torch.set_num_threads(1)
+settings.register_profile("odl", deadline=None, derandomize=True, database=None)
+settings.load_profile("odl")
+
+
+@pytest.fixture(scope="session")
+def demo_pack(tmp_path_factory):
+    """The demo photographs, packed once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ODL_ROOT", str(tmp_path_factory.mktemp("packed")))
+        return data.prepare("demo")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """An empty root for data, results and runs."""
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path / "root"))
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def demo(root, demo_pack):
+    """A root with the demo pack."""
+    home = datasets.home("demo")
+    home.mkdir(parents=True)
+    (home / demo_pack.name).symlink_to(demo_pack)
+    return root

@@ -1,0 +1,330 @@
+"""The systems the paper compares with: they denoise, refuse bad input, and are measured where they should be."""
+
+import importlib.util
+import itertools
+import json
+
+import numpy as np
+import pytest
+import pywt
+import skimage.data
+import torch
+from skimage.metrics import peak_signal_noise_ratio
+
+from odl import blocks, comparators, data, datasets, denoising, paper, paths
+from odl.comparators import DENOISERS, context_encoder
+from odl.comparators.context_encoder import ContextEncoder, Run, random_regions
+from odl.corruptions import FILL
+from odl.experiment import Experiment, ParameterError
+from odl.results import Result
+
+ENCODERS = ("context_encoder_center", "context_encoder_random")
+
+
+def installed(system):
+    missing = system == "bm3d" and importlib.util.find_spec("bm3d") is None
+    return pytest.param(system, marks=pytest.mark.skipif(missing, reason="bm3d is not installed"))
+
+
+ALL = [installed(system) for system in DENOISERS]
+PHOTOGRAPH = skimage.data.camera()[100:196, 200:312]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def root(tmp_path_factory, demo_pack):
+    """A root with the demo pack."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ODL_ROOT", str(tmp_path_factory.mktemp("root")))
+        home = datasets.home("demo")
+        home.mkdir(parents=True)
+        (home / demo_pack.name).symlink_to(demo_pack)
+        yield
+
+
+def noisy(sigma, clip=True, image=PHOTOGRAPH):
+    return denoising.add_awgn(image, "test", sigma, clip)
+
+
+# Denoisers
+
+
+@pytest.mark.parametrize("clip", [True, False])
+@pytest.mark.parametrize("system", ALL)
+def test_a_denoiser_improves_a_photograph(system, clip):
+    x = PHOTOGRAPH / 255
+    for sigma, margin in ((10, 1.5), (50, 4)):
+        y = noisy(sigma, clip)
+        x_hat = np.clip(DENOISERS[system]["denoise"](y, sigma), 0, 1)
+        assert x_hat.shape == y.shape
+        before, after = (peak_signal_noise_ratio(x, image, data_range=1) for image in (y.astype(float), x_hat))
+        assert after > before + margin, f"{system} at σ={sigma}: {before:.2f} → {after:.2f} dB"
+
+
+@pytest.mark.parametrize("system", ALL)
+def test_a_denoiser_keeps_a_flat_image_and_what_it_was_given(system):
+    y = np.full((64, 64), 0.4, np.float32)
+    np.testing.assert_allclose(DENOISERS[system]["denoise"](y, 25), 0.4, atol=1e-3)
+    assert (y == np.float32(0.4)).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "sigma", "message"),
+    [
+        (np.zeros((64, 64, 3)), 25, "shape"),
+        (np.zeros((64, 64), np.uint8), 25, "floats"),
+        (np.full((64, 64), np.nan), 25, "not finite"),
+        (np.full((64, 64), 128.0), 25, "0–255"),
+        (np.zeros((64, 4)), 25, "4×64"),
+        (np.zeros((0, 0)), 25, "0×0"),
+        *((np.zeros((64, 64)), sigma, "sigma") for sigma in (0, -1, np.nan, np.inf, 256, "25", None, True, [25, 25])),
+    ],
+)
+@pytest.mark.parametrize("system", DENOISERS)
+def test_bad_input_is_one_clear_line(system, y, sigma, message):
+    if system == "bm3d":
+        pytest.importorskip("bm3d")
+    with pytest.raises(ParameterError, match=message) as error:
+        DENOISERS[system]["denoise"](y, sigma)
+    assert "\n" not in str(error.value)
+
+
+def test_wavelets_shrink_each_subband_by_bayesshrink():
+    y, sigma = noisy(25).astype(float), 25 / 255
+    coefficients = pywt.wavedec2(y, "sym4", level=3)
+    for i, level in enumerate(coefficients[1:], 1):
+        signal = [np.sqrt(max(np.mean(band**2) - sigma**2, np.finfo(float).eps)) for band in level]
+        coefficients[i] = [
+            np.sign(band) * np.maximum(np.abs(band) - sigma**2 / s, 0) for band, s in zip(level, signal, strict=True)
+        ]
+    expected = pywt.waverec2(coefficients, "sym4")[: y.shape[0], : y.shape[1]]
+    np.testing.assert_allclose(DENOISERS["wavelet"]["denoise"](y, 25), expected, atol=1e-6)
+
+
+def test_total_variation_minimizes_its_energy():
+    y = noisy(25).astype(float)
+
+    def energy(x, weight=0.7 * 25 / 255):
+        down, across = (np.diff(x, axis=axis, append=x.take([-1], axis)) for axis in (0, 1))
+        return 0.5 * np.sum((x - y) ** 2) + weight * np.hypot(down, across).sum()
+
+    x_hat = DENOISERS["tv"]["denoise"](y, 25)
+    flat = np.full_like(y, y.mean())
+    assert energy(x_hat) < 0.6 * energy(y)
+    for other in (y, flat, DENOISERS["nlm"]["denoise"](y, 25)):
+        for step in (0.1, 0.3, -0.1):
+            assert energy(x_hat) < energy(x_hat + step * (other - x_hat))
+
+
+def test_non_local_means_weigh_by_patch_distance():
+    y, sigma = noisy(25).astype(float), 25 / 255
+    h, x_hat = 0.6 * sigma, DENOISERS["nlm"]["denoise"](y, 25)
+    patches = np.lib.stride_tricks.sliding_window_view(np.pad(y, 2, "reflect"), (5, 5))
+    difference = []
+    for row, column in itertools.product(range(10, 80, 6), range(10, 100, 7)):
+        around = np.s_[row - 6 : row + 7, column - 6 : column + 7]
+        distance = np.mean((patches[around] - patches[row, column]) ** 2, axis=(2, 3))
+        weight = np.exp(-np.maximum(distance - 2 * sigma**2, 0) / h**2)
+        difference.append(x_hat[row, column] - (weight * y[around]).sum() / weight.sum())
+    assert np.abs(difference).mean() < 0.15 * sigma  # scikit-image's exponential is an approximation
+
+
+def test_unknown_system_names_the_nearest():
+    with pytest.raises(ParameterError, match=r"system='bm3' is not one of bm3d, .*nearest: 'bm3d'"):
+        comparators.available("bm3")
+    with pytest.raises(ParameterError, match="'fixatd' is not one of .*nearest: 'fixated'"):
+        denoising.table3(["nlm", "fixatd"], dataset="demo")
+
+
+def test_every_entry_is_cited():
+    bibliography = (paths.Path(__file__).parents[1] / "book" / "references.bib").read_text()
+    for entry in (DENOISERS | comparators.INPAINTERS).values():
+        assert f"{{{entry['cite']}," in bibliography
+
+
+# Table 3 and Figure 6
+
+
+def test_noise_is_the_same_clipped_or_not_and_has_its_sigma():
+    image = np.full((256, 256), 128, np.uint8)
+    free, clipped = (denoising.add_awgn(image, "flat", 60, clip) for clip in (False, True))
+    np.testing.assert_allclose(np.clip(free, 0, 1), clipped, atol=1e-6)
+    assert (free - 128 / 255).std() == pytest.approx(60 / 255, rel=0.01)
+    assert free.min() < 0 and clipped.min() == 0
+    assert not np.array_equal(free, denoising.add_awgn(image, "other", 60, False))
+
+
+def test_table3_measures_once_and_then_loads(monkeypatch):
+    table = denoising.table3(["tv"], dataset="demo", profile="once")
+    assert list(table.clipped) == [False] * 3 + [True] * 3
+    name, image = denoising.photographs("demo")[0]
+    x_hat = np.clip(DENOISERS["tv"]["denoise"](denoising.add_awgn(image, name, 25, True), 25), 0, 1)
+    expected = peak_signal_noise_ratio(image / 255, x_hat, data_range=1)
+    assert table[table.clipped & (table.image == name)].psnr.item() == pytest.approx(expected, abs=1e-3)
+    monkeypatch.setitem(DENOISERS["tv"], "denoise", None)
+    assert denoising.table3(["tv"], dataset="demo", profile="once").equals(table)
+
+
+def test_a_system_told_25_is_told_25(monkeypatch):
+    told = []
+    monkeypatch.setitem(DENOISERS["tv"], "denoise", lambda y, sigma: told.append(sigma) or y)
+    frame = denoising.spectrum(["tv", ("tv", 25)], [50], dataset="demo", profile="told")
+    assert told == [50] * 3 + [25] * 3
+    assert len(frame) == 2 and frame.psnr[0] == frame.psnr[1] < 20
+
+
+def test_without_its_package_a_row_says_so(monkeypatch):
+    monkeypatch.setattr(comparators, "find_spec", lambda name: None)
+    assert not comparators.available("bm3d") and comparators.available("tv")
+    table = denoising.table3(["bm3d"], dataset="demo", profile="nobm3d")
+    assert table.psnr.isna().all() and table.note.str.contains("bm3d is not installed").all()
+    assert not (paths.results() / "nobm3d").exists()
+
+
+def test_measured_bm3d_agrees_with_the_published_column(monkeypatch):
+    monkeypatch.delenv("ODL_ROOT")
+    published = np.mean([row["bm3d"] for row in paper.TABLE3.values()])
+    for clip in (True, False):
+        frame = denoising.run_or_load("bm3d", 25, clip, allowed=False)
+        assert set(frame.image) == set(paper.TABLE3)
+        assert frame.psnr.mean() == pytest.approx(published, abs=0.1)
+
+
+# Context encoders and Table 2
+
+
+def run(method, **overrides):
+    return Run.of("inpaint", "demo", method, profile="smoke", **overrides)
+
+
+def test_context_encoders_have_their_shape():
+    y = torch.zeros(2, 3, 64, 64)
+    assert ContextEncoder(32, 8)(y).shape == (2, 3, 32, 32)
+    assert ContextEncoder(64, 8)(y).shape == (2, 3, 64, 64)
+    weights = {name: p.numel() for name, p in ContextEncoder(64, 64).named_parameters()}
+    assert weights["bottleneck.0.weight"] == 512 * 4 * 4 * 4000
+
+
+def test_random_regions_cover_a_fifth_to_three_tenths_everywhere():
+    mask = random_regions(500, torch.Generator().manual_seed(0))
+    area = mask.float().mean((1, 2, 3))
+    assert area.min() >= 0.199 and area.max() <= 0.301
+    assert area.mean().item() == pytest.approx(0.25, abs=0.005) and area.std().item() == pytest.approx(0.029, abs=0.004)
+    place = mask.float().mean((0, 1))  # no place is missing much more often than another
+    assert place.min() > 0.15 and place.max() < 0.35
+    change = (mask[..., 1:] != mask[..., :-1]).float().mean().item()
+    assert change < 0.06  # blobs: independent pixels would change in 37 of 100 places
+    assert not torch.equal(mask[0], mask[1])
+    assert torch.equal(mask[:5], random_regions(5 * 100, torch.Generator().manual_seed(0))[:5])
+
+
+@pytest.mark.parametrize("method", ENCODERS)
+def test_a_context_encoder_learns(method):
+    _, history = context_encoder.train(run(method, epochs=3, iterations=10, batch_size=24), precision="fp32")
+    loss, scores = [epoch["loss"] for epoch in history], [epoch["psnr"][0] for epoch in history]
+    assert loss[2] < 0.85 * loss[0] and scores[2] > scores[0]
+
+
+@pytest.mark.parametrize("method", ENCODERS)
+def test_a_context_encoder_resumes_exactly(method, tmp_path, monkeypatch):
+    small = run(method, epochs=3, batch_size=10)
+    (tmp_path / "data").symlink_to(paths.root() / "data")
+    expected, history = context_encoder.train(small, precision="fp32")
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+
+    def interrupt(done):
+        if done > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        context_encoder.train(small, precision="fp32", progress=interrupt)
+    seen = []
+    network, resumed = context_encoder.train(small, precision="fp32", progress=seen.append)
+    assert len(seen) == 2 * 3 and resumed == history
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, expected.state_dict()[name]), name
+
+
+def test_a_context_encoder_runs_once_and_then_loads():
+    first = context_encoder.run_or_load(run("context_encoder_random"), "cpu", "fp32")
+    path = paths.results() / "smoke/demo/inpaint/context_encoder_random-seed0.json"
+    assert first.path == path and (paths.runs() / "smoke/demo/inpaint/context_encoder_random-seed0").is_dir()
+    assert set(json.loads(path.read_text())) == {"experiment", "provenance", "history", "evaluation"}
+    assert list(first.evaluation.columns) == ["trial", "level", "l2", "psnr"] and len(first.evaluation) == 4
+    before = path.stat().st_mtime_ns
+    again = context_encoder.run_or_load(run("context_encoder_random"), "cpu", "fp32")
+    assert again.evaluation.equals(first.evaluation) and path.stat().st_mtime_ns == before
+
+
+def test_an_unknown_context_encoder_or_a_bad_number_is_refused():
+    with pytest.raises(ParameterError, match="nearest: 'context_encoder_center'"):
+        run("context_encoder_centre")
+    with pytest.raises(ParameterError, match="width=-3"):
+        run("context_encoder_center", width=-3)
+
+
+class Constant(torch.nn.Module):
+    """Answers the same grey everywhere."""
+
+    def __init__(self, value, side):
+        super().__init__()
+        self.value, self.side = value, side
+
+    def forward(self, y):
+        return torch.full((len(y), 3, self.side, self.side), self.value)
+
+
+@pytest.mark.parametrize(("side", "value"), [(64, 0.25), (32, -0.5)])
+def test_blocks_are_measured_inside_the_block_only(side, value):
+    experiment = Experiment.of(profile="smoke", test_images=6, trials=2)
+    frame = blocks.evaluate(experiment, Constant(value, side)).set_index(["trial", "level"])
+    fill = np.array(FILL) / 255
+    for trial in range(2):
+        x = (data.fixed_crops(data.load("demo", "test"), 6, f"blocks/{trial}").numpy() + 1) / 2
+        for level in ("central", "arbitrary"):
+            generator = torch.Generator().manual_seed(data.seed_of("blocks", trial, level))
+            masks = blocks.block_masks(level, 6, generator).numpy()
+            error = []
+            for image, mask in zip(x, masks, strict=True):
+                total = 0.0
+                for row, column in np.argwhere(mask[0]):
+                    answered = side == 64 or (16 <= row < 48 and 16 <= column < 48)
+                    guess = (value + 1) / 2 if answered else fill
+                    total += ((guess - image[:, row, column]) ** 2).sum()
+                error.append(total / (32 * 32 * 3))
+            expected = frame.loc[(trial, level)]
+            assert expected.l2 == pytest.approx(1000 * np.mean(error), rel=1e-4)
+            assert expected.psnr == pytest.approx(np.mean(-10 * np.log10(error)), abs=1e-3)
+
+
+def test_blocks_are_32_wide_in_the_middle_or_anywhere():
+    generator = torch.Generator().manual_seed(0)
+    central, anywhere = (blocks.block_masks(block, 400, generator)[:, 0] for block in blocks.BLOCKS)
+    assert central[:, 16:48, 16:48].all() and central.sum() == 400 * 32 * 32
+    assert (anywhere.sum((1, 2)) == 32 * 32).all()
+    top, left = (anywhere.any(axis).float().argmax(1) for axis in (2, 1))
+    assert set(top.tolist()) == set(left.tolist()) == set(range(33))
+
+
+def test_known_pixels_are_untouched_and_a_centre_network_leaves_the_rest():
+    y = torch.rand(3, 3, 64, 64) * 2 - 1
+    mask = blocks.block_masks("arbitrary", 3, torch.Generator().manual_seed(3))
+    whole, centre = (blocks.inpaint(Constant(0.1, side), y, mask) for side in (64, 32))
+    inside = torch.zeros_like(mask)
+    inside[:, :, 16:48, 16:48] = True
+    assert torch.equal(whole, torch.where(mask, torch.tensor(0.1), y))
+    assert torch.equal(centre, torch.where(mask & inside, torch.tensor(0.1), y))
+
+
+def test_table2_is_in_per_cent_beside_the_papers_numbers():
+    import pandas as pd
+
+    def result(schedule, offset):
+        rows = [(t, b, 10 + offset + t, 20 - offset + 0.1 * t) for t in range(3) for b in blocks.BLOCKS]
+        frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
+        return Result({"schedule": schedule}, {}, [], frame, None)
+
+    table = blocks.table2([result("on_demand", 0), result("context_encoder_center", 5)]).set_index("method")
+    assert list(table.index) == ["context_encoder_center", "on_demand"]
+    assert table.central_l2.to_dict() == pytest.approx({"context_encoder_center": 1.6, "on_demand": 1.1})
+    assert table.arbitrary_psnr_se["on_demand"] == pytest.approx(0.1 / np.sqrt(3))
+    assert table.loc["context_encoder_center", ["central_paper_psnr", "arbitrary_paper_l2"]].tolist() == [22.16, 6.84]
