@@ -71,6 +71,7 @@ def plan(profile):
         if folder != "notebooks":
             continue
         given = {"profile": profile, "dataset": DATASETS[profile], "train": profile in TRAINED_HERE}
+        given["photographs"] = "demo" if profile in TRAINED_HERE else "db11"
         template = ROOT / "notebooks" / f"{name}.ipynb"
         if not template.exists() and "-" in name:
             stem, given["task"] = name.rsplit("-", 1)
@@ -154,6 +155,7 @@ def lay_out(pages):
             (SOURCE / name).symlink_to(ROOT / name)
     for page in pages:
         tidy(page)
+    subprocess.run([sys.executable, ROOT / "book" / "figures.py", SOURCE / "generated"], check=True)
 
 
 def build():

@@ -17,7 +17,7 @@ DATASETS = {
         "size": "offline",
         "images": 12,
         "shorter_side": 192,  # not 96: a dozen photographs give too few different crops there
-        "terms": "public domain or CC0, see scikit-image's data/README.txt",
+        "terms": "ship with scikit-image, whose docstrings give their origins; read on this machine, never copied here",
     },
     "bsds500": {
         "title": "Berkeley Segmentation Data Set, 500 photographs",

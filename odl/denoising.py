@@ -14,7 +14,7 @@ from odl.comparators import DENOISERS, available
 from odl.corruptions import add_noise
 from odl.experiment import choice, number
 from odl.restore import restore_image
-from odl.results import commit, db11_experiment, network_of
+from odl.results import commit, db11_experiment, device_name, network_of
 
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image", "tv": "scikit-image", "wavelet": "scikit-image"}
@@ -153,7 +153,7 @@ def provenance(system: str, images) -> dict:
     package = PACKAGES.get(system, "torch")
     return {
         "commit": commit(),
-        "device": f"CPU, {torch.get_num_threads()} threads",
+        "device": device_name("cpu"),
         "versions": {"python": platform.python_version(), package: version(package).split("+")[0]},
         "data_sha256": digest,
     }

@@ -91,7 +91,10 @@ def schedules():
         shares = [allocate(SCHEDULES[name](d, None, paper.N_LEVELS), paper.BATCH_SIZE) for d in done]
         axis.stackplot(done, np.transpose(shares), colors=LEVEL_COLOURS, labels=range(1, paper.N_LEVELS + 1))
         axis.set(xlim=(0, 1), ylim=(0, paper.BATCH_SIZE), xticks=[0, 0.5, 1])
-        axis.set_title(TITLES[name].replace(" Curriculum", "\ncurriculum").replace(" Anti-", "\nanti-"), fontsize=9)
+        axis.set_title(
+            TITLES[name].replace(" Anti-Curriculum", "\nanti-curriculum").replace(" Curriculum", "\ncurriculum"),
+            fontsize=9,
+        )
         axis.set_xlabel("share of training", fontsize=8)
     axes[0].set_ylabel("images per batch")
     figure.legend(*axes[0].get_legend_handles_labels(), title="level", loc="outside right center", fontsize=8)
@@ -254,7 +257,8 @@ def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
     for schedule, part in frame.groupby("schedule", sort=False):
         look = {"color": COLOURS[schedule], "linewidth": 2.2 if schedule == "on_demand" else 1.5, "markersize": 4}
         marker = "o" if (part.source == "levels").any() else None
-        axis.plot(part.severity, part.psnr, marker=marker, label=TITLES[schedule], **look)
+        line = "-" if len(part) > 2 else "none"  # two points of a spike are no curve
+        axis.plot(part.severity, part.psnr, marker=marker, linestyle=line, label=TITLES[schedule], **look)
     top = frame.psnr[frame.severity > 0].max()
     if np.isfinite(top):
         axis.set_ylim(frame.psnr.min() - 0.5, top + 0.5)  # nothing to restore at severity 0: up to 100 dB

@@ -93,16 +93,23 @@ def run_or_load(experiment: Experiment, device="auto", precision="auto", progres
 def provenance(experiment: Experiment, device: str, precision: str) -> dict:
     """What a number was measured with."""
     pack = data.load(experiment.dataset, "train", experiment.train_images)
-    cuda = device.startswith("cuda")
     return {
         "commit": commit(),
-        "device": torch.cuda.get_device_name() if cuda else f"CPU, {torch.get_num_threads()} threads",
+        "device": device_name(device),
         "precision": precision,
         "versions": {"python": platform.python_version(), "torch": torch.__version__.split("+")[0]},
         "data_sha256": pack.sha256,
         "train_images": len(pack),
         "skipped_images": list(pack.skipped),
     }
+
+
+def device_name(device: str) -> str:
+    """The GPU's name, or how many threads the CPU was given."""
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name()
+    threads = torch.get_num_threads()
+    return "CPU, 1 thread" if threads == 1 else f"CPU, {threads} threads"
 
 
 def commit() -> str:
@@ -235,7 +242,8 @@ def networks(experiments: list[Experiment]) -> dict[str, EncoderDecoder]:
                 found[experiment.schedule] = network_of(experiment)
         except FileNotFoundError:
             absent.append(experiment.run_id)
-    print(f"No weights here for {', '.join(absent)}: numbers are shown, pictures left out." if absent else "", end="")
+    if absent:
+        print(f"No weights here for {', '.join(absent)}: numbers are shown, pictures left out.")
     return found
 
 

@@ -1,0 +1,173 @@
+"""Draw the book's own figures and write the tables its pages include, from the code and the results files.
+
+python book/figures.py FOLDER    everything that the pages take from /generated
+python book/figures.py --readme  the tables between markers in README.md and data/README.md, and README.md's figure
+"""
+
+import argparse
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import skimage
+import snippets
+import torch
+from matplotlib.patches import Polygon
+from PIL import Image
+
+from odl import paper, plots
+from odl.corruptions import TASKS
+from odl.data import grey
+
+ROOT = Path(__file__).resolve().parents[1]
+INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
+MUTED = "#666666"
+plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--readme", action="store_true")
+    options = parser.parse_args()
+    if options.readme:
+        for page in snippets.PAGES:
+            snippets.fill(page)
+        save(concept(), ROOT / "book" / "_static" / "concept.png")
+    if options.folder:
+        options.folder.mkdir(parents=True, exist_ok=True)
+        for name, figure in FIGURES.items():
+            save(figure(), options.folder / name)
+        for name, snippet in snippets.SNIPPETS.items():
+            (options.folder / f"{name}.md").write_text(snippet(book=True) + "\n")
+    if not options.readme and not options.folder:
+        parser.error("say a folder, or --readme")
+
+
+def save(figure, path: Path) -> None:
+    """A PNG of 150 dots an inch and 256 colours, or an SVG without a date."""
+    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
+    plt.close(figure)
+    if path.suffix == ".png":
+        Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def photograph() -> torch.Tensor:
+    """Chelsea the cat (CC0, Stefan van der Walt), her face at 64×64: (1, 3, 64, 64) in [-1, 1]."""
+    face = Image.fromarray(skimage.data.chelsea()).crop((75, 10, 365, 300)).resize((64, 64), Image.Resampling.LANCZOS)
+    return torch.from_numpy(np.asarray(face).copy()).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
+
+
+def concept():
+    """Four tasks × six levels on one photograph, as the paper's Fig. 1; one draw for all levels of a task."""
+    figure, axes = plt.subplots(4, 7, figsize=(8.6, 5.5), layout="constrained")
+    for row, (name, task) in zip(axes, TASKS.items(), strict=True):
+        clean = grey(photograph()) if task.channels == 1 else photograph()
+        levels = range(1, paper.N_LEVELS + 2)
+        images = [clean, *(task.corrupt(clean, level, torch.Generator().manual_seed(5)) for level in levels)]
+        intervals = [INTERVALS[name].format(*interval) for interval in paper.TASKS[name]["levels"]]
+        for axis, image, label in zip(row, images, ["", *intervals], strict=True):
+            axis.imshow(plots.to_picture(image[0]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            axis.set(xticks=[], yticks=[])
+            axis.spines[:].set_visible(False)
+            axis.grid(False)
+            axis.set_xlabel(label, fontsize=8, labelpad=2, color=MUTED)
+        row[0].set_ylabel(paper.TASKS[name]["title"].removeprefix("Image ").capitalize(), fontsize=9)
+    for axis, title in zip(axes[0], ["clean", *(f"level {level}" for level in levels)], strict=True):
+        axis.set_title(title, fontsize=9)
+    axes[0, -1].set_title("level 6: tests only", fontsize=9, color=MUTED)
+    return figure
+
+
+def network():
+    """The encoder and decoder as blocks: height for resolution, thickness for channels (the paper's Fig. 3)."""
+    figure, axis = plt.subplots(figsize=(10, 3.7), layout="constrained")
+    blocks, places, x = [("input", 3, 64)] + [layer[:3] for layer in snippets.layers(3, 64)], {}, 0.0
+    for name, channels, side in blocks:
+        thick, high = 0.10 + 0.06 * np.log2(1 + channels / 3), 0.35 + 2.2 * (side / 64) ** 0.6
+        colour = {3: "#777777"}.get(channels, "#D55E00" if name == "channel-wise" else "#0072B2")
+        places[name] = middle = x + thick / 2
+        block(axis, x, thick, high, colour)
+        axis.text(middle, -high / 2 - 0.13, f"{channels}\n{side}×{side}", ha="center", va="top", fontsize=9)
+        axis.text(middle + 0.14, high / 2 + 0.42, name, ha="center", fontsize=9, color=colour)
+        if x:
+            style = {"arrowstyle": "-|>", "color": MUTED, "linewidth": 1}
+            axis.annotate("", (x - 0.07, 0), (x - 0.62, 0), arrowprops=style)
+        x += thick + 0.95
+    for left, right, height, colour, note in (
+        ("input", "down 4", -2.15, MUTED, "convolution 4×4, stride 2 · batch norm · leaky ReLU 0.2"),
+        (
+            "up 1",
+            "up 4",
+            -2.15,
+            MUTED,
+            "transposed convolution 4×4, stride 2 ·\nbatch norm · ReLU; at the end tanh alone",
+        ),
+        ("channel-wise", "channel-wise", -1.3, "#D55E00", "one linear map\n16 → 16 for\neach channel"),
+    ):
+        axis.text((places[left] + places[right]) / 2, height, note, ha="center", va="top", fontsize=8.5, color=colour)
+    axis.set(xlim=(-0.4, x - 0.4), ylim=(-2.65, 2.2), aspect="equal")
+    axis.axis("off")
+    return figure
+
+
+def block(axis, x, thick, high, colour, lean=0.28):
+    """A cuboid seen from the right."""
+    low, top = -high / 2, high / 2
+    faces = {
+        0.85: [(x, low), (x + thick, low), (x + thick, top), (x, top)],
+        0.55: [(x, top), (x + thick, top), (x + thick + lean, top + lean), (x + lean, top + lean)],
+        0.70: [
+            (x + thick, low),
+            (x + thick + lean, low + lean),
+            (x + thick + lean, top + lean),
+            (x + thick, top),
+        ],
+    }
+    for alpha, corners in faces.items():
+        axis.add_patch(Polygon(corners, facecolor="white", zorder=2))
+        axis.add_patch(Polygon(corners, facecolor=colour, alpha=alpha, edgecolor="white", linewidth=0.8, zorder=3))
+
+
+def fixation():
+    """On-demand against both fixated models over severity; diamonds at the severity each fixated model was made for."""
+    figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), layout="constrained")
+    for axis, (task, facts) in zip(axes.flat, paper.TASKS.items(), strict=True):
+        middles = [sum(interval) / 2 for interval in facts["levels"]]
+        for schedule in ("on_demand", "fixated_easy", "fixated_hard"):
+            runs = snippets.measured(task, schedule)
+            if not runs:
+                continue
+            mean = pd.concat([run.evaluation for run in runs]).groupby("level").psnr.mean()
+            style = {"color": plots.COLOURS[schedule], "linewidth": 2.4 if schedule == "on_demand" else 1.3}
+            axis.plot(middles, mean.reindex(list("123456")), "o-", markersize=3.5, label=TITLES[schedule], **style)
+            own = schedule.removeprefix("fixated_")
+            if own in facts:
+                axis.plot(facts[own], mean[own], "D", color=style["color"], markersize=7, markeredgecolor="white")
+        if not axis.lines:
+            axis.text(0.5, 0.5, snippets.NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
+            axis.set_yticks([])
+        axis.axvspan(*facts["levels"][-1], color="0.93", zorder=0)
+        axis.set(title=facts["title"], xlabel=facts["severity"], xlim=(0, facts["levels"][-1][1]))
+    figure.supylabel("PSNR (dB)", fontsize=10)
+    known = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if known:
+        figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=3)
+    return figure
+
+
+TITLES = {"on_demand": "on-demand", "fixated_easy": "fixated on easy", "fixated_hard": "fixated on hard"}
+FIGURES = {
+    "concept.png": concept,
+    "network.svg": network,
+    "fixation.svg": fixation,
+    "schedules.png": plots.schedules,
+}
+
+if __name__ == "__main__":
+    main()

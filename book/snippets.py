@@ -1,0 +1,458 @@
+"""The Markdown that pages and README take from the code and from data/results: `SNIPPETS`, a function for each."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+import pandas as pd
+import torch
+
+from odl import claims, datasets, paper, results
+from odl.evaluate import overall
+from odl.experiment import PROFILES, Experiment
+from odl.network import ChannelwiseLinear, EncoderDecoder
+
+ROOT = Path(__file__).resolve().parents[1]
+DATASET, PROFILE = "bsds500", "reference"  # what the book shows
+SEEDS = range(10)
+NOT_MEASURED = "not measured yet"
+PAGES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
+
+
+# What is measured
+
+
+@cache
+def measured(task: str, *schedules: str, **overrides) -> tuple[results.Result, ...]:
+    """The reference runs of some schedules that are on disk, all seeds."""
+    wanted = [Experiment.of(task, DATASET, s, k, PROFILE, **overrides) for s in schedules for k in SEEDS]
+    return tuple(run for run in map(results.load, wanted) if run)
+
+
+def mean_psnr(task: str, schedule: str, level: str | None = None) -> float | None:
+    """Mean PSNR over seeds, trials and levels 1…6, or at one level; None when nothing is measured."""
+    runs = measured(task, schedule)
+    if not runs:
+        return None
+    if level is None:
+        return sum(overall(run.evaluation).psnr.mean() for run in runs) / len(runs)
+    return pd.concat([run.evaluation for run in runs]).groupby("level").psnr.mean()[level]
+
+
+def paired_gaps(task: str, one: str, other: str) -> list[float]:
+    """Mean PSNR of `one` minus that of `other`, for every seed that both have."""
+    scores = [
+        {r.experiment["seed"]: overall(r.evaluation).psnr.mean() for r in measured(task, s)} for s in (one, other)
+    ]
+    return [scores[0][seed] - scores[1][seed] for seed in sorted(scores[0].keys() & scores[1].keys())]
+
+
+def seconds(runs) -> float:
+    return sum(sum(run.provenance["seconds"].values()) for run in runs)
+
+
+def db11(system: str) -> float | None:
+    """Mean PSNR over the eleven images at σ = 25, clipped noise."""
+    path = results.paths.results() / PROFILE / "db11" / f"{system}-sigma25.json"
+    return pd.Series(json.loads(path.read_text())["evaluation"]["psnr"]).mean() if path.exists() else None
+
+
+def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
+    """A number of a table that a notebook has written, None where it has not; rows go by their first column."""
+    path = results.table_path(notebook, PROFILE, DATASET, task)
+    if not path.exists():
+        return None
+    value = pd.read_csv(path, index_col=0)[column].get(row)
+    return None if pd.isna(value) else value
+
+
+def last_shares() -> tuple[str, tuple]:
+    """From the fewest to the most images of 100 that a level gets in the last epoch, over all on-demand runs."""
+    runs = [run for task in paper.TASKS for run in measured(task, "on_demand")]
+    shares = [count for run in runs for count in run.history[-1]["allocation"]]
+    return (f"{min(shares)} to {max(shares)} images a level" if shares else NOT_MEASURED), tuple(runs)
+
+
+# How things are written
+
+
+def markdown(header: list[str], rows: list[list]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def duration(amount: float) -> str:
+    """Seconds as a person says them."""
+    for unit, length in (("years", 31_557_600), ("days", 86_400), ("h", 3600), ("min", 60)):
+        if amount >= 2 * length:
+            return f"{amount / length:.2g} {unit}" if amount < 10 * length else f"{amount / length:,.0f} {unit}"
+    return f"{amount:.0f} s"
+
+
+def flops(amount: float) -> str:
+    for unit, size in (("PFLOP", 1e15), ("TFLOP", 1e12), ("GFLOP", 1e9)):
+        if amount >= size:
+            return f"{amount / size:.3g} {unit}"
+    return f"{amount / 1e6:.3g} MFLOP"
+
+
+def decibels(*values: float | None) -> str:
+    if not any(values):
+        return NOT_MEASURED
+    return "\u00a0/\u00a0".join("–" if value is None else f"{value:.2f}" for value in values)  # not broken over lines
+
+
+def plain(task: str) -> str:
+    return paper.TASKS[task]["title"].removeprefix("Image ").lower()
+
+
+# The results table: a row is (place in the paper, notebook, parameters, the paper's number, ours, runs that made ours).
+
+
+def result_rows():
+    for task in paper.TASKS:
+        schedules = ("on_demand", "fixated_easy", "fixated_hard")
+        place = f"Fig. 4, {plain(task)}: on-demand / fixated easy / fixated hard"
+        ours = decibels(*(mean_psnr(task, s) for s in schedules))
+        yield place, "fixation", {"task": task}, "curves only", ours, measured(task, *schedules)
+    for task in paper.TASKS:
+        pair = ("on_demand", "rigid_joint")
+        place = f"{'Supp. E' if task == 'denoise' else 'Table 1'}, {plain(task)}: on-demand / rigid joint"
+        celeba, sun397 = (decibels(*(paper.TABLE1[task][s][k][1] for s in pair)) for k in (0, 1))
+        ours = decibels(*(mean_psnr(task, s) for s in pair))
+        runs = measured(task, *paper.SCHEDULES)
+        yield place, "table1", {"task": task}, f"CelebA {celeba}<br>SUN397 {sun397}", ours, runs
+    shares, runs = last_shares()
+    yield "Sec. 6.6: allocation at the end, 20 each at first", "allocation", {}, "more to harder levels", shares, runs
+    yield "Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()
+    names = ("on-demand, half", "rigid joint, all")
+    ours = decibels(*(from_table("extra_data", "inpaint", name, "psnr") for name in names))
+    place = "Sec. 6.6, inpainting: on-demand on half / rigid joint on all images"
+    yield place, "extra_data", {"task": "inpaint"}, "first ahead", ours, ()
+    published = decibels(*(psnr for _, psnr in paper.TABLE2["on_demand"]))
+    blocks = ("central_psnr", "arbitrary_psnr")
+    ours = decibels(*(from_table("table2", "inpaint", "on_demand", block) for block in blocks))
+    yield "Table 2, all-rounder inside the hole: centre / anywhere", "table2", {}, published, ours, ()
+    systems = ("on_demand", "fixated", "bm3d")
+    published = decibels(*(sum(row[s] for row in paper.TABLE3.values()) / len(paper.TABLE3) for s in systems))
+    place = "Table 3, mean of eleven: all-rounder / fixated / BM3D"
+    wanted = [results.db11_experiment(s, PROFILE, f"{DATASET}-native") for s in ("on_demand", "fixated_hard")]
+    runs = tuple(run for run in map(results.load, wanted) if run)
+    yield place, "table3", {"photographs": "db11"}, published, decibels(*map(db11, systems)), runs
+    yield "Fig. 6: PSNR against σ", "db11_spectrum", {"photographs": "db11"}, "curves only", "curves", ()
+    yield "Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()
+    yield "every claim, one by one", "scorecard", {}, "–", "verdicts", ()
+
+
+def options(notebook: str, given: dict) -> str:
+    """The parameters that make a row: those that the notebook declares, at the scale of the book."""
+    path = ROOT / "notebooks" / f"{notebook}.ipynb"
+    declared = {*given, "dataset", "profile"}
+    if path.exists():
+        cells = json.loads(path.read_text())["cells"]
+        parameters = ["".join(c["source"]) for c in cells if "parameters" in c["metadata"].get("tags", [])]
+        declared = set(re.findall(r"(?m)^(\w+) *=", "\n".join(parameters)))
+    values = given | {"dataset": DATASET, "profile": PROFILE}
+    return " ".join(f"-p {name} {value}" for name, value in values.items() if name in declared)
+
+
+def results_table(book=False) -> str:
+    """The book links to executed pages, with the parameters of a row; README links to notebooks, with commands."""
+    rows = []
+    for place, notebook, given, published, ours, runs in result_rows():
+        time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
+        rest = [published, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")]
+        if book:
+            page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
+            parameters = "".join(f"<br>`-p {name} {value}`" for name, value in given.items())
+            rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{parameters}", *rest])
+        else:
+            command = f"`papermill notebooks/{notebook}.ipynb out.ipynb {options(notebook, given)}`"
+            rows.append([place, f"[{notebook}](notebooks/{notebook}.ipynb)", command, *rest])
+    columns = ["Notebook and parameters"] if book else ["Notebook", "Command"]
+    return markdown(["In the paper", *columns, "Paper", "Ours", "Time"], rows)
+
+
+def scale(book=False) -> str:
+    """One paragraph: what the reference numbers were measured with."""
+    runs = [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
+    return claims.scale(runs) if runs else f"The reference runs are {NOT_MEASURED}."
+
+
+def verdicts(book=False) -> str:
+    """What reproduces at the scale of the book and what does not, a line each."""
+    lines = []
+    for task in paper.TASKS:
+        gaps = paired_gaps(task, "on_demand", "rigid_joint")
+        celeba, sun397 = (
+            paper.TABLE1[task]["on_demand"][k][1] - paper.TABLE1[task]["rigid_joint"][k][1] for k in (0, 1)
+        )
+        lines.append(f"- **On-demand against rigid joint, {plain(task)}**: {margin(gaps, celeba, sun397)}")
+    for task in paper.TASKS:
+        scores = [mean_psnr(task, s) for s in ("on_demand", "fixated_easy", "fixated_hard")]
+        lines.append(f"- **Fixation, {plain(task)}**: {fixated(task, *scores)}")
+    return "\n".join(lines)
+
+
+def margin(gaps: list[float], celeba: float, sun397: float) -> str:
+    """A verdict on paired differences in dB: one seed settles nothing, several do when they agree."""
+    published = f"the paper has {celeba:+.2f} dB (CelebA) and {sun397:+.2f} dB (SUN397)"
+    if not gaps:
+        return f"{NOT_MEASURED}; {published}."
+    if len(gaps) == 1:
+        return f"**not settled**: {gaps[0]:+.3f} dB with one seed, and one seed settles no ordering; {published}."
+    mean = sum(gaps) / len(gaps)
+    if min(gaps) <= 0 <= max(gaps):
+        verdict = "**not reproduced at this scale**, the seeds disagree"
+    elif max(gaps) < 0:
+        verdict = "**not reproduced at this scale**, the sign is reversed"
+    elif mean < min(celeba, sun397) / 2:
+        verdict = "the sign is reproduced, **the size is not**"
+    else:
+        verdict = "reproduced"
+    found = f"{mean:+.3f} dB, from {min(gaps):+.3f} to {max(gaps):+.3f} over {len(gaps)} paired seeds"
+    return f"{verdict}: {found}; {published}."
+
+
+def fixated(task: str, ours: float | None, easy: float | None, hard: float | None) -> str:
+    if None in (ours, easy, hard):
+        return f"{NOT_MEASURED}."
+    ahead = ours > max(easy, hard)
+    verdict = "reproduced" if ahead else "**not reproduced at this scale**"
+    return (
+        f"{verdict}: over all levels the all-rounder has {ours:.2f} dB, the model fixated on easy {easy:.2f} dB, "
+        f"on hard {hard:.2f} dB; each at its own severity, the fixated models have "
+        f"{mean_psnr(task, 'fixated_easy', 'easy'):.2f} and {mean_psnr(task, 'fixated_hard', 'hard'):.2f} dB, "
+        f"the all-rounder there {mean_psnr(task, 'on_demand', 'easy'):.2f} and "
+        f"{mean_psnr(task, 'on_demand', 'hard'):.2f} dB."
+    )
+
+
+def findings(book=False) -> str:
+    """The paper's margins, from its tables."""
+    rows = []
+    for task in paper.TASKS:
+        for k, name in enumerate(("CelebA", "SUN397")):
+            psnr = {schedule: numbers[k][1] for schedule, numbers in paper.TABLE1[task].items()}
+            ours = psnr.pop("on_demand")
+            best, worst = max(psnr, key=psnr.get), min(psnr, key=psnr.get)
+            rows.append(
+                [
+                    plain(task).capitalize(),
+                    name,
+                    f"{ours:.2f}",
+                    f"{psnr[best]:.2f} ({paper.SCHEDULES[best].lower()})",
+                    f"{ours - psnr[best]:+.2f}",
+                    f"{psnr[worst]:.2f} ({paper.SCHEDULES[worst].lower()})",
+                ]
+            )
+    return markdown(["Task", "Data set", "On-demand", "Best other schedule", "Margin", "Worst schedule"], rows)
+
+
+def tasks(book=False) -> str:
+    """The sub-tasks and the severities of the fixated models."""
+    rows = [
+        [facts["title"], facts["severity"], *(f"{a}–{b}" for a, b in facts["levels"]), facts["easy"], facts["hard"]]
+        for facts in paper.TASKS.values()
+    ]
+    return markdown(["Task", "Severity", *(f"Level {n}" for n in range(1, 7)), "Fixated, easy", "Fixated, hard"], rows)
+
+
+# The network, counted on the network itself
+
+
+@cache
+def layers(channels: int, width: int) -> list[tuple[str, int, int, int, int]]:
+    """(name, output channels, output side, parameters, FLOP for one image) of each layer, with its BatchNorm."""
+    found = []
+
+    def record(module, inputs, output):
+        parameters = sum(p.numel() for p in module.parameters())
+        if isinstance(module, torch.nn.BatchNorm2d):
+            *layer, before, flop = found.pop()
+            found.append((*layer, before + parameters, flop))
+            return
+        name, places = {  # a weight is used once at every place of the smaller side
+            torch.nn.Conv2d: ("down", output.shape[-1] ** 2),
+            torch.nn.ConvTranspose2d: ("up", inputs[0].shape[-1] ** 2),
+            ChannelwiseLinear: ("channel-wise", 1),
+        }[type(module)]
+        number = 1 + sum(other.startswith(name) for other, *_ in found)
+        name = name if places == 1 else f"{name} {number}"
+        found.append((name, output.shape[1], output.shape[2], parameters, 2 * module.weight.numel() * places))
+
+    network = EncoderDecoder(channels, width).eval()
+    for module in network.modules():
+        if not list(module.children()) and list(module.parameters()):
+            module.register_forward_hook(record)
+    with torch.inference_mode():
+        network(torch.zeros(1, channels, 64, 64))
+    return found
+
+
+def forward_flop(channels: int, width: int) -> int:
+    return sum(flop for *_, flop in layers(channels, width))
+
+
+def iteration_flop(channels: int, width: int, batch: int = paper.BATCH_SIZE) -> int:
+    """Forward, and backward twice as much but for the input of the first layer, which needs no gradient."""
+    return batch * (3 * forward_flop(channels, width) - layers(channels, width)[0][-1])
+
+
+def parameter_counts(book=False) -> str:
+    rows = []
+    for (name, c, side, count, flop), (*_, grey, _) in zip(layers(3, 64), layers(1, 64), strict=True):
+        rows.append([name, f"{c} × {side} × {side}", f"{count:,}", f"{grey:,}", flops(flop)])
+    totals = [f"**{sum(count for *_, count, _ in layers(channels, 64)):,}**" for channels in (3, 1)]
+    rows.append(["**all**", "", *totals, f"**{flops(forward_flop(3, 64))}**"])
+    return markdown(["Layer", "Output (RGB)", "Parameters, RGB", "Parameters, grey", "Arithmetic, one image"], rows)
+
+
+# Profiles and cost
+
+MEANT_FOR = {
+    "smoke": "the tests: every notebook in seconds",
+    "demo": "a laptop: one task's seven schedules in minutes",
+    "reference": "the numbers of this book",
+    "paper": "the paper's full protocol, on a GPU",
+}
+
+
+def profiles_table(book=False) -> str:
+    rows = []
+    for name, p in PROFILES.items():
+        iterations = p["epochs"] * p["iterations"]
+        evaluation = f"{p['test_images']:,} × {p['trials']}"
+        steps = f"{p['epochs']:,} × {p['iterations']:,}"
+        arithmetic = flops(iterations * iteration_flop(3, p["width"]))
+        rows.append(
+            [f"`{name}`", p["width"], steps, f"{p['learning_rate']:g}", evaluation, arithmetic, MEANT_FOR[name]]
+        )
+    header = [
+        "Profile",
+        "Width f",
+        "Epochs × iterations",
+        "Learning rate",
+        "Test crops × trials",
+        "One run",
+        "Meant for",
+    ]
+    return markdown(header, rows)
+
+
+def cost(book=False) -> str:
+    """What the paper's protocol costs, from counted arithmetic and measured speed."""
+    p = PROFILES["paper"]
+    run = p["epochs"] * p["iterations"] * iteration_flop(3, p["width"])
+    runs = 2 * len(paper.TASKS) * (len(paper.SCHEDULES) + len(paper.FIXATED))
+    lines = [
+        f"One run at the paper's scale is {flops(run)}: {p['epochs'] * p['iterations']:,} iterations of "
+        f"{flops(iteration_flop(3, p['width']))}.",
+        f"Nine schedules, four tasks and two data sets make {runs} runs.",
+        "",
+        markdown(
+            ["Sustained training speed", "One run", f"All {runs} runs"],
+            [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(runs * run / t / 1e12)] for t in (1, 10, 50, 200)],
+        ),
+    ]
+    state = 3 * 4 * sum(count for *_, count, _ in layers(3, p["width"])) / 1e6
+    lines += ["", f"Weights and Adam's two moments take {state:.0f} MB, and so does a checkpoint."]
+    reference = [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
+    if reference:
+        speed = median(speed_of(r) for r in reference)
+        lines += [
+            "",
+            f"The reference runs sustained {speed / 1e9:.0f} GFLOP/s each on {reference[0].provenance['device']} "
+            f"at width {reference[0].experiment['width']} in {reference[0].provenance['precision']} "
+            f"(median of {len(reference)} runs).",
+            f"At that speed one run at the paper's scale would take {duration(run / speed)}.",
+        ]
+    return "\n".join(lines)
+
+
+def speed_of(run: results.Result) -> float:
+    e = run.experiment
+    channels = 1 if e["task"] == "denoise" else 3
+    return e["epochs"] * e["iterations"] * iteration_flop(channels, e["width"]) / run.provenance["seconds"]["train"]
+
+
+def demo_time(book=False) -> str:
+    """How long the seven schedules took at the demo scale, where that was measured."""
+    lines = []
+    for task in paper.TASKS:
+        wanted = [Experiment.of(task, "demo", schedule, 0, "demo") for schedule in paper.SCHEDULES]
+        runs = [run for run in map(results.load, wanted) if run]
+        if len(runs) == len(wanted):
+            device = runs[0].provenance["device"]
+            lines.append(f"- {plain(task)}: {duration(seconds(runs))} of computing in all, {device} a run")
+    if lines:
+        return "Measured for the seven schedules of Table 1 at the `demo` scale:\n\n" + "\n".join(lines)
+    return (
+        "Seven schedules at the `demo` scale take a few minutes on two cores; no file here holds a measured time yet."
+    )
+
+
+# Data and variants
+
+
+def data_table(book=False) -> str:
+    rows = []
+    for name, entry in datasets.DATASETS.items():
+        url = entry.get("url", "").removesuffix("/")
+        url = re.sub(r"raw\.githubusercontent\.com/([^/]+/[^/]+)/", r"github.com/\1/tree/", url)
+        where = entry.get("where") or (f"<{url}>" if url else "inside the package scikit-image")
+        rows.append([f"`{name}`", entry["title"], where, entry["size"], entry["terms"]])
+    return markdown(["Name", "What", "Where from", "Size", "Terms"], rows)
+
+
+def checksums(book=False) -> str:
+    rows = []
+    for name, entry in datasets.DATASETS.items():
+        if "md5" in entry:
+            rows.append([f"`{entry['archive']}`", f"MD5 `{entry['md5']}`"])
+        if "sha256" in entry:
+            rows.append([f"`{name}`: hashes and names of all files", f"SHA-256 `{entry['sha256']}`"])
+        rows += [[f"`{name}/{file}`", f"SHA-256 `{digest}`"] for file, digest in entry.get("files", {}).items()]
+    return markdown(["File", "Checksum"], rows)
+
+
+def variant(book=False) -> str:
+    """The two tasks that the released code feeds differently, each variant scored on its own corruptions."""
+    rows = []
+    for task in ("deblur", "denoise"):
+        ours = mean_psnr(task, "on_demand")
+        released = measured(task, "on_demand", variant="released")
+        other = overall(released[0].evaluation).psnr.mean() if released else None
+        rows.append([plain(task), *(f"{v:.2f} dB" if v else NOT_MEASURED for v in (ours, other))])
+    return markdown(["On-demand, mean over levels 1–6", "as the paper says", "as the released code does"], rows)
+
+
+SNIPPETS = {
+    "results-table": results_table,
+    "scale": scale,
+    "verdicts": verdicts,
+    "findings": findings,
+    "tasks-table": tasks,
+    "parameter-counts": parameter_counts,
+    "profiles-table": profiles_table,
+    "cost": cost,
+    "demo-time": demo_time,
+    "data-table": data_table,
+    "checksums": checksums,
+    "variant": variant,
+}
+
+
+def filled(text: str) -> str:
+    """`text` with every `<!-- begin NAME -->` … `<!-- end NAME -->` filled anew."""
+
+    def fresh(match):
+        return f"<!-- begin {match[1]} -->\n{SNIPPETS[match[1]]()}\n<!-- end {match[1]} -->"
+
+    return re.sub(r"(?s)<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", fresh, text)
+
+
+def fill(path: Path) -> None:
+    path.write_text(filled(path.read_text()))

@@ -1,0 +1,127 @@
+"""The book's sources: what pages name exists, and what is generated is up to date."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "book").glob("*.md"))
+CITING = [*PAGES, *sorted((ROOT / "notebooks").glob("*.ipynb"))]
+TEXT = {".py", ".md", ".ipynb", ".toml", ".txt", ".yml", ".yaml", ".cff", ".bib", ".css", ".js", ".json", ".csv", ""}
+
+
+@pytest.fixture(scope="module")
+def snippets():
+    spec = importlib.util.spec_from_file_location("snippets", ROOT / "book" / "snippets.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def entries(node):
+    """Every `file` and `root` of the table of contents."""
+    if isinstance(node, list):
+        return [file for part in node for file in entries(part)]
+    own = [node[key] for key in ("file", "root") if key in node]
+    return own + [file for part in ("parts", "chapters", "sections") for file in entries(node.get(part, []))]
+
+
+def test_every_entry_of_the_contents_exists():
+    for entry in entries(yaml.safe_load((ROOT / "_toc.yml").read_text())):
+        template = re.sub(r"-\w+$", "", entry)
+        sources = [ROOT / f"{entry}.md", ROOT / f"{entry}.ipynb", ROOT / f"{template}.ipynb"]
+        assert any(path.exists() for path in sources), entry
+
+
+def test_every_page_is_in_the_contents():
+    listed = entries(yaml.safe_load((ROOT / "_toc.yml").read_text()))
+    assert {f"book/{page.stem}" for page in PAGES} <= set(listed)
+
+
+@pytest.mark.parametrize("page", CITING, ids=lambda page: page.stem)
+def test_every_citation_is_in_the_bibliography(page):
+    known = set(re.findall(r"(?m)^@\w+\{([^,]+),", (ROOT / "book" / "references.bib").read_text()))
+    cited = re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page.read_text())
+    assert {key.strip() for keys in cited for key in keys.split(",")} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_included_code_exists(page):
+    for target, options in re.findall(r"```\{literalinclude\} (\S+)\n((?::.*\n)*)", page.read_text()):
+        source = (page.parent / target).read_text()
+        for name, value in re.findall(r":([\w-]+): *(.*)\n", options):
+            value = value.strip('"')
+            if name == "pyobject":
+                assert re.search(rf"(?m)^(?:def|class) {value}\b", source), f"{target} has no {value}"
+            elif name.startswith(("start-", "end-")):
+                assert value in source, f"{target} has no line {value!r}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_included_tables_and_figures_are_generated(page, snippets):
+    figures = (ROOT / "book" / "figures.py").read_text()
+    for target in re.findall(r"/generated/([\w.-]+)", page.read_text()):
+        assert target.removesuffix(".md") in snippets.SNIPPETS or f'"{target}"' in figures, target
+
+
+def test_tables_in_readmes_are_what_the_results_files_say(snippets):
+    for page in snippets.PAGES:
+        assert page.read_text() == snippets.filled(page.read_text()), f"{page}: run python book/figures.py --readme"
+
+
+def test_counted_arithmetic_is_the_networks(snippets):
+    """Against a count by hand for width 64: two outer layers, six of equal cost between them, the linear map."""
+    outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
+    assert snippets.forward_flop(3, 64) == 2 * outer + 6 * middle + linear
+    assert snippets.iteration_flop(3, 64) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"),
+    [
+        ([], "not measured yet"),
+        ([0.3], "not settled"),
+        ([0.2, -0.1, 0.3], "seeds disagree"),
+        ([-0.2, -0.1], "sign is reversed"),
+        ([0.02, 0.01], "size is not"),
+        ([0.2, 0.1], "reproduced: +0.150"),
+    ],
+)
+def test_verdicts_claim_no_more_than_the_seeds(snippets, gaps, verdict):
+    assert verdict in snippets.margin(gaps, 0.2, 0.25)
+
+
+def test_snippets_are_written_when_nothing_is_measured(tmp_path):
+    """Pages build from an empty results folder too."""
+    code = "import snippets\nfor s in snippets.SNIPPETS.values(): assert s(book=True)\nprint(snippets.results_table())"
+    environment = {"ODL_ROOT": str(tmp_path), "PYTHONPATH": str(ROOT / "book"), "PATH": ""}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "not measured yet" in run.stdout
+
+
+def text_files_of_the_project():
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode:
+        pytest.skip("not a git repository")
+    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).suffix in TEXT]
+
+
+def test_no_registry_hosts_and_no_machine_paths():
+    """Files that people receive name neither where packages were fetched here nor where they lay."""
+    hosts = r"(?:index-url|registry\.npmjs|\"resolved\": *\"http|https?://[\w.:-]+/(?:simple|pypi)\b)"
+    folders = r"(?<![\w.])/(?:" + "|".join(["home", "root", "work", "Users", "mnt"]) + r")/\w+"
+    for path in text_files_of_the_project():
+        if path.exists() and path != Path(__file__):
+            found = re.search(f"{hosts}|{folders}", path.read_text(errors="ignore"))
+            assert not found, f"{path}: {found[0]}"
