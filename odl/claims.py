@@ -114,12 +114,18 @@ def spike_sentence(curve: pd.DataFrame, task: str, own: float) -> str:
 
 
 def fixation_mismatches(rows, task: str, name: str) -> list[str]:
-    """Where a fixated model does not win at its own severity, or wins at a level."""
+    """Where a fixated model does not win at its own severity, or wins at a level that does not contain it.
+
+    Inpainting: at its own level too, because squares there are at random places (Supp. D).
+    """
     own, title = name.removeprefix("fixated_"), paper.FIXATED[name]
     lines = []
     if rows.loc[name, own] <= rows.loc["on_demand", own]:
         lines.append(f"the {title} does not beat on-demand learning even at {paper.severity_text(task, own)}")
-    ahead = [c[-1] for c in rows.columns if c.startswith("level_") and rows.loc[name, c] > rows.loc["on_demand", c]]
+    wins = [c[-1] for c in rows.columns if c.startswith("level_") and rows.loc[name, c] > rows.loc["on_demand", c]]
+    low_high = paper.TASKS[task]["levels"]
+    mine = [str(i) for i, (low, high) in enumerate(low_high, 1) if low <= paper.TASKS[task][own] <= high]
+    ahead = [level for level in wins if level not in mine or task == "inpaint"]
     if ahead:
         lines.append(f"the {title} beats on-demand learning on level {', '.join(ahead)}")
     return lines

@@ -138,7 +138,7 @@ def schedules():
         )
     yield (
         "Table 1",
-        "This lead is statistically significant.",
+        "The lead of on-demand learning is statistically significant.",
         f"p = {paper.TABLE1_P_VALUE:.0e}",
         "paired t-test over trials against rigid joint (the paper names no rival), every task: ahead and p < 0.05 for "
         "each of two or more seeds",
@@ -205,7 +205,7 @@ def allocation():
     )
     yield (
         "Sec. 6.6",
-        "On-demand learning stays ahead of it with half as many images.",
+        "On-demand learning with half as many images stays ahead of rigid joint learning.",
         "no number",
         "inpainting, on-demand with half of the images − rigid joint with all, mean PSNR",
         measures.half_the_images,
@@ -224,16 +224,16 @@ def inpainters():
     )
     yield (
         "Table 2",
-        "It fails on a block anywhere else.",
+        "The context encoder for the centre fails on a block anywhere else.",
         span([centre[0] - centre[1]]),
         "centre encoder, central − arbitrary block: more than 3 dB, twice the error",
         measures.centre_fails,
     )
     yield (
         "Table 2",
-        "Trained with random region dropout it is still far behind the all-rounder.",
+        "With random region dropout, a context encoder is still far behind the all-rounder.",
         span(a - b for a, b in zip(ours, random, strict=True)),
-        "on-demand − dropout encoder, PSNR inside either block",
+        "on-demand − that encoder, PSNR inside either block",
         measures.random_behind,
     )
     yield (
@@ -252,7 +252,7 @@ def denoisers():
             "Table 3",
             f"At σ = 25 {name} beats six published denoisers on {won} of {len(paper.TABLE3)} images.",
             f"{won} of {len(paper.TABLE3)}",
-            f"DB11, clipped noise − the best published number of an image: {won} leads above 0",
+            f"DB11, clipped noise − the best published number of an image: the {won}th best lead is above 0",
             partial(measures.wins, system=system),
         )
     yield (
@@ -306,7 +306,9 @@ def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
 
 def listed(title: str, rows: pd.DataFrame) -> str:
     """A bulleted list of claims by their numbers; empty when there are none."""
-    return "\n".join([f"**{title}**\n", *(f"- {r.number}. {r.claim}" for r in rows.itertuples())]) if len(rows) else ""
+    return (
+        "\n".join([f"**{title}**\n", *(f"- No. {r.number}: {r.claim}" for r in rows.itertuples())]) if len(rows) else ""
+    )
 
 
 def limits(runs: dict, dataset: str) -> str:
@@ -321,8 +323,8 @@ def limits(runs: dict, dataset: str) -> str:
     words = f"{claims.scale(trained)} {alone} of {len(seeds)} runs have one seed only. "
     if datasets.parse(dataset)[0] not in ("celeba", "sun397"):
         words += (
-            f"CelebA and SUN397 are not here: claims about them are tested on {datasets.slug(dataset)}, which is the "
-            "same claim on another set, and no number of theirs is reproduced. "
+            f"These are not the photographs of CelebA and SUN397: what the paper claims of them is tested as the same "
+            f"claim on {datasets.slug(dataset)}, and none of its numbers there is tested. "
         )
     return words + (
         "What the paper sees after 1,500,000 iterations may be absent here and still be true there: "

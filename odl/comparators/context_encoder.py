@@ -238,4 +238,6 @@ def networks(ours: Experiment, encoders: list[Run]) -> dict[str, nn.Module]:
             network = build(run, "cpu")[0]
             network.load_state_dict(load_file(path))
             found[run.schedule] = network.eval()
+        else:
+            print(f"No weights here for {run.run_id}: its pictures are left out.")
     return found
