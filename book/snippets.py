@@ -9,7 +9,7 @@ from statistics import median
 import pandas as pd
 import torch
 
-from odl import claims, datasets, paper, results
+from odl import claims, datasets, judge, paper, results, scorecard
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
 from odl.network import ChannelwiseLinear, EncoderDecoder
@@ -39,14 +39,6 @@ def mean_psnr(task: str, schedule: str, level: str | None = None) -> float | Non
     if level is None:
         return sum(overall(run.evaluation).psnr.mean() for run in runs) / len(runs)
     return pd.concat([run.evaluation for run in runs]).groupby("level").psnr.mean()[level]
-
-
-def paired_gaps(task: str, one: str, other: str) -> list[float]:
-    """Mean PSNR of `one` minus that of `other`, for every seed that both have."""
-    scores = [
-        {r.experiment["seed"]: overall(r.evaluation).psnr.mean() for r in measured(task, s)} for s in (one, other)
-    ]
-    return [scores[0][seed] - scores[1][seed] for seed in sorted(scores[0].keys() & scores[1].keys())]
 
 
 def seconds(runs) -> float:
@@ -182,52 +174,14 @@ def scale(book=False) -> str:
 
 
 def verdicts(book=False) -> str:
-    """What reproduces at the scale of the book and what does not, a line each."""
-    lines = []
-    for task in paper.TASKS:
-        gaps = paired_gaps(task, "on_demand", "rigid_joint")
-        celeba, sun397 = (
-            paper.TABLE1[task]["on_demand"][k][1] - paper.TABLE1[task]["rigid_joint"][k][1] for k in (0, 1)
-        )
-        lines.append(f"- **On-demand against rigid joint, {plain(task)}**: {margin(gaps, celeba, sun397)}")
-    for task in paper.TASKS:
-        scores = [mean_psnr(task, s) for s in ("on_demand", "fixated_easy", "fixated_hard")]
-        lines.append(f"- **Fixation, {plain(task)}**: {fixated(task, *scores)}")
+    """The scorecard's measured claims, a line each, those that are decided first."""
+    card = scorecard.scorecard(PROFILE, DATASET, list(SEEDS))
+    counts = card.verdict.value_counts()
+    lines = [f"Of {len(card)} claims: {', '.join(f'{counts.get(v, 0)} {v}' for v in judge.VERDICTS)}.", ""]
+    for verdict in judge.VERDICTS:
+        for row in card[(card.verdict == verdict) & (card.measured != judge.NOT_MEASURED)].itertuples():
+            lines.append(f"- **{verdict}**: {row.claim} Here: {row.measured}. Paper: {row.paper}.")
     return "\n".join(lines)
-
-
-def margin(gaps: list[float], celeba: float, sun397: float) -> str:
-    """A verdict on paired differences in dB: one seed settles nothing, several do when they agree."""
-    published = f"the paper has {celeba:+.2f} dB (CelebA) and {sun397:+.2f} dB (SUN397)"
-    if not gaps:
-        return f"{NOT_MEASURED}; {published}."
-    if len(gaps) == 1:
-        return f"**not settled**: {gaps[0]:+.3f} dB with one seed, and one seed settles no ordering; {published}."
-    mean = sum(gaps) / len(gaps)
-    if min(gaps) <= 0 <= max(gaps):
-        verdict = "**not reproduced at this scale**, the seeds disagree"
-    elif max(gaps) < 0:
-        verdict = "**not reproduced at this scale**, the sign is reversed"
-    elif mean < min(celeba, sun397) / 2:
-        verdict = "the sign is reproduced, **the size is not**"
-    else:
-        verdict = "reproduced"
-    found = f"{mean:+.3f} dB, from {min(gaps):+.3f} to {max(gaps):+.3f} over {len(gaps)} paired seeds"
-    return f"{verdict}: {found}; {published}."
-
-
-def fixated(task: str, ours: float | None, easy: float | None, hard: float | None) -> str:
-    if None in (ours, easy, hard):
-        return f"{NOT_MEASURED}."
-    ahead = ours > max(easy, hard)
-    verdict = "reproduced" if ahead else "**not reproduced at this scale**"
-    return (
-        f"{verdict}: over all levels the all-rounder has {ours:.2f} dB, the model fixated on easy {easy:.2f} dB, "
-        f"on hard {hard:.2f} dB; each at its own severity, the fixated models have "
-        f"{mean_psnr(task, 'fixated_easy', 'easy'):.2f} and {mean_psnr(task, 'fixated_hard', 'hard'):.2f} dB, "
-        f"the all-rounder there {mean_psnr(task, 'on_demand', 'easy'):.2f} and "
-        f"{mean_psnr(task, 'on_demand', 'hard'):.2f} dB."
-    )
 
 
 def findings(book=False) -> str:

@@ -15,6 +15,7 @@ from odl.corruptions import add_noise
 from odl.experiment import choice, number
 from odl.restore import restore_image
 from odl.results import commit, db11_experiment, device_name, network_of
+from odl.train import choose_precision
 
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image", "tv": "scikit-image", "wavelet": "scikit-image"}
@@ -143,8 +144,8 @@ def denoiser(system: str, ours: dict):
     """`denoise(y, sigma) -> x_hat` of a system; our networks are not told σ."""
     if system in DENOISERS:
         return DENOISERS[system]["denoise"]
-    network = network_of(ours[system])
-    return lambda y, _: restore_image(network, y, STRIDE)
+    network, precision = network_of(ours[system]), choose_precision("cpu")
+    return lambda y, _: restore_image(network, y, STRIDE, precision=precision)
 
 
 def provenance(system: str, images) -> dict:

@@ -384,9 +384,10 @@ def record(**parameters) -> dict:
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
-    """Write the table a notebook shows to `data/results/<profile>/tables/`."""
+    """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where it has no rows."""
     path = table_path(notebook, profile, dataset, task)
-    paths.write_atomically(path, frame.to_csv(index=False).encode())
+    if len(frame):
+        paths.write_atomically(path, frame.to_csv(index=False).encode())
     return path
 
 

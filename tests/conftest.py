@@ -1,12 +1,15 @@
 """Nothing is written to the repository: every test gets a root of its own, with the demo pack linked into it."""
 
+import tempfile
+
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import configuration, settings
 
 from odl import data, datasets
 
 torch.set_num_threads(1)
+configuration.set_hypothesis_home_dir(tempfile.gettempdir())
 settings.register_profile("odl", deadline=None, derandomize=True, database=None)
 settings.load_profile("odl")
 

@@ -81,21 +81,6 @@ def test_counted_arithmetic_is_the_networks(snippets):
     assert snippets.iteration_flop(3, 64) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
 
 
-@pytest.mark.parametrize(
-    ("gaps", "verdict"),
-    [
-        ([], "not measured yet"),
-        ([0.3], "not settled"),
-        ([0.2, -0.1, 0.3], "seeds disagree"),
-        ([-0.2, -0.1], "sign is reversed"),
-        ([0.02, 0.01], "size is not"),
-        ([0.2, 0.1], "reproduced: +0.150"),
-    ],
-)
-def test_verdicts_claim_no_more_than_the_seeds(snippets, gaps, verdict):
-    assert verdict in snippets.margin(gaps, 0.2, 0.25)
-
-
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):
     """Pages build from an empty results folder too."""
     code = "import snippets\nfor s in snippets.SNIPPETS.values(): assert s(book=True)\nprint(snippets.results_table())"

@@ -1,0 +1,259 @@
+"""Severities, places and moments of the four tasks against SciPy and plain loops."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage, stats
+
+from odl import paper
+from odl.corruptions import RELEASED, TASKS, blur_matrix, square_mask
+
+ALL = {**TASKS, "deblur_released": RELEASED["deblur"]}
+LEVELS = range(1, 7)
+N = 2000
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def images(n, channels=3, seed=9):
+    return torch.rand((n, channels, 64, 64), generator=generator(seed)) * 2 - 1
+
+
+def drawn(task, level, n=N, seed=0):
+    bounds = (b.expand(n) for b in task.bounds(torch.tensor([level])))
+    return task.draw(*bounds, 64, generator(seed))
+
+
+def uniform_p(sample, low, high):
+    return stats.kstest(sample.numpy(), stats.uniform(low, high - low).cdf).pvalue
+
+
+def fill_at(level_of_fill=(117, 104, 123)):
+    return torch.tensor(level_of_fill).view(3, 1, 1) / 255 * 2 - 1
+
+
+# Severities
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_sides_are_whole_and_uniform_and_the_square_is_inside_anywhere(level):
+    low, high = paper.TASKS["inpaint"]["levels"][level - 1]
+    side, top, left = drawn(TASKS["inpaint"], level, 12_000).numpy().T
+    values, counts = np.unique(side, return_counts=True)
+    assert values.tolist() == list(range(low, high + 1))
+    assert stats.chisquare(counts).pvalue > 1e-3
+    for corner in (top, left):
+        assert (corner == np.floor(corner)).all() and corner.min() >= 0 and (corner + side).max() <= 64
+        for s in values:  # every place equally likely, given the side
+            counts = np.bincount(corner[side == s].astype(int), minlength=65 - int(s))
+            assert len(counts) == 65 - s and stats.chisquare(counts).pvalue > 1e-5
+    assert abs(stats.pearsonr(top, left).statistic) < 0.05 or level > 4  # a large side ties both to the middle
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("task", ["interpolate", "denoise"])
+def test_amounts_are_uniform_within_the_level(task, level):
+    low, high = paper.TASKS[task]["levels"][level - 1]
+    amount = drawn(TASKS[task], level)[:, 0]
+    assert low <= amount.min() and amount.max() <= high and uniform_p(amount, low, high) > 1e-3
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("task", ["deblur", "deblur_released"])
+def test_blur_widths_are_uniform_and_independent(task, level):
+    low, high = paper.TASKS["deblur"]["levels"][level - 1]
+    down, across, radius = drawn(ALL[task], level).T
+    for sigma in (down, across):
+        assert low <= sigma.min() and sigma.max() <= high and uniform_p(sigma, low, high) > 1e-3
+    assert abs(stats.pearsonr(down.numpy(), across.numpy()).statistic) < 0.1
+    sizes, counts = np.unique(2 * radius.numpy() + 1, return_counts=True)
+    if task == "deblur":
+        assert sizes.tolist() == [1]  # stands for: cut at 4σ
+    else:
+        assert sizes.tolist() == [3, 5, 7, 9, 11, 13, 15, 17, 19] and stats.chisquare(counts).pvalue > 1e-3
+
+
+# Inpainting
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_one_square_is_missing_and_the_rest_is_untouched(level):
+    x = images(50)
+    y = TASKS["inpaint"].corrupt(x, level, generator())
+    severity = TASKS["inpaint"].draw(
+        *(b.expand(50) for b in TASKS["inpaint"].bounds(torch.tensor([level]))), 64, generator()
+    )
+    for i, (side, top, left) in enumerate(severity.int().tolist()):
+        expected = x[i].clone()
+        expected[:, top : top + side, left : left + side] = fill_at()
+        torch.testing.assert_close(y[i], expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("side", "first"), [(5, 29), (32, 16)])
+def test_the_fixated_square_is_in_the_middle(side, first):
+    x = images(3)
+    y = TASKS["inpaint"].corrupt_between(x, side, side, generator(), centred=True)
+    expected = x.clone()
+    expected[:, :, first : first + side, first : first + side] = fill_at()
+    torch.testing.assert_close(y, expected, atol=1e-6, rtol=0)
+
+
+def test_square_mask_equals_a_plain_loop():
+    severity = torch.tensor([[3.0, 0, 61], [36, 28, 0], [1, 63, 63]])
+    mask = square_mask(severity, 64)
+    for m, (side, top, left) in zip(mask[:, 0].tolist(), severity.tolist(), strict=True):
+        assert all(m[r][c] == (top <= r < top + side and left <= c < left + side) for r in range(64) for c in range(64))
+
+
+# Pixel interpolation
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_deleted_pixels_are_binomial_and_independent(level):
+    low, high = paper.TASKS["interpolate"]["levels"][level - 1]
+    percentage = (low + high) / 2
+    x = images(300)
+    y = TASKS["interpolate"].corrupt_between(x, percentage, percentage, generator())
+    gone = (y != x).any(1)
+    filled = (y - fill_at()).abs().amax(1) < 1e-6
+    assert torch.equal(gone, filled)  # all channels together, with the fill colour
+    counts = gone.flatten(1).sum(1).numpy()
+    p, n = percentage / 100, 64 * 64
+    assert counts.mean() == pytest.approx(n * p, abs=5 * np.sqrt(n * p * (1 - p) / 300))
+    assert counts.var() / (n * p * (1 - p)) == pytest.approx(1, abs=0.4)
+    per_pixel = gone.float().mean(0).numpy()
+    assert np.abs(per_pixel - p).max() < 6 * np.sqrt(p * (1 - p) / 300)  # no place is preferred
+    neighbours = (gone[:, :, 1:] & gone[:, :, :-1]).float().mean().item()
+    assert neighbours == pytest.approx(p * p, abs=0.005)
+
+
+# Deblurring
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.1, 0.3, 0.99, 1.0, 2.5, 3.3, 4.7, 5.99, 6.0])
+def test_blur_equals_scipy_along_each_axis(sigma):
+    x = images(2)[0].double().numpy()
+    other = 6.0 - sigma
+    severity = torch.tensor([[sigma, other, 0.0]])
+    y = TASKS["deblur"].apply(torch.tensor(x[None], dtype=torch.float32), severity, generator())[0].numpy()
+    expected = x
+    for axis, width in ((1, sigma), (2, other)):
+        if width > 0:
+            expected = ndimage.gaussian_filter1d(expected, width, axis, mode="mirror", truncate=4)
+    np.testing.assert_allclose(y, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("radius", range(1, 10))
+@pytest.mark.parametrize("sigma", [0.2, 1.7, 5.5])
+def test_released_blur_equals_a_kernel_made_by_hand(sigma, radius):
+    """Size 3…19 whatever σ, border reflected without repeating the edge, as OpenCV's default."""
+    kernel = np.array([np.exp(-(d * d) / (2 * sigma * sigma)) for d in range(-radius, radius + 1)])
+    kernel /= kernel.sum()
+    x = images(1)[0, 0].double().numpy()
+    padded = np.pad(x, radius, mode="reflect")
+    expected = np.zeros_like(x)
+    for i, a in enumerate(kernel):
+        for j, b in enumerate(kernel):
+            expected += a * b * padded[i : i + 64, j : j + 64]
+    severity = torch.tensor([[sigma, sigma, float(radius)]])
+    y = RELEASED["deblur"].apply(torch.tensor(x[None, None], dtype=torch.float32).expand(1, 3, 64, 64), severity, None)
+    np.testing.assert_allclose(y[0, 1].numpy(), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.5, 6.0])
+def test_blur_rows_sum_to_one(sigma):
+    matrix = blur_matrix(torch.tensor([sigma]), torch.tensor([0.0]), 64)[0]
+    np.testing.assert_allclose(matrix.sum(1).numpy(), 1, atol=1e-6)
+
+
+def test_first_width_is_down_and_second_across():
+    x = torch.zeros(1, 3, 64, 64)
+    x[:, :, 32, 32] = 1
+    y = TASKS["deblur"].apply(x, torch.tensor([[3.0, 0.0, 0.0]]), None)[0, 0]
+    assert y[:, 32].count_nonzero() == 25 and y[32].count_nonzero() == 1  # 2 · 4 · 3 + 1 rows, one column
+
+
+# Denoising
+
+
+@pytest.mark.parametrize("sigma", [1, 10, 25, 70, 120])
+def test_noise_is_gaussian_before_clipping_and_clipped_to_the_range(sigma):
+    x = torch.zeros(20, 1, 64, 64)
+    y = TASKS["denoise"].corrupt_between(x, sigma, sigma, generator())
+    noise = y.flatten().numpy() * 127.5
+    assert np.abs(noise).max() <= 127.5 + 1e-4
+    inside = np.abs(noise) < 127
+    normal = stats.norm(0, sigma)
+    truncated = stats.truncnorm(-127 / sigma, 127 / sigma, 0, sigma)
+    assert stats.kstest(noise[inside][::10], truncated.cdf).pvalue > 1e-3
+    assert (np.abs(noise) >= 127.5 - 1e-3).mean() == pytest.approx(2 * normal.sf(127.5), abs=0.01)
+
+
+def test_noise_is_white():
+    y = TASKS["denoise"].corrupt_between(torch.zeros(50, 1, 64, 64), 20, 20, generator())[:, 0].numpy()
+    for a, b in ((y[:, 1:], y[:, :-1]), (y[:, :, 1:], y[:, :, :-1]), (y[1:], y[:-1])):
+        assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.01
+
+
+# All tasks
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "inpaint"])  # a square has at least one pixel
+def test_severity_zero_is_identity(name):
+    x = images(4, ALL[name].channels)
+    torch.testing.assert_close(ALL[name].corrupt_between(x, 0, 0, generator()), x, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_same_seed_same_output_and_the_input_is_kept(name):
+    task = ALL[name]
+    x = images(8, task.channels)
+    before = x.clone()
+    once, again, other = (task.corrupt(x, 3, generator(seed)) for seed in (0, 0, 1))
+    assert torch.equal(once, again) and not torch.equal(once, other) and torch.equal(x, before)
+    torch.manual_seed(3)  # global random state is not read
+    assert torch.equal(once, task.corrupt(x, 3, generator(0)))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_levels_are_data(name):
+    """A vector of levels gives each image what it gets when the whole batch has its level."""
+    task = ALL[name]
+    x = images(12, task.channels)
+    levels = torch.arange(12) % 6 + 1
+    mixed = task.corrupt(x, levels, generator())
+    for level in LEVELS:
+        alone = task.corrupt(x, level, generator())
+        assert torch.equal(mixed[levels == level], alone[levels == level])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_draws_do_not_depend_on_the_levels(name):
+    """The stream is at the same place after any batch, so schedules of one seed stay paired."""
+    task = ALL[name]
+    x = images(6, task.channels)
+    states = []
+    for level in (1, 6, torch.tensor([1, 2, 3, 4, 5, 6])):
+        g = generator()
+        task.corrupt(x, level, g)
+        states.append(g.get_state())
+    g = generator()
+    task.corrupt_between(x, 10, 10, g, centred=True)
+    assert all(torch.equal(states[0], state) for state in [*states, g.get_state()])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_harder_levels_do_more_damage(name):
+    task = ALL[name]
+    x = torch.tensor(ndimage.gaussian_filter(images(200, task.channels).numpy(), (0, 0, 2, 2)))
+    damage = [((task.corrupt(x, level, generator()) - x) ** 2).mean().item() for level in LEVELS]
+    assert damage == sorted(damage) and damage[0] < damage[-1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_bounds_are_those_of_the_paper(name):
+    low, high = ALL[name].bounds(torch.arange(1, 7))
+    expected = paper.TASKS[ALL[name].name]["levels"]
+    assert list(zip(low.tolist(), high.tolist(), strict=True)) == [tuple(map(float, pair)) for pair in expected]

@@ -1,0 +1,704 @@
+"""Packing, splits, crops, downloads: whole or absent, and a bad image is never trained on."""
+
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+import random
+import struct
+import tarfile
+import threading
+import time
+import zipfile
+import zlib
+from functools import partial
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from odl import data, datasets
+from odl.datasets import DATASETS, DataError
+
+
+def refused(make, *words):
+    """The message of a DataError: one line that has these words."""
+    with pytest.raises(DataError) as error:
+        make()
+    assert "\n" not in str(error.value) and all(word in str(error.value) for word in words), str(error.value)
+
+
+def photograph(seed, height=100, width=120):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def write(path: Path, pixels, **options) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, **options)
+    return path
+
+
+def jpeg(seed=0) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(photograph(seed)).save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path, root):
+    """Twelve photographs of many sizes in two folders, with a file that is none of them."""
+    for k in range(12):
+        write(tmp_path / f"album/{k % 2}/{k:02}.png", photograph(k, 60 + 11 * k, 180 - 9 * k))
+    (tmp_path / "album/readme.txt").write_text("not an image")
+    return tmp_path / "album"
+
+
+@pytest.fixture
+def no_shared_data(monkeypatch):
+    monkeypatch.delenv("ODL_DATA", raising=False)
+
+
+# Splits
+
+
+@pytest.mark.parametrize("name", ["demo", "folder"])
+def test_splits_are_disjoint_and_hold_out_whole_images(name, demo, folder):
+    splits = {
+        split: data.load(str(folder) if name == "folder" else name, split) for split in ("train", "validation", "test")
+    }
+    names = [n for pack in splits.values() for n in pack.names]
+    assert len(names) == len(set(names)) == 12 and all(len(pack) for pack in splits.values())
+    pixels = [pack.image(i).tobytes() for pack in splits.values() for i in range(len(pack))]
+    assert len(set(pixels)) == 12
+
+
+def test_the_stereo_pair_of_demo_is_on_one_side():
+    assert {"motorcycle_left.png", "motorcycle_right.png"} <= set(datasets.DEMO["train"])
+
+
+def listing(base, n):
+    """Splits of n names, without n files."""
+
+    class Folder:
+        def rglob(self, _):
+            return [Name(f"{k:06}.jpg") for k in random.Random(1).sample(range(1, n + 1), n)]  # file-system order
+
+    class Name(str):
+        suffix = ".jpg"
+
+        def is_file(self):
+            return True
+
+        def relative_to(self, _):
+            return self
+
+    return datasets.list_images(base, Folder())
+
+
+def test_celeba_trains_on_the_first_100_000():
+    splits = listing("celeba", 202_599)
+    train = splits["train"][: DATASETS["celeba"]["train_images"]]
+    assert train == [f"{k:06}.jpg" for k in range(1, 100_001)]
+    assert len(splits["validation"]) == len(splits["test"]) == 1000
+    assert not set(splits["validation"]) & set(splits["test"]) and not set(train) & set(
+        splits["validation"] + splits["test"]
+    )
+    assert len(splits["train"]) >= 200_000  # for the extra-data test of Sec. 6.5
+
+
+def test_sun397_is_shuffled_by_a_seed_whatever_the_order_of_files():
+    first, again = listing("sun397", 5000), listing("sun397", 5000)
+    assert first == again and first["train"] != sorted(first["train"])
+    assert sorted(first["train"] + first["validation"] + first["test"]) == [f"{k:06}.jpg" for k in range(1, 5001)]
+    assert len(first["validation"]) == len(first["test"]) == 500
+
+
+def test_fewer_than_three_images_are_refused(folder, tmp_path):
+    write(tmp_path / "two/a.png", photograph(0))
+    write(tmp_path / "two/b.png", photograph(1))
+    refused(lambda: data.load(str(tmp_path / "two"), "train"), "2 images", "at least 3")
+
+
+def test_bsds500_keeps_val_out_of_training(root):
+    try:
+        source = datasets.find("bsds500")
+    except DataError as error:
+        pytest.skip(str(error))
+    splits = datasets.list_images("bsds500", source)
+    assert [len(splits[s]) for s in ("train", "validation", "test")] == [400, 50, 50]
+    assert all(name.startswith("val/") for name in splits["validation"] + splits["test"])
+    assert not any(name.startswith("val/") for name in splits["train"])
+    data.check_listing("bsds500", source)
+
+
+# Packs and crops
+
+
+def test_a_pack_holds_the_images_resized_as_pillow_does(folder):
+    for split in ("train", "validation", "test"):
+        pack = data.load(str(folder), split)
+        for i, name in enumerate(pack.names):
+            with Image.open(folder / name) as original:
+                scale = 96 / min(original.size)
+                size = [max(96, round(length * scale)) for length in original.size]
+                expected = np.asarray(original.resize(size, Image.Resampling.BICUBIC))
+            assert np.array_equal(pack.image(i), expected) and min(expected.shape[:2]) == 96
+
+
+def test_native_keeps_the_resolution_but_no_less_than_a_crop(folder):
+    pack = data.load(f"{folder}-native", "train")
+    for i, name in enumerate(pack.names):
+        with Image.open(folder / name) as original:
+            side = min(original.size)
+            assert min(pack.image(i).shape[:2]) == max(64, side)
+            if side >= 64:
+                assert np.array_equal(pack.image(i), np.asarray(original))
+
+
+@pytest.mark.parametrize("flip", [True, False])
+@pytest.mark.parametrize("moved", [True, False])
+def test_crops_equal_slices_with_the_same_draws(folder, flip, moved):
+    pack = data.load(f"{folder}-native", "train")
+    pack = pack.to("cpu") if moved else pack
+    index = torch.randint(len(pack), (300,), generator=torch.Generator().manual_seed(1))
+    x = data.crop(pack, index, torch.Generator().manual_seed(0), flip)
+    u = torch.rand((300, 3), generator=torch.Generator().manual_seed(0)).double().numpy()
+    tops = set()
+    for i, picture in enumerate(pack.image(int(k)) for k in index):
+        top, left = (int(u[i, k] * (picture.shape[k] - 63)) for k in (0, 1))
+        expected = picture[top : top + 64, left : left + 64]
+        expected = expected[:, ::-1] if flip and u[i, 2] < 0.5 else expected
+        np.testing.assert_allclose(x[i].permute(1, 2, 0).numpy(), expected / 127.5 - 1, atol=1e-6)
+        tops |= {top == 0, top == picture.shape[0] - 64 and top > 0}
+    assert x.shape == (300, 3, 64, 64) and tops == {True, False}
+
+
+def test_later_splits_move_to_a_device_with_their_own_bytes_only(folder):
+    pack = data.load(str(folder), "test")
+    moved = pack.to("cpu")
+    assert moved.pixels.numel() == sum(3 * int(h) * int(w) for h, w in zip(pack.height, pack.width, strict=True))
+    assert all(np.array_equal(pack.image(i), moved.image(i)) for i in range(len(pack)))
+
+
+def test_training_images_can_be_limited(folder):
+    whole, part = data.load(str(folder), "train"), data.load(str(folder), "train", 4)
+    assert part.names == whole.names[:4] and len(whole) == 10 and whole.take(2).names == whole.names[:2]
+    assert data.load(str(folder), "test", 4).names == data.load(str(folder), "test").names
+
+
+def test_grey_is_luminance_and_the_released_code_reads_red():
+    x = torch.rand(2, 3, 4, 4)
+    expected = (np.array([299, 587, 114]) / 1000) @ x.numpy().reshape(2, 3, 16)
+    np.testing.assert_allclose(data.grey(x).numpy().reshape(2, 16), expected, atol=1e-6)
+    assert torch.equal(data.grey(x, "released"), x[:, :1])
+
+
+def test_fixed_crops_are_fixed_and_take_turns(folder):
+    pack = data.load(str(folder), "train")
+    x = data.fixed_crops(pack, 25, "test")
+    torch.manual_seed(4)
+    assert torch.equal(x, data.fixed_crops(pack, 25, "test")) and not torch.equal(
+        x, data.fixed_crops(pack, 25, "other")
+    )
+    assert not torch.equal(x[0], x[10]) and x.shape[0] == 25  # the same image elsewhere
+    again = torch.Generator().manual_seed(data.seed_of("test"))
+    assert torch.equal(x, data.crop(pack, torch.arange(25) % 10, again, flip=False))
+
+
+def test_streams_have_seeds_of_their_own():
+    seeds = {data.seed_of(*parts) for parts in ((0, 1), (1, 0), (0, 1, "train"), ("validate", 1), (0, 11), (0, "1/1"))}
+    assert len(seeds) == 6 and all(0 <= seed < 2**63 for seed in seeds)
+    assert data.seed_of(3, "weights") == data.seed_of("3", "weights")
+
+
+# Damage and kills
+
+
+def pack_slowly(source, target, environment):
+    os.environ.update(environment)
+    read = data.read_image
+
+    def slow(*arguments):
+        time.sleep(0.01)
+        return read(*arguments)
+
+    data.read_image = slow
+    data.pack(str(source), source, target)
+
+
+def sha(folder):
+    return hashlib.sha256((folder / "pixels.bin").read_bytes()).hexdigest()
+
+
+def test_a_packing_that_was_killed_ends_with_the_same_bytes(folder, tmp_path):
+    data.pack(str(folder), folder, tmp_path / "whole")
+    context = multiprocessing.get_context("fork")
+    chance, kills = random.Random(0), 0
+    for attempt in range(4):
+        target = tmp_path / f"killed-{attempt}"
+        for _ in range(3):
+            packer = context.Process(target=pack_slowly, args=(folder, target, dict(os.environ)))
+            packer.start()
+            time.sleep(chance.uniform(0.02, 0.12))
+            packer.kill()
+            packer.join(10)
+            kills += not (target / "index.json").exists()
+        data.pack(str(folder), folder, target)
+        assert sha(target) == sha(tmp_path / "whole")
+        assert (target / "index.json").read_bytes() == (tmp_path / "whole/index.json").read_bytes()
+    assert kills > 3
+
+
+def half_packed(folder, target, n=7):
+    """A packing that stopped after n images."""
+
+    class Stop(Exception):
+        pass
+
+    read, seen = data.read_image, []
+
+    def stopping(*arguments):
+        seen.append(arguments)
+        if len(seen) > n:
+            raise Stop
+        return read(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "read_image", stopping)
+        with pytest.raises(Stop):
+            data.pack(str(folder), folder, target)
+
+
+@pytest.mark.parametrize("damage", ["half a line", "half an image", "lost pixels", "no pixels", "one more image"])
+def test_a_half_packing_is_continued_only_as_far_as_it_is_whole(folder, tmp_path, damage):
+    target = tmp_path / "half"
+    half_packed(folder, target)
+    journal, pixels = target / "journal.jsonl", target / "pixels.bin"
+    if damage == "half a line":
+        journal.write_bytes(journal.read_bytes()[:-9])
+    if damage == "half an image":
+        pixels.write_bytes(pixels.read_bytes() + b"x" * 1000)
+    if damage == "lost pixels":
+        pixels.write_bytes(pixels.read_bytes()[:-1000])
+    if damage == "no pixels":
+        pixels.unlink()
+    if damage == "one more image":
+        write(folder / "0/001.png", photograph(99))
+    data.pack(str(folder), folder, target)
+    data.pack(str(folder), folder, tmp_path / "whole")
+    assert (target / "index.json").read_bytes() == (tmp_path / "whole/index.json").read_bytes()
+    assert sha(target) == sha(tmp_path / "whole")
+
+
+def test_a_resumed_packing_does_not_begin_again(folder, tmp_path, monkeypatch):
+    half_packed(folder, tmp_path / "half")
+    read, seen = data.read_image, []
+    monkeypatch.setattr(data, "read_image", lambda *a: seen.append(a) or read(*a))
+    data.pack(str(folder), folder, tmp_path / "half")
+    assert len(seen) == 5
+
+
+@pytest.mark.parametrize("damage", ["bit", "short", "long", "gone"])
+def test_a_damaged_pack_is_detected(folder, damage):
+    data.load(str(folder), "train")
+    pixels = next(datasets.home(str(folder)).glob("packed-96/pixels.bin"))
+    content = bytearray(pixels.read_bytes())
+    content[12_345] ^= 4
+    if damage == "gone":
+        pixels.unlink()
+    else:
+        pixels.write_bytes({"bit": bytes(content), "short": content[:-1], "long": content + b"x"}[damage])
+    refused(lambda: data.load(str(folder), "train"), "damaged", "delete it")
+
+
+def chunk(kind, content):
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png_of(width, height) -> bytes:
+    """A well-formed grey PNG of any size in a few bytes."""
+    rows = zlib.compressobj(9)
+    packed = b"".join(rows.compress(bytes(1 + width)) for _ in range(min(height, 200))) + rows.flush()
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+def tiff(pixels) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "TIFF")
+    return buffer.getvalue()
+
+
+BAD = {
+    "truncated.jpg": jpeg()[:-300],
+    "half.jpg": jpeg()[: len(jpeg()) // 2],
+    "head.jpg": jpeg()[:20],
+    "empty.jpg": b"",
+    "zeros.jpg": bytes(5000),
+    "text.png": b"this is no image\n" * 50,
+    "page.jpg": b"<!DOCTYPE html><html><body>Quota exceeded</body></html>",
+    "script.png": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n",
+    "bomb.png": png_of(60_000, 60_000),
+    "large.png": png_of(10_001, 10_000),
+    "ribbon.png": png_of(2_000_000, 1),
+    "float.tif": tiff(np.full((70, 70), 0.5, np.float32)),
+    "integers.tif": tiff(np.full((70, 70), 32_768, np.int32)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, name):
+    """Never trained on: packing stops and names the file; with skip_bad it is left out and listed in the pack."""
+    (folder / name).write_bytes(BAD[name])
+    refused(lambda: data.prepare(str(folder)), name)
+    refused(lambda: data.load(str(folder), "train"), name)
+    data.prepare(str(folder), skip_bad=True)
+    packs = [data.load(str(folder), split) for split in ("train", "validation", "test")]
+    assert {pack.skipped for pack in packs} == {(name,)}
+    assert sorted(n for pack in packs for n in pack.names) == [
+        f"{k % 2}/{k:02}.png" for k in (*range(0, 12, 2), *range(1, 12, 2))
+    ]
+
+
+def test_every_truncation_of_a_jpeg_is_bad(tmp_path):
+    whole = jpeg()
+    for length in range(0, len(whole) - 2, len(whole) // 40):
+        (tmp_path / "x.jpg").write_bytes(whole[:length])
+        refused(lambda: data.read_image(tmp_path / "x.jpg", 96), "x.jpg")
+
+
+def modes():
+    x = photograph(0, 70, 80)
+    grey = x[..., 0]
+    yield "RGB", Image.fromarray(x), x
+    yield "L", Image.fromarray(grey), np.repeat(grey[..., None], 3, 2)
+    yield "RGBA", Image.fromarray(np.dstack([x, grey])), x
+    yield "LA", Image.fromarray(np.dstack([grey, grey[::-1]])), np.repeat(grey[..., None], 3, 2)
+    yield "I;16", Image.fromarray(grey.astype(np.uint16) * 257), np.repeat(grey[..., None], 3, 2)
+    yield "1", Image.fromarray(grey > 127), np.repeat(np.where(grey > 127, 255, 0).astype(np.uint8)[..., None], 3, 2)
+    palette = Image.fromarray(grey % 16).convert("P")
+    palette.putpalette(list(range(48)) + [0] * 720)
+    yield "P", palette, np.arange(48, dtype=np.uint8).reshape(16, 3)[grey % 16]
+
+
+@pytest.mark.parametrize(("mode", "image", "expected"), list(modes()), ids=[mode for mode, *_ in modes()])
+def test_odd_modes_become_rgb(tmp_path, mode, image, expected):
+    image.save(tmp_path / "x.png")
+    assert np.array_equal(data.read_image(tmp_path / "x.png", 0), expected)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (1, 300), (300, 1), (63, 64), (5000, 70), (96, 96)])
+@pytest.mark.parametrize("side", [96, 0])
+def test_odd_sizes_are_at_least_a_crop(tmp_path, width, height, side):
+    write(tmp_path / "x.png", photograph(0, height, width))
+    picture = data.read_image(tmp_path / "x.png", side)
+    assert min(picture.shape[:2]) == (side or max(64, min(width, height))) and picture.dtype == np.uint8
+
+
+# Where sets come from
+
+
+@pytest.mark.parametrize("name", ["bsds500", "celeba", "sun397", "db11"])
+def test_a_missing_set_says_what_where_how_and_how_large(root, no_shared_data, name):
+    where = {"bsds500": "github.com/BIDS", "celeba": "mmlab.ie", "sun397": "SUN397.tar.gz", "db11": "rhgao"}[name]
+    refused(lambda: data.load(name, "train"), f"{name!r}", where, DATASETS[name]["size"], f"data prepare {name}")
+    assert not root.exists() or not any(p.is_file() for p in root.rglob("pixels.bin"))
+
+
+@pytest.mark.parametrize("name", ["celeba", "sun397"])
+def test_sets_without_a_download_say_so(root, no_shared_data, name):
+    refused(lambda: data.prepare(name), name, "--source")
+
+
+def celeba(folder, n=30):
+    for k in range(n):
+        write(folder / f"img_align_celeba/{k + 1:06}.jpg", photograph(k, 218, 178))
+    return folder
+
+
+def sun397(folder, n=30):
+    """With a greyscale file, an RGBA PNG and a BMP under .jpg names, as in the real set."""
+    for k in range(n):
+        place = folder / f"SUN397/{'abc'[k % 3]}/{('abbey', 'bar', 'cave')[k % 3]}/sun_{k:04}.jpg"
+        pixels = photograph(k, 120, 100)
+        pixels, form = (
+            (pixels, "JPEG"),
+            (pixels[..., 0], "PNG"),
+            (np.dstack([pixels, pixels[..., 0]]), "PNG"),
+            (pixels, "BMP"),
+        )[k % 4]
+        write(place, pixels, format=form)
+    return folder
+
+
+SETS = {"celeba": celeba, "sun397": sun397}
+
+
+@pytest.mark.parametrize("inner", [False, True], ids=["parent", "folder itself"])
+@pytest.mark.parametrize("name", SETS)
+def test_a_local_copy_of_a_large_set_is_packed(root, no_shared_data, tmp_path, name, inner):
+    source = SETS[name](tmp_path / "copy")
+    data.prepare(name, str(next(source.iterdir()) if inner else source))
+    packs = {split: data.load(name, split) for split in ("train", "validation", "test")}
+    assert [len(pack) for pack in packs.values()] == [24, 3, 3]
+    assert min(packs["train"].image(0).shape[:2]) == 96
+    if name == "celeba":
+        assert packs["train"].names == tuple(f"{k:06}.jpg" for k in range(1, 25))
+    assert not any(path.suffix == ".jpg" for path in root.rglob("*"))  # nothing is copied but the pack
+
+
+def test_a_set_is_found_under_odl_data(root, monkeypatch, tmp_path):
+    celeba(tmp_path / "shared/celeba")
+    monkeypatch.setenv("ODL_DATA", str(tmp_path / "shared"))
+    assert len(data.load("celeba", "train")) == 24
+
+
+def archive_of(folder: Path, path: Path) -> Path:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as file:
+            for member in sorted(folder.rglob("*")):
+                file.write(member, member.relative_to(folder))
+    else:
+        with tarfile.open(path, "w:gz") as file:
+            file.add(folder, ".")
+    return path
+
+
+@pytest.fixture
+def trusted(monkeypatch):
+    """Take an archive for the published one."""
+
+    def trust(name, path):
+        monkeypatch.setitem(DATASETS[name], "md5", hashlib.md5(path.read_bytes()).hexdigest())
+        return str(path)
+
+    return trust
+
+
+def everything(folder):
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.endswith(".lock")
+    }
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data, tmp_path, trusted, name, suffix):
+    source = SETS[name](tmp_path / "copy")
+    (source / "notes.txt").write_text("not an image")
+    archive = trusted(name, archive_of(source, tmp_path / f"set{suffix}"))
+    target = data.prepare(name, archive)
+    data.pack(name, next(p for p in source.iterdir() if p.is_dir()), tmp_path / "direct")
+    assert sha(target) == sha(tmp_path / "direct")
+    unpacked = everything(datasets.home(name) / "images")
+    assert len(unpacked) == 30 and all(file.endswith(".jpg") for file in unpacked)
+    data.prepare(name, archive)  # again: nothing is unpacked twice
+    assert everything(datasets.home(name) / "images") == unpacked
+    assert {p.name for p in datasets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_wrong_archive_is_refused_before_it_is_opened(root, no_shared_data, tmp_path, name):
+    archive = archive_of(SETS[name](tmp_path / "copy", 3), tmp_path / "set.zip")
+    refused(lambda: data.prepare(name, str(archive)), "set.zip", "checksum", DATASETS[name]["archive"])
+    page = tmp_path / "quota.zip"
+    page.write_text("<html>Quota exceeded</html>")
+    refused(lambda: data.prepare(name, str(page)), "quota.zip", "checksum")
+    refused(lambda: data.prepare(name, str(tmp_path / "nowhere.zip")), "nowhere.zip", "does not exist")
+    assert not root.exists() or not everything(root)
+
+
+def zip_with(path, name, content=b"", link=False):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("img_align_celeba/000001.jpg", jpeg())
+        info = zipfile.ZipInfo(name)
+        info.external_attr = (0o120777 if link else 0o100644) << 16
+        file.writestr(info, content or jpeg(1))
+
+
+def tar_with(path, name, kind=tarfile.REGTYPE, target=""):
+    with tarfile.open(path, "w") as file:
+        for member, type_ in (("img_align_celeba/000001.jpg", tarfile.REGTYPE), (name, kind)):
+            info = tarfile.TarInfo(member)
+            info.type, info.linkname = type_, target if type_ != tarfile.REGTYPE else ""
+            info.size = len(jpeg()) if type_ == tarfile.REGTYPE else 0
+            file.addfile(info, io.BytesIO(jpeg()) if info.size else None)
+
+
+def large_zip(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file, file.open("img_align_celeba/1.jpg", "w") as member:
+        for _ in range(101):
+            member.write(bytes(1_000_000))
+
+
+HOSTILE = {
+    "climbing.zip": lambda path, out: zip_with(path, "../../../climbed.jpg"),
+    "deep.zip": lambda path, out: zip_with(path, "img_align_celeba/../../../../climbed.jpg"),
+    "absolute.zip": lambda path, out: zip_with(path, f"{out}/absolute.jpg"),
+    "large.zip": lambda path, out: large_zip(path),
+    "climbing.tar": lambda path, out: tar_with(path, "../../../climbed.jpg"),
+    "absolute.tar": lambda path, out: tar_with(path, f"{out}/absolute.jpg"),
+    "file-as-folder.zip": lambda path, out: zip_with(path, "img_align_celeba/000001.jpg/x.jpg"),
+    "long.tar": lambda path, out: tar_with(path, "n" * 300 + ".jpg"),
+    "text.zip": lambda path, out: path.write_text("no archive"),
+    "cut.zip": lambda path, out: (zip_with(path, "b.jpg"), path.write_bytes(path.read_bytes()[:-40])),
+    "flipped.zip": lambda path, out: (zip_with(path, "b.jpg"), flip(path, 200)),
+    "cut.tar.gz": lambda path, out: (tar_gz(path), path.write_bytes(path.read_bytes()[:-3000])),
+}
+
+
+def flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 255
+    path.write_bytes(content)
+
+
+def tar_gz(path):
+    with tarfile.open(path, "w:gz") as file:
+        info = tarfile.TarInfo("img_align_celeba/000001.jpg")
+        info.size = len(jpeg())
+        file.addfile(info, io.BytesIO(jpeg()))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_archive_is_refused_and_leaves_nothing(root, no_shared_data, tmp_path, trusted, name):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    HOSTILE[name](tmp_path / name, outside)
+    before = everything(tmp_path)
+    refused(lambda: data.prepare("celeba", trusted("celeba", tmp_path / name)), name)
+    assert everything(tmp_path) == before
+    assert [p.name for p in datasets.home("celeba").iterdir()] == []
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_in_archives_are_left_out(root, tmp_path, kind):
+    (tmp_path / "secret.jpg").write_bytes(jpeg(5))
+    tar_with(tmp_path / "x.tar", "img_align_celeba/000002.jpg", kind, str(tmp_path / "secret.jpg"))
+    (tmp_path / "out").mkdir()
+    data.extract(tmp_path / "x.tar", tmp_path / "out")
+    assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
+    zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
+    data.extract(tmp_path / "x.zip", tmp_path / "out")
+    assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
+    assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
+
+
+def test_an_archive_with_too_many_files_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as file:
+        for k in range(20):
+            file.writestr(f"{k}.jpg", b"x")
+    (tmp_path / "out").mkdir()
+    refused(lambda: data.extract(tmp_path / "many.zip", tmp_path / "out", limit=10), "many.zip", "refused")
+
+
+# Downloads
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A web server on this machine: (folder it serves, address)."""
+    (tmp_path / "web").mkdir()
+    web = HTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "web"))
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    yield tmp_path / "web", f"http://127.0.0.1:{web.server_port}/"
+    web.shutdown()
+    web.server_close()
+
+
+@pytest.fixture
+def db11_here(server, monkeypatch, no_shared_data):
+    """Eleven files that stand for DB11, served."""
+    web, address = server
+    files = {name: write(web / name, photograph(k)[..., 0]) for k, name in enumerate(DATASETS["db11"]["files"])}
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    monkeypatch.setitem(DATASETS["db11"], "url", address)
+    monkeypatch.setitem(DATASETS["db11"], "files", digests)
+    return web
+
+
+def test_db11_is_downloaded_checked_and_packed(root, db11_here):
+    data.prepare("db11-native")
+    assert data.load("db11-native", "test").names == tuple(sorted(DATASETS["db11"]["files"]))
+    refused(lambda: data.load("db11-native", "train"), "no train images")
+
+
+@pytest.mark.parametrize("fault", ["changed", "missing", "page"])
+def test_a_download_is_whole_or_absent(root, db11_here, fault):
+    good = (db11_here / "Lena.png").read_bytes()
+    if fault == "missing":
+        (db11_here / "Lena.png").unlink()
+    else:
+        (db11_here / "Lena.png").write_bytes(good[:-50] if fault == "changed" else b"<html>try later</html>")
+    refused(lambda: data.prepare("db11"), "db11", "download failed")
+    refused(lambda: data.load("db11", "test"), "not here")  # the files before it are no data set
+    (db11_here / "Lena.png").write_bytes(good)
+    data.prepare("db11")
+    assert len(data.load("db11", "test")) == 11
+
+
+def test_no_network_is_one_line(root, no_shared_data, monkeypatch):
+    for name in ("db11", "bsds500"):
+        monkeypatch.setitem(DATASETS[name], "url", "http://127.0.0.1:9/x.zip")
+        refused(lambda name=name: data.prepare(name), name, "download failed")
+
+
+def test_a_page_instead_of_bsds500_is_not_kept(root, server, monkeypatch, no_shared_data):
+    web, address = server
+    (web / "x.zip").write_text("<html>try later</html>")
+    monkeypatch.setitem(DATASETS["bsds500"], "url", address + "x.zip")
+    refused(lambda: data.prepare("bsds500"), "neither a zip nor a tar")
+    assert not everything(root)
+
+
+@pytest.fixture
+def db11_copy(root, tmp_path):
+    """A copy of the real DB11."""
+    try:
+        source = datasets.find("db11")
+    except DataError as error:
+        pytest.skip(str(error))
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in DATASETS["db11"]["files"]:
+        (copy / name).write_bytes((source / name).read_bytes())
+    return copy
+
+
+def test_db11_from_a_folder_is_checked(db11_copy, root):
+    flip(db11_copy / "Hill.png", -30)
+    refused(lambda: data.prepare("db11", str(db11_copy)), "Hill.png", "checksum")
+    (db11_copy / "Hill.png").unlink()
+    refused(lambda: data.prepare("db11", str(db11_copy)), "Hill.png", "missing")
+    assert not everything(root)
+
+
+def test_db11_from_a_folder_is_packed(db11_copy):
+    data.prepare("db11-native", str(db11_copy))
+    pack = data.load("db11-native", "test")
+    assert len(pack) == 11 and {pack.image(i).shape[0] for i in range(11)} == {256, 512}
+
+
+def test_pictures_fall_back_to_the_demo_photographs(demo, no_shared_data, capsys):
+    assert data.pictures("celeba").names == datasets.DEMO["test"]
+    assert "demo photographs" in capsys.readouterr().out
+
+
+def test_the_index_names_every_image(folder):
+    target = data.prepare(str(folder))
+    index = json.loads((target / "index.json").read_text())
+    assert index["bytes"] == (target / "pixels.bin").stat().st_size and index["sha256"] == sha(target)
+    ends = [image["offset"] + 3 * image["height"] * image["width"] for image in index["images"]]
+    assert [0, *ends] == [image["offset"] for image in index["images"]] + [index["bytes"]]

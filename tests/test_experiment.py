@@ -1,0 +1,209 @@
+"""What a user can get wrong costs one line that names it and the nearest good value."""
+
+import math
+import re
+from dataclasses import fields
+
+import pytest
+
+from odl import datasets, paper, paths
+from odl.experiment import (
+    PROFILES,
+    Experiment,
+    ParameterError,
+    check_device,
+    check_image,
+    check_parameters,
+    check_seeds,
+    extra_data,
+)
+from odl.schedules import SCHEDULES
+
+
+def refused(make, *words):
+    """The message of a ParameterError: one line that has these words."""
+    with pytest.raises(ParameterError) as error:
+        make()
+    message = str(error.value)
+    assert "\n" not in message and all(word in message for word in words), message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "nearest"),
+    [
+        *(("task", v, n) for v, n in (("inpant", "inpaint"), ("Denoise", "denoise"), ("deblurr", "deblur"))),
+        ("schedule", "ondemand", "on_demand"),
+        ("schedule", "hard-mining", "hard_mining"),
+        ("profile", "refrence", "reference"),
+        ("dataset", "bsd500", "bsds500"),
+        ("dataset", "celebA", "celeba"),
+        ("variant", "relesed", "released"),
+        ("width", 3, "4"),
+        ("width", 1000, "256"),
+        ("epochs", 0, "1"),
+        ("iterations", -5, "1"),
+        ("batch_size", 0, "1"),
+        ("trials", 1, "2"),
+        ("seed", -1, "0"),
+        ("train_images", -1, "0"),
+        ("learning_rate", 2, "1"),
+        ("learning_rate", -1e-3, "1e-08"),
+        ("severity", 500.0, "36"),
+    ],
+)
+def test_a_typo_or_a_number_out_of_range_names_the_nearest_good_value(name, value, nearest):
+    refused(lambda: Experiment.of(**{name: value}), f"{name}={value!r}", "nearest: ", nearest)
+
+
+WRONG = [
+    "",
+    None,
+    True,
+    math.nan,
+    math.inf,
+    -1,
+    "3",
+    3.5,
+    [],
+    {},
+    "x" * 5000,
+    "a\0b",
+    "two\nlines",
+    b"inpaint",
+    object(),
+]
+TEXTS = ("task", "dataset", "schedule", "profile", "variant")
+NUMBERS = ("learning_rate", "severity")
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Experiment)])
+@pytest.mark.parametrize("value", WRONG, ids=lambda v: repr(v)[:12])
+def test_every_parameter_refuses_what_it_cannot_be(name, value):
+    if name in NUMBERS and value == 3.5:
+        value = "3.5"
+    refused(lambda: Experiment.of(**{"schedule": "fixated_hard", name: value}), name)
+
+
+def test_unknown_parameters_are_refused_with_the_nearest():
+    refused(lambda: Experiment.of(tsak="inpaint"), "'tsak'", "'task'")
+    refused(lambda: Experiment.of(learningrate=1e-3), "'learningrate'", "'learning_rate'")
+    refused(lambda: Experiment.of(zzz=1), "'zzz'")
+
+
+def test_a_severity_belongs_to_fixated_schedules():
+    refused(lambda: Experiment.of(severity=5.0), "severity", "on_demand")
+    assert Experiment.of(schedule="fixated_easy", severity=5.0).severity == 5
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_every_good_combination_is_accepted(task, schedule, profile):
+    experiment = Experiment.of(task, "demo", schedule, 3, profile)
+    assert experiment.run_id == f"{profile}/demo/{task}/{schedule}-seed3"
+    assert {name: getattr(experiment, name) for name in PROFILES[profile]} == PROFILES[profile]
+    assert experiment.batch_size == 100 and experiment.overrides == {}
+
+
+def test_the_paper_profile_is_the_paper():
+    e = Experiment.of(profile="paper")
+    assert (e.width, e.epochs, e.iterations, e.batch_size, e.learning_rate) == (64, 1500, 1000, 100, 2e-4)
+    assert (e.pool_images, e.test_images, e.trials) == (1_000_000, 1000, 20)
+
+
+def test_run_ids_are_unique(tmp_path):
+    """Any two runs that differ in a number, a name or a folder have different ids, and results of their own."""
+    folders = [tmp_path / name for name in ("a/photos", "b/photos", "demo", "my photos", "my_photos", "ä:'\"\n$(x)")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    changes = [
+        {},
+        *({"dataset": name} for name in ("bsds500", "bsds500-native", *map(str, folders))),
+        *({"task": task} for task in paper.TASKS if task != "inpaint"),
+        *({"schedule": schedule} for schedule in SCHEDULES if schedule != "on_demand"),
+        *({"profile": profile} for profile in PROFILES if profile != "demo"),
+        *({name: value} for name in ("width", "epochs", "iterations", "batch_size", "trials") for value in (9, 99)),
+        *({name: 7} for name in ("seed", "pool_images", "validation_images", "test_images", "train_images")),
+        *({"learning_rate": rate} for rate in (1e-8, 0.00012345678, 0.00012345679, 0.1, 1.0)),
+        *({"schedule": "fixated_hard", "severity": severity} for severity in (1.0, 2.5, 25.0)),
+        {"variant": "released"},
+    ]
+    ids = [Experiment.of(**change).run_id for change in changes]
+    assert len(set(ids)) == len(ids)
+    for run_id in ids:
+        assert re.fullmatch(r"[A-Za-z0-9._=/-]+", run_id) and len(run_id.split("/")) == 4, run_id
+        assert not {"", ".", ".."} & set(run_id.split("/"))
+
+
+def test_equal_numbers_have_one_id():
+    for a, b in ((25, 25.0), (1, 1.0)):
+        runs = [Experiment.of("denoise", schedule="fixated_hard", severity=v) for v in (a, b)]
+        assert runs[0] == runs[1] and runs[0].run_id == runs[1].run_id
+    assert Experiment.of(epochs=PROFILES["demo"]["epochs"]).run_id == Experiment.of().run_id
+
+
+def test_a_folder_keeps_its_place_private(tmp_path):
+    folder = tmp_path / "holiday"
+    folder.mkdir()
+    experiment = Experiment.of(dataset=str(folder))
+    assert str(tmp_path) not in str(experiment.asdict()) + experiment.run_id
+    assert "holiday" in experiment.run_id
+
+
+def test_packs_of_folders_lie_below_the_root(root, tmp_path):
+    (tmp_path / "x").mkdir()
+    for name in ("demo", "bsds500-native", str(tmp_path / "x"), "/"):
+        assert (
+            datasets.home(name).is_relative_to(paths.root() / "data") and datasets.home(name) != paths.root() / "data"
+        )
+
+
+@pytest.mark.parametrize(
+    ("seeds", "answer"), [(3, [3]), ([0, 1], [0, 1]), ((2, 2, 1), [2, 1]), ([2**31], [2**31])], ids=str
+)
+def test_seeds(seeds, answer):
+    assert check_seeds(seeds) == answer
+
+
+@pytest.mark.parametrize("seeds", [[], "0", [True], [0.5], [-1], [2**31 + 1], None, [[0]]], ids=repr)
+def test_bad_seeds_are_refused(seeds):
+    refused(lambda: check_seeds(seeds), "seeds")
+
+
+def test_devices(monkeypatch):
+    assert check_device("cpu") == "cpu" and check_device("auto") in ("cpu", "cuda")
+    refused(lambda: check_device("gpu"), "device='gpu'", "cpu")
+    refused(lambda: check_device(0), "device=0")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert check_device("auto") == "cpu"
+    refused(lambda: check_device("cuda"), "nearest: 'cpu'")
+
+
+def test_images(tmp_path):
+    assert check_image("image", "") is None
+    assert check_image("image", "coffee.png").is_file()
+    (tmp_path / "mine.png").touch()
+    assert check_image("image", str(tmp_path / "mine.png")) == tmp_path / "mine.png"
+    refused(lambda: check_image("image", "cofee.png"), "image='cofee.png'", "nearest: 'coffee.png'")
+    for value in (3, None, True, str(tmp_path), "x" * 5000):
+        refused(lambda value=value: check_image("image", value), "image=")
+
+
+def test_a_misspelt_notebook_parameter_is_refused():
+    check_parameters({"task": "inpaint", "seed": 0, "_hidden": 1, "In": [], "check": print, "math": math}, "task seed")
+    refused(lambda: check_parameters({"task": "inpaint", "sede": 0}, "task seed"), "'sede'", "nearest: 'seed'")
+    refused(lambda: check_parameters({"device": "gpu"}, "device"), "device='gpu'")
+    refused(lambda: check_parameters({"train": "false"}, "train"), "train='false'")
+
+
+def test_extra_data_pairs_half_with_whole():
+    runs = extra_data("inpaint", "celeba", "paper", [0, 1])
+    assert [(r.schedule, r.seed, r.train_images) for r in runs] == [
+        ("on_demand", 0, 0),
+        ("rigid_joint", 0, 0),
+        ("rigid_joint", 0, 200_000),
+        ("on_demand", 1, 0),
+        ("rigid_joint", 1, 0),
+        ("rigid_joint", 1, 200_000),
+    ]

@@ -1,0 +1,106 @@
+"""The encoder-decoder: its size, its parts against plain loops, its first weights."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from odl.network import ChannelwiseLinear, EncoderDecoder, initialize
+
+
+def new(channels=3, width=64, seed=0):
+    return initialize(EncoderDecoder(channels, width), torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(("channels", "count"), [(3, 5_653_248), (1, 5_649_152)])
+def test_number_of_parameters(channels, count):
+    assert sum(p.numel() for p in EncoderDecoder(channels, 64).parameters()) == count
+
+
+@pytest.mark.parametrize("width", [4, 8, 13])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_number_of_parameters_by_hand(channels, width):
+    f = width
+    convolutions = 16 * (channels * f + 2 * f * f + 8 * f * f + 32 * f * f)
+    normalizations = 2 * (f + 2 * f + 4 * f + 8 * f) + 2 * (4 * f + 2 * f + f)
+    between = 8 * f * (16 * 16 + 16)
+    assert (
+        sum(p.numel() for p in EncoderDecoder(channels, f).parameters()) == 2 * convolutions + normalizations + between
+    )
+
+
+@pytest.mark.parametrize(("channels", "side", "batch"), [(1, 1, 1), (5, 4, 3), (8, 2, 7)])
+def test_channelwise_linear_equals_a_plain_loop(channels, side, batch):
+    layer = ChannelwiseLinear(channels, side)
+    nn.init.normal_(layer.weight)
+    nn.init.normal_(layer.bias)
+    x = torch.randn(batch, channels, side, side)
+    expected = np.empty(x.shape, np.float64)
+    for b in range(batch):
+        for c in range(channels):
+            weight, bias = layer.weight[c].detach().double().numpy(), layer.bias[c].detach().double().numpy()
+            expected[b, c] = (weight @ x[b, c].double().numpy().ravel() + bias).reshape(side, side)
+    np.testing.assert_allclose(layer(x).detach().numpy(), expected, atol=1e-5)
+
+
+def test_channelwise_linear_keeps_channels_apart():
+    layer = ChannelwiseLinear(4)
+    nn.init.normal_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    x = torch.zeros(1, 4, 4, 4)
+    x[0, 2] = 1
+    assert layer(x)[0].flatten(1).abs().sum(1).nonzero().ravel().tolist() == [2]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_output_has_the_shape_of_the_input_and_is_in_range(channels):
+    y = torch.randn(2, channels, 64, 64) * 10
+    x_hat = new(channels, 8).eval()(y)
+    assert x_hat.shape == y.shape and x_hat.abs().max() <= 1
+
+
+def test_layers_are_those_of_the_supplement():
+    """Four strided convolutions, each with BatchNorm and LeakyReLU(0.2); four back, the last with Tanh alone."""
+    network = EncoderDecoder(3, 8)
+    kinds = [type(m).__name__ for m in network.encoder]
+    assert kinds == ["Conv2d", "BatchNorm2d", "LeakyReLU"] * 4
+    assert [type(m).__name__ for m in network.decoder] == ["ConvTranspose2d", "BatchNorm2d", "ReLU"] * 3 + [
+        "ConvTranspose2d",
+        "Tanh",
+    ]
+    convolutions = [m for m in network.modules() if isinstance(m, nn.Conv2d | nn.ConvTranspose2d)]
+    assert all((m.kernel_size, m.stride, m.padding, m.bias) == ((4, 4), (2, 2), (1, 1), None) for m in convolutions)
+    assert [m.out_channels for m in convolutions] == [8, 16, 32, 64, 32, 16, 8, 3]
+    assert {m.negative_slope for m in network.modules() if isinstance(m, nn.LeakyReLU)} == {0.2}
+
+
+def test_initial_weights_have_the_moments_of_the_paper():
+    """Convolutions N(0, 0.02), BatchNorm N(1, 0.02) and 0, the map between U(-1/4, 1/4)."""
+    network = new()
+    convolutions, gains, shifts = [], [], []
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+            convolutions.append(module.weight.detach().flatten())
+        if isinstance(module, nn.BatchNorm2d):
+            gains.append(module.weight.detach())
+            shifts.append(module.bias.detach())
+    sample = torch.cat(convolutions)[::200].numpy()
+    assert stats.kstest(sample, stats.norm(0, 0.02).cdf).pvalue > 1e-3
+    assert stats.kstest(torch.cat(gains).numpy(), stats.norm(1, 0.02).cdf).pvalue > 1e-3
+    assert torch.cat(shifts).abs().max() == 0
+    for parameter in (network.bottleneck.weight, network.bottleneck.bias):
+        values = parameter.detach().flatten()
+        assert stats.kstest(values[:: max(1, len(values) // 5000)].numpy(), stats.uniform(-0.25, 0.5).cdf).pvalue > 1e-3
+        assert values.std().item() == pytest.approx(0.5 / math.sqrt(12), rel=0.02)
+
+
+def test_initial_weights_come_from_the_seed_alone():
+    def weights(seed):
+        return torch.cat([p.flatten() for p in new(3, 8, seed).parameters()])
+
+    before = weights(0)
+    torch.manual_seed(5)  # global random state is not read
+    assert torch.equal(before, weights(0)) and not torch.equal(before, weights(1))

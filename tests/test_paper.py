@@ -1,0 +1,64 @@
+"""The published numbers as data: complete, and consistent with each other."""
+
+import math
+
+import numpy as np
+import pytest
+
+from odl import paper
+
+
+def test_the_severity_intervals_are_those_of_section_6_2():
+    levels = {task: entry["levels"] for task, entry in paper.TASKS.items()}
+    assert levels["inpaint"] == tuple((6 * k + 1, 6 * k + 6) for k in range(6))
+    assert levels["interpolate"] == tuple((15 * k, 15 * k + 15) for k in range(6))
+    assert levels["deblur"] == tuple((k, k + 1) for k in range(6))
+    assert levels["denoise"] == tuple((20 * k, 20 * k + 20) for k in range(6))
+
+
+def test_the_fixated_severities_are_those_of_section_6_4():
+    severities = {task: (entry["easy"], entry["hard"]) for task, entry in paper.TASKS.items()}
+    assert severities == {"inpaint": (5, 32), "interpolate": (10, 80), "deblur": (1, 5), "denoise": (10, 90)}
+
+
+def test_table_1_has_every_cell():
+    assert set(paper.TABLE1) == set(paper.TASKS)
+    for rows in paper.TABLE1.values():
+        assert list(rows) == list(paper.SCHEDULES)
+        cells = np.array(list(rows.values()))
+        assert cells.shape == (7, 2, 2) and (cells > 0).all()
+
+
+@pytest.mark.parametrize("task", ["deblur", "interpolate", "inpaint"])
+@pytest.mark.parametrize("dataset", [0, 1])
+def test_on_demand_leads_table_1(task, dataset):
+    """The paper's claim, so a slip in a cell shows."""
+    cells = {schedule: cell[dataset] for schedule, cell in paper.TABLE1[task].items()}
+    l2, psnr = cells.pop("on_demand")
+    assert all(l2 < other[0] and psnr > other[1] for other in cells.values())
+
+
+@pytest.mark.parametrize("task", ["deblur", "interpolate", "inpaint"])
+def test_l2_and_psnr_of_table_1_agree(task):
+    """Mean of PSNRs is at least the PSNR of the mean error (Jensen), and here less than 8 dB above it."""
+    for schedule, cells in paper.TABLE1[task].items():
+        for l2, psnr in cells:
+            of_the_mean = -10 * math.log10(l2 / 1000)
+            assert of_the_mean < psnr + (6.6 if schedule == "staged_curriculum" and task == "deblur" else 0)
+            assert psnr < of_the_mean + 8
+
+
+def test_table_2_agrees_with_itself():
+    """One block each: PSNR within 2 dB of what L2 in per cent implies."""
+    for cells in paper.TABLE2.values():
+        for l2, psnr in cells:
+            assert abs(-10 * math.log10(l2 / 100) - psnr) < 2
+
+
+def test_table_3_has_every_cell_and_the_averages_quoted():
+    table = np.array([[row[system] for system in paper.TABLE3_SYSTEMS] for row in paper.TABLE3.values()])
+    assert table.shape == (11, 8)
+    mean = dict(zip(paper.TABLE3_SYSTEMS, table.mean(0), strict=True))
+    assert mean["bm3d"] == pytest.approx(30.37, abs=0.01)
+    assert mean["on_demand"] == pytest.approx(30.40, abs=0.01)
+    assert mean["fixated"] == pytest.approx(30.54, abs=0.01)

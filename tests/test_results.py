@@ -1,0 +1,222 @@
+"""Run or load, tables, weights that ship, and files that are old or new."""
+
+import json
+import multiprocessing
+import os
+import random
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+from scipy import stats
+
+from odl import data, evaluate, paper, paths, results
+from odl.experiment import Experiment
+from odl.results import Result
+
+TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
+
+
+def test_writes_once_then_loads(demo, monkeypatch):
+    experiment = Experiment.of(**TINY)
+    assert results.load(experiment) is None
+    first = results.run_or_load(experiment, "cpu", "fp32")
+    assert first.path == paths.results() / f"{experiment.run_id}.json"
+    written = first.path.stat().st_mtime_ns
+    monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained again"))
+    again = results.run_or_load(experiment, "cpu", "fp32")
+    assert first.path.stat().st_mtime_ns == written
+    pd.testing.assert_frame_equal(first.evaluation, again.evaluation)
+
+
+def test_the_json_holds_all_there_is_to_know(demo):
+    experiment = Experiment.of(**TINY)
+    result = results.run_or_load(experiment, "cpu", "fp32")
+    content = json.loads(result.path.read_text())
+    assert content["experiment"] == experiment.asdict() and content["history"] == result.history
+    assert {"commit", "device", "precision", "versions", "data_sha256", "seconds"} <= set(content["provenance"])
+    assert content["provenance"]["data_sha256"] == data.load("demo", "train").sha256
+    measured = evaluate.evaluate(experiment, results.network_of(experiment))
+    loaded = result.evaluation
+    assert loaded.level.tolist() == measured.level.tolist() and loaded.trial.tolist() == measured.trial.tolist()
+    np.testing.assert_allclose(loaded[["l2", "psnr"]], measured[["l2", "psnr"]], rtol=1e-4)
+    assert str(demo) not in result.path.read_text()
+
+
+def test_a_result_measured_with_other_numbers_is_not_loaded(demo):
+    experiment = Experiment.of(**TINY)
+    path = results.run_or_load(experiment, "cpu", "fp32").path
+    content = json.loads(path.read_text())
+    for name, value in (("trials", 3), ("learning_rate", 1e-4), ("width", 9)):
+        path.write_text(json.dumps(content | {"experiment": content["experiment"] | {name: value}}))
+        assert results.load(experiment) is None
+    path.write_text(json.dumps(content))
+    assert results.load(experiment)
+
+
+def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
+    experiments = [Experiment.of(schedule=name, **TINY) for name in ("rigid_joint", "on_demand")]
+    results.run_or_load(experiments[1], "cpu", "fp32")
+    assert [r.experiment["schedule"] for r in results.run_many(experiments, train=False)] == ["on_demand"]
+    assert f"Not measured yet: {experiments[0].run_id}" in capsys.readouterr().out
+    measured = results.run_many(experiments, "cpu")
+    assert [r.experiment["schedule"] for r in measured] == ["rigid_joint", "on_demand"]
+
+
+# Tables
+
+
+def made_up(schedule, seed, trials=5, shift=0.0):
+    random = np.random.default_rng([seed, *schedule.encode()])
+    levels = [*"123456", "easy", "hard"]
+    rows = [(t, v, random.random(), random.normal(30, 1) + shift) for t in range(trials) for v in levels]
+    frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
+    return Result({"schedule": schedule, "seed": seed}, {}, [], frame, paths.results() / "none.json")
+
+
+def per_trial(results_of_one, column):
+    """Means over levels 1…6, a number per seed and trial, by a plain loop."""
+    return [
+        np.mean([getattr(row, column) for row in r.evaluation.itertuples() if row.trial == t and row.level.isdigit()])
+        for r in results_of_one
+        for t in sorted(set(r.evaluation.trial))
+    ]
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_table1_against_scipy(task):
+    runs = {name: [made_up(name, seed) for seed in (0, 1)] for name in reversed(paper.SCHEDULES)}
+    table = results.table1([r for pair in runs.values() for r in pair], task)
+    paper_columns = ["paper_celeba_l2", "paper_celeba_psnr", "paper_sun397_l2", "paper_sun397_psnr"]
+    assert list(table) == ["schedule", "l2", "l2_se", "psnr", "psnr_se", "p_value", *paper_columns]
+    assert list(table.schedule) == list(paper.SCHEDULES)
+    ours = per_trial(runs["on_demand"], "psnr")
+    for row in table.itertuples():
+        for column in ("l2", "psnr"):
+            values = per_trial(runs[row.schedule], column)
+            assert getattr(row, column) == pytest.approx(np.mean(values))
+            assert getattr(row, f"{column}_se") == pytest.approx(stats.sem(values))
+        if row.schedule == "on_demand":
+            assert np.isnan(row.p_value)
+        else:
+            assert row.p_value == pytest.approx(stats.ttest_rel(per_trial(runs[row.schedule], "psnr"), ours).pvalue)
+        (celeba, sun397), printed = paper.TABLE1[task][row.schedule], table.set_index("schedule").loc[row.schedule]
+        assert tuple(printed[paper_columns]) == (*celeba, *sun397)
+
+
+def test_table1_pairs_only_what_both_have_and_leaves_room_for_what_is_missing():
+    """A schedule measured with one seed more is compared over the seeds in common."""
+    runs = [made_up("on_demand", 0), made_up("rigid_joint", 0), made_up("rigid_joint", 1)]
+    table = results.table1(runs, "inpaint").set_index("schedule")
+    expected = stats.ttest_rel(per_trial(runs[1:2], "psnr"), per_trial(runs[:1], "psnr")).pvalue
+    assert table.p_value["rigid_joint"] == pytest.approx(expected)
+    assert len(table) == 7 and np.isnan(table.psnr["hard_mining"]) and table.paper_sun397_l2["hard_mining"] == 2.61
+
+
+def test_level_table_against_a_plain_loop():
+    runs = [made_up("on_demand", 0), made_up("on_demand", 1)]
+    row = results.level_table(runs).iloc[0]
+    frames = [r.evaluation for r in runs]
+    for level in [*"123456", "easy", "hard"]:
+        values = [value.psnr for frame in frames for value in frame.itertuples() if value.level == level]
+        assert row[level if level in ("easy", "hard") else f"level_{level}"] == pytest.approx(np.mean(values))
+    assert row["mean"] == pytest.approx(np.mean(per_trial(runs, "psnr")))
+
+
+def test_tables_are_written_where_the_design_says(root):
+    frame = pd.DataFrame({"schedule": ["on_demand"], "psnr": [30.5]})
+    path = results.write_table(frame, "table1", "demo", "demo", "inpaint")
+    assert path == root / "data/results/demo/tables/table1-demo-inpaint.csv"
+    pd.testing.assert_frame_equal(pd.read_csv(path), frame)
+
+
+# Weights that ship
+
+
+@pytest.fixture
+def shipped(demo):
+    experiment = Experiment.of("denoise", **TINY)
+    results.run_or_load(experiment, "cpu", "fp32")
+    trained = results.network_of(experiment)
+    path = results.ship(experiment)
+    (paths.runs() / experiment.run_id / "weights.safetensors").unlink()
+    return experiment, trained, path
+
+
+def test_shipped_weights_come_back_in_half_precision(shipped):
+    experiment, trained, path = shipped
+    assert path.parent == paths.models()
+    stored = load_file(path)
+    for name, value in trained.state_dict().items():
+        expected = torch.from_numpy(value.numpy().astype(np.float16)) if value.is_floating_point() else value
+        assert torch.equal(stored[name], expected)
+    network = results.network_of(experiment)
+    assert not network.training
+    for name, value in network.state_dict().items():
+        assert value.dtype == trained.state_dict()[name].dtype
+        torch.testing.assert_close(value, trained.state_dict()[name], rtol=1e-3, atol=1e-4)
+
+
+def test_shipped_weights_that_differ_from_the_manifest_are_refused(shipped):
+    experiment, _, path = shipped
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="SHA-256") as error:
+        results.network_of(experiment)
+    assert path.name in str(error.value) and "\n" not in str(error.value)
+
+
+def test_shipped_weights_that_the_manifest_does_not_know_are_refused(shipped):
+    experiment, _, path = shipped
+    (path.parent / "manifest.json").write_text("{}")
+    with pytest.raises(ValueError, match="SHA-256"):
+        results.network_of(experiment)
+
+
+def test_missing_weights_name_the_command(root):
+    experiment = Experiment.of("deblur", epochs=7)
+    with pytest.raises(FileNotFoundError) as error:
+        results.network_of(experiment)
+    assert "python -m odl train --task deblur" in str(error.value) and "--set epochs=7" in str(error.value)
+
+
+# Files that are old or new
+
+
+def write_for_ever(path, size):
+    for k in range(10**9):
+        paths.write_atomically(path, bytes([k % 250]) * size)
+
+
+def test_a_file_is_old_or_new_when_its_writer_is_killed(tmp_path):
+    context = multiprocessing.get_context("fork")  # quick to start; the child uses no torch
+    chance, path, size = random.Random(0), tmp_path / "file", 4_000_000
+    paths.write_atomically(path, bytes(size))
+    seen = set()
+    for _ in range(25):
+        writer = context.Process(target=write_for_ever, args=(path, size))
+        writer.start()
+        time.sleep(chance.uniform(0, 0.06))
+        writer.kill()
+        writer.join(10)
+        content = path.read_bytes()
+        assert len(content) == size and content == content[:1] * size
+        seen.add(content[0])
+    assert len(seen) > 1  # some of the kills came after a write
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    paths.write_atomically(path, b"old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        paths.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
