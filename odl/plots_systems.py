@@ -23,6 +23,10 @@ TITLES = {name: entry["title"] for name, entry in (DENOISERS | INPAINTERS).items
 }
 
 
+SHORT = TITLES | {
+    **{"nlm": "NLM", "tv": "TV", "wavelet": "Wavelets", "on_demand": "ours", "fixated": "ours, 25"},
+}
+
 # Table 2
 
 
@@ -106,22 +110,22 @@ def systems_in(table: pd.DataFrame) -> list[str]:
 
 
 def show_table3(table: pd.DataFrame):
-    """PSNR per image on clipped noise, ours and published; the best of each row bold."""
+    """PSNR per image on clipped noise, measured and published; the best of each row and group bold."""
     clipped = table[table.clipped]
     measured = clipped.pivot(index="image", columns="system", values="psnr")[systems_in(table)]
     shown = {("", "image"): pd.Series(measured.index, measured.index)}
-    shown |= {("measured here", TITLES[system]): measured[system] for system in measured}
+    shown |= {("measured here", SHORT[system]): measured[system] for system in measured}
     names = [image for image in measured.index if image in paper.TABLE3]
     if names and clipped.sigma.iloc[0] == 25:
         published = pd.DataFrame(paper.TABLE3).T.reindex(measured.index)
-        shown |= {("published", TITLES[system]): published[system] for system in published}
+        shown |= {("published", SHORT[system]): published[system] for system in published}
     frame = pd.DataFrame(shown)
     bold = pd.DataFrame("", index=frame.index, columns=frame.columns)
     for group in {column[0] for column in frame.columns} - {""}:
         best = frame[group].max(axis=1)
         bold[group] = frame[group].eq(best, axis=0).replace({True: "font-weight: bold", False: ""})
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index").apply(lambda _: bold, axis=None)
-    return style.set_table_attributes('class="odl-table"')
+    return style.set_table_attributes('class="odl-table odl-dense"')
 
 
 def show_table3_means(table: pd.DataFrame):

@@ -131,7 +131,7 @@ def run_many(experiments: list[Experiment], device="auto", train=True, workers: 
     """
     if not train:
         found = {e: load(e) for e in experiments}
-        absent = ", ".join(e.run_id for e in experiments if found[e] is None)
+        absent = ", ".join(Path(e.run_id).name for e in experiments if found[e] is None)
         print(f"Not measured yet: {absent}" if absent else "", end="")
         return [result for result in found.values() if result]
     device = check_device(device)

@@ -179,15 +179,15 @@ def choose_precision(device: str, precision: str = "auto") -> str:
     return min(("fp32", "bf16"), key=step_seconds)
 
 
-def step_seconds(precision: str, rounds: int = 2) -> float:
-    """Seconds of the fastest of a few small CPU training steps."""
+def step_seconds(precision: str, rounds: int = 5) -> float:
+    """CPU seconds of the fastest of a few small training steps; not wall time, which other processes disturb."""
     network = EncoderDecoder(3, 16).to(memory_format=torch.channels_last)
     y = torch.zeros(16, 3, 64, 64).contiguous(memory_format=torch.channels_last)
     times = []
     for _ in range(1 + rounds):
-        start = time.perf_counter()
+        start = time.process_time()
         restore(network, y, precision).square().mean().backward()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times[1:])
 
 
