@@ -29,7 +29,7 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TAS
 	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(READY)  ## check formatting and style
 	@$(BIN)/ruff format --check .
@@ -45,6 +45,6 @@ $(READY): requirements.txt pyproject.toml
 	@echo "installing into .venv (a minute or two; about 6 GB on Linux, most of it PyTorch's CUDA libraries)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@

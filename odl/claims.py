@@ -12,11 +12,12 @@ def scale(results) -> str:
     """One sentence on what a number was measured with."""
     e, where = results[0].experiment, results[0].provenance
     seeds = len({r.experiment["seed"] for r in results})
+    precision = " or ".join(sorted({r.provenance["precision"] for r in results}))
     return (
         f"Scale: width {e['width']} (paper: 64), {e['epochs'] * e['iterations']:,} iterations (paper: 1,500,000), "
         f"learning rate {e['learning_rate']:g} (paper: 2e-4), {where['train_images']:,} training images of "
         f"{e['dataset']} (paper: 100,000), {e['test_images']:,} test crops × {e['trials']} trials, "
-        f"{seeds} {'seed' if seeds == 1 else 'seeds'}, {where['device']}, {where['precision']}."
+        f"{seeds} {'seed' if seeds == 1 else 'seeds'}, {where['device']}, {precision}."
     )
 
 

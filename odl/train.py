@@ -219,6 +219,7 @@ def load_checkpoint(folder: Path, experiment) -> dict | None:
         content = path.read_bytes()
         if hashlib.sha256(content[32:]).digest() != content[:32]:
             print(f"{path}: damaged checkpoint, going back to the previous one")
+            path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
             continue
         state = torch.load(io.BytesIO(content[32:]), map_location="cpu", weights_only=True)
         if state["experiment"] == experiment.asdict():

@@ -631,6 +631,7 @@ def db11_here(server, monkeypatch, no_shared_data):
 
 def test_db11_is_downloaded_checked_and_packed(root, db11_here):
     data.prepare("db11-native")
+    assert everything(datasets.find("db11")) == set(DATASETS["db11"]["files"])
     assert data.load("db11-native", "test").names == tuple(sorted(DATASETS["db11"]["files"]))
     refused(lambda: data.load("db11-native", "train"), "no train images")
 

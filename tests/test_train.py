@@ -115,7 +115,7 @@ def kill_when(child, share, done, delay):
     time.sleep(delay)
     if child.is_alive():
         child.kill()
-    child.join(60)
+    child.join(200)
     assert child.exitcode is not None
 
 
@@ -135,7 +135,7 @@ def test_a_run_that_was_killed_ends_as_if_it_was_not(schedule, demo, elsewhere):
     number = list(SCHEDULES).index(schedule)
     experiment = tiny(schedule, task=list(TASKS)[number % 4])
     child, share = start(experiment, DEATHS[number % len(DEATHS)])
-    child.join(60)
+    child.join(200)
     assert child.exitcode == -signal.SIGKILL
     chance = random.Random(schedule)
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_a_run_killed_every_time_still_ends(demo, elsewhere):
     for count in range(1, 4):
         for death in (("replace", count, "before"), ("fsync", count, "before"), ("replace", count, "after")):
             child, _ = start(experiment, death)
-            child.join(60)
+            child.join(200)
             assert child.exitcode in (0, -signal.SIGKILL)
     assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
 
@@ -157,6 +157,7 @@ def test_a_run_killed_every_time_still_ends(demo, elsewhere):
 def test_ctrl_c_saves(demo, elsewhere):
     """An interrupt between the checkpoints of every minute keeps all whole epochs."""
     experiment = tiny(epochs=4)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
 
     def progress(done):
         if done > 0.6:
@@ -188,7 +189,7 @@ def test_the_command_line_ends_with_the_status_of_its_signal(demo, sign, status)
     while child.is_alive() and not checkpoint.exists():
         time.sleep(0.01)
     os.kill(child.pid, sign)
-    child.join(60)
+    child.join(200)
     assert child.exitcode == status and train.load_checkpoint(checkpoint.parent, experiment)
 
 
