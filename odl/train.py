@@ -32,6 +32,23 @@ def train(experiment, device="cpu", precision="auto", progress=None):
     `progress(share done)` is called after every iteration. A checkpoint is written every minute, at the end, and when
     interrupted. Raises TrainingError when a number is not finite.
     """
+
+    def run_epoch(network, optimizer, pack, x_validation, precision, history):
+        epoch = len(history)
+        counts = allocation(experiment, epoch, history)
+        loss = train_epoch(experiment, network, optimizer, pack, epoch, counts, device, precision, progress)
+        scores = validate(experiment, network, x_validation, device, precision)
+        return {"loss": loss, "psnr": scores, "allocation": counts}
+
+    return fit(experiment, build, run_epoch, device, precision)
+
+
+def fit(experiment, build, run_epoch, device, precision):
+    """Load or start, run every epoch that is missing, and checkpoint. Returns (network, history).
+
+    `build(experiment, device)` makes the network and its optimizer; `run_epoch(network, optimizer, pack, x_validation,
+    precision, history)` trains one epoch and answers its entry of the history.
+    """
     folder = paths.runs() / experiment.run_id
     state = load_checkpoint(folder, experiment)
     precision = state["precision"] if state else choose_precision(device, precision)
@@ -47,14 +64,12 @@ def train(experiment, device="cpu", precision="auto", progress=None):
 
     snapshot, saved = None, time.monotonic()
     try:
-        for epoch in range(len(history), experiment.epochs):
-            counts = allocation(experiment, epoch, history)
-            loss = train_epoch(experiment, network, optimizer, pack, epoch, counts, device, precision, progress)
-            scores = validate(experiment, network, x_validation, device, precision)
-            finite(loss, scores, epoch)
-            history.append({"loss": loss, "psnr": scores, "allocation": counts})
+        while len(history) < experiment.epochs:
+            entry = run_epoch(network, optimizer, pack, x_validation, precision, history)
+            finite(entry["loss"], entry["psnr"], len(history))
+            history.append(entry)
             snapshot = take_snapshot(experiment, network, optimizer, history, precision)
-            if epoch + 1 == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            if len(history) == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 save_checkpoint(folder, snapshot)
                 snapshot, saved = None, time.monotonic()
     except (KeyboardInterrupt, SystemExit):

@@ -16,19 +16,11 @@ from tqdm.auto import tqdm
 from odl import blocks, data, paths, results, store
 from odl.comparators import INPAINTERS
 from odl.corruptions import delete
-from odl.evaluate import images_of, psnr
+from odl.evaluate import psnr
 from odl.experiment import Experiment, check_device, choice
 from odl.network import down, initialize, up
 from odl.results import Result, path_of, provenance
-from odl.train import (
-    CHECKPOINT_SECONDS,
-    choose_precision,
-    finite,
-    load_checkpoint,
-    save_checkpoint,
-    shuffled,
-    take_snapshot,
-)
+from odl.train import choose_precision, fit, shuffled
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
@@ -131,35 +123,13 @@ def train(run: Run, device="cpu", precision="auto", progress=None):
 
     history: one dict an epoch with loss and psnr (dB inside the hole, on the validation crops).
     """
-    folder = paths.runs() / run.run_id
-    state = load_checkpoint(folder, run)
-    precision = state["precision"] if state else choose_precision(device, precision)
-    pack = data.load(run.dataset, "train", run.train_images).to(device)
-    held_out = data.load(run.dataset, "validation")
-    x_validation = images_of(run, held_out, run.validation_images, "validation").to(device)
-    network, optimizer = build(run, device)
-    history = []
-    if state:
-        network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])
-        history = state["history"]
 
-    snapshot, saved = None, time.monotonic()
-    try:
-        for epoch in range(len(history), run.epochs):
-            loss = train_epoch(run, network, optimizer, pack, epoch, device, precision, progress)
-            score = validate(run, network, x_validation, device, precision)
-            finite(loss, [score], epoch)
-            history.append({"loss": loss, "psnr": [score], "allocation": None})
-            snapshot = take_snapshot(run, network, optimizer, history, precision)
-            if epoch + 1 == run.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
-                save_checkpoint(folder, snapshot)
-                snapshot, saved = None, time.monotonic()
-    except (KeyboardInterrupt, SystemExit):
-        if snapshot:
-            save_checkpoint(folder, snapshot)
-        raise
-    return network.eval(), history
+    def run_epoch(network, optimizer, pack, x_validation, precision, history):
+        loss = train_epoch(run, network, optimizer, pack, len(history), device, precision, progress)
+        score = validate(run, network, x_validation, device, precision)
+        return {"loss": loss, "psnr": [score], "allocation": None}
+
+    return fit(run, build, run_epoch, device, precision)
 
 
 def train_epoch(run, network, optimizer, pack, epoch, device, precision, progress) -> float:
