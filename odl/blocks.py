@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from odl import data, paper, paths, store
+from odl import data, paper, paths, results, store
 from odl.corruptions import delete, draw_square, square_mask
 from odl.evaluate import paired_p_value, psnr, summarize
 from odl.experiment import check_device
@@ -66,7 +66,7 @@ def evaluate(experiment, network, device="cpu", precision="fp32", progress=None)
 
 def run_or_load(experiment, device="auto", precision="auto", progress=None) -> Result:
     """What a trained inpainter of ours scores on the blocks, from `<run id>-blocks.json` or measured now."""
-    path = path_of_blocks(experiment)
+    path = path_of(experiment)
 
     def measure():
         start, where = time.time(), check_device(device)
@@ -76,25 +76,25 @@ def run_or_load(experiment, device="auto", precision="auto", progress=None) -> R
         origin = provenance(experiment, where, chosen) | {"seconds": seconds}
         return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
 
-    return as_result(store.run_or_load(path, experiment.asdict(), measure), path)
+    return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)
 
 
-def path_of_blocks(experiment):
+def load(experiment) -> Result | None:
+    """What was measured of this inpainter on the blocks, or None."""
+    return results.load(experiment, path_of(experiment))
+
+
+def path_of(experiment):
     return paths.results() / f"{experiment.run_id}-blocks.json"
 
 
-def as_result(content: dict, path) -> Result:
-    frame = pd.DataFrame(content["evaluation"])
-    return Result(content["experiment"], content["provenance"], content["history"], frame, path)
-
-
-def table2(results: list[Result]) -> pd.DataFrame:
+def table2(measured: list[Result]) -> pd.DataFrame:
     """Table 2, a row per method in the paper's order, per block (central_…, arbitrary_…).
 
     Columns l2 (%), l2_se, psnr (dB), psnr_se, p_value (paired t-test of PSNR against ours over trials), and the
     paper's l2 and psnr on CelebA. Methods that are not among the results are left out.
     """
-    trials = {r.experiment["schedule"]: r.evaluation.set_index(["level", "trial"]) for r in results}
+    trials = {r.experiment["schedule"]: r.evaluation.set_index(["level", "trial"]) for r in measured}
     rows = []
     for method in [m for m in paper.TABLE2 if m in trials]:
         row = {"method": method}

@@ -74,7 +74,7 @@ def fixation_verdict(table: pd.DataFrame, spectrum: pd.DataFrame, task: str, res
     parts = [fixated_sentence(rows, spectrum, task, name) for name in fixated]
     wrong = [line for name in fixated for line in fixation_mismatches(rows, task, name)]
     parts.append("**Mismatches with the paper:** " + "; ".join(wrong) + "." if wrong else "**The claim holds here.**")
-    parts.append("Another training seed moves such means by about 0.4 dB; only what is well beyond that counts.")
+    parts.append("Another training seed moves such means too; only what is well beyond a few tenths of a dB counts.")
     parts += [f"Not measured at this scale: {', '.join(missing)}."] if missing else []
     return "\n\n".join([*parts, scale(results)])
 

@@ -114,6 +114,8 @@ def summarize(per_trial: pd.DataFrame) -> dict:
 
 
 def paired_p_value(a, b) -> float:
-    """Two-sided paired t-test over trials; NaN when the pairs do not differ at all."""
+    """Two-sided paired t-test over trials; NaN when the differences do not vary beyond rounding."""
     difference = np.asarray(a, float) - np.asarray(b, float)
-    return float("nan") if np.ptp(difference) == 0 else float(stats.ttest_rel(a, b).pvalue)
+    if np.ptp(difference) <= 1e-12 * np.abs(a).max():
+        return float("nan")
+    return float(stats.ttest_1samp(difference, 0).pvalue)

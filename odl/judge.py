@@ -8,12 +8,13 @@ REPRODUCED, FAILED, UNTESTED = VERDICTS = ("reproduced", "not reproduced", "not 
 NOT_MEASURED = "not measured"
 LEVELS = tuple(str(level) for level in range(1, paper.N_LEVELS + 2))
 LEAST = 0.1  # dB: no smaller difference is called one
-WITHIN = 0.4  # dB: by so much two seeds of one schedule differ in mean PSNR; a lone seed must show it within a network
+WITHIN = 0.4  # dB: what a lone seed must show between two scores of one network
 ALONE = 1.0  # dB: what a lone seed must show between two networks
 RULE = (
     f"Differences are paired by seed. A verdict needs at least two seeds that agree, each beyond {LEAST:g} dB. "
-    f"Two seeds of one schedule differ by about {WITHIN:g} dB, so a lone seed decides only beyond {ALONE:g} dB "
-    f"({WITHIN:g} dB between two scores of one network). A margin that does not pass counts as not tested."
+    f"A lone seed decides only beyond {ALONE:g} dB, and beyond {WITHIN:g} dB between two scores of one network: "
+    f"bounds chosen wide, because a lone seed says nothing of its own spread. "
+    f"A margin that does not pass counts as not tested."
 )
 
 

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from filelock import FileLock
 from safetensors.torch import load_file, save
 from tqdm.auto import tqdm
 
-from odl import data, datasets, paper, paths
+from odl import data, datasets, paper, paths, store
 from odl.evaluate import evaluate, overall, paired_p_value, summarize, task_of
 from odl.experiment import Experiment, check_device
 from odl.network import EncoderDecoder
@@ -42,52 +41,51 @@ def path_of(experiment: Experiment) -> Path:
     return paths.results() / f"{experiment.run_id}.json"
 
 
-def load(experiment: Experiment) -> Result | None:
-    """The measured result of exactly this experiment, or None."""
-    path = path_of(experiment)
-    if not path.exists():
-        return None
-    content = json.loads(path.read_text())
-    if content["experiment"] != experiment.asdict():
-        return None  # measured with other numbers: not this experiment's result
+def load(experiment: Experiment, path: Path | None = None) -> Result | None:
+    """The measured result of exactly this experiment, or None; of another measurement of it where `path` names one."""
+    path = path or path_of(experiment)
+    content = store.load(path, experiment.asdict())
+    return content and as_result(content, path)
+
+
+def as_result(content: dict, path: Path) -> Result:
     frame = pd.DataFrame(content["evaluation"])
     return Result(content["experiment"], content["provenance"], content["history"], frame, path)
 
 
 def run_or_load(experiment: Experiment, device="auto", precision="auto", progress=None) -> Result:
     """The result from disk, else train, evaluate, write it, and keep the weights in `runs/`."""
-    found = load(experiment)
-    if found:
-        return found
-    device = check_device(device)
-    folder = paths.runs() / experiment.run_id
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "lock"):
-        found = load(experiment)
-        if found:
-            return found
-        start = time.time()
-        precision = choose_precision(device, precision)
-        network, history = train(experiment, device, precision, progress and (lambda done: progress(0.9 * done)))
-        trained = time.time()
-        paths.write_atomically(
-            folder / "weights.safetensors", save({k: v.contiguous() for k, v in network.state_dict().items()})
-        )
-        rows = evaluate(
-            experiment,
-            partial(restore, network, precision=precision),
-            device,
-            progress and (lambda done: progress(0.9 + 0.1 * done)),
-        )
-        seconds = {"train": round(trained - start, 1), "evaluate": round(time.time() - trained, 1)}
-        content = {
-            "experiment": experiment.asdict(),
-            "provenance": provenance(experiment, device, precision) | {"seconds": seconds},
-            "history": history,
-            "evaluation": rows.round({"l2": 6, "psnr": 5}).to_dict("list"),
-        }
-        paths.write_atomically(path_of(experiment), json.dumps(content, indent=None).encode() + b"\n")
-    return load(experiment)
+
+    def on_levels(experiment, network, device, precision, progress):
+        return evaluate(experiment, partial(restore, network, precision=precision), device, progress)
+
+    def measure():
+        return train_and_evaluate(experiment, train, on_levels, device, precision, progress)
+
+    path = path_of(experiment)
+    return as_result(store.run_or_load(path, experiment.asdict(), measure), path)
+
+
+def train_and_evaluate(experiment, train, evaluate, device="auto", precision="auto", progress=None) -> dict:
+    """What the result of a run holds: train, keep the weights in `runs/`, evaluate.
+
+    `train(experiment, device, precision, progress)` answers (network, history), and
+    `evaluate(experiment, network, device, precision, progress)` rows (trial, level, l2, psnr).
+    """
+    start, device = time.time(), check_device(device)
+    precision = choose_precision(device, precision)
+    network, history = train(experiment, device, precision, progress and (lambda done: progress(0.9 * done)))
+    trained = time.time()
+    weights = save({key: value.contiguous() for key, value in network.state_dict().items()})
+    paths.write_atomically(paths.runs() / experiment.run_id / "weights.safetensors", weights)
+    late = progress and (lambda done: progress(0.9 + 0.1 * done))
+    rows = evaluate(experiment, network, device, precision, late)
+    seconds = {"train": round(trained - start, 1), "evaluate": round(time.time() - trained, 1)}
+    return {
+        "provenance": provenance(experiment, device, precision) | {"seconds": seconds},
+        "history": history,
+        "evaluation": rows.round({"l2": 6, "psnr": 5}).to_dict("list"),
+    }
 
 
 def provenance(experiment: Experiment, device: str, precision: str) -> dict:
@@ -125,7 +123,7 @@ def commit() -> str:
 
 
 def run_many(experiments: list[Experiment], device="auto", train=True, workers: int | None = None) -> list[Result]:
-    """Results in order; what is missing is trained with one progress bar, a process per CPU core (one on a GPU).
+    """Results in order; what is missing is trained with one progress bar, a process per thread (one on a GPU).
 
     With `train` false nothing is trained: what is not measured is left out, and a line names it.
     """
@@ -141,7 +139,7 @@ def run_many(experiments: list[Experiment], device="auto", train=True, workers: 
             data.load(experiment.dataset, "train", experiment.train_images)  # packed once, before the workers start
         if workers is None:
             quick = sum(e.epochs * e.iterations for e in todo) < 200  # not worth starting processes
-            workers = 1 if quick or device == "cuda" else len(os.sched_getaffinity(0))
+            workers = 1 if quick or device == "cuda" else torch.get_num_threads()
         precision = choose_precision(device)
         with tqdm(total=100 * len(todo), bar_format=BAR) as bar:
             if workers == 1 or len(todo) == 1:
@@ -162,7 +160,7 @@ def show(bar, i: int, done: float) -> None:
 
 
 def run_parallel(todo, device, precision, workers: int, bar) -> None:
-    """One thread per process: twice the throughput of one process with all threads at these sizes."""
+    """One process per run and one thread per process: networks this small leave a second thread idle."""
     context = get_context("spawn")
     done = context.Array("d", len(todo), lock=False)
     with ProcessPoolExecutor(workers, context, initializer=start_worker, initargs=(done,)) as pool:

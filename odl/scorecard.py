@@ -9,7 +9,7 @@ from math import log10
 
 import pandas as pd
 
-from odl import blocks, claims, datasets, denoising, measures, paper, results, store
+from odl import blocks, claims, datasets, denoising, measures, paper, results
 from odl.comparators import INPAINTERS, context_encoder
 from odl.experiment import Experiment, extra_data
 from odl.judge import FAILED, NOT_MEASURED, REPRODUCED, UNTESTED, VERDICTS, span
@@ -81,9 +81,7 @@ def load_blocks(profile: str, dataset: str, seeds: list[int]) -> dict:
     found = {}
     for seed in seeds:
         ours = Experiment.of("inpaint", dataset, "on_demand", seed, profile)
-        path = blocks.path_of_blocks(ours)
-        content = store.load(path, ours.asdict())
-        found["blocks", "on_demand", seed] = content and blocks.as_result(content, path)
+        found["blocks", "on_demand", seed] = blocks.load(ours)
         for method in INPAINTERS:
             found["blocks", method, seed] = results.load(context_encoder.run_of(method, ours))
     return found

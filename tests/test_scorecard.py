@@ -242,7 +242,7 @@ def write_world(folder):
         for method, psnr in BLOCKS[True].items():
             evaluation = frame(dict(zip(blocks.BLOCKS, psnr, strict=True)), seed).to_dict("list")
             run = ours if method == "on_demand" else context_encoder.run_of(method, ours)
-            write(run, evaluation, blocks.path_of_blocks(ours) if run is ours else None)
+            write(run, evaluation, blocks.path_of(ours) if run is ours else None)
     for sigma in denoising.SPECTRUM:
         for told, psnr in ((sigma, 30), (25, 30 if sigma <= 25 else 20)):
             what = {"system": "bm3d", "dataset": "db11", "sigma": float(sigma), "clip": True, "told": float(told)}

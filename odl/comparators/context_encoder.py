@@ -4,12 +4,11 @@ Pathak, Krähenbühl, Donahue, Darrell, Efros, CVPR 2016. What the paper leaves 
 """
 
 import contextlib
-import time
 from dataclasses import asdict, dataclass
 from functools import partial
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
@@ -17,10 +16,10 @@ from odl import blocks, data, paths, results, store
 from odl.comparators import INPAINTERS
 from odl.corruptions import delete
 from odl.evaluate import psnr
-from odl.experiment import Experiment, check_device, choice
+from odl.experiment import Experiment, choice
 from odl.network import down, initialize, up
-from odl.results import Result, path_of, provenance
-from odl.train import choose_precision, fit, shuffled
+from odl.results import Result
+from odl.train import fit, shuffled
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
@@ -165,28 +164,20 @@ def run_or_load(run: Run, device="auto", precision="auto", progress=None) -> Res
     """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
 
     def measure():
-        start, where = time.time(), check_device(device)
-        chosen = choose_precision(where, precision)
-        network, history = train(run, where, chosen, progress and (lambda done: progress(0.9 * done)))
-        trained = time.time()
-        weights = save({key: value.contiguous() for key, value in network.state_dict().items()})
-        paths.write_atomically(paths.runs() / run.run_id / "weights.safetensors", weights)
-        rows = blocks.evaluate(run, network, where, chosen, progress and (lambda done: progress(0.9 + 0.1 * done)))
-        seconds = {"train": round(trained - start, 1), "evaluate": round(time.time() - trained, 1)}
-        origin = provenance(run, where, chosen) | {"seconds": seconds}
-        return {"provenance": origin, "history": history, "evaluation": rows.to_dict("list")}
+        return results.train_and_evaluate(run, train, blocks.evaluate, device, precision, progress)
 
-    return blocks.as_result(store.run_or_load(path_of(run), run.asdict(), measure), path_of(run))
+    path = results.path_of(run)
+    return results.as_result(store.run_or_load(path, run.asdict(), measure), path)
 
 
 def measure_all(ours: Experiment, encoders: list[Run], device="auto", train=True) -> list[Result]:
     """Table 2's results: each method run or loaded; with `train` false what is not measured is left out and named."""
     if not train:
-        paths_of = [path_of(run) for run in encoders] + [blocks.path_of_blocks(ours)]
-        pairs = [(path, store.load(path, run.asdict())) for path, run in zip(paths_of, [*encoders, ours], strict=True)]
-        absent = ", ".join(path.stem for path, content in pairs if content is None)
+        found = {results.path_of(run): results.load(run) for run in encoders}
+        found[blocks.path_of(ours)] = blocks.load(ours)
+        absent = ", ".join(path.stem for path, result in found.items() if result is None)
         print(f"Not measured yet: {absent}" if absent else "", end="")
-        return [blocks.as_result(content, path) for path, content in pairs if content]
+        return [result for result in found.values() if result]
     results.run_many([ours], device)
     measured = []
     with tqdm(total=100 * len(encoders), bar_format=results.BAR) as bar:
