@@ -4,12 +4,11 @@ import argparse
 import json
 import signal
 import sys
-from functools import partial
 from pathlib import Path
 
 from odl import paper
 from odl.datasets import DATASETS, DataError
-from odl.experiment import PROFILES, Experiment, ParameterError, check_device, nearest
+from odl.experiment import PROFILES, Experiment, ParameterError, nearest
 from odl.schedules import SCHEDULES
 
 
@@ -67,6 +66,18 @@ def parser() -> argparse.ArgumentParser:
     prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
     prepare.set_defaults(run=run_data_prepare)
 
+    reproduce = commands.add_parser("reproduce", help="every run of the paper, resuming; stops at a time budget")
+    reproduce.add_argument("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
+    reproduce.add_argument("--dataset", default="bsds500", help=f"{', '.join(DATASETS)} or a folder (default bsds500)")
+    reproduce.add_argument(
+        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="the close contests' (default 0 1 2)"
+    )
+    reproduce.add_argument("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
+    reproduce.add_argument("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
+    reproduce.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
+    reproduce.add_argument("--list", action="store_true", help="list the runs and what is done of them, and stop")
+    reproduce.set_defaults(run=run_reproduce)
+
     results = commands.add_parser("results", help="list what is measured")
     results.set_defaults(run=run_results)
     return top
@@ -100,15 +111,9 @@ def experiment_of(options) -> Experiment:
 
 
 def run_train(options) -> None:
-    from tqdm import tqdm
+    from odl.sweep import run_many
 
-    from odl.results import BAR, run_or_load, show
-
-    experiment = experiment_of(options)
-    device = check_device(options.device)
-    with tqdm(total=100, desc=experiment.run_id, bar_format=BAR) as bar:
-        result = run_or_load(experiment, device, progress=partial(show, bar, 0))
-        bar.n = bar.total
+    result = run_many([experiment_of(options)], options.device)[0]
     print_evaluation(result)
     print(result.path)
 
@@ -136,7 +141,8 @@ def run_restore(options) -> None:
     from odl.corruptions import FILL
     from odl.experiment import choice, integer
     from odl.restore import ImageError, inpaint_image, restore_image
-    from odl.results import BAR, all_rounder, network_of, show
+    from odl.results import all_rounder, network_of
+    from odl.sweep import BAR
 
     def read(path, mode):
         try:
@@ -157,7 +163,7 @@ def run_restore(options) -> None:
     mask = read(options.mask, "L") > 0.5 if options.mask else None
     network = network_of(all_rounder(options.task))
     with tqdm(total=100, desc=options.task, bar_format=BAR) as bar:
-        arguments = {"stride": options.stride, "progress": partial(show, bar, 0)}
+        arguments = {"stride": options.stride, "progress": lambda share: bar.update(100 * share - bar.n)}
         if options.task == "inpaint":
             restored = inpaint_image(network, image, mask, **arguments)
         else:
@@ -190,6 +196,33 @@ def run_data_prepare(options) -> None:
     if base not in DATASETS and not Path(base).is_dir():
         raise ParameterError(f"data set {options.name!r} is not one of {', '.join(DATASETS)}{nearest(base, DATASETS)}")
     print(prepare(options.name, options.source, options.skip_bad))
+
+
+def run_reproduce(options) -> None:
+    import math
+    import time
+
+    from odl.experiment import check_seeds, duration, integer
+    from odl.reproduce import jobs
+    from odl.sweep import run_jobs
+
+    start = time.time()
+    seeds, budget = (
+        check_seeds(options.seeds),
+        math.inf if options.budget is None else duration("budget", options.budget),
+    )
+    if options.workers is not None:
+        integer("workers", options.workers, 1, 1024)
+    todo = jobs(options.profile, options.dataset, seeds)
+    if options.list:
+        for job in todo:
+            missing = len(job.missing())
+            print(f"{job.name:60} {'done' if not missing else f'{missing} of {len(job.measurements)} to do'}")
+        return
+    run_jobs(todo, options.device, options.workers, start + budget)
+    left = [job for job in todo if job.missing()]
+    done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
+    print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
 
 
 def run_results(options) -> None:

@@ -1,17 +1,20 @@
 """Table 2: inpainters on a central and on an arbitrary 32×32 block, measured inside the block only (Sec. 6.5)."""
 
 import time
+from functools import partial
+from math import ceil
 
 import pandas as pd
 import torch
 from torch import nn
 
-from odl import data, paper, paths, results, store
+from odl import data, paper, paths, results, store, sweep
 from odl.corruptions import delete, draw_square, square_mask
 from odl.evaluate import paired_p_value, psnr, summarize
 from odl.experiment import check_device
 from odl.results import Result, network_of, provenance
-from odl.train import choose_precision, restore
+from odl.step import restore
+from odl.train import choose_precision
 
 BLOCKS = ("central", "arbitrary")
 SIDE = 32  # the paper does not say; the context encoder's setting implies it
@@ -82,6 +85,17 @@ def run_or_load(experiment, device="auto", precision="auto", progress=None) -> R
 def load(experiment) -> Result | None:
     """What was measured of this inpainter on the blocks, or None."""
     return results.load(experiment, path_of(experiment))
+
+
+def job_of(experiment) -> sweep.Job:
+    """The job that trains one of our inpainters and measures it on the levels and on the blocks."""
+    later = sweep.Measurement(partial(load, experiment), partial(run_or_load, experiment), work_of(experiment))
+    return sweep.job_of(experiment, later)
+
+
+def work_of(experiment) -> int:
+    """Batches passed forward in one measurement on the blocks."""
+    return experiment.trials * len(BLOCKS) * ceil(experiment.test_images / experiment.batch_size)
 
 
 def path_of(experiment):

@@ -6,6 +6,7 @@ Every batch takes the same number of random draws whatever its levels, so that s
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -70,8 +71,14 @@ def square_mask(severity, size: int) -> torch.Tensor:
 
 def delete(x, mask) -> torch.Tensor:
     """Fill the pixels where `mask` is true with the mean colour."""
-    fill = torch.tensor(FILL, dtype=x.dtype, device=x.device).view(1, 3, 1, 1) / 127.5 - 1
-    return torch.where(mask, fill, x)
+    return torch.where(mask, constant(FILL, x.device).view(1, 3, 1, 1) / 127.5 - 1, x)
+
+
+@cache
+def constant(values: tuple, device: torch.device) -> torch.Tensor:
+    """Numbers on the device; copied there once, because a CUDA graph can hold no copy from the host."""
+    with torch.inference_mode(False):  # kept for training too, whoever asks first
+        return torch.tensor(values, dtype=torch.float32, device=device)
 
 
 def remove_square(x, severity, generator):
@@ -114,11 +121,17 @@ def blur_matrix(sigma, radius, size: int) -> torch.Tensor:
     cut = torch.where(radius > 0, radius, (4 * sigma + 0.5).floor())
     weight = torch.exp(-0.5 * (d / sigma.clamp(min=1e-3)) ** 2) * (d.abs() <= cut)  # (B, 49)
     weight = weight / weight.sum(1, keepdim=True)
-    place = torch.arange(size, device=sigma.device)
-    source = (place.unsqueeze(0) + d.unsqueeze(1)).abs()  # reflect-101 on the left: -1 → 1
-    source = (size - 1) - ((size - 1) - source).abs()  # and on the right: size → size - 2
-    fold = torch.nn.functional.one_hot(source, size).to(weight.dtype)  # (49, size, size)
-    return (weight @ fold.flatten(1)).view(-1, size, size)
+    return (weight @ border(size, sigma.device)).view(-1, size, size)
+
+
+@cache
+def border(size: int, device: torch.device) -> torch.Tensor:
+    """Which pixel each tap of the kernel meets at each place: (49, size · size), ones and zeros."""
+    with torch.inference_mode(False):  # kept for training too, whoever asks first
+        place, d = torch.arange(size).unsqueeze(0), torch.arange(-MAX_RADIUS, MAX_RADIUS + 1).unsqueeze(1)
+        source = (place + d).abs()  # reflect-101 on the left: -1 → 1
+        source = (size - 1) - ((size - 1) - source).abs()  # and on the right: size → size - 2
+        return torch.nn.functional.one_hot(source, size).float().flatten(1).to(device)
 
 
 def blur(x, severity, generator):

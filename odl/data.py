@@ -21,6 +21,7 @@ from PIL import Image
 from tqdm.auto import tqdm
 
 from odl import paths
+from odl.corruptions import constant
 from odl.datasets import DATASETS, SUFFIXES, DataError, find, home, list_images, missing, parse
 
 CROP = 64
@@ -87,7 +88,7 @@ def grey(x: torch.Tensor, variant: str = "paper") -> torch.Tensor:
     """(B, 3, H, W) to (B, 1, H, W): luminance, or the released code's red channel."""
     # Released code: 0.9999·R, by a slip; here: luminance, because the paper says grey-scale.
     weights = (0.299, 0.587, 0.114) if variant == "paper" else (1.0, 0.0, 0.0)
-    return (x * torch.tensor(weights, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)).sum(1, keepdim=True)
+    return (x * constant(weights, x.device).view(1, 3, 1, 1)).sum(1, keepdim=True)
 
 
 def fixed_crops(pack: Pack, n: int, stream: str) -> torch.Tensor:

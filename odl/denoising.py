@@ -82,23 +82,32 @@ def run_or_load(
     Where the result is not here, and may not (`allowed` false) or cannot be measured, psnr and seconds are NaN.
     """
     ours = our_systems() if ours is None else ours
-    check(system, sigma, told, ours)
-    known = DENOISERS.get(system, {}).get("knows_sigma", False)
-    told = float(told or sigma) if known else None
-    experiment = {"system": system, "dataset": datasets.slug(dataset), "sigma": float(sigma)}
-    experiment |= {"clip": clip, "told": told}
-    if system in ours:
-        experiment |= {"run": ours[system].asdict(), "stride": STRIDE}
-    path = paths.results() / profile / experiment["dataset"] / f"{name_of(experiment)}.json"
+    path, experiment = measurement_of(system, sigma, clip, told, dataset, profile, ours)
 
     def measure_now():
         images = photographs(dataset, profile)
-        rows = measure(denoiser(system, ours), images, sigma, clip, told, progress)
+        rows = measure(denoiser(system, ours), images, sigma, clip, experiment["told"], progress)
         return {"provenance": provenance(system, images), "evaluation": rows.to_dict("list")}
 
     if not store.load(path, experiment) and not (allowed and can_measure(system, ours, dataset)):
         return pd.DataFrame({"image": image_names(dataset, profile), "psnr": np.nan, "seconds": np.nan})
     return pd.DataFrame(store.run_or_load(path, experiment, measure_now)["evaluation"])
+
+
+def load(system, sigma=25, clip=True, told=None, dataset="db11", profile="reference", ours=None) -> dict | None:
+    """The stored result of `run_or_load`, or None."""
+    return store.load(*measurement_of(system, sigma, clip, told, dataset, profile, ours or our_systems()))
+
+
+def measurement_of(system, sigma, clip, told, dataset, profile, ours) -> tuple:
+    """Where a measurement is stored, and what it is of. Raises ParameterError."""
+    check(system, sigma, told, ours)
+    known = DENOISERS.get(system, {}).get("knows_sigma", False)
+    experiment = {"system": system, "dataset": datasets.slug(dataset), "sigma": float(sigma)}
+    experiment |= {"clip": clip, "told": float(told or sigma) if known else None}
+    if system in ours:
+        experiment |= {"run": ours[system].asdict(), "stride": STRIDE}
+    return paths.results() / profile / experiment["dataset"] / f"{name_of(experiment)}.json", experiment
 
 
 def our_systems(profile: str = "reference", dataset: str = "bsds500-native") -> dict:

@@ -3,6 +3,7 @@
 import difflib
 import math
 import os
+import re
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -169,6 +170,14 @@ def integer(name: str, value, low: int, high: int) -> None:
         raise ParameterError(f"{name}={value!r} is not a whole number from {low} to {high}")
     if not low <= value <= high:
         raise ParameterError(f"{name}={value} is not from {low} to {high}; nearest: {min(max(value, low), high)}")
+
+
+def duration(name: str, value: str) -> float:
+    """Seconds of `90s`, `10min`, `8h` or `2d`. Raises ParameterError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|min|h|d)", value)
+    if not match:
+        raise ParameterError(f"{name}={value!r} is not a time such as 90s, 10min, 8h or 2d")
+    return float(match[1]) * {"s": 1, "min": 60, "h": 3600, "d": 86400}[match[2]]
 
 
 def known_dataset(name, parameter: str = "dataset") -> None:

@@ -11,7 +11,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 from odl.corruptions import FILL
 from odl.data import CROP
 from odl.network import EncoderDecoder
-from odl.train import restore
+from odl.step import restore
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 

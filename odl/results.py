@@ -2,28 +2,23 @@
 
 import hashlib
 import json
-import os
 import platform
 import subprocess
-import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
 from pathlib import Path
 
 import pandas as pd
 import torch
 from safetensors.torch import load_file, save
-from tqdm.auto import tqdm
 
 from odl import data, datasets, paper, paths, store
 from odl.evaluate import evaluate, overall, paired_p_value, summarize, task_of
 from odl.experiment import Experiment, check_device
 from odl.network import EncoderDecoder
-from odl.train import choose_precision, restore, train
+from odl.step import restore
+from odl.train import choose_precision, train
 
 
 @dataclass(frozen=True)
@@ -117,90 +112,6 @@ def commit() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-
-
-# Many runs
-
-
-def run_many(experiments: list[Experiment], device="auto", train=True, workers: int | None = None) -> list[Result]:
-    """Results in order; what is missing is trained with one progress bar, a process per thread (one on a GPU).
-
-    With `train` false nothing is trained: what is not measured is left out, and a line names it.
-    """
-    if not train:
-        found = {e: load(e) for e in experiments}
-        absent = ", ".join(Path(e.run_id).name for e in experiments if found[e] is None)
-        print(f"Not measured yet: {absent}" if absent else "", end="")
-        return [result for result in found.values() if result]
-    device = check_device(device)
-    todo = [e for e in dict.fromkeys(experiments) if load(e) is None]
-    if todo:
-        for experiment in {(e.dataset, e.train_images): e for e in todo}.values():
-            data.load(experiment.dataset, "train", experiment.train_images)  # packed once, before the workers start
-        if workers is None:
-            quick = sum(e.epochs * e.iterations for e in todo) < 200  # not worth starting processes
-            workers = 1 if quick or device == "cuda" else torch.get_num_threads()
-        precision = choose_precision(device)
-        with tqdm(total=100 * len(todo), bar_format=BAR) as bar:
-            if workers == 1 or len(todo) == 1:
-                for i, experiment in enumerate(todo):
-                    bar.set_description_str(experiment.schedule)
-                    run_or_load(experiment, device, precision, partial(show, bar, i))
-            else:
-                run_parallel(todo, device, precision, min(workers, len(todo)), bar)
-    return [load(e) for e in experiments]
-
-
-BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
-
-
-def show(bar, i: int, done: float) -> None:
-    bar.n = round(100 * (i + done))
-    bar.refresh() if done == 1 else bar.update(0)
-
-
-def run_parallel(todo, device, precision, workers: int, bar) -> None:
-    """One process per run and one thread per process: networks this small leave a second thread idle."""
-    context = get_context("spawn")
-    done = context.Array("d", len(todo), lock=False)
-    with ProcessPoolExecutor(workers, context, initializer=start_worker, initargs=(done,)) as pool:
-        futures = {pool.submit(work, e, device, precision, i): e for i, e in enumerate(todo)}
-        bar.set_description_str(f"{len(todo)} runs, {workers} at a time")
-        try:
-            while pending := [f for f in futures if not f.done()]:
-                bar.n = round(100 * sum(done), 1)
-                bar.refresh()
-                try:
-                    next(as_completed(pending, timeout=1.0))
-                except TimeoutError:
-                    continue
-            bar.n = bar.total
-            for future in futures:
-                future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def start_worker(done) -> None:
-    global SHARES
-    SHARES = done
-    torch.set_num_threads(1)
-    threading.Thread(target=die_with_parent, daemon=True).start()
-
-
-def die_with_parent() -> None:
-    """End this worker when the process that started it is gone, however it went; checkpoints allow that."""
-    wait([parent_process().sentinel])
-    os._exit(1)
-
-
-def work(experiment, device, precision, i) -> None:
-    def progress(share):
-        SHARES[i] = share
-
-    run_or_load(experiment, device, precision, progress)
-    SHARES[i] = 1.0
 
 
 # Networks

@@ -17,6 +17,7 @@ from odl import data, paper, paths
 from odl.evaluate import images_of, psnr, squared_error, task_of
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate
+from odl.step import Step, restore
 
 CHECKPOINT_SECONDS = 60
 
@@ -33,10 +34,14 @@ def train(experiment, device="cpu", precision="auto", progress=None):
     interrupted. Raises TrainingError when a number is not finite.
     """
 
+    step = None
+
     def run_epoch(network, optimizer, pack, x_validation, precision, history):
+        nonlocal step
+        step = step or Step(experiment, network, optimizer, pack, precision)
         epoch = len(history)
         counts = allocation(experiment, epoch, history)
-        loss = train_epoch(experiment, network, optimizer, pack, epoch, counts, device, precision, progress)
+        loss = train_epoch(step, epoch, counts, progress)
         scores = validate(experiment, network, x_validation, device, precision)
         return {"loss": loss, "psnr": scores, "allocation": counts}
 
@@ -72,10 +77,9 @@ def fit(experiment, build, run_epoch, device, precision):
             if len(history) == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 save_checkpoint(folder, snapshot)
                 snapshot, saved = None, time.monotonic()
-    except (KeyboardInterrupt, SystemExit):
+    finally:  # Ctrl-C, a deadline, a number that is not finite: the last whole epoch is kept
         if snapshot:
             save_checkpoint(folder, snapshot)
-        raise
     return network.eval(), history
 
 
@@ -84,8 +88,13 @@ def build(experiment, device):
     network = EncoderDecoder(task_of(experiment).channels, experiment.width)
     initialize(network, torch.Generator().manual_seed(data.seed_of(experiment.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
-    optimizer = torch.optim.Adam(network.parameters(), experiment.learning_rate, betas=(0.5, 0.999), fused=True)
-    return network, optimizer
+    return network, adam(network, experiment.learning_rate)
+
+
+def adam(network, learning_rate: float) -> torch.optim.Adam:
+    """Adam as in Sec. 6.2; on a GPU its state stays there, so that a graph can hold it."""
+    capturable = next(network.parameters()).is_cuda
+    return torch.optim.Adam(network.parameters(), learning_rate, betas=(0.5, 0.999), fused=True, capturable=capturable)
 
 
 def allocation(experiment, epoch: int, history) -> list[int] | None:
@@ -107,24 +116,23 @@ def severities(experiment, counts, device):
     return *task_of(experiment).bounds(levels), False
 
 
-def batches(experiment, pack, epoch: int, counts, device):
-    """Pairs (x, y) of clean and corrupted images, each (B, channels, 64, 64), for one epoch."""
-    task = task_of(experiment)
-    low, high, centred = severities(experiment, counts, device)
-    generator = torch.Generator(device).manual_seed(data.seed_of(experiment.seed, epoch, "train"))
-    size = experiment.batch_size
-    order = shuffled(len(pack), experiment.iterations * size, generator)
-    pool = shuffled(max(1, experiment.pool_images // size), experiment.iterations, generator).tolist()
-    for i in range(experiment.iterations):
-        index = order[i * size : (i + 1) * size]
-        if experiment.schedule == "hard_mining":
+def batches(step: Step, epoch: int, counts):
+    """Fill the step's buffers for each batch of an epoch in turn, and answer its number."""
+    e, device, generator = step.experiment, step.index.device, step.generator
+    low, high, step.centred = severities(e, counts, device)
+    step.low.copy_(low)
+    step.high.copy_(high)
+    generator.manual_seed(data.seed_of(e.seed, epoch, "train"))
+    order = shuffled(len(step.pack), e.iterations * e.batch_size, generator).view(e.iterations, e.batch_size)
+    pool = shuffled(max(1, e.pool_images // e.batch_size), e.iterations, generator).tolist()
+    for i in range(e.iterations):
+        if e.schedule == "hard_mining":
             # Paper: a stored pool of 1M corrupted images; here: batch k of the pool is drawn again from its
             # own seed, because that is the same pool without the disk.
-            generator.manual_seed(data.seed_of(experiment.seed, "pool", pool[i]))
-            index = (torch.arange(size, device=device) + pool[i] * size) % len(pack)
-        x = data.crop(pack, index, generator)
-        x = data.grey(x, experiment.variant) if task.channels == 1 else x
-        yield x, task.corrupt_between(x, low, high, generator, centred)
+            generator.manual_seed(data.seed_of(e.seed, "pool", pool[i]))
+            order[i] = (torch.arange(e.batch_size, device=device) + pool[i] * e.batch_size) % len(step.pack)
+        step.index.copy_(order[i])
+        yield i
 
 
 def shuffled(n: int, total: int, generator) -> torch.Tensor:
@@ -134,30 +142,18 @@ def shuffled(n: int, total: int, generator) -> torch.Tensor:
     return torch.cat(parts)[:total]
 
 
-def train_epoch(experiment, network, optimizer, pack, epoch, counts, device, precision, progress) -> float:
+def train_epoch(step: Step, epoch: int, counts, progress=None) -> float:
     """One epoch of Adam steps on the mean squared error over all pixels (Eq. 2). Returns the mean loss."""
-    network.train()
-    mining = experiment.schedule == "hard_mining" and epoch / experiment.epochs >= HARD_MINING_WARM_UP
-    total = torch.zeros((), device=device)
-    for i, (x, y) in enumerate(batches(experiment, pack, epoch, counts, device)):
-        x_hat = restore(network, y, precision)
-        loss = ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
-        if mining:
-            loss = loss.topk(min(HARD_MINING_KEEP, len(loss))).values
-        loss = loss.mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.detach()
+    e = step.experiment
+    mining = e.schedule == "hard_mining" and epoch / e.epochs >= HARD_MINING_WARM_UP
+    step.keep = HARD_MINING_KEEP if mining else None
+    step.network.train()
+    step.total.zero_()
+    for i in batches(step, epoch, counts):
+        step()
         if progress:
-            progress((epoch + (i + 1) / experiment.iterations) / experiment.epochs)
-    return (total / experiment.iterations).item()
-
-
-def restore(network, y, precision: str) -> torch.Tensor:
-    """Forward pass in bf16 or fp32, answered in fp32: (B, channels, 64, 64)."""
-    with torch.autocast(y.device.type, torch.bfloat16, enabled=precision == "bf16"):
-        return network(y).float()
+            progress((epoch + (i + 1) / e.iterations) / e.epochs)
+    return (step.total / e.iterations).item()
 
 
 @torch.inference_mode()

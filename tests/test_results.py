@@ -57,15 +57,6 @@ def test_a_result_measured_with_other_numbers_is_not_loaded(demo):
     assert results.load(experiment)
 
 
-def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
-    experiments = [Experiment.of(schedule=name, **TINY) for name in ("rigid_joint", "on_demand")]
-    results.run_or_load(experiments[1], "cpu", "fp32")
-    assert [r.experiment["schedule"] for r in results.run_many(experiments, train=False)] == ["on_demand"]
-    assert f"Not measured yet: {experiments[0].run_id.split('/')[-1]}" in capsys.readouterr().out
-    measured = results.run_many(experiments, "cpu")
-    assert [r.experiment["schedule"] for r in measured] == ["rigid_joint", "on_demand"]
-
-
 # Tables
 
 

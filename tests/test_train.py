@@ -19,6 +19,7 @@ from odl import data, paper, paths, train
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
 from odl.schedules import SCHEDULES
+from odl.step import Step
 from odl.train import TrainingError
 
 TINY = {"profile": "smoke", "width": 8, "epochs": 5, "iterations": 2, "batch_size": 20, "validation_images": 4}
@@ -270,16 +271,22 @@ def test_a_checkpoint_of_other_numbers_is_not_resumed(demo):
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_number_that_is_not_finite_stops_the_run(demo, monkeypatch, where, value):
     """One line, and the last checkpoint is of the epoch before."""
-    experiment, batches, validate = tiny(epochs=3), train.batches, train.validate
+    experiment, run, validate = tiny(epochs=3), train.train_epoch, train.validate
     monkeypatch.setattr(train, "CHECKPOINT_SECONDS", 0)
     epochs = []
 
-    def poisoned_batches(e, pack, epoch, *rest):
+    def poisoned_epoch(step, epoch, *rest):
         epochs.append(epoch)
-        for x, y in batches(e, pack, epoch, *rest):
+        draw = step.draw
+
+        def poisoned_draw():
+            x, y = draw()
             if epoch == 1 and where in "xy":
                 (x if where == "x" else y)[3, 0, 5, 5] = value
-            yield x, y
+            return x, y
+
+        step.draw = poisoned_draw
+        return run(step, epoch, *rest)
 
     def poisoned_validate(e, network, *rest):
         if epochs[-1] == 1 and where == "weights":
@@ -288,7 +295,7 @@ def test_a_number_that_is_not_finite_stops_the_run(demo, monkeypatch, where, val
         scores = validate(e, network, *rest)
         return [value, *scores[1:]] if epochs[-1] == 1 and where == "psnr" else scores
 
-    monkeypatch.setattr(train, "batches", poisoned_batches)
+    monkeypatch.setattr(train, "train_epoch", poisoned_epoch)
     monkeypatch.setattr(train, "validate", poisoned_validate)
     with pytest.raises(TrainingError, match="epoch 2: .*not finite") as error:
         train.train(experiment, "cpu", "fp32")
@@ -303,8 +310,8 @@ def test_a_number_that_is_not_finite_stops_the_run(demo, monkeypatch, where, val
 def drawn(experiment, epoch=0, counts=None):
     """Batches of one epoch, with the allocation of a schedule unless given."""
     counts = counts or train.allocation(experiment, epoch, [{"psnr": [30, 28, 26, 24, 22]}] if epoch else [])
-    pack = data.load(experiment.dataset, "train")
-    return list(train.batches(experiment, pack, epoch, counts, "cpu"))
+    step = Step(experiment, None, None, data.load(experiment.dataset, "train"))
+    return [step.draw() for _ in train.batches(step, epoch, counts)]
 
 
 @pytest.mark.parametrize("epoch", [0, 3])
@@ -414,9 +421,11 @@ def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
     twin = copy.deepcopy(network).train()
     still = torch.optim.SGD(network.parameters(), lr=0.0)
     pack = data.load("demo", "train")
-    loss = train.train_epoch(experiment, network, still, pack, epoch, [4] * 5, "cpu", "fp32", None)
+    step = Step(experiment, network, still, pack)
+    loss = train.train_epoch(step, epoch, [4] * 5)
 
-    x, y = next(train.batches(experiment, pack, epoch, [4] * 5, "cpu"))
+    next(train.batches(step, epoch, [4] * 5))
+    x, y = step.draw()
     x_hat = twin(y)  # one pass, because BatchNorm sees the whole batch
     errors = [float(np.mean((a - b) ** 2)) for a, b in zip(x_hat.detach().numpy(), x.numpy(), strict=True)]
     chosen = sorted(range(20), key=lambda i: -errors[i])[:hardest]

@@ -10,16 +10,15 @@ from functools import partial
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from tqdm.auto import tqdm
 
-from odl import blocks, data, paths, results, store
+from odl import blocks, data, paths, results, store, sweep
 from odl.comparators import INPAINTERS
 from odl.corruptions import delete
 from odl.evaluate import psnr
 from odl.experiment import Experiment, choice
 from odl.network import down, initialize, up
 from odl.results import Result
-from odl.train import fit, shuffled
+from odl.train import adam, fit, shuffled
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
@@ -106,7 +105,7 @@ def build(run: Run, device):
     network = ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
     initialize(network, torch.Generator().manual_seed(data.seed_of(run.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
-    return network, torch.optim.Adam(network.parameters(), run.learning_rate, betas=(0.5, 0.999), fused=True)
+    return network, adam(network, run.learning_rate)
 
 
 def loss_of(x_hat, x, mask) -> torch.Tensor:
@@ -178,14 +177,15 @@ def measure_all(ours: Experiment, encoders: list[Run], device="auto", train=True
         absent = ", ".join(path.stem for path, result in found.items() if result is None)
         print(f"Not measured yet: {absent}" if absent else "", end="")
         return [result for result in found.values() if result]
-    results.run_many([ours], device)
-    measured = []
-    with tqdm(total=100 * len(encoders), bar_format=results.BAR) as bar:
-        for i, run in enumerate(encoders):
-            bar.set_description_str(run.schedule)
-            measured.append(run_or_load(run, device, progress=partial(results.show, bar, i)))
-        bar.n = bar.total
-    return [*measured, blocks.run_or_load(ours, device)]
+    sweep.run_jobs([blocks.job_of(ours), *map(job_of, encoders)], device)
+    return [*map(results.load, encoders), blocks.load(ours)]
+
+
+def job_of(run: Run) -> sweep.Job:
+    """The job that trains and measures one context encoder."""
+    trained, measured = 3 * run.epochs * run.iterations, blocks.work_of(run)
+    one = sweep.Measurement(partial(results.load, run), partial(run_or_load, run), trained + measured)
+    return sweep.Job(run.run_id, (one,), run)
 
 
 def networks(ours: Experiment, encoders: list[Run]) -> dict[str, nn.Module]:

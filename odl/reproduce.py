@@ -1,0 +1,94 @@
+"""Every run of the paper, in an order that makes each table useful early (Sec. 6, Supp. C–H)."""
+
+from functools import partial
+
+from odl import blocks, datasets, denoising, paper
+from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder
+from odl.experiment import Experiment, extra_data
+from odl.sweep import Job, Measurement, job_of
+
+FIRST = ("on_demand", "rigid_joint", *paper.FIXATED, "staged_curriculum")
+DB11_WORK = 1200  # batches of windows at stride 3 in the eleven photographs
+CLOSE = ("on_demand", "rigid_joint", *paper.FIXATED)  # what further seeds have to tell apart
+
+
+def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
+    """Every job of the paper on one data set.
+
+    First seed: the close contests of every task, Table 3's denoisers, Table 2, the other schedules of Table 1, the
+    extra data of Sec. 6.6; then the other denoisers of Figure 6; then the close contests, Table 2 and the extra data
+    once more per further seed.
+    """
+    seed, *further = seeds
+    rest = [schedule for schedule in paper.SCHEDULES if schedule not in FIRST]
+    tables = grid(profile, dataset, seed, FIRST)
+    tables += table3_jobs(profile, dataset)
+    tables += table2_jobs(profile, dataset, seed)
+    tables += grid(profile, dataset, seed, rest)
+    tables += [job_of(e) for e in extra_data("inpaint", dataset, profile, [seed])]
+    tables += comparator_jobs(profile)
+    for seed in further:
+        tables += grid(profile, dataset, seed, CLOSE) + table2_jobs(profile, dataset, seed)
+        tables += [job_of(e) for e in extra_data("inpaint", dataset, profile, [seed])]
+    return list({job.name: job for job in tables}.values())
+
+
+def inpainter(profile: str, dataset: str, seed: int) -> Experiment:
+    return Experiment.of("inpaint", dataset, "on_demand", seed, profile)
+
+
+def grid(profile: str, dataset: str, seed: int, schedules) -> list[Job]:
+    """Schedules × tasks; the on-demand inpainter is measured on the blocks of Table 2 too."""
+    runs = [Experiment.of(task, dataset, schedule, seed, profile) for schedule in schedules for task in paper.TASKS]
+    return [blocks.job_of(e) if e == inpainter(profile, dataset, seed) else job_of(e) for e in runs]
+
+
+def table2_jobs(profile: str, dataset: str, seed: int) -> list[Job]:
+    """The context encoders."""
+    ours = inpainter(profile, dataset, seed)
+    return [context_encoder.job_of(context_encoder.run_of(method, ours)) for method in INPAINTERS]
+
+
+# Table 3 and Figure 6
+
+
+def photographs_here(profile: str) -> bool:
+    """Whether DB11 can be measured; the small profiles measure none of its eleven photographs."""
+    try:
+        return profile in ("reference", "paper") and bool(datasets.find("db11"))
+    except datasets.DataError:
+        return False
+
+
+def table3_jobs(profile: str, dataset: str) -> list[Job]:
+    """Our two denoisers at native resolution, each with its numbers on DB11 where that is here."""
+    ours = denoising.our_systems(profile, f"{datasets.parse(dataset)[0]}-native")
+    return [job_of(e, *on_db11(system, profile, ours)) for system, e in ours.items()]
+
+
+def comparator_jobs(profile: str) -> list[Job]:
+    """The systems that are told σ, and again told 25 whatever the noise, where their packages and DB11 are here."""
+    systems = [system for system in DENOISERS if available(system)] if photographs_here(profile) else []
+    return [Job(f"{profile}/db11/{system}", tuple(on_db11(system, profile))) for system in systems]
+
+
+def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:
+    """σ = 25 clipped and not, then the spectrum of Figure 6, also told 25 where the system is told σ."""
+    if not photographs_here(profile):
+        return []
+    told = (None,) if ours else (None, 25)
+    cases = [(25, False, None), *((sigma, True, t) for t in told for sigma in denoising.SPECTRUM if t != sigma)]
+    given = {"profile": profile, "ours": ours}
+    return [
+        Measurement(
+            partial(denoising.load, system, *case, **given),
+            partial(measure_on_db11, system, *case, **given),
+            DB11_WORK,
+        )
+        for case in cases
+    ]
+
+
+def measure_on_db11(system, sigma, clip, told, profile, ours, device, precision, progress):
+    """`denoising.run_or_load` as a measurement of a job."""
+    return denoising.run_or_load(system, sigma, clip, told, profile=profile, ours=ours, progress=progress)

@@ -1,0 +1,187 @@
+"""Many runs: order, a budget, Ctrl-C, and side by side equal to alone."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from odl import paths, results, sweep, train
+from odl.__main__ import main
+from odl.comparators import INPAINTERS
+from odl.experiment import Experiment, ParameterError, duration
+from odl.reproduce import jobs
+from odl.schedules import SCHEDULES
+from odl.sweep import Job, Measurement
+
+TINY = {"profile": "smoke", "epochs": 1, "iterations": 2, "batch_size": 20, "test_images": 6, "validation_images": 4}
+
+
+def tiny(schedule="on_demand", seed=0, **numbers):
+    return Experiment.of("interpolate", schedule=schedule, seed=seed, **(TINY | numbers))
+
+
+def weights_of(experiment):
+    return (paths.runs() / experiment.run_id / "weights.safetensors").read_bytes()
+
+
+def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
+    experiments = [tiny(name) for name in ("rigid_joint", "on_demand")]
+    results.run_or_load(experiments[1], "cpu", "fp32")
+    assert [r.experiment["schedule"] for r in sweep.run_many(experiments, train=False)] == ["on_demand"]
+    assert f"Not measured yet: {experiments[0].run_id.split('/')[-1]}" in capsys.readouterr().out
+    measured = sweep.run_many(experiments, "cpu")
+    assert [r.experiment["schedule"] for r in measured] == ["rigid_joint", "on_demand"]
+
+
+def test_side_by_side_equals_alone(demo, tmp_path, monkeypatch):
+    """Bit for bit: weights, history and evaluation of runs in two processes against one after the other."""
+    experiments = [tiny(schedule, seed) for schedule in ("on_demand", "hard_mining") for seed in (0, 1)]
+    side_by_side = sweep.run_many(experiments, "cpu", workers=2)
+    beside = [weights_of(e) for e in experiments]
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path / "alone"))
+    alone = sweep.run_many(experiments, "cpu", workers=1)
+    assert beside == [weights_of(e) for e in experiments] and len(set(beside)) == len(beside)
+    for a, b in zip(side_by_side, alone, strict=True):
+        assert a.history == b.history and a.evaluation.equals(b.evaluation)
+
+
+# A deadline
+
+
+def forever(device, precision, progress):
+    for i in range(10**9):
+        progress(i / 10**9)
+        time.sleep(0.001)
+
+
+def nothing():
+    return None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_deadline_stops_what_runs_and_starts_nothing_more(workers, capsys):
+    endless = [Job(f"job {i}", (Measurement(nothing, forever, 1e6),)) for i in range(4)]
+    start = time.time()
+    sweep.run_jobs(endless, "cpu", workers, start + 3)
+    assert 3 <= time.time() - start < 30
+    assert "0 of 4 runs" in capsys.readouterr().err
+
+
+def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, tmp_path, monkeypatch):
+    """The clock passes the deadline after the second epoch; what the second call ends with is a run in one piece."""
+    experiment = tiny(epochs=3)
+    job = sweep.job_of(experiment)
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep.time, "time", lambda: len(history()) >= 2)
+        patch.setattr(train, "CHECKPOINT_SECONDS", 0)
+
+        def history():
+            state = train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
+            return state["history"] if state else []
+
+        sweep.run_jobs([job], "cpu", deadline=0.5)
+        assert job.missing() and len(history()) == 2
+    resumed = sweep.run_many([experiment], "cpu")[0]
+    stopped = weights_of(experiment)
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path / "straight"))
+    straight = sweep.run_many([experiment], "cpu")[0]
+    assert stopped == weights_of(experiment) and resumed.history == straight.history
+
+
+def test_what_an_exception_interrupts_is_kept(demo):
+    """Whatever stops a run, the last whole epoch is on disk though no checkpoint was due."""
+    experiment = tiny(epochs=3)
+
+    def progress(share):
+        if share > 0.8:
+            raise sweep.Stopped
+
+    with pytest.raises(sweep.Stopped):
+        train.train(experiment, "cpu", "fp32", progress)
+    assert len(train.load_checkpoint(paths.runs() / experiment.run_id, experiment)["history"]) == 2
+
+
+ENDLESS = """
+import signal, sys
+from odl import sweep
+from odl.experiment import Experiment
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
+    numbers = dict(profile="smoke", epochs=2000, iterations=1, batch_size=20)
+    sweep.run_many([Experiment.of("interpolate", seed=seed, **numbers) for seed in (0, 1)], "cpu", workers=2)
+"""
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+def test_a_signal_ends_all_workers_with_their_checkpoints(demo, sent, status):
+    script = demo / "endless.py"
+    script.write_text(ENDLESS)
+    process = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, start_new_session=True)
+    shown = b""
+    while not re.search(rb" [2-9]%", shown):  # both have trained for a while
+        shown += process.stderr.read1()
+        assert process.poll() is None, shown
+    os.kill(process.pid, sent)
+    process.communicate(timeout=60)
+    assert process.returncode == status
+    assert len(list((demo / "runs").rglob("checkpoint.pt"))) == 2
+
+
+# Every run of the paper
+
+
+def test_the_list_covers_every_table():
+    names = [job.name for job in jobs("smoke", "demo", [0, 1])]
+    assert len(names) == len(set(names))
+    for task in ("inpaint", "interpolate", "deblur", "denoise"):
+        for schedule in SCHEDULES:
+            assert f"smoke/demo/{task}/{schedule}-seed0" in names
+        for schedule in ("on_demand", "rigid_joint", "fixated_easy", "fixated_hard"):
+            assert f"smoke/demo/{task}/{schedule}-seed1" in names
+    for method in INPAINTERS:
+        assert f"smoke/demo/inpaint/{method}-seed0" in names
+    assert "smoke/demo-native/denoise/on_demand-seed0" in names
+    assert sum("train_images=" in name for name in names) >= 4
+    # what a table compares first comes before what refines it
+    assert max(i for i, n in enumerate(names) if "/on_demand-seed0" in n and "train_images" not in n) < min(
+        i for i, n in enumerate(names) if "seed1" in n
+    )
+
+
+def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
+    monkeypatch.setattr("odl.reproduce.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
+    assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", "--budget", "0s"]) == 0
+    assert "0 of 2 runs are done; the same command goes on with smoke/demo" in capsys.readouterr().out
+    assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", "--budget", "10min", "--device", "cpu"]) == 0
+    assert "2 of 2 runs are done" in capsys.readouterr().out
+    assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", "--list"]) == 0
+    assert capsys.readouterr().out.count("done") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--budget", "10 minutes"], "budget='10 minutes' is not a time such as 90s, 10min, 8h or 2d"),
+        (["--workers", "0"], "workers=0 is not from 1 to 1024; nearest: 1"),
+        (["--profile", "papr"], "nearest: 'paper'"),
+        (["--dataset", "nowhere"], "dataset='nowhere' is neither a set"),
+        (["--seeds", "-1"], "seeds=-1 is not from 0"),
+        (["--device", "gpu"], "device='gpu' is not one of auto, cpu, cuda"),
+    ],
+)
+def test_a_wrong_option_is_one_line(root, arguments, expected, capsys):
+    assert main(["reproduce", *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert expected in printed and printed.count("\n") == 1 and not root.exists()
+
+
+def test_durations():
+    assert [duration("budget", t) for t in ("90s", "10min", "1.5h", "2d")] == [90, 600, 5400, 172800]
+    with pytest.raises(ParameterError):
+        duration("budget", "")
