@@ -171,7 +171,7 @@ def show_table1(table: pd.DataFrame, caption: str = ""):
     for name in ("CelebA", "SUN397"):
         column = (f"paper, {name}", "PSNR (dB)")
         bold.loc[shown[column] == shown[column].max(), [column]] = "font-weight: bold"
-    return style.apply(lambda _: bold, axis=None).set_table_attributes('class="odl-table"')
+    return style.apply(lambda _: bold, axis=None).set_table_attributes('class="odl-table odl-numbers"')
 
 
 def read_photograph(path, longest: int = 400) -> np.ndarray:
