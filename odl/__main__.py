@@ -143,6 +143,7 @@ def run_restore(options) -> None:
     from odl.restore import ImageError, inpaint_image, restore_image
     from odl.results import all_rounder, network_of
     from odl.sweep import BAR
+    from odl.train import choose_precision
 
     def read(path, mode):
         try:
@@ -164,6 +165,7 @@ def run_restore(options) -> None:
     network = network_of(all_rounder(options.task))
     with tqdm(total=100, desc=options.task, bar_format=BAR) as bar:
         arguments = {"stride": options.stride, "progress": lambda share: bar.update(100 * share - bar.n)}
+        arguments["precision"] = choose_precision("cpu")
         if options.task == "inpaint":
             restored = inpaint_image(network, image, mask, **arguments)
         else:

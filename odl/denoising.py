@@ -12,7 +12,7 @@ import torch
 from odl import data, datasets, paper, paths, store
 from odl.comparators import DENOISERS, available
 from odl.corruptions import add_noise
-from odl.experiment import choice, number
+from odl.experiment import check_device, choice, number
 from odl.restore import restore_image
 from odl.results import commit, db11_experiment, device_name, network_of
 from odl.train import choose_precision
@@ -73,7 +73,16 @@ def measure(denoise, images, sigma: float, clip: bool, told: float, progress=Non
 
 
 def run_or_load(
-    system, sigma=25, clip=True, told=None, dataset="db11", profile="reference", ours=None, progress=None, allowed=True
+    system,
+    sigma=25,
+    clip=True,
+    told=None,
+    dataset="db11",
+    profile="reference",
+    ours=None,
+    progress=None,
+    allowed=True,
+    device="auto",
 ) -> pd.DataFrame:
     """Rows (image, psnr, seconds) of one system at one σ, from disk or measured now.
 
@@ -86,8 +95,9 @@ def run_or_load(
 
     def measure_now():
         images = photographs(dataset, profile)
-        rows = measure(denoiser(system, ours), images, sigma, clip, experiment["told"], progress)
-        return {"provenance": provenance(system, images), "evaluation": rows.to_dict("list")}
+        where = check_device(device) if system in ours else "cpu"
+        rows = measure(denoiser(system, ours, where), images, sigma, clip, experiment["told"], progress)
+        return {"provenance": provenance(system, images, where), "evaluation": rows.to_dict("list")}
 
     if not store.load(path, experiment) and not (allowed and can_measure(system, ours, dataset)):
         return pd.DataFrame({"image": image_names(dataset, profile), "psnr": np.nan, "seconds": np.nan})
@@ -149,21 +159,21 @@ def name_of(experiment: dict) -> str:
     )
 
 
-def denoiser(system: str, ours: dict):
+def denoiser(system: str, ours: dict, device: str):
     """`denoise(y, sigma) -> x_hat` of a system; our networks are not told σ."""
     if system in DENOISERS:
         return DENOISERS[system]["denoise"]
-    network, precision = network_of(ours[system]), choose_precision("cpu")
-    return lambda y, _: restore_image(network, y, STRIDE, precision=precision)
+    network, precision = network_of(ours[system]), choose_precision(device)
+    return lambda y, _: restore_image(network, y, STRIDE, precision=precision, device=device)
 
 
-def provenance(system: str, images) -> dict:
+def provenance(system: str, images, device: str) -> dict:
     """What a number was measured with."""
     digest = hashlib.sha256(b"".join(image.tobytes() for _, image in images)).hexdigest()
     package = PACKAGES.get(system, "torch")
     return {
         "commit": commit(),
-        "device": device_name("cpu"),
+        "device": device_name(device),
         "versions": {"python": platform.python_version(), package: version(package).split("+")[0]},
         "data_sha256": digest,
     }

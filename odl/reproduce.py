@@ -91,4 +91,6 @@ def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:
 
 def measure_on_db11(system, sigma, clip, told, profile, ours, device, precision, progress):
     """`denoising.run_or_load` as a measurement of a job."""
-    return denoising.run_or_load(system, sigma, clip, told, profile=profile, ours=ours, progress=progress)
+    return denoising.run_or_load(
+        system, sigma, clip, told, profile=profile, ours=ours, progress=progress, device=device
+    )

@@ -11,7 +11,6 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 from odl.corruptions import FILL
 from odl.data import CROP
 from odl.network import EncoderDecoder
-from odl.step import restore
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
@@ -20,34 +19,60 @@ class ImageError(ValueError):
     """An image or mask cannot be restored; the message is one line."""
 
 
-def restore_image(network, image, stride: int = 3, batch: int = 256, precision: str = "fp32", progress=None):
+def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cpu"):
+    """A trained network as a function y -> x_hat for inference, (B, channels, 64, 64) float32 in and out.
+
+    BatchNorm is folded into the convolutions, and weights are rounded once, not at every call.
+    """
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    network = fold_batchnorm(network).to(device, dtype)
+    return torch.inference_mode()(lambda y: network(y.to(dtype)).float())
+
+
+def restore_image(network, image, stride=3, batch=256, precision="fp32", device="cpu", progress=None):
     """Restore an image of any size by averaging the outputs of overlapping 64×64 windows (Supp. H: stride 3).
 
     `image` is float (height, width) or (height, width, 3) on the [0, 1] scale; the answer has its shape, in [0, 1].
     The last window of each row and column is flush with the border. A network for grey images restores each channel
-    of a colour image alone. Images smaller than a window are reflected. `progress(share done)` is called per row.
+    of a colour image alone. Images smaller than a window are reflected. About `batch` windows pass through the network
+    at a time, and then `progress(share done)` is called.
     """
     x = check_image(image, network)
     height, width = x.shape[2:]
-    y = reflect_to_window(x) * 2 - 1
-    network = fold_batchnorm(network)
-    top, left = (window_starts(side, stride) for side in y.shape[2:])
-    total, count = torch.zeros_like(y), torch.zeros(y.shape[2:])
-    with torch.inference_mode():
-        for i, row in enumerate(top):
-            windows = y[:, :, row : row + CROP].unfold(3, CROP, 1)[:, :, :, left]  # (n, C, 64, windows, 64)
-            windows = windows.permute(0, 3, 1, 2, 4).flatten(0, 1)  # (n · windows, C, 64, 64)
-            x_hat = torch.cat([restore(network, part, precision) for part in windows.split(batch)])
-            x_hat = x_hat.unflatten(0, (len(y), len(left)))
-            for k, column in enumerate(left):
-                total[:, :, row : row + CROP, column : column + CROP] += x_hat[:, k]
-                count[row : row + CROP, column : column + CROP] += 1
+    y = (reflect_to_window(x) * 2 - 1).to(device)
+    restore, total = restorer(network, precision, device), torch.zeros_like(y)
+    rows, columns = (window_starts(side, stride) for side in y.shape[2:])
+    done = 0
+    for left, across in grids(columns, stride, len(columns)):
+        for top, down in grids(rows, stride, max(1, batch // across)):
+            size = [CROP + (count - 1) * stride for count in (down, across)]
+            part = (..., slice(top, top + size[0]), slice(left, left + size[1]))
+            windows = y[part].unfold(2, CROP, stride).unfold(3, CROP, stride)  # (n, C, down, across, 64, 64)
+            windows = windows.permute(0, 2, 3, 1, 4, 5).flatten(0, 2)  # (n · down · across, C, 64, 64)
+            x_hat = torch.cat([restore(some) for some in windows.split(batch)])
+            x_hat = x_hat.reshape(len(y), down * across, -1).transpose(1, 2)  # (n, C · 64 · 64, down · across)
+            total[part] += nn.functional.fold(x_hat, size, CROP, stride=stride)
+            done += down * across
             if progress:
-                progress((i + 1) / len(top))
-    return to_image((total / count + 1) / 2, height, width, np.ndim(image))
+                progress(done / (len(rows) * len(columns)))
+    count = torch.outer(*(cover(starts, side) for starts, side in zip((rows, columns), y.shape[2:], strict=True)))
+    return to_image((total.cpu() / count + 1) / 2, height, width, np.ndim(image))
 
 
-def inpaint_image(network, image, mask, stride: int = 8, batch: int = 256, precision: str = "fp32", progress=None):
+def grids(starts: list[int], stride: int, most: int) -> list[tuple[int, int]]:
+    """(first start, how many) of runs of at most `most` windows that lie `stride` apart; the last may lie closer."""
+    regular = len([start for start in starts if start % stride == 0])
+    runs = [(starts[i], min(most, regular - i)) for i in range(0, regular, most)]
+    return runs + [(start, 1) for start in starts[regular:]]
+
+
+def cover(starts: list[int], side: int) -> torch.Tensor:
+    """How many windows lie over each pixel along one axis: (side,)."""
+    place = torch.arange(side)
+    return sum(((place >= start) & (place < start + CROP)).float() for start in starts)
+
+
+def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", progress=None):
     """Fill the pixels of `image` (height, width, 3), floats in [0, 1], where `mask` (height, width) is true.
 
     Windows that miss at most a third of their pixels vote by their mean; what they fill counts as known for the next
@@ -62,7 +87,7 @@ def inpaint_image(network, image, mask, stride: int = 8, batch: int = 256, preci
     height, width = x.shape[2:]
     y = reflect_to_window(x) * 2 - 1
     unknown = reflect_to_window(torch.from_numpy(missing)[None, None].float())[0, 0] > 0.5
-    network = fold_batchnorm(network)
+    restore = restorer(network, precision)
     fill = torch.tensor(FILL).view(3, 1, 1) / 127.5 - 1
     starts = list(itertools.product(*(window_starts(side, stride) for side in y.shape[2:])))
     left_at_start = int(unknown.sum())
@@ -75,7 +100,7 @@ def inpaint_image(network, image, mask, stride: int = 8, batch: int = 256, preci
             shown = torch.where(unknown, fill, y[0])
             for group in groups(chosen, batch):
                 windows = torch.stack([shown[:, r : r + CROP, c : c + CROP] for r, c in group])
-                for (r, c), x_hat in zip(group, restore(network, windows, precision), strict=True):
+                for (r, c), x_hat in zip(group, restore(windows), strict=True):
                     total[:, r : r + CROP, c : c + CROP] += x_hat
                     count[r : r + CROP, c : c + CROP] += 1
             filled = unknown & (count > 0)

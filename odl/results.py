@@ -6,7 +6,6 @@ import platform
 import subprocess
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +16,7 @@ from odl import data, datasets, paper, paths, store
 from odl.evaluate import evaluate, overall, paired_p_value, summarize, task_of
 from odl.experiment import Experiment, check_device
 from odl.network import EncoderDecoder
-from odl.step import restore
+from odl.restore import restorer
 from odl.train import choose_precision, train
 
 
@@ -52,7 +51,7 @@ def run_or_load(experiment: Experiment, device="auto", precision="auto", progres
     """The result from disk, else train, evaluate, write it, and keep the weights in `runs/`."""
 
     def on_levels(experiment, network, device, precision, progress):
-        return evaluate(experiment, partial(restore, network, precision=precision), device, progress)
+        return evaluate(experiment, restorer(network, precision, device), device, progress)
 
     def measure():
         return train_and_evaluate(experiment, train, on_levels, device, precision, progress)
