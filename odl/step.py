@@ -75,6 +75,12 @@ def restore(network, y, precision: str) -> torch.Tensor:
         return network(y).float()
 
 
+def make_deterministic() -> None:
+    """Kernels on a GPU that give the same bits at every call, also beside other streams: exact resume needs them."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.backends.cudnn.deterministic = True
+
+
 def captured(step: Step) -> torch.cuda.CUDAGraph:
     """The step as a CUDA graph. The steps that warm it up leave no trace: weights, Adam and generator are put back."""
     before = {id(t): t.detach().clone() for t in step.state()}

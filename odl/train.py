@@ -17,7 +17,7 @@ from odl import data, paper, paths
 from odl.evaluate import images_of, psnr, squared_error, task_of
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate
-from odl.step import Step, restore
+from odl.step import Step, make_deterministic, restore
 
 CHECKPOINT_SECONDS = 60
 
@@ -54,6 +54,8 @@ def fit(experiment, build, run_epoch, device, precision):
     `build(experiment, device)` makes the network and its optimizer; `run_epoch(network, optimizer, pack, x_validation,
     precision, history)` trains one epoch and answers its entry of the history.
     """
+    if device == "cuda":
+        make_deterministic()
     folder = paths.runs() / experiment.run_id
     state = load_checkpoint(folder, experiment)
     precision = state["precision"] if state else choose_precision(device, precision)
