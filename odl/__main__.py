@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -22,6 +23,8 @@ def main(arguments=None) -> int:
     except KeyboardInterrupt:
         print("\ninterrupted; the same command goes on from the last epoch", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # `… | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ParameterError, DataError, ValueError, RuntimeError, OSError) as error:
         if type(error).__module__.startswith("odl") or isinstance(error, OSError):
             print(f"error: {error}", file=sys.stderr)

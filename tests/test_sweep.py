@@ -164,6 +164,12 @@ def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
     assert capsys.readouterr().out.count("done") == 2
 
 
+def test_a_closed_pipe_is_no_error(root):
+    command = f"{sys.executable} -m odl reproduce --profile smoke --dataset demo --list | head -1"
+    run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    assert run.stdout.count("\n") == 1 and not run.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
