@@ -31,7 +31,11 @@ def inpaint(network, y, mask, precision: str = "fp32") -> torch.Tensor:
 
     A network that answers only the centre leaves missing pixels outside it as they are.
     """
-    x_hat = restore(network, y, precision)
+    return paste(restore(network, y, precision), y, mask)
+
+
+def paste(x_hat, y, mask) -> torch.Tensor:
+    """y (B, 3, 64, 64) with its missing pixels from x_hat (B, 3, side, side), the whole image or its centre."""
     margin = (y.shape[-1] - x_hat.shape[-1]) // 2
     inside = nn.functional.pad(torch.ones_like(x_hat[:, :1], dtype=torch.bool), [margin] * 4)
     return torch.where(mask & inside, nn.functional.pad(x_hat, [margin] * 4), y)

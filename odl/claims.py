@@ -246,7 +246,7 @@ def table2_verdict(table: pd.DataFrame, results) -> str:
             f"both places: {arbitrary[ours] - central[ours]:+.2f} dB (paper: −0.43).",
             "",
             scale([r for r in results if r.experiment["schedule"] == ours]),
-            "The context encoders trained as long, without their adversarial loss.",
+            "The context encoders trained as long, with their adversarial loss.",
         ]
     )
 

@@ -90,13 +90,13 @@ def build(experiment, device):
     network = EncoderDecoder(task_of(experiment).channels, experiment.width)
     initialize(network, torch.Generator().manual_seed(data.seed_of(experiment.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
-    return network, adam(network, experiment.learning_rate)
+    return network, adam(network.parameters(), experiment.learning_rate, device)
 
 
-def adam(network, learning_rate: float) -> torch.optim.Adam:
+def adam(parameters, learning_rate: float, device) -> torch.optim.Adam:
     """Adam as in Sec. 6.2; on a GPU its state stays there, so that a graph can hold it."""
-    capturable = next(network.parameters()).is_cuda
-    return torch.optim.Adam(network.parameters(), learning_rate, betas=(0.5, 0.999), fused=True, capturable=capturable)
+    kept = {"fused": True, "capturable": torch.device(device).type == "cuda"}
+    return torch.optim.Adam(parameters, learning_rate, betas=(0.5, 0.999), **kept)
 
 
 def allocation(experiment, epoch: int, history) -> list[int] | None:

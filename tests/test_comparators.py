@@ -1,5 +1,6 @@
 """The systems the paper compares with: they denoise, refuse bad input, and are measured where they should be."""
 
+import copy
 import importlib.util
 import itertools
 import json
@@ -14,7 +15,7 @@ from skimage.metrics import peak_signal_noise_ratio
 from odl import blocks, comparators, data, datasets, denoising, paper, paths
 from odl.comparators import DENOISERS, context_encoder
 from odl.comparators.context_encoder import ContextEncoder, Run, random_regions
-from odl.corruptions import FILL
+from odl.corruptions import FILL, delete
 from odl.experiment import Experiment, ParameterError
 from odl.results import Result
 
@@ -215,6 +216,43 @@ def test_random_regions_cover_a_fifth_to_three_tenths_everywhere():
     assert change < 0.06  # blobs: independent pixels would change in 37 of 100 places
     assert not torch.equal(mask[0], mask[1])
     assert torch.equal(mask[:5], random_regions(5 * 100, torch.Generator().manual_seed(0))[:5])
+
+
+@pytest.mark.parametrize("method", ENCODERS)
+def test_a_step_has_the_gradients_of_both_losses(method):
+    """Against autograd: the discriminator learns to tell, the encoder from 0.999 L2 and 0.001 of its verdict."""
+    experiment = run(method)
+    network, _ = context_encoder.build(experiment, "cpu")
+    network.train()
+    twin = copy.deepcopy(network)
+    x = data.fixed_crops(data.load("demo", "train"), 12, "step")
+    mask = context_encoder.masks_of(experiment, 12, torch.Generator().manual_seed(0))
+    seen = []
+    optimizer = torch.optim.SGD(network.parameters(), 0.0)
+    optimizer.register_step_pre_hook(
+        lambda *_: seen.append({n: p.grad.clone() for n, p in network.named_parameters() if p.grad is not None})
+    )
+    squared = context_encoder.step(network, optimizer, x, mask, "fp32")
+
+    bce, y = torch.nn.functional.binary_cross_entropy, delete(x, mask)
+    x_hat = twin(y)
+    side = x_hat.shape[-1]
+    real = x[..., (64 - side) // 2 : (64 + side) // 2, (64 - side) // 2 : (64 + side) // 2]
+    told = [torch.sigmoid(twin.discriminator(images)) for images in (real, x_hat.detach())]
+    judge = dict(twin.discriminator.named_parameters())
+    gradients = torch.autograd.grad(bce(told[0], torch.ones(12, 1)) + bce(told[1], torch.zeros(12, 1)), judge.values())
+    assert set(seen[0]) == {f"discriminator.{name}" for name in judge}
+    for name, expected in zip(judge, gradients, strict=True):
+        torch.testing.assert_close(seen[0][f"discriminator.{name}"], expected, rtol=1e-3, atol=1e-6)
+
+    filled = x_hat if side == 64 else torch.nn.functional.pad(x_hat, [16] * 4)
+    errors = [((filled[i] - x[i]) ** 2)[mask[i].expand(3, -1, -1)].mean() for i in range(12)]
+    error = torch.stack(errors).mean()
+    loss = 0.999 * error + 0.001 * bce(torch.sigmoid(twin.discriminator(x_hat)), torch.ones(12, 1))
+    own = {name: p for name, p in twin.named_parameters() if not name.startswith("discriminator")}
+    assert set(seen[1]) == set(own) and squared.item() == pytest.approx(error.item(), rel=1e-5)
+    for (name, _), expected in zip(own.items(), torch.autograd.grad(loss, own.values()), strict=True):
+        torch.testing.assert_close(seen[1][name], expected, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ENCODERS)

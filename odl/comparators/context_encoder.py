@@ -1,4 +1,4 @@
-"""Context encoders at 64×64, for the centre and with random region dropout, by their L2 loss (Sec. 6.5, Table 2).
+"""Context encoders at 64×64, for the centre and with random region dropout (Sec. 6.5, Table 2).
 
 Pathak, Krähenbühl, Donahue, Darrell, Efros, CVPR 2016. What the paper leaves open follows their released code.
 """
@@ -18,10 +18,13 @@ from odl.evaluate import psnr
 from odl.experiment import Experiment, choice
 from odl.network import down, initialize, up
 from odl.results import Result
+from odl.step import restore
 from odl.train import adam, fit, shuffled
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
+ADVERSARIAL = 0.001  # weight of the adversarial loss; the squared error has the rest (Pathak's Eq. 3)
+SLOWER = 0.1  # the discriminator's learning rate beside the encoder's, as in their code
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ def run_of(method: str, ours: Experiment) -> Run:
 class ContextEncoder(nn.Module):
     """Convolutions down to 4×4, a bottleneck of 4000 (at width 64), convolutions up to `side` 32 or 64.
 
-    Input (B, 3, 64, 64) in [-1, 1], output (B, 3, side, side): the central block, or the whole image.
+    Input (B, 3, 64, 64) in [-1, 1], output (B, 3, side, side): the central block, or the whole image. Its opponent in
+    training, `discriminator`, answers the logit of such an output being a photograph: (B, 1).
     """
 
     def __init__(self, side: int, width: int = 64):
@@ -66,6 +70,15 @@ class ContextEncoder(nn.Module):
             *(up(2 * f, f) if side == 64 else []),  # (B, f, 32, 32)
             nn.ConvTranspose2d(last, 3, 4, 2, 1, bias=False),  # (B, 3, side, side)
             nn.Tanh(),
+        )
+
+        halvings = ((f, 2 * f), (2 * f, 4 * f), (4 * f, 8 * f))[: 3 if side == 64 else 2]
+        self.discriminator = nn.Sequential(  # (B, 3, side, side)
+            nn.Conv2d(3, f, 4, 2, 1, bias=False),
+            nn.LeakyReLU(0.2),
+            *(module for widths in halvings for module in down(*widths)),  # (B, side · f / 8, 4, 4)
+            nn.Conv2d(side * f // 8, 1, 4, bias=False),
+            nn.Flatten(),
         )
 
     def forward(self, y):
@@ -105,15 +118,38 @@ def build(run: Run, device):
     network = ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
     initialize(network, torch.Generator().manual_seed(data.seed_of(run.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
-    return network, adam(network, run.learning_rate)
+    judge = list(network.discriminator.parameters())
+    own = [p for p in network.parameters() if all(p is not other for other in judge)]
+    groups = [{"params": own}, {"params": judge, "lr": SLOWER * run.learning_rate}]
+    return network, adam(groups, run.learning_rate, device)
 
 
-def loss_of(x_hat, x, mask) -> torch.Tensor:
-    """Mean squared error over the missing pixels (Pathak's Eq. 1), on the [-1, 1] scale."""
-    # Their Eq. 3: 0.999 of this and 0.001 of an adversarial loss; here: this alone. The adversarial one adds up here.
-    # Released code with random dropout: over the whole image; here: over the hole as in Eq. 1, because Table 2
-    # measures nothing else.
-    return 4 * blocks.hole_error(x_hat, x, mask).mean()
+def step(network, optimizer, x, mask, precision) -> torch.Tensor:
+    """One step of the discriminator, then one of the encoder (Pathak's Eq. 1–3). Returns the squared error."""
+    y = delete(x, mask)
+    x_hat = restore(network, y, precision)  # (B, 3, side, side)
+    margin = (x.shape[-1] - x_hat.shape[-1]) // 2
+    real = x[..., margin : margin + x_hat.shape[-1], margin : margin + x_hat.shape[-1]]
+    judge = network.discriminator
+    optimizer.zero_grad()
+    (verdict(judge, real, 1.0, precision) + verdict(judge, x_hat.detach(), 0.0, precision)).backward()
+    optimizer.step()  # nothing but the discriminator has a gradient
+
+    # Released code with random dropout: squared error over the whole image; here: over the hole as in Eq. 1, because
+    # Table 2 measures nothing else.
+    squared = 4 * blocks.hole_error(blocks.paste(x_hat, y, mask), x, mask).mean()  # on the [-1, 1] scale
+    optimizer.zero_grad()
+    judge.requires_grad_(False)
+    ((1 - ADVERSARIAL) * squared + ADVERSARIAL * verdict(judge, x_hat, 1.0, precision)).backward()
+    judge.requires_grad_(True)
+    optimizer.step()
+    return squared.detach()
+
+
+def verdict(judge, images, truth: float, precision) -> torch.Tensor:
+    """Binary cross-entropy of the discriminator on images that all are (1) or are not (0) photographs."""
+    logits = restore(judge, images, precision)
+    return nn.functional.binary_cross_entropy_with_logits(logits, torch.full_like(logits, truth))
 
 
 def train(run: Run, device="cpu", precision="auto", progress=None):
@@ -131,7 +167,7 @@ def train(run: Run, device="cpu", precision="auto", progress=None):
 
 
 def train_epoch(run, network, optimizer, pack, epoch, device, precision, progress) -> float:
-    """One epoch of Adam steps. Returns the mean loss."""
+    """One epoch of Adam steps. Returns the mean squared error inside the holes, on the [-1, 1] scale."""
     network.train()
     generator = torch.Generator(device).manual_seed(data.seed_of(run.seed, epoch, "train"))
     order = shuffled(len(pack), run.iterations * run.batch_size, generator)
@@ -139,11 +175,7 @@ def train_epoch(run, network, optimizer, pack, epoch, device, precision, progres
     for i, index in enumerate(order.split(run.batch_size)):
         x = data.crop(pack, index, generator)
         mask = masks_of(run, len(x), generator)
-        loss = loss_of(blocks.inpaint(network, delete(x, mask), mask, precision), x, mask)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.detach()
+        total += step(network, optimizer, x, mask, precision)
         if progress:
             progress((epoch + (i + 1) / run.iterations) / run.epochs)
     return (total / run.iterations).item()
