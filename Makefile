@@ -10,7 +10,7 @@ READY := .venv/ready
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help book test table1 demo lint clean
+.PHONY: help book test table1 demo bench lint clean
 
 help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -27,6 +27,10 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TAS
 	@$(BIN)/papermill notebooks/table1.ipynb runs/notebooks/table1-$(TASK).ipynb -p task $(TASK)
 	@echo "notebook: runs/notebooks/table1-$(TASK).ipynb"
 	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
+
+bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (results: data/results/benchmarks/)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[bench]"
+	@$(BIN)/python -m tests.benchmarks
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
 	@$(BIN)/python -m pytest -n auto --dist worksteal

@@ -5,17 +5,20 @@ python book/figures.py --readme  the tables between markers in README.md and dat
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
 
+import live
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import skimage
 import snippets
+import speed
 import torch
 from matplotlib.patches import Polygon
 from PIL import Image
@@ -45,6 +48,8 @@ def main():
             save(figure(), options.folder / name)
         for name, snippet in snippets.SNIPPETS.items():
             (options.folder / f"{name}.md").write_text(snippet(book=True) + "\n")
+        for name, table in SPEED.items():
+            (options.folder / name).write_text(table() + "\n")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 
@@ -167,6 +172,20 @@ FIGURES = {
     "network.svg": network,
     "fixation.svg": fixation,
     "schedules.png": plots.schedules,
+    "lab-fixation.png": live.still_fixation,
+    "lab-allocation.svg": live.still_allocation,
+    "lab-inpaint.png": live.still_inpaint,
+    "speed-ratios.svg": speed.ratios,
+    "speed-scaling.svg": speed.scaling,
+}
+SPEED = {
+    "speed-training.md": partial(speed.table, "training"),
+    "speed-without-bf16.md": partial(speed.table, "without_bf16"),
+    "speed-corruptions.md": partial(speed.table, "corruptions"),
+    "speed-evaluation.md": partial(speed.table, "evaluation"),
+    "speed-whole-images.md": partial(speed.table, "whole_images"),
+    "speed-scaling.md": partial(speed.table, "scaling"),
+    "speed-gpu.md": speed.gpu_tables,
 }
 
 if __name__ == "__main__":

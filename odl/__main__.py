@@ -13,11 +13,11 @@ from odl.experiment import PROFILES, Experiment, ParameterError, nearest
 from odl.schedules import SCHEDULES
 
 
-def main(arguments=None) -> int:
-    """Run one command; a user's mistake is one line on stderr and exit status 2."""
+def main(arguments=None, commands=None) -> int:
+    """Run one command of a parser; a user's mistake is one line on stderr and exit status 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started this in the background
-    options = parser().parse_args(arguments)
+    options = (commands or parser()).parse_args(arguments)
     try:
         options.run(options)
     except KeyboardInterrupt:

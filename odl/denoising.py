@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from odl import data, datasets, paper, paths, store
-from odl.comparators import DENOISERS, available
+from odl.comparators import DENOISERS, available, trained
 from odl.corruptions import add_noise
 from odl.experiment import check_device, choice, number
 from odl.restore import restore_image
@@ -117,6 +117,8 @@ def measurement_of(system, sigma, clip, told, dataset, profile, ours) -> tuple:
     experiment |= {"clip": clip, "told": float(told or sigma) if known else None}
     if system in ours:
         experiment |= {"run": ours[system].asdict(), "stride": STRIDE}
+    if system in trained.LEARNERS:
+        experiment |= {"run": trained.run_of(system).asdict()}
     return paths.results() / profile / experiment["dataset"] / f"{name_of(experiment)}.json", experiment
 
 
@@ -207,6 +209,8 @@ def table3(
 
 def reason(system: str) -> str:
     """Why a system has no number here."""
+    if system in trained.LEARNERS and not available(system):
+        return f"not trained here: python -m odl.comparators train {system}"
     if system in DENOISERS and not available(system):
         return f"the package {DENOISERS[system]['package']} is not installed: published number only"
     return "not measured yet"

@@ -15,16 +15,17 @@ from odl.results import network_of
 
 COLOURS = {
     **{"on_demand": "#D55E00", "fixated": "#0072B2", "bm3d": "#000000"},
-    **{"nlm": "#009E73", "tv": "#CC79A7", "wavelet": "#56B4E9"},
+    **{"nlm": "#009E73", "tv": "#CC79A7", "wavelet": "#56B4E9", "ksvd": "#8C6D31", "wnnm": "#E69F00"},
+    **{"mlp": "#A6761D", "mlp_many": "#E7298A", "csf": "#66A61E", "tnrd": "#7570B3", "dncnn": "#1B9E77"},
+    "dncnn_25": "#666666",
 }
 TITLES = {name: entry["title"] for name, entry in (DENOISERS | INPAINTERS).items()} | {
     **{"on_demand": "all-rounder (ours)", "fixated": "fixated at 25 (ours)"},
-    **{"ksvd": "K-SVD", "mlp": "MLP", "wnnm": "WNNM", "csf": "CSF", "tnrd": "TNRD"},
+    **{"mlp": "MLP", "csf": "CSF", "tnrd": "TNRD"},
 }
-
-
 SHORT = TITLES | {
     **{"nlm": "NLM", "tv": "TV", "wavelet": "Wavelets", "on_demand": "ours", "fixated": "ours, 25"},
+    **{"mlp_many": "MLP, many σ", "dncnn_25": "DnCNN, 25"},
 }
 
 # Table 2
@@ -154,7 +155,7 @@ def denoised(name: str, sigma: float, systems, ours, size: int = 96):
     pictures, titles = [image / 255, y], ["clean", f"σ = {sigma:g}"]
     for system in systems:
         if runnable(system, ours):
-            pictures.append(np.clip(denoising.denoiser(system, ours)(y, sigma), 0, 1))
+            pictures.append(np.clip(denoising.denoiser(system, ours, "cpu")(y, sigma), 0, 1))
             titles.append(TITLES[system])
     scores = [peak_signal_noise_ratio(image / 255, picture, data_range=1) for picture in pictures[1:]]
     titles = [titles[0], *(f"{title}\n{score:.1f} dB" for title, score in zip(titles[1:], scores, strict=True))]

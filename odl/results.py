@@ -70,8 +70,7 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", precision="au
     precision = choose_precision(device, precision)
     network, history = train(experiment, device, precision, progress and (lambda done: progress(0.9 * done)))
     trained = time.time()
-    weights = save({key: value.contiguous() for key, value in network.state_dict().items()})
-    paths.write_atomically(paths.runs() / experiment.run_id / "weights.safetensors", weights)
+    keep_weights(experiment, network)
     late = progress and (lambda done: progress(0.9 + 0.1 * done))
     rows = evaluate(experiment, network, device, precision, late)
     seconds = {"train": round(trained - start, 1), "evaluate": round(time.time() - trained, 1)}
@@ -118,18 +117,26 @@ def commit() -> str:
 
 def network_of(experiment: Experiment) -> EncoderDecoder:
     """The trained network of a run, from `runs/`, else from the weights that ship. Raises FileNotFoundError."""
+    network = EncoderDecoder(task_of(experiment).channels, experiment.width)
+    network.load_state_dict(weights_of(experiment))
+    return network.eval()
+
+
+def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
+    """The weights of a run in single precision, from `runs/`, else those that ship. Raises FileNotFoundError."""
     name = experiment.run_id.replace("/", "-") + ".safetensors"
     for path in (paths.runs() / experiment.run_id / "weights.safetensors", paths.models() / name):
         if path.exists():
             if path.parent == paths.models():
                 check_manifest(path)
-            state = {
-                key: value.float() if value.is_floating_point() else value for key, value in load_file(path).items()
-            }
-            network = EncoderDecoder(task_of(experiment).channels, experiment.width)
-            network.load_state_dict(state)
-            return network.eval()
+            return {name: t.float() if t.is_floating_point() else t for name, t in load_file(path).items()}
     raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")
+
+
+def keep_weights(experiment: Experiment, network) -> None:
+    """Write a run's weights to `runs/`."""
+    weights = save({name: t.contiguous() for name, t in network.state_dict().items()})
+    paths.write_atomically(paths.runs() / experiment.run_id / "weights.safetensors", weights)
 
 
 def network_or_none(experiment: Experiment) -> EncoderDecoder | None:

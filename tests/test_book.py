@@ -57,7 +57,7 @@ def test_included_code_exists(page):
         for name, value in re.findall(r":([\w-]+): *(.*)\n", options):
             value = value.strip('"')
             if name == "pyobject":
-                assert re.search(rf"(?m)^(?:def|class) {value}\b", source), f"{target} has no {value}"
+                assert re.search(rf"(?m)^ *(?:def|class) {value.split('.')[-1]}\b", source), f"{target} has no {value}"
             elif name.startswith(("start-", "end-")):
                 assert value in source, f"{target} has no line {value!r}"
 

@@ -13,7 +13,7 @@ import torch
 from skimage.metrics import peak_signal_noise_ratio
 
 from odl import blocks, comparators, data, datasets, denoising, paper, paths
-from odl.comparators import DENOISERS, context_encoder
+from odl.comparators import DENOISERS, context_encoder, trained
 from odl.comparators.context_encoder import ContextEncoder, Run, random_regions
 from odl.corruptions import FILL, delete
 from odl.experiment import Experiment, ParameterError
@@ -27,7 +27,7 @@ def installed(system):
     return pytest.param(system, marks=pytest.mark.skipif(missing, reason="bm3d is not installed"))
 
 
-ALL = [installed(system) for system in DENOISERS]
+ALL = [installed(system) for system in DENOISERS if system not in trained.LEARNERS]  # these need weights
 PHOTOGRAPH = skimage.data.camera()[100:196, 200:312]
 
 
@@ -52,12 +52,13 @@ def noisy(sigma, clip=True, image=PHOTOGRAPH):
 @pytest.mark.parametrize("clip", [True, False])
 @pytest.mark.parametrize("system", ALL)
 def test_a_denoiser_improves_a_photograph(system, clip):
-    x = PHOTOGRAPH / 255
+    image = PHOTOGRAPH[:64, :64]
+    x = image / 255
     for sigma, margin in ((10, 1.5), (50, 4)):
-        y = noisy(sigma, clip)
+        y = noisy(sigma, clip, image)
         x_hat = np.clip(DENOISERS[system]["denoise"](y, sigma), 0, 1)
         assert x_hat.shape == y.shape
-        before, after = (peak_signal_noise_ratio(x, image, data_range=1) for image in (y.astype(float), x_hat))
+        before, after = (peak_signal_noise_ratio(x, other, data_range=1) for other in (y.astype(float), x_hat))
         assert after > before + margin, f"{system} at σ={sigma}: {before:.2f} → {after:.2f} dB"
 
 

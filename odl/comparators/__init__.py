@@ -2,18 +2,36 @@
 
 A denoiser is `denoise(y, sigma) -> x_hat`: `y` is a grey image (H, W) of floats on the [0, 1] scale, beyond it where
 noise was not clipped; `sigma` is on the 0–255 scale. `cite` is the key in book/references.bib, `knows_sigma` whether
-the system must be told σ, `package` what it imports beyond the core.
+the system must be told σ, `package` what it imports beyond the core, `trained` whether it needs weights.
 """
 
+from functools import partial
 from importlib.util import find_spec
 
-from odl.comparators import bm3d, nlm, tv, wavelet
+from odl.comparators import bm3d, ksvd, nlm, trained, tv, wavelet, wnnm
 from odl.experiment import choice
+
+LEARNED = {
+    "mlp": ("MLP, trained at 25", "burger2012image"),
+    "mlp_many": ("MLP, trained on many σ", "burger2012image"),
+    "csf": ("CSF, trained at 25", "schmidt2014shrinkage"),
+    "tnrd": ("TNRD, trained at 25", "chen2016trainable"),
+    "dncnn": ("DnCNN, blind", "zhang2017beyond"),
+    "dncnn_25": ("DnCNN, trained at 25", "zhang2017beyond"),
+}
 
 DENOISERS = {
     "bm3d": {
         **{"title": "BM3D", "cite": "dabov2007image", "knows_sigma": True},
         **{"denoise": bm3d.denoise, "package": "bm3d"},
+    },
+    "ksvd": {
+        **{"title": "K-SVD", "cite": "elad2006image", "knows_sigma": True},
+        **{"denoise": ksvd.denoise, "package": None},
+    },
+    "wnnm": {
+        **{"title": "WNNM", "cite": "gu2014weighted", "knows_sigma": True},
+        **{"denoise": wnnm.denoise, "package": None},
     },
     "nlm": {
         **{"title": "Non-local means", "cite": "buades2005nonlocal", "knows_sigma": True},
@@ -28,6 +46,13 @@ DENOISERS = {
         **{"denoise": wavelet.denoise, "package": "pywt"},
     },
 }
+DENOISERS |= {
+    name: {
+        **{"title": title, "cite": cite, "knows_sigma": trained.LEARNERS[name].told, "package": None, "trained": True},
+        "denoise": partial(trained.denoise, system=name),
+    }
+    for name, (title, cite) in LEARNED.items()
+}
 INPAINTERS = {
     "context_encoder_center": {"title": "Context encoder, centre", "cite": "pathak2016context"},
     "context_encoder_random": {"title": "Context encoder, random region dropout", "cite": "pathak2016context"},
@@ -35,7 +60,9 @@ INPAINTERS = {
 
 
 def available(system: str) -> bool:
-    """Whether a denoiser's package is installed. Raises ParameterError for an unknown system."""
+    """Whether a denoiser's package or weights are here. Raises ParameterError for an unknown system."""
     choice("system", system, DENOISERS)
+    if system in trained.LEARNERS:
+        return trained.is_trained(system)
     package = DENOISERS[system]["package"]
     return package is None or find_spec(package) is not None

@@ -1,0 +1,129 @@
+// Inpaint your photo: draw over it, press a button.
+
+import { fillHoles } from "./fill.js";
+import { network } from "./networks.js";
+import { offerPhotographs } from "./photographs.js";
+import { fitted, toImageData, toPlanes } from "./pictures.js";
+
+const INK = [230, 0, 120];
+
+export async function startInpaint(root) {
+  const $ = (selector) => root.querySelector(selector);
+  const [canvas, result, brush, bar, status] = [
+    $("[data-show=y]"),
+    $("[data-show=x_hat]"),
+    $("[name=brush]"),
+    $("progress"),
+    $("[role=status]"),
+  ];
+  const say = (line) => (status.textContent = line);
+  let photo; // ImageData
+  let missing; // 1 where drawn
+  let cursor; // [x, y] of the keyboard's brush
+  let last; // [x, y] while drawing
+
+  function show() {
+    const image = new ImageData(photo.data.slice(), photo.width, photo.height);
+    missing.forEach((gone, i) => gone && image.data.set(INK, 4 * i));
+    const pen = canvas.getContext("2d");
+    pen.putImageData(image, 0, 0);
+    if (document.activeElement !== canvas || !canvas.matches(":focus-visible")) return;
+    for (const [colour, width] of [
+      ["black", 3],
+      ["white", 1],
+    ]) {
+      pen.beginPath();
+      pen.arc(cursor[0] + 0.5, cursor[1] + 0.5, Number(brush.value) / 2, 0, 7);
+      Object.assign(pen, { strokeStyle: colour, lineWidth: width });
+      pen.stroke();
+    }
+  }
+
+  function clear() {
+    missing = new Uint8Array(photo.width * photo.height);
+    show();
+  }
+
+  function usePhotograph(picture) {
+    photo = fitted(picture);
+    for (const one of [canvas, result]) Object.assign(one, { width: photo.width, height: photo.height });
+    result.getContext("2d").putImageData(photo, 0, 0);
+    cursor = [photo.width >> 1, photo.height >> 1];
+    clear();
+    say(`${photo.width}×${photo.height} pixels. Draw over what should go.`);
+  }
+
+  // A disc at every pixel between two points.
+  function paint([x0, y0], [x1, y1]) {
+    const steps = Math.max(1, Math.ceil(Math.hypot(x1 - x0, y1 - y0)));
+    const radius = Number(brush.value) / 2;
+    for (let step = 0; step <= steps; step++) {
+      const [x, y] = [x0 + ((x1 - x0) * step) / steps, y0 + ((y1 - y0) * step) / steps];
+      for (let r = Math.max(0, Math.ceil(y - radius)); r <= Math.min(photo.height - 1, y + radius); r++) {
+        for (let c = Math.max(0, Math.ceil(x - radius)); c <= Math.min(photo.width - 1, x + radius); c++) {
+          if ((r - y) ** 2 + (c - x) ** 2 <= radius ** 2) missing[r * photo.width + c] = 1;
+        }
+      }
+    }
+    show();
+  }
+
+  const pointOf = ({ offsetX, offsetY }) => {
+    const scale = photo.width / canvas.clientWidth;
+    return [offsetX * scale - 0.5, offsetY * scale - 0.5];
+  };
+  canvas.onpointerdown = (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    last = pointOf(event);
+    paint(last, last);
+  };
+  canvas.onpointermove = (event) => {
+    if (!canvas.hasPointerCapture(event.pointerId)) return;
+    const next = pointOf(event);
+    paint(last, next);
+    last = next;
+  };
+  canvas.onkeydown = (event) => {
+    const [dx, dy] = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key] ?? [];
+    if (event.key !== " " && dx === undefined) return;
+    event.preventDefault();
+    const from = cursor;
+    if (dx !== undefined) {
+      const [x, y] = [cursor[0] + 4 * dx, cursor[1] + 4 * dy];
+      cursor = [Math.max(0, Math.min(photo.width - 1, x)), Math.max(0, Math.min(photo.height - 1, y))];
+    }
+    if (event.key === " " || event.shiftKey) paint(from, cursor);
+    else show();
+  };
+  canvas.onfocus = canvas.onblur = show;
+  brush.oninput = show;
+  $("[data-do=clear]").onclick = clear;
+
+  $("[data-do=fill]").onclick = async () => {
+    const gone = missing.reduce((sum, one) => sum + one, 0);
+    if (!gone) return say("Nothing is drawn yet. Draw over what should go, then press Fill.");
+    if (gone === missing.length) return say("Everything is drawn over. Leave something to go by.");
+    const [began, hole] = [performance.now(), missing.slice()];
+    $("fieldset[data-part=all]").disabled = true;
+    bar.hidden = false;
+    try {
+      const restore = await network("inpaint", "on_demand");
+      const breathe = (share) => ((bar.value = share), new Promise((done) => setTimeout(done)));
+      const filled = await fillHoles(restore, toPlanes(photo), hole, photo.width, photo.height, breathe);
+      result.getContext("2d").putImageData(toImageData(filled.planes, photo.width, photo.height), 0, 0);
+      const seconds = ((performance.now() - began) / 1000).toFixed(1);
+      say(`Filled ${gone.toLocaleString("en")} pixels from ${filled.windows} windows in ${seconds} s.`);
+      Object.assign(root, { photo, hole, filled: filled.planes });
+    } catch (error) {
+      console.error(error);
+      say("The network could not be loaded.");
+    } finally {
+      $("fieldset[data-part=all]").disabled = false;
+      bar.hidden = true;
+    }
+  };
+
+  const first = await offerPhotographs($("fieldset[data-part=photographs]"), "large", usePhotograph, say);
+  await network("inpaint", "on_demand"); // an error here leaves the still picture in place
+  usePhotograph(first);
+}

@@ -1,0 +1,256 @@
+"""What the lab page loads, and the still pictures that stand there without it.
+
+Everything reaches the browser by <script>, so that the page works from file:// too: our modules as one script, the
+runtime (onnxruntime-web, from npm) and the networks as gzip in base64, three networks a file.
+"""
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from functools import cache, wraps
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import skimage
+import torch
+from export import to_onnx
+from PIL import Image
+
+from odl import paper, paths, plots, results
+from odl.corruptions import TASKS
+from odl.data import grey
+from odl.evaluate import psnr, squared_error
+from odl.experiment import Experiment
+from odl.restore import inpaint_image
+from odl.schedules import allocate, on_demand
+
+ROOT = Path(__file__).resolve().parents[1]
+LAB = ROOT / "book" / "lab"
+NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build
+MODULES = ["rules", "corrupt", "pictures", "networks", "photographs", "fill"]  # in the order of their imports
+MODULES += ["fixation", "allocation", "inpaint", "main"]
+SCHEDULES = ("on_demand", "fixated_easy", "fixated_hard")
+PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
+    "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
+    "coffee.png": ("A cup of coffee, by Rachel Michetti (CC0)", (130, 20, 340)),
+    "astronaut.png": ("Eileen Collins, by NASA (public domain)", (110, 0, 230)),
+    "rocket.jpg": ("A rocket launch, by SpaceX (CC0)", (200, 60, 300)),
+}
+
+
+def write(folder: Path) -> str | None:
+    """Write the lab's files; answers why the labs that need networks are not live, None where they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(LAB / "lab.css", folder)
+    (folder / "lab.js").write_text(one_script())
+    missing = write_models(folder) or write_runtime(folder)
+    (folder / "data.js").write_text(data(missing))
+    return missing
+
+
+def one_script() -> str:
+    """Our modules as one classic script: browsers load no ES module from file://."""
+    text = "\n".join((LAB / f"{name}.js").read_text() for name in MODULES)
+    text = re.sub(r'(?m)^import \{[^}]*\} from "\./\w+\.js";\n', "", text)
+    text = re.sub(r"(?m)^export (?=async|function|const|class)", "", text)
+    return f'(() => {{\n"use strict";\n{text}}})();\n'
+
+
+def data(missing: str | None) -> str:
+    """data.js: tasks, photographs and measured runs; `files` is what further scripts fill."""
+    tasks = {
+        name: {"channels": task.channels} | {key: paper.TASKS[name][key] for key in ("levels", "easy", "hard")}
+        for name, task in TASKS.items()
+    }
+    lab = {"missing": missing, "tasks": tasks, "photographs": photographs(), "runs": runs(), "files": {}}
+    home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
+    return f"globalThis.odlLab = {json.dumps(lab)};\n{home}\n"
+
+
+def runs() -> dict:
+    """task → PSNR per level (dB) after each epoch of the on-demand run, where it is measured."""
+    found = {task: results.load(reference(task, "on_demand")) for task in TASKS}
+    rounded = {task: [[round(p, 4) for p in epoch["psnr"]] for epoch in r.history] for task, r in found.items() if r}
+    return rounded
+
+
+def reference(task: str, schedule: str) -> Experiment:
+    return Experiment.of(task, "bsds500", schedule, profile="reference")
+
+
+# Photographs
+
+
+@cache
+def photograph(name: str) -> Image.Image:
+    return Image.open(Path(skimage.__file__).parent / "data" / name).convert("RGB")
+
+
+def square(name: str) -> Image.Image:
+    """A square part of a photograph at 64×64."""
+    left, top, side = PHOTOGRAPHS[name][1]
+    return photograph(name).crop((left, top, left + side, top + side)).resize((64, 64), Image.Resampling.LANCZOS)
+
+
+def reduced(name: str, most: int = 256) -> Image.Image:
+    """A whole photograph, its longer side `most` pixels."""
+    scale = most / max(photograph(name).size)
+    size = [round(side * scale) for side in photograph(name).size]
+    return photograph(name).resize(size, Image.Resampling.LANCZOS)
+
+
+def photographs() -> list[dict]:
+    return [
+        {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
+        for name, (title, _) in PHOTOGRAPHS.items()
+    ]
+
+
+def address(image: Image.Image, kind: str, **options) -> str:
+    """An image as a data: address."""
+    content = io.BytesIO()
+    image.save(content, kind, **options)
+    return f"data:image/{kind.lower()};base64,{base64.b64encode(content.getvalue()).decode()}"
+
+
+# Networks and runtime
+
+
+def write_models(folder: Path) -> str | None:
+    """<task>.js with the task's networks; answers what is missing."""
+    for task in TASKS:
+        try:
+            networks = {schedule: results.network_of(reference(task, schedule)) for schedule in SCHEDULES}
+        except FileNotFoundError as error:
+            return str(error).split(":")[0]
+        models = {f"{task}/{schedule}": to_onnx(network) for schedule, network in networks.items()}
+        (folder / f"{task}.js").write_text(packed(models))
+    return None
+
+
+def write_runtime(folder: Path) -> str | None:
+    """runtime.js from npm's onnxruntime-web; answers in a line why it could not be had."""
+    package = json.loads((LAB / "package.json").read_text())
+    wanted = package["vendored"]
+    if not all(matches(NPM / name, sha256) for name, sha256 in wanted.items()):
+        [(name, version)] = package["dependencies"].items()
+        failed = fetch(f"{name}@{version}", list(wanted))
+        if failed:
+            return failed
+        for path, sha256 in wanted.items():
+            if not matches(NPM / path, sha256):
+                return f"{path} of {name} {version} is not the file that book/lab/package.json names"
+    (folder / "runtime.js").write_text(packed({Path(path).name: (NPM / path).read_bytes() for path in wanted}))
+    return None
+
+
+def matches(path: Path, sha256: str) -> bool:
+    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+
+
+def fetch(package: str, files: list[str]) -> str | None:
+    """Fetch a package by npm and keep some of its files; answers in a line why it could not be had."""
+    npm = shutil.which("npm")
+    if not npm:
+        return "npm, which fetches the runtime when the book is built, was not installed"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [npm, "pack", package, "--pack-destination", folder, "--fetch-retries", "1", "--silent"]
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+        except subprocess.TimeoutExpired:
+            return f"npm did not fetch {package} within five minutes"
+        archives = list(Path(folder).glob("*.tgz"))
+        if run.returncode or not archives:
+            return f"npm could not fetch {package} when the book was built"
+        with tarfile.open(archives[0]) as archive:
+            for name in files:
+                paths.write_atomically(NPM / name, archive.extractfile(f"package/{name}").read())
+    return None
+
+
+def packed(files: dict[str, bytes]) -> str:
+    """A script that adds files, gzip in base64, to `odlLab.files`."""
+    text = {name: base64.b64encode(gzip.compress(content, 9, mtime=0)).decode() for name, content in files.items()}
+    return f"Object.assign(odlLab.files, {json.dumps(text)});\n"
+
+
+# The still pictures
+
+
+def or_note(draw):
+    """The figure that `draw` makes, or one with the line that says which weights are missing."""
+
+    @wraps(draw)
+    def drawn():
+        try:
+            return draw()
+        except FileNotFoundError as error:
+            figure, axis = plt.subplots(figsize=(8, 0.6))
+            axis.text(0.5, 0.5, str(error).split(":")[0], ha="center", color="0.4")
+            axis.axis("off")
+            return figure
+
+    return drawn
+
+
+@or_note
+def still_fixation():
+    """Each task at the severities of its two fixated models, restored by three networks, with PSNR in dB."""
+    rows, scores, labels = [], [], []
+    for name, task in TASKS.items():
+        x = torch.from_numpy(np.asarray(square("chelsea.png")).copy()).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
+        x = grey(x) if task.channels == 1 else x
+        networks = [results.network_of(reference(name, schedule)) for schedule in SCHEDULES]
+        row, line = [], []
+        for end in ("easy", "hard"):
+            severity = float(paper.TASKS[name][end])
+            y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
+            with torch.inference_mode():
+                shown = [y, *(network(y) for network in networks)]
+            row += [image[0] for image in shown]
+            line += [f"{psnr(squared_error(image, x)).item():.1f} dB" for image in shown]
+        rows.append(row)
+        scores.append(line)
+        labels.append(paper.TASKS[name]["title"].removeprefix("Image ").capitalize())
+    titles = ["damaged", "all-rounder", "fix. easy", "fix. hard"]
+    return plots.picture_grid(rows, [f"{t}\n{e}" for e in ("easy", "hard") for t in titles], labels, scores, size=1.0)
+
+
+def still_allocation():
+    """Images per level of a batch of 100 for three sets of PSNRs."""
+    measured = {
+        f"{paper.TASKS[task]['title'].removeprefix('Image ')}, measured": run[-1] for task, run in runs().items()
+    }
+    cases = (
+        {"all levels alike": [20.0] * 5} | dict([*measured.items()][:1]) | {"made up": [35.0, 30.0, 25.0, 20.0, 15.0]}
+    )
+    figure, axes = plt.subplots(1, len(cases), figsize=(8.6, 2.4), sharey=True, layout="constrained")
+    for axis, (title, values) in zip(axes, cases.items(), strict=True):
+        counts = allocate(on_demand(0, values, 5), paper.BATCH_SIZE)
+        axis.bar_label(axis.bar(range(1, 6), counts, color=plots.LEVEL_COLOURS[:5]))
+        names = [f"{level}\n{value:.1f} dB" for level, value in enumerate(values, 1)]
+        axis.set_xticks(range(1, 6), names, fontsize=7.5)
+        axis.set_title(title, fontsize=10)
+    axes[0].set_ylabel("images of 100")
+    return figure
+
+
+@or_note
+def still_inpaint():
+    """A photograph, drawn over, and filled."""
+    image = np.asarray(reduced("chelsea.png"), np.float32) / 255
+    mask = np.zeros(image.shape[:2], bool)
+    rows, columns = np.mgrid[: mask.shape[0], : mask.shape[1]]
+    mask |= abs(rows - 120 - 20 * np.sin(columns / 25)) < 4
+    mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
+    filled = inpaint_image(results.network_of(reference("inpaint", "on_demand")), image, mask)
+    drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
+    return plots.picture_grid([[image, drawn, filled]], ["photograph", "drawn over", "filled"], size=2.8)

@@ -1,0 +1,218 @@
+"""What the Speed page shows, from data/results/benchmarks: a folder per device, a JSON per benchmark."""
+
+import json
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib import ticker
+from snippets import NOT_MEASURED, markdown
+
+from odl import paths
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from tests.benchmarks.measure import cell
+
+OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
+ORDER = ("training", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling")
+
+
+def measured(gpu: bool | None = None) -> list[dict[str, dict]]:
+    """Benchmarks by name, a dict per device; of GPUs, of CPUs, or both."""
+    devices = []
+    for folder in sorted((paths.results() / "benchmarks").glob("*/")):
+        found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+        if found and gpu in (None, is_gpu(found)):
+            devices.append(found)
+    return devices
+
+
+def is_gpu(found: dict) -> bool:
+    return any(not content["provenance"]["device"].startswith("CPU") for content in found.values())
+
+
+# Tables
+
+
+def table(name: str, gpu: bool = False) -> str:
+    """A benchmark's tables, one block per device; on the page of the book a CPU's unless `gpu`."""
+    blocks = [block(found[name]) for found in measured(gpu) if name in found]
+    return "\n\n".join(blocks) or f"This is {NOT_MEASURED}: `make bench` does it."
+
+
+def gpu_tables() -> str:
+    """Every benchmark of every GPU, or that they wait."""
+    names = [name for name in ORDER if any(name in found for found in measured(True))]
+    if not names:
+        return "These rows wait: no results file from a GPU is here yet."
+    return "\n\n".join(f"**{name.replace('_', ' ').capitalize()}.**\n\n{table(name, True)}" for name in names)
+
+
+def block(content: dict) -> str:
+    """The device, the rows in tables that fit the page, and what goes with them."""
+    parts = [origin(content), *(as_markdown(rows) for rows in narrow(content["rows"]))]
+    return "\n\n".join(parts + [line for line in NOTES[content["benchmark"]](content) if line])
+
+
+def narrow(rows: list[dict], columns: int = 7) -> list[list[dict]]:
+    """Rows in two tables where they have too many columns for one; the first column is in both."""
+    first, *rest = rows[0]
+    half = len(rest) if len(rest) < columns else (len(rest) + 1) // 2
+    parts = [rest[i : i + half] for i in range(0, len(rest), half)]
+    return [[{first: row[first]} | {key: row[key] for key in part} for row in rows] for part in parts]
+
+
+def as_markdown(rows: list[dict]) -> str:
+    return markdown(list(rows[0]), [[cell(value) for value in row.values()] for row in rows])
+
+
+def origin(content: dict) -> str:
+    """One line: with what the numbers below it are measured."""
+    known, sizes, rounds = content["provenance"], content["scale"], content["rounds"]
+    versions = [f"{name} {known['versions'].get(name, 'not installed')}" for name in ("torch", "deepinv")]
+    where = [known["device"], known["processor"], known["capability"], f"ours in {sizes['precision_of_ours']}"]
+    parts = [where, [f"{rounds} round{'s' * (rounds > 1)}", *scale(sizes)], versions, [f"commit {known['commit']}"]]
+    return f"*{'; '.join(', '.join(part) for part in parts)}.*"
+
+
+def scale(sizes: dict) -> list[str]:
+    """The sizes that a number depends on."""
+    names = {"dataset": "{}", "width": "width {}", "batch": "batches of {}", "trials": "{} trials"}
+    return [text.format(sizes[key]) for key, text in names.items() if key in sizes]
+
+
+def training_notes(content: dict) -> list[str]:
+    gate, products, workers = content["gate"], content["ceilings_tflops"], content["scale"]["loading_workers"]
+    reached = " and ".join(f"{cell(value)} TFLOP/s in {precision}" for precision, value in products.items())
+    names = list(content["ratios"])
+    rows = [[a, *("–" if a == b else cell(content["ratios"][a][b]["median"]) for b in names)] for a in names]
+    return [
+        f"A step is {cell(content['scale']['gflop_per_step'])} GFLOP, counted on the layers' shapes.\n"
+        f"The matrix product reached {reached} in the same rounds.\n"
+        f"Images are loaded by {workers} more {'process' if workers == 1 else 'processes'}.\n"
+        "Memory is the peak of a process with this contestant alone, less what the libraries take.",
+        "How many times as fast a row is as a column:",
+        markdown(["", *names], rows),
+        f"Gate: {gate['compares']}; at most {gate['limit_db']} dB from eager fp32.\n"
+        f"It takes {content['scale']['gate_steps']} steps at width {content['scale']['gate_width']}.",
+    ]
+
+
+def corruption_notes(content: dict) -> list[str]:
+    return [f"Gate: {content['gate']['compares']}."]
+
+
+def evaluation_notes(content: dict) -> list[str]:
+    whole, linear = content["extrapolated_to"], content["linear"]
+    images = " to ".join(cell(n) for n in (linear["images"][0], linear["images"][-1]))
+    return [
+        f"Extrapolated to {whole['trials']} trials × {whole['levels']} levels × {whole['images']:,} images.\n"
+        f"From {images} images the time grows with slope {cell(linear['slope'])}; "
+        f"{' to '.join(map(str, linear['expected']))} counts as linear: {cell(linear['passed'])}."
+    ]
+
+
+def whole_image_notes(content: dict) -> list[str]:
+    linear = content["linear"]
+    ratios = "; ".join(f"{name} {cell(ratio)}" for name, ratio in linear["per_window"].items())
+    sides = " and ".join(f"{n} of {side}²" for side, n in content["extrapolated_to"]["db11"].items())
+    return [
+        f"BM3D runs on the CPU.\n"
+        f"The last column is extrapolated to DB11 at stride {content['scale']['stride']}: {sides} pixels, "
+        f"{content['extrapolated_to']['windows']:,} windows; BM3D by the number of pixels.\n"
+        f"A window of the second size takes this many times one of the first: {ratios}; "
+        f"{' to '.join(map(str, linear['expected']))} counts as linear: {cell(linear['passed'])}."
+    ]
+
+
+def without_bf16_notes(content: dict) -> list[str]:
+    gate = content["gate"]
+    environment = " ".join(f"{name}={value}" for name, value in content["scale"]["environment"].items())
+    return [
+        f"Hidden by `{environment}`; ours trains in {content['scale']['precision_of_ours']} there.\n"
+        f"Gate: ours at least {gate['at_least']} times as fast as eager fp32; passed: {cell(gate['passed'])}."
+    ]
+
+
+NOTES = {
+    "training": training_notes,
+    "corruptions": corruption_notes,
+    "evaluation": evaluation_notes,
+    "whole_images": whole_image_notes,
+    "scaling": lambda content: [],
+    "without_bf16": without_bf16_notes,
+}
+
+
+# Figures
+
+
+def ratios():
+    """How many times as fast ours is, a bar per comparison, a panel per device; lines span the rounds."""
+    devices = [{n: found[n] for n in ORDER if n in found} for found in measured()] or [{}]
+    bars = [[bar for content in found.values() for bar in content["comparisons"]] for found in devices]
+    height = 1.0 + 0.27 * max(max(map(len, bars)), 4)
+    figure, axes = plt.subplots(len(bars), 1, figsize=(8.2, height * len(bars)), squeeze=False, layout="constrained")
+    for axis, found, rows in zip(axes[:, 0], devices, bars, strict=True):
+        if not rows:
+            axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
+            axis.set(xticks=[], yticks=[])
+            continue
+        draw_ratios(axis, rows)
+        axis.set_title(next(iter(found.values()))["provenance"]["device"], fontsize=10)
+    return figure
+
+
+def draw_ratios(axis, rows: list[dict]) -> None:
+    places, middle = np.arange(len(rows)), np.array([row["median"] for row in rows])
+    reach = [[row["median"] - row["low"] for row in rows], [row["high"] - row["median"] for row in rows]]
+    colours = [OURS if row["counts"] else FAILED for row in rows]
+    look = {"ecolor": "#222222", "elinewidth": 1}
+    axis.barh(places, middle - 1, left=1, height=0.66, color=colours, xerr=reach, error_kw=look)  # from 1, either way
+    for place, row in zip(places, rows, strict=True):
+        right = max(row["high"], 1)
+        text = f"{cell(row['median'])}×" + ("" if row["counts"] else ", gate failed")
+        axis.annotate(text, (right, place), (4, 0), textcoords="offset points", va="center", fontsize=8)
+    axis.axvline(1, color="#222222", linewidth=0.8)
+    axis.set_yticks(places, [f"{row['what']} against {row['against']}" for row in rows], fontsize=8)
+    axis.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="ours is so many times as fast")
+    axis.set_xlim(min(0.5, 0.8 * min(row["low"] for row in rows)), 1.6 * max(2, *(row["high"] for row in rows)))
+    plain_ticks(axis.xaxis)
+    axis.grid(axis="y", visible=False)
+
+
+def plain_ticks(axis) -> None:
+    """1, 2, 5, 10 … on a logarithmic axis."""
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def scaling():
+    """Time against size, log-log, with the fitted slope; a row per device."""
+    curves = [
+        (found["scaling"]["provenance"]["device"], found["scaling"]["curves"])
+        for found in measured()
+        if "scaling" in found
+    ]
+    rows = max(1, len(curves))
+    figure, axes = plt.subplots(rows, 4, figsize=(11, 2.9 * rows), squeeze=False, layout="constrained")
+    for line, (device, four) in zip(axes, curves, strict=False):
+        for axis, curve in zip(line, four, strict=True):
+            x, y, slope = np.array(curve["x"]), 1000 * np.array(curve["seconds"]), curve["slope"]["median"]
+            fit = np.exp(np.log(y).mean() + slope * (np.log(x) - np.log(x).mean()))
+            axis.loglog(x, fit, color=MUTED, linewidth=1)
+            axis.loglog(x, y, "o", color=OURS, markersize=5)
+            axis.set_ylim(y.min() / 1.6, y.max() * 1.6)
+            axis.set(xlabel=curve["against"])
+            axis.set_xticks(x, [f"{n:,}" for n in x], fontsize=8)
+            axis.xaxis.set_minor_locator(ticker.NullLocator())
+            plain_ticks(axis.yaxis)
+            axis.set_title(f"slope {slope:.2f}".replace("-", "−"), fontsize=10)
+        line[0].set_ylabel(f"ms\n{device}")
+    if not curves:
+        for axis in axes.flat:
+            axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
+            axis.set(xticks=[], yticks=[])
+    return figure

@@ -1,0 +1,34 @@
+"""`python -m odl.comparators train NAME`: train a system that the paper compares with."""
+
+import sys
+
+from odl.__main__ import Parser, main
+
+
+def parser() -> Parser:
+    top = Parser("python -m odl.comparators", description="The denoisers of Table 3 that are trained.")
+    commands = top.add_subparsers(dest="command", required=True)
+    train = commands.add_parser("train", help="train one, resuming where it stopped")
+    train.add_argument("name", help="mlp, mlp_many, csf, tnrd, dncnn or dncnn_25")
+    train.add_argument("--profile", default="reference", help="reference, or smoke for a few steps (default reference)")
+    train.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
+    train.set_defaults(run=run_train)
+    return top
+
+
+def run_train(options) -> None:
+    from tqdm import tqdm
+
+    from odl.comparators import trained
+    from odl.experiment import check_device
+    from odl.sweep import BAR
+
+    device = check_device(options.device)
+    run = trained.run_of(options.name, options.profile)
+    with tqdm(total=100, desc=run.run_id, bar_format=BAR) as bar:
+        _, history = trained.train(run, device, progress=lambda share: bar.update(100 * share - bar.n))
+    print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
+
+
+if __name__ == "__main__":
+    sys.exit(main(commands=parser()))

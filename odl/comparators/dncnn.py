@@ -1,0 +1,24 @@
+"""DnCNN, a reference from after the paper, trained here."""
+
+from torch import nn
+
+
+class DnCNN(nn.Module):
+    """Convolutions of 3×3 that estimate the noise, BatchNorm between them (Zhang et al., IEEE TIP 2017).
+
+    Input and output (B, 1, H, W) on the [0, 1] scale.
+    """
+
+    def __init__(self, depth: int = 17, width: int = 64):
+        super().__init__()
+        middle = [
+            module
+            for _ in range(depth - 2)
+            for module in (nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+        ]
+        self.noise = nn.Sequential(
+            *(nn.Conv2d(1, width, 3, padding=1), nn.ReLU()), *middle, nn.Conv2d(width, 1, 3, padding=1)
+        )
+
+    def forward(self, y):
+        return y - self.noise(y)

@@ -1,0 +1,42 @@
+"""A multi-layer perceptron on patches, trained here for σ = 25, and for many σ that it is told (Sec. 6.7)."""
+
+import torch
+from torch import nn
+from torch.nn.functional import fold, pad
+
+STRIDE = 3  # pixels between patches, as in the paper
+
+
+class MLP(nn.Module):
+    """Noisy patches in, clean ones out, averaged where they overlap (Burger, Schuler, Harmeling, CVPR 2012).
+
+    Input and output (B, 1, H, W) on the [0, 1] scale; with `told` σ (B,) on that scale is one more input.
+    """
+
+    def __init__(self, patch: int = 17, hidden: int = 511, layers: int = 4, told: bool = False):
+        super().__init__()
+        self.patch, self.told = patch, told
+        inputs = [patch * patch + told] + [hidden] * (layers - 1)
+        modules = [m for n in inputs for m in (nn.Linear(n, hidden), nn.Tanh())]
+        self.layers = nn.Sequential(*modules, nn.Linear(hidden, patch * patch))
+        place = torch.arange(patch) - (patch - 1) / 2
+        window = torch.exp(-0.5 * (place / (patch / 4)) ** 2)
+        self.register_buffer("window", torch.outer(window, window).flatten())  # centres count more than borders
+
+    def forward(self, y, sigma=None):
+        height, width = y.shape[-2:]
+        grown = [self.patch - 1 + (-(side + self.patch - 2)) % STRIDE for side in (height, width)]
+        top, left = (g // 2 for g in grown)
+        y = pad(y, (left, grown[1] - left, top, grown[0] - top), mode="reflect")
+        patches = (
+            y.unfold(2, self.patch, STRIDE).unfold(3, self.patch, STRIDE).flatten(4)[:, 0]
+        )  # (B, rows, columns, p²)
+        x = (patches.flatten(1, 2) - 0.5) / 0.2
+        if self.told:
+            x = torch.cat([x, (sigma / 0.2).view(-1, 1, 1).expand(-1, x.shape[1], 1)], 2)
+        x = (self.layers(x) * 0.2 + 0.5) * self.window
+        total, weight = (
+            fold(part.transpose(1, 2), y.shape[-2:], self.patch, stride=STRIDE)
+            for part in (x, self.window.expand_as(x))
+        )
+        return (total / weight)[..., top : top + height, left : left + width]

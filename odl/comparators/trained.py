@@ -1,0 +1,165 @@
+"""Denoisers that are trained here: patches of BSDS500 at native resolution, white noise that is not clipped (Sec. 6.7).
+
+`python -m odl.comparators train NAME` trains one, resuming where it stopped.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+
+import numpy as np
+import torch
+from torch import nn
+
+from odl import data, paths, results
+from odl.comparators import check
+from odl.comparators.csf import CSF
+from odl.comparators.dncnn import DnCNN
+from odl.comparators.mlp import MLP
+from odl.comparators.tnrd import TNRD
+from odl.evaluate import psnr, squared_error
+from odl.experiment import Experiment, choice
+from odl.step import restore
+from odl.train import adam, fit, shuffled
+
+VALIDATION_SIGMA = 25
+
+
+@dataclass(frozen=True)
+class Learner:
+    """`make()` builds the network; σ is uniform in [low, high]; `told` says whether the network is given σ.
+
+    `precision` is fp32 where a Fourier transform needs it, or auto.
+    """
+
+    make: Callable[[], nn.Module]
+    low: float
+    high: float
+    learning_rate: float
+    told: bool = False
+    precision: str = "auto"
+
+
+LEARNERS = {
+    "mlp": Learner(MLP, 25, 25, 1e-3),
+    "mlp_many": Learner(partial(MLP, told=True), 5, 100, 1e-3, told=True),
+    "csf": Learner(CSF, 25, 25, 1e-2, precision="fp32"),
+    "tnrd": Learner(TNRD, 25, 25, 1e-2, precision="fp32"),
+    "dncnn": Learner(DnCNN, 0, 100, 1e-3),
+    "dncnn_25": Learner(DnCNN, 25, 25, 1e-3),
+}
+# Papers: days on a GPU; here: what two CPU cores do in a quarter of an hour, a width and a depth of DnCNN included.
+LENGTH = {"smoke": {"epochs": 2, "iterations": 2, "batch_size": 4}, "reference": {"epochs": 20, "iterations": 50}}
+
+
+@dataclass(frozen=True)
+class Run(Experiment):
+    """An experiment whose `schedule` is a name of `LEARNERS`; the width is not used."""
+
+    def __post_init__(self):
+        choice("system", self.schedule, LEARNERS)
+        Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
+
+
+def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-native") -> Run:
+    """The training run of a system. Raises ParameterError."""
+    choice("system", system, LEARNERS)
+    choice("profile", profile, LENGTH)
+    numbers = {"batch_size": 16, "learning_rate": LEARNERS[system].learning_rate} | LENGTH[profile]
+    return Run.of("denoise", dataset, system, 0, profile, **numbers)
+
+
+def build(run: Run, device):
+    """The network with its initial weights and its Adam."""
+    with torch.random.fork_rng():
+        torch.manual_seed(data.seed_of(run.seed, "weights"))
+        network = LEARNERS[run.schedule].make()
+    network.to(device)
+    return network, adam(network.parameters(), run.learning_rate, device)
+
+
+def train(run: Run, device="cpu", precision="auto", progress=None):
+    """Train one system, resuming from its checkpoint if there is one. Returns (network, history).
+
+    history: one dict an epoch with loss and psnr (dB at σ = 25 on the validation crops).
+    """
+    learner = LEARNERS[run.schedule]
+
+    def run_epoch(network, optimizer, pack, x_validation, precision, history):
+        network.train()
+        epoch = len(history)
+        for group in optimizer.param_groups:  # down to a tenth, in a straight line
+            group["lr"] = run.learning_rate * (1 - 0.9 * epoch / run.epochs)
+        generator = torch.Generator(device).manual_seed(data.seed_of(run.seed, epoch, "train"))
+        order = shuffled(len(pack), run.iterations * run.batch_size, generator)
+        total = 0.0
+        for i, index in enumerate(order.split(run.batch_size)):
+            x = data.grey(data.crop(pack, index, generator))
+            u = torch.rand(len(x), generator=generator, device=device)
+            y, sigma = noisy(x, learner.low + u * (learner.high - learner.low), generator)
+            loss = nn.functional.mse_loss(apply(network, learner, y, sigma, precision), (x + 1) / 2)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+            if progress:
+                progress((epoch + (i + 1) / run.iterations) / run.epochs)
+        score = validate(run, network, x_validation, precision)
+        return {"loss": total / run.iterations, "psnr": [score], "allocation": None}
+
+    given = learner.precision if precision == "auto" else precision
+    network, history = fit(run, build, run_epoch, device, given)
+    results.keep_weights(run, network)
+    return network, history
+
+
+def noisy(x, sigma, generator):
+    """x (B, 1, H, W) in [-1, 1] with noise of σ (B,) of 255: y and σ on the [0, 1] scale."""
+    sigma = sigma / 255
+    noise = torch.randn(x.shape, generator=generator, device=x.device)
+    return (x + 1) / 2 + noise * sigma.view(-1, 1, 1, 1), sigma
+
+
+def apply(network, learner: Learner, y, sigma, precision: str):
+    """The network on y, told σ or not."""
+    return restore(partial(network, sigma=sigma) if learner.told else network, y, precision)
+
+
+@torch.inference_mode()
+def validate(run: Run, network, x, precision) -> float:
+    """Mean PSNR in dB at σ = 25 on the validation crops, with the same noise every epoch."""
+    network.eval()
+    generator = torch.Generator(x.device).manual_seed(data.seed_of("validate", VALIDATION_SIGMA))
+    errors = []
+    for part in x.split(run.batch_size):
+        y, sigma = noisy(part, torch.full((len(part),), float(VALIDATION_SIGMA), device=x.device), generator)
+        errors.append(squared_error(2 * apply(network, LEARNERS[run.schedule], y, sigma, precision) - 1, part))
+    return psnr(torch.cat(errors)).mean().item()
+
+
+# Use
+
+
+def is_trained(system: str) -> bool:
+    """Whether weights of this very run are here."""
+    try:
+        return bool(results.weights_of(run_of(system)))
+    except FileNotFoundError:
+        return False
+
+
+@cache
+def network_of(system: str, root) -> nn.Module:
+    """The trained network. Raises FileNotFoundError."""
+    network = LEARNERS[system].make()
+    network.load_state_dict(results.weights_of(run_of(system)))
+    return network.eval()
+
+
+@torch.inference_mode()
+def denoise(y, sigma, system: str) -> np.ndarray:
+    """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) is used only by what was trained to be told it."""
+    y, sigma = check.noisy(y, sigma, side=16)
+    x = torch.from_numpy(y).float()[None, None]
+    network = network_of(system, paths.root())
+    return apply(network, LEARNERS[system], x, torch.tensor([sigma]).float(), "fp32")[0, 0].numpy()

@@ -1,0 +1,101 @@
+"""Measure speed against other ways to do the same, and write data/results/benchmarks/<device>/<name>.json.
+
+make bench                                       all of it, on the GPU if there is one, under 15 minutes
+python -m tests.benchmarks --only training       one benchmark
+python -m tests.benchmarks --only without_bf16   training where the CPU has no bf16, simulated
+python -m tests.benchmarks --quick               tiny sizes, into runs/benchmarks/: whether it works, not how fast
+"""
+
+import argparse
+import os
+import sys
+import time
+
+import torch
+
+from odl.__main__ import Parser
+from odl.experiment import DEVICES, ParameterError, check_device, choice, integer
+from odl.train import choose_precision
+
+from . import corruptions, evaluation, measure, scaling, training, whole_images, without_bf16
+
+BENCHMARKS = {
+    "training": training,
+    "corruptions": corruptions,
+    "evaluation": evaluation,
+    "whole_images": whole_images,
+    "scaling": scaling,
+    "without_bf16": without_bf16,
+}
+LEFT_OUT = {"cpu": (), "cuda": ("without_bf16",)}  # what a device leaves out
+ROUNDS = 7
+LEAST_ROUNDS = 5
+
+
+def main(arguments=None) -> int:
+    """Exit status: 0, 1 when a benchmark failed, 2 for a wrong parameter, 130 for Ctrl-C."""
+    try:
+        given = parser().parse_args(arguments)
+        options = options_of(given)
+        names = list(dict.fromkeys(given.only or [n for n in BENCHMARKS if n not in LEFT_OUT[options.device]]))
+        origin, failed = measure.provenance(options), []
+        for name in names:
+            failed += [] if done(name, options, origin) else [name]
+    except ParameterError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nbench: stopped; the benchmarks listed above are written", file=sys.stderr)
+        return 130
+    if failed:
+        print(f"bench: {len(failed)} of {len(names)} benchmarks failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    blocks = __doc__.split("\n\n")
+    top = Parser(
+        "python -m tests.benchmarks",
+        description=blocks[0],
+        epilog="\n\n".join(blocks[1:]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--only", nargs="+", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)} (default: all)")
+    top.add_argument("--device", default="auto", help=f"{', '.join(DEVICES)} (default auto)")
+    top.add_argument("--threads", type=int, help="CPU threads (default: 2, or 1 where there is one core)")
+    top.add_argument("--rounds", type=int, help=f"at least {LEAST_ROUNDS}; 1 with --quick (default {ROUNDS})")
+    top.add_argument("--quick", action="store_true", help="tiny sizes and one round, to see that everything runs")
+    return top
+
+
+def options_of(given) -> measure.Options:
+    """Validated options; sets PyTorch's threads. Raises ParameterError."""
+    for name in given.only or ():
+        choice("only", name, BENCHMARKS)
+    rounds = (1 if given.quick else ROUNDS) if given.rounds is None else given.rounds
+    integer("rounds", rounds, 1 if given.quick else LEAST_ROUNDS, 1000)
+    threads = min(2, os.cpu_count()) if given.threads is None else given.threads
+    integer("threads", threads, 1, os.cpu_count())
+    device = check_device(given.device)
+    for name in set(LEFT_OUT[device]).intersection(given.only or ()):
+        raise ParameterError(f"device={device!r} is not for {name}; nearest: 'cpu'")
+    torch.set_num_threads(threads)
+    return measure.Options(device, threads, rounds, given.quick, choose_precision(device))
+
+
+def done(name: str, options: measure.Options, origin: dict) -> bool:
+    """Run a benchmark, print its table, write its results; an error costs one line, and the others go on."""
+    start = time.monotonic()
+    try:
+        content = BENCHMARKS[name].run(options)
+        path = measure.write(name, content, options, origin)
+    except Exception as error:
+        print(f"bench: {name}: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+        return False
+    print(f"\n{name}, {origin['device']}, {options.rounds} rounds, {time.monotonic() - start:.0f} s\n")
+    print(measure.table(content["rows"]), f"\n{path}", sep="\n", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""What every benchmark shares: turns taken in rounds, ratios per round, provenance, results files, tables."""
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+
+from odl import data, datasets, paths
+from odl.results import commit, device_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to measure: the device, CPU threads, rounds, tiny sizes for tests, and what training would choose."""
+
+    device: str
+    threads: int
+    rounds: int
+    quick: bool = False
+    precision: str = "fp32"
+
+    def sizes(self, full: dict, quick: dict, cuda: dict | None = None) -> dict:
+        """The numbers of a benchmark: full, with what differs on a GPU, or tiny."""
+        return full | (quick if self.quick else (cuda or {}) if self.device == "cuda" else {})
+
+
+def interleave(turns: dict, rounds: int, label: str) -> dict[str, list[float]]:
+    """Take turns A B C A B C …: name → what its turn answered (seconds), one a round.
+
+    One more round goes before, for warming up, and is thrown away.
+    """
+    seconds = {name: [] for name in turns}
+    with tqdm(total=(1 + rounds) * len(turns), desc=label, leave=False) as bar:
+        for i in range(1 + rounds):
+            for name, turn in turns.items():
+                bar.set_postfix_str(name)
+                value = turn()
+                if i:
+                    seconds[name].append(value)
+                bar.update()
+    return seconds
+
+
+def seconds_of(function, times: int, device: str) -> float:
+    """Seconds of one call, the mean of `times` calls in a row."""
+    synchronize(device)
+    start = time.perf_counter()
+    for _ in range(times):
+        function()
+    synchronize(device)
+    return (time.perf_counter() - start) / times
+
+
+def synchronize(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def spread(values) -> dict[str, float]:
+    """Median, lowest and highest."""
+    return {"median": median(values), "low": min(values), "high": max(values)}
+
+
+def ratio(seconds: dict, ours: str, other: str) -> dict[str, float]:
+    """How many times as fast `ours` is as `other`, from the ratio within each round."""
+    return spread([b / a for a, b in zip(seconds[ours], seconds[other], strict=True)])
+
+
+def slope(sizes, seconds: dict) -> dict[str, float]:
+    """Slope of log seconds against log size, fitted for each round; 1 is proportional, 0 is flat."""
+    x = np.log(list(sizes))
+    rounds = zip(*(seconds[size] for size in sizes), strict=True)
+    return spread([float(np.polyfit(x, np.log(taken), 1)[0]) for taken in rounds])
+
+
+def comparison(seconds: dict, what: str, ours: str, other: str, counts: bool = True) -> dict:
+    """One bar of the page: `what` by us against another way; `counts` is false where a gate failed."""
+    return {"what": what, "against": other, "counts": counts} | ratio(seconds, ours, other)
+
+
+# Where a number comes from
+
+
+def provenance(options: Options) -> dict:
+    """What the numbers are measured with; no date and no host."""
+    versions = {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES}
+    return {
+        "commit": commit(),
+        "device": device_name(options.device),
+        "processor": processor(),
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "precision": options.precision,
+        "versions": {name: number for name, number in versions.items() if number},
+    }
+
+
+def version_of(package: str) -> str | None:
+    """The version of an installed package without its build, else None."""
+    try:
+        return version(package).split("+")[0]
+    except PackageNotFoundError:
+        return None
+
+
+def processor() -> str:
+    """The CPU's model as the system names it."""
+    path = Path("/proc/cpuinfo")
+    found = re.search(r"(?m)^model name\s*: (.*)$", path.read_text()) if path.exists() else None
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def dataset(options: Options) -> str:
+    """BSDS500 where its photographs are here, else the demo photographs."""
+    if options.quick:
+        return "demo"
+    try:
+        datasets.find("bsds500")  # the files themselves, which some contestants read
+        data.load("bsds500", "train")
+        return "bsds500"
+    except data.DataError:
+        return "demo"
+
+
+# Results
+
+
+def path_of(name: str, options: Options) -> Path:
+    """`data/results/benchmarks/<device>/<name>.json`; quick numbers mean nothing and go to `runs/`."""
+    slug = re.sub(r"[^a-z0-9]+", "-", device_name(options.device).lower()).strip("-")
+    return (paths.runs() if options.quick else paths.results()) / "benchmarks" / slug / f"{name}.json"
+
+
+def write(name: str, content: dict, options: Options, origin: dict) -> Path:
+    path = path_of(name, options)
+    whole = {"benchmark": name, "provenance": origin, "rounds": options.rounds} | content
+    paths.write_atomically(path, json.dumps(rounded(whole), indent=1, ensure_ascii=False).encode() + b"\n")
+    return path
+
+
+def rounded(value):
+    """Every float of a JSON with four significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def table(rows: list[dict]) -> str:
+    """Rows as aligned text."""
+    lines = [list(rows[0]), *([cell(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def cell(value) -> str:
+    """A value as it stands in a table: three digits, yes or no, a dash for nothing; a spread with its ends."""
+    if isinstance(value, dict):
+        return f"{cell(value['median'])} ({cell(value['low'])} to {cell(value['high'])})"
+    if value is None or isinstance(value, bool):
+        return {None: "–", True: "yes", False: "no"}[value]
+    if isinstance(value, float):
+        return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")).replace("-", "−")
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+# A process of its own
+
+
+def in_child(module: str, options: Options, environment: dict | None = None, **more) -> dict:
+    """What `python -m tests.benchmarks.<module>` answers on its last line, as JSON. Raises RuntimeError."""
+    given = json.dumps(asdict(options) | more)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {})
+    command = [sys.executable, "-m", f"tests.benchmarks.{module}", given]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(f"{module} in a process of its own: {(run.stderr.strip() or 'no message').splitlines()[-1]}")
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def child_options() -> tuple[Options, dict]:
+    """The other side of `in_child`: its options and what else was given."""
+    given = json.loads(sys.argv[1])
+    known = {name: given.pop(name) for name in Options.__dataclass_fields__}
+    torch.set_num_threads(known["threads"])
+    return Options(**known), given

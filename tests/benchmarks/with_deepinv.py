@@ -1,0 +1,140 @@
+"""Contestants from deepinv (BSD-3-Clause), the nearest library: its Trainer and its physics."""
+
+import deepinv
+import torch
+from torch import nn
+from tqdm.auto import tqdm
+
+from odl import paper
+from odl.corruptions import FILL, TASKS, square_mask, uniform
+
+from . import measure, training
+
+CROP = (3, 64, 64)
+LEVELS = {task: facts["levels"] for task, facts in paper.TASKS.items()}
+
+
+def fill(device: str) -> torch.Tensor:
+    """deepinv's masks leave zeros, ours the mean colour; shifted images make them the same operation."""
+    return torch.tensor(FILL, device=device).view(1, 3, 1, 1) / 127.5 - 1
+
+
+# Training
+
+
+class Model(nn.Module):
+    """Our network as deepinv calls it, on shifted images."""
+
+    def __init__(self, network, device):
+        super().__init__()
+        self.network, self.shift = network, fill(device)
+
+    def forward(self, y, physics, **kwargs):
+        return self.network(y + self.shift) - self.shift
+
+
+class Squares(deepinv.physics.generator.PhysicsGenerator):
+    """Masks with one missing square each, of levels 1–5; deepinv has no such generator of its own."""
+
+    def step(self, batch_size=1, seed=None, **kwargs):
+        level = (uniform((batch_size,), self.rng) * paper.N_LEVELS).long() + 1
+        severity = TASKS["inpaint"].draw(*TASKS["inpaint"].bounds(level), CROP[1], self.rng)
+        return {"mask": (~square_mask(severity, CROP[1])).float()}
+
+
+class Shifted(training.Photographs):
+    """The same photographs as deepinv wants them."""
+
+    def __getitem__(self, i):
+        return {"x": super().__getitem__(i) - fill("cpu")[0]}
+
+
+def contestant(experiment, options) -> training.Contestant:
+    """deepinv's Trainer as it comes, fp32; only its reports, plots and files are off."""
+    network, optimizer = training.plain(experiment, options.device)
+    loader = training.loader_of(Shifted(experiment.dataset, corrupted=False), experiment, options)
+    trainer = deepinv.Trainer(
+        Model(network, options.device),
+        deepinv.physics.Inpainting(CROP, device=options.device),
+        optimizer,
+        loader,
+        online_measurements=True,
+        physics_generator=Squares(device=options.device),
+        device=torch.device(options.device),
+        save_path=None,
+        verbose=False,
+        non_blocking_transfers=options.device == "cuda",
+    )
+    trainer.setup_train()
+    bar = tqdm(disable=True)
+
+    def step():
+        trainer.step(0, bar, 0, train=True)
+
+    def turn():
+        trainer.reset_metrics()
+        trainer.current_train_iterators = [iter(loader)]
+        step()  # the loading processes have started
+        seconds = measure.seconds_of(step, training.sizes(options)["loading_steps"], options.device)
+        trainer.current_train_iterators = None
+        return seconds
+
+    def learn():
+        trainer.physics_generator = None  # masks come with the images
+        trainer.current_train_iterators = [shifted(experiment, options.device)]
+        for _ in range(experiment.iterations):
+            step()
+
+    return training.Contestant(network, "fp32", turn, learn)
+
+
+def shifted(experiment, device: str):
+    """The gate's batches as photographs and masks."""
+    for x, y in training.same_batches(experiment, device):
+        yield {"x": x.contiguous() - fill(device), "params": {"mask": (x == y).all(1, keepdim=True).float()}}
+
+
+# Corruptions of x (B, C, 64, 64) in [-1, 1], mixed over levels 1–5
+
+
+def corruptions(device: str) -> dict:
+    """Task → `corrupt(x)` by deepinv's physics, drawn by its own generators but for the squares."""
+    generators, top = deepinv.physics.generator, {t: levels[paper.N_LEVELS - 1][1] for t, levels in LEVELS.items()}
+    kept = {"random_split_ratio": True, "min_split_ratio": 1 - top["interpolate"] / 100, "max_split_ratio": 1.0}
+    draws = {
+        "inpaint": Squares(device=device),
+        "interpolate": generators.BernoulliSplittingMaskGenerator(CROP, 0.5, device=device, **kept),
+        "deblur": kernels(device),
+        "denoise": generators.SigmaGenerator(0, top["denoise"] / 127.5, device=device),
+    }
+    operators = physics(device)
+    return {task: lambda x, t=task: operators[t](x, **draws[t].step(len(x))) for task in draws}
+
+
+def physics(device: str) -> dict:
+    """Task → `apply(x, **parameters)`."""
+    mask, shift = deepinv.physics.Inpainting(CROP, device=device), fill(device)
+    blur, noise = deepinv.physics.Blur(padding="reflect", device=device), deepinv.physics.Denoising(device=device)
+
+    def masked(x, **parameters):
+        return mask(x - shift, **parameters) + shift
+
+    def clipped(x, **parameters):
+        return noise(x, **parameters).clamp(-1, 1)
+
+    return {"inpaint": masked, "interpolate": masked, "deblur": blur, "denoise": clipped}
+
+
+def kernels(device: str):
+    """Gaussian kernels of levels 1–5, large enough for the widest at 4σ; zero has no kernel, 0.01 px is next to it."""
+    widest = LEVELS["deblur"][paper.N_LEVELS - 1][1]
+    widths = {"sigma_min": 0.01, "sigma_max": float(widest), "isotropic": False, "angle_max": 0.0}
+    return deepinv.physics.generator.GaussianBlurGenerator((8 * widest + 1,) * 2, **widths, device=device)
+
+
+def apply(task: str, x, severity) -> torch.Tensor:
+    """One of the tasks without random numbers, at given severities (B, 3) as ours has them."""
+    device = x.device.type
+    if task == "inpaint":
+        return physics(device)[task](x, mask=(~square_mask(severity, CROP[1])).float())
+    return physics(device)[task](x, **kernels(device).step(len(x), sigma=severity[:, :2].clamp(min=0.01)))

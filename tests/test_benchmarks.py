@@ -1,0 +1,213 @@
+"""`make bench` at sizes of seconds: every benchmark runs, its results are whole, and the page shows them."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from odl import data, paper, paths
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from tests.benchmarks import __main__ as bench
+from tests.benchmarks import corruptions, measure, scaling, training, whole_images
+
+ROOT = Path(__file__).resolve().parents[1]
+OPTIONS = measure.Options("cpu", 1, 1, quick=True)
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    """No original photographs but those of scikit-image."""
+    monkeypatch.delenv("ODL_DATA", raising=False)
+
+
+def book_module(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "book"))
+    spec = importlib.util.spec_from_file_location(name, ROOT / "book" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", bench.BENCHMARKS)
+def test_every_benchmark_runs_and_its_results_reach_the_page(demo, monkeypatch, capsys, name):
+    assert bench.main(["--quick", "--threads", "1", "--device", "cpu", "--only", name]) == 0
+    path = paths.runs() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
+    content = json.loads(path.read_text())
+    assert content["benchmark"] == name and content["rounds"] == 1
+    assert set(content["provenance"]) >= {"commit", "device", "threads", "versions"}
+    assert str(ROOT) not in path.read_text() and str(paths.root()) not in path.read_text()
+    assert all(bar["low"] <= bar["median"] <= bar["high"] for bar in content["comparisons"])
+    printed = capsys.readouterr().out
+    assert all(column in printed for column in content["rows"][0])
+
+    speed = book_module("speed", monkeypatch)
+    assert "not measured yet" in speed.table(name)
+    shown = paths.results() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
+    shown.parent.mkdir(parents=True)
+    shown.write_bytes(path.read_bytes())
+    page = speed.table(name)
+    assert all(column in page for column in content["rows"][0]) and "CPU, 1 thread" in page
+    assert speed.gpu_tables().startswith("These rows wait")
+    for figure in (speed.ratios, speed.scaling):
+        figure().savefig(paths.root() / "figure.svg")
+
+    content["provenance"]["device"] = "NVIDIA H200"
+    shown.write_text(json.dumps(content))
+    assert "not measured yet" in speed.table(name) and "NVIDIA H200" in speed.gpu_tables()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--only", "trainig"], "nearest: 'training'"),
+        (["--rounds", "4"], "nearest: 5"),
+        (["--threads", "0"], "nearest: 1"),
+        (["--device", "gpu"], "device='gpu'"),
+    ],
+)
+def test_wrong_options_cost_one_line(capsys, arguments, words):
+    assert bench.main(arguments) == 2
+    message = capsys.readouterr().err
+    assert words in message and message.count("\n") == 1
+
+
+def test_an_option_that_is_no_number_costs_one_line(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        bench.main(["--rounds", "many"])
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_help_names_every_benchmark():
+    command = [sys.executable, "-m", "tests.benchmarks", "--help"]
+    told = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=True).stdout
+    assert all(name in told for name in bench.BENCHMARKS)
+
+
+def test_a_benchmark_that_fails_costs_one_line_and_the_others_go_on(demo, monkeypatch, capsys):
+    def broken(options):
+        raise RuntimeError("no\nluck")
+
+    monkeypatch.setattr(corruptions, "run", broken)
+    assert bench.main(["--quick", "--threads", "1", "--only", "corruptions", "evaluation"]) == 1
+    captured = capsys.readouterr()
+    assert "bench: corruptions: RuntimeError: no luck" in captured.err and "evaluation.json" in captured.out
+
+
+# Measuring
+
+
+def test_contestants_take_turns_and_the_first_round_is_thrown_away():
+    order, clock = [], iter(range(100))
+    turns = {name: lambda name=name: order.append(name) or next(clock) for name in "AB"}
+    assert measure.interleave(turns, 2, "") == {"A": [2, 4], "B": [3, 5]}
+    assert order == list("ABABAB")
+
+
+def test_ratios_are_taken_within_rounds():
+    seconds = {"ours": [1.0, 10.0, 1.0], "other": [2.0, 20.0, 3.0]}
+    assert measure.ratio(seconds, "ours", "other") == {"median": 2.0, "low": 2.0, "high": 3.0}
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_slope_of_a_power_law(power):
+    seconds = {n: [3 * n**power, 5 * n**power] for n in (1, 2, 5)}
+    assert measure.slope(seconds, seconds)["median"] == pytest.approx(power, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "–"), (True, "yes"), (1234.5, "1,234"), (0.01234, "0.0123"), (7, "7")]
+)
+def test_cells(value, text):
+    assert measure.cell(value) == text
+
+
+# Contestants do the same
+
+
+def test_counted_arithmetic_is_the_books(demo, monkeypatch):
+    experiment = training.experiment_of(OPTIONS)
+    flop = book_module("snippets", monkeypatch).iteration_flop(3, experiment.width, experiment.batch_size)
+    assert training.flop_of(experiment) == flop
+
+
+def test_all_contestants_start_from_the_same_weights(demo):
+    experiment = training.experiment_of(OPTIONS)
+    states = [training.BUILD[name](experiment, OPTIONS).network.state_dict() for name in ("naive", "ours")]
+    assert all(torch.equal(a, b) for a, b in zip(*(state.values() for state in states), strict=True))
+
+
+def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
+    """BatchNorm's running means after one step tell which batch it was."""
+    experiment = replace(training.experiment_of(OPTIONS, gate=True), iterations=1)
+    means = []
+    for name in ("naive", "eager fp32", *(["deepinv"] if measure.version_of("deepinv") else [])):
+        contestant = training.BUILD[name](experiment, OPTIONS)
+        contestant.learn()
+        means.append(contestant.network.encoder[1].running_mean)
+    for other in means:
+        torch.testing.assert_close(other, means[0], atol=1e-7, rtol=1e-4)
+    step = replace(experiment, seed=1)
+    assert not torch.equal(*(next(training.same_batches(e, "cpu"))[0] for e in (experiment, step)))
+
+
+def test_the_naive_loop_corrupts_as_the_task_says(demo):
+    """Squares of the mean colour, sides uniform over levels 1–5."""
+    x = np.full((3, 64, 64), 1, np.float32)
+    np.random.seed(0)
+    holes = np.array([(training.with_hole(x) != 1).all(0) for _ in range(2000)])
+    sides = np.sqrt(holes.sum((1, 2)))
+    top = paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
+    assert np.array_equal(sides, sides.round()) and sides.min() == 1 and sides.max() == top
+    assert abs(sides.mean() - (1 + top) / 2) < 4 * sides.std() / np.sqrt(len(sides))
+
+
+def test_the_naive_loop_reads_the_same_photographs(demo):
+    photographs = training.Photographs("demo")
+    assert len(photographs) == len(data.load("demo", "train"))
+    x, y = photographs[0]
+    assert x.shape == y.shape == (3, 64, 64) and -1 <= x.min() < x.max() <= 1 and x.dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", corruptions.TASKS)
+def test_the_loop_does_what_the_tasks_do(demo, name):
+    options = measure.Options("cpu", 1, 1)  # the gate's own sizes
+    x = data.fixed_crops(data.load("demo", "train"), 100, "benchmark").contiguous()
+    x = data.grey(x) if name == "denoise" else x
+    contestants = corruptions.corrupters(name, x, options)
+    judged = corruptions.gate(name, x, contestants, options)
+    assert all(verdict["passed"] for verdict in judged.values()), judged
+
+
+def test_deepinv_trains_on_the_same_batches(demo):
+    pytest.importorskip("deepinv")
+    from tests.benchmarks import with_deepinv
+
+    experiment = training.experiment_of(OPTIONS, gate=True)
+    fill = with_deepinv.fill("cpu")
+    mask = with_deepinv.physics("cpu")["inpaint"]
+    for batch, (x, y) in zip(
+        with_deepinv.shifted(experiment, "cpu"), training.same_batches(experiment, "cpu"), strict=True
+    ):
+        torch.testing.assert_close(batch["x"] + fill, x)
+        torch.testing.assert_close(mask(x, **batch["params"]), y)
+
+
+def test_windows_and_sizes_of_db11():
+    assert whole_images.windows(512, 3) == 151**2 and whole_images.windows(256, 3) == 65**2
+    assert sum(whole_images.DB11.values()) == len(paper.TABLE3)
+
+
+def test_levels_are_data(demo):
+    """Any N up to 10 runs in one and the same step, with sides from the first to the last."""
+    experiment = training.experiment_of(OPTIONS)
+    for n in (1, 3, 10):
+        assert scaling.graded(experiment, n, OPTIONS)() > 0

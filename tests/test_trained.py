@@ -1,0 +1,199 @@
+"""The trained denoisers: each against an independent computation, gradients, exact resume, bad input."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+from scipy.fft import dctn
+
+from odl import paths, results
+from odl.__main__ import main
+from odl.comparators import trained
+from odl.comparators.__main__ import parser
+from odl.comparators.csf import CSF, Shrinkage
+from odl.comparators.dncnn import DnCNN
+from odl.comparators.fields import Filters, Functions, cosine_basis
+from odl.comparators.mlp import MLP
+from odl.comparators.tnrd import TNRD, Diffusion
+from odl.experiment import ParameterError
+
+
+def images(n=2, side=20, seed=0):
+    return torch.rand(n, 1, side, side, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def perturbed(module, size=0.1):
+    """The module in double precision with parameters moved at random from where they start."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for p in module.double().parameters():
+            p.add_(size * torch.randn(p.shape, generator=generator, dtype=p.dtype))
+    return module
+
+
+# Parts
+
+
+def test_the_basis_is_that_of_the_cosine_transform():
+    basis = cosine_basis(5).double().numpy()
+    patch = np.random.default_rng(0).random((5, 5))
+    expected = dctn(patch, norm="ortho").flatten()[1:]
+    np.testing.assert_allclose((basis * patch).sum((1, 2)), expected, atol=1e-6)
+    filters = perturbed(Filters(5))()
+    assert filters.shape == (24, 1, 5, 5)
+    torch.testing.assert_close(filters.flatten(1).norm(dim=1), torch.ones(24, dtype=torch.float64))
+    torch.testing.assert_close(filters.sum((1, 2, 3)), torch.zeros(24, dtype=torch.float64), atol=1e-6, rtol=0)
+
+
+def test_functions_interpolate_as_numpy_does():
+    functions = perturbed(Functions(3, 7, 30.0, lambda z: z), 5.0)
+    z = 80 * images(2, 9).expand(-1, 3, -1, -1) - 40  # beyond both ends too
+    place = np.linspace(-30, 30, 7)
+    for channel in range(3):
+        expected = np.interp(z[:, channel].numpy(), place, functions.values[channel].detach().numpy())
+        np.testing.assert_allclose(functions(z)[:, channel].detach().numpy(), expected, atol=1e-9)
+
+
+def test_a_step_of_diffusion_against_scipy():
+    stage, u, y = perturbed(Diffusion()), 255 * images(1), 255 * images(1, seed=1)
+    filters, reaction = stage.filters()[:, 0].detach().numpy(), stage.reaction.item()
+    place, image = np.linspace(-310, 310, 63), u[0, 0].numpy()
+    expected = image - reaction * (image - y[0, 0].numpy())
+    for k, values in zip(filters, stage.influence.values.detach().numpy(), strict=True):
+        answer = np.interp(ndimage.correlate(image, k, mode="nearest"), place, values)
+        expected -= ndimage.convolve(answer, k, mode="nearest")
+    np.testing.assert_allclose(stage(u, y)[0, 0].detach().numpy(), expected, atol=1e-8)
+
+
+def test_a_shrinkage_field_solves_its_normal_equations():
+    """Against a dense least-squares system with circular filters as matrices."""
+    stage, x, y = perturbed(Shrinkage(3)), 255 * images(1, 8), 255 * images(1, 8, seed=1)
+    z = stage.shrink(torch.nn.functional.conv2d(torch.nn.functional.pad(x, [1] * 4, mode="circular"), stage.filters()))
+    weight = stage.fidelity.exp().item()
+    matrix, right = [np.sqrt(weight) * np.eye(64)], [np.sqrt(weight) * y.flatten().numpy()]
+    for k, answer in zip(stage.filters()[:, 0].detach().numpy(), z[0].detach().numpy(), strict=True):
+        units = np.eye(64).reshape(64, 8, 8)
+        matrix.append(np.stack([ndimage.correlate(unit, k, mode="wrap").flatten() for unit in units], 1))
+        right.append(answer.flatten())
+    expected = np.linalg.lstsq(np.concatenate(matrix), np.concatenate(right), rcond=None)[0]
+    np.testing.assert_allclose(stage(x, y).detach().numpy().flatten(), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [lambda: TNRD(2), lambda: CSF(2)], ids=["tnrd", "csf"])
+def test_gradients_by_finite_differences(make):
+    network, y, target = perturbed(make(), 0.02), images(1, 18), images(1, 18, seed=1)
+
+    def loss():
+        return ((network(y) - target) ** 2).sum()
+
+    network.zero_grad()
+    loss().backward()
+    chance = np.random.default_rng(0)
+    for name, p in network.named_parameters():
+        flat, gradient = p.data.view(-1), p.grad.view(-1)
+        for i in chance.choice(flat.numel(), min(3, flat.numel()), replace=False):
+            kept, step = flat[i].item(), 1e-6
+            around = []
+            for sign in (1, -1):
+                flat[i] = kept + sign * step
+                around.append(loss().item())
+            flat[i] = kept
+            measured = (around[0] - around[1]) / (2 * step)
+            assert gradient[i].item() == pytest.approx(measured, rel=2e-3, abs=2e-5), (name, i)
+
+
+@pytest.mark.parametrize("size", [(17, 17), (40, 23), (64, 64)])
+def test_the_perceptrons_patches_cover_every_pixel(size):
+    """With layers that answer each patch as it came, the image comes back; told σ or not."""
+    y = torch.rand(2, 1, *size, generator=torch.Generator().manual_seed(0))
+    for told in (False, True):
+        network = MLP(told=told)
+        network.layers = torch.nn.Sequential(torch.nn.Identity() if not told else Leave())
+        torch.testing.assert_close(network(y, torch.ones(2)), y, atol=1e-5, rtol=0)
+
+
+class Leave(torch.nn.Module):
+    """A patch and its σ, without the σ."""
+
+    def forward(self, x):
+        assert torch.all(x[..., -1] == 5)  # σ = 1 over 0.2
+        return x[..., :-1]
+
+
+def test_dncnn_subtracts_the_noise_it_estimates():
+    network, y = DnCNN(4, 8).eval(), torch.rand(1, 1, 20, 30)
+    with torch.no_grad():
+        torch.testing.assert_close(network(y) + network.noise(y), y)
+        network.noise[-1].weight.zero_()
+        network.noise[-1].bias.fill_(0.25)
+        torch.testing.assert_close(network(y), y - 0.25)
+
+
+# Training
+
+
+def small(system, **numbers):
+    return trained.run_of(system, "smoke", "demo-native")
+
+
+@pytest.mark.parametrize("system", trained.LEARNERS)
+def test_training_resumes_exactly(root, system, tmp_path, monkeypatch):
+    run = small(system)
+    expected, history = trained.train(run)
+
+    def interrupt(done):
+        if done > 0.6:
+            raise KeyboardInterrupt
+
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path / "again"))
+    with pytest.raises(KeyboardInterrupt):
+        trained.train(run, progress=interrupt)
+    seen = []
+    network, resumed = trained.train(run, progress=seen.append)
+    assert len(seen) == 2 and resumed == history
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, expected.state_dict()[name]), name
+    assert (paths.runs() / run.run_id / "weights.safetensors").exists()
+
+
+def test_noise_has_the_moments_it_should():
+    x = torch.zeros(4, 1, 300, 300)
+    y, sigma = trained.noisy(x, torch.tensor([5.0, 25.0, 50.0, 100.0]), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(y.std((1, 2, 3)), sigma, rtol=0.01, atol=0)
+    torch.testing.assert_close(y.mean((1, 2, 3)), torch.full((4,), 0.5), atol=5e-3, rtol=0)
+    assert y.max() > 1 and y.min() < 0  # not clipped
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [(["train", "tnrdd"], "nearest: 'tnrd'"), (["train", "csf", "--profile", "papr"], "profile='papr'")],
+)
+def test_a_wrong_name_is_one_line(root, arguments, expected, capsys):
+    assert main(arguments, parser()) == 2
+    printed = capsys.readouterr().err
+    assert expected in printed and printed.count("\n") == 1 and not root.exists()
+
+
+# Use
+
+
+@pytest.mark.parametrize("system", trained.LEARNERS)
+def test_what_is_not_trained_is_not_there(root, system):
+    assert not trained.is_trained(system)
+    with pytest.raises(FileNotFoundError):
+        trained.denoise(np.full((32, 32), 0.5), 25, system)
+
+
+@pytest.mark.parametrize("system", ["tnrd", "mlp_many"])
+def test_a_trained_system_denoises_images_of_any_size(root, system):
+    run = trained.run_of(system)
+    network = trained.build(run, "cpu")[0]
+    results.keep_weights(run, network)
+    y = np.random.default_rng(0).random((33, 50))
+    x_hat = trained.denoise(y, 25, system)
+    assert x_hat.shape == y.shape and np.array_equal(x_hat, trained.denoise(y, 25, system))
+    for bad in (np.full((32, 32), np.nan), np.zeros((8, 8)), np.zeros((32, 32, 3)), 255 * y):
+        with pytest.raises(ParameterError):
+            trained.denoise(bad, 25, system)
+    with pytest.raises(ParameterError):
+        trained.denoise(y, 0, system)
