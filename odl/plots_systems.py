@@ -114,6 +114,7 @@ def show_table3(table: pd.DataFrame):
     """PSNR per image on clipped noise, measured and published; the best of each row and group bold."""
     clipped = table[table.clipped]
     measured = clipped.pivot(index="image", columns="system", values="psnr")[systems_in(table)]
+    measured = measured.dropna(axis="columns", how="all")  # the table of means says what is not measured
     shown = {("", "image"): pd.Series(measured.index, measured.index)}
     shown |= {("measured here", SHORT[system]): measured[system] for system in measured}
     names = [image for image in measured.index if image in paper.TABLE3]
@@ -137,7 +138,7 @@ def show_table3_means(table: pd.DataFrame):
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
         told = "yes" if DENOISERS.get(system, {}).get("knows_sigma") else "no"
         note = part.note.iloc[0]
-        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), clipped.seconds.mean()]
+        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), part.seconds.mean()]
         rows.append([TITLES[system], told, *means, note])
     columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image", "note"]
     frame = pd.DataFrame(rows, columns=columns)
