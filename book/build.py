@@ -31,7 +31,7 @@ LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "data/results"]
 
 DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "paper": "celeba"}
 TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing
-SLOW = ["ksvd", "wnnm"]  # comparators of Table 3 that only those other profiles show
+SLOW = ["ksvd", "wnnm", "tnrd"]  # comparators of Table 3 that only those other profiles show
 LAST = "scorecard"  # judges what the other notebooks have measured
 KERNEL = {
     "kernel_name": "python3",

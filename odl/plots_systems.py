@@ -138,7 +138,7 @@ def show_table3_means(table: pd.DataFrame):
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
         told = "yes" if DENOISERS.get(system, {}).get("knows_sigma") else "no"
         note = part.note.iloc[0]
-        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), part.seconds.mean()]
+        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), clipped.seconds.mean()]
         rows.append([TITLES[system], told, *means, note])
     columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image", "note"]
     frame = pd.DataFrame(rows, columns=columns)
