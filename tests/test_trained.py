@@ -192,6 +192,12 @@ def test_a_trained_system_denoises_images_of_any_size(root, system):
     y = np.random.default_rng(0).random((33, 50))
     x_hat = trained.denoise(y, 25, system)
     assert x_hat.shape == y.shape and np.array_equal(x_hat, trained.denoise(y, 25, system))
+    if trained.LEARNERS[system].told:
+        with pytest.raises(ParameterError, match="sigma=None"):
+            trained.denoise(y, None, system)
+        assert not np.array_equal(x_hat, trained.denoise(y, 50, system))
+    else:
+        np.testing.assert_array_equal(x_hat, trained.denoise(y, None, system))
     for bad in (np.full((32, 32), np.nan), np.zeros((8, 8)), np.zeros((32, 32, 3)), 255 * y):
         with pytest.raises(ParameterError):
             trained.denoise(bad, 25, system)

@@ -158,8 +158,9 @@ def network_of(system: str, root) -> nn.Module:
 
 @torch.inference_mode()
 def denoise(y, sigma, system: str) -> np.ndarray:
-    """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) is used only by what was trained to be told it."""
-    y, sigma = check.noisy(y, sigma, side=16)
+    """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) may be None for what is not told it."""
+    given = VALIDATION_SIGMA if sigma is None and not LEARNERS[system].told else sigma
+    y, sigma = check.noisy(y, given, side=16)
     x = torch.from_numpy(y).float()[None, None]
     network = network_of(system, paths.root())
     return apply(network, LEARNERS[system], x, torch.tensor([sigma]).float(), "fp32")[0, 0].numpy()
