@@ -111,22 +111,23 @@ def systems_in(table: pd.DataFrame) -> list[str]:
 
 
 def show_table3(table: pd.DataFrame):
-    """PSNR per image on clipped noise, measured and published; the best of each row and group bold."""
+    """PSNR per image on clipped noise, measured here and below it as published; the best of each row bold."""
+    from IPython.display import HTML  # not needed where no notebook is
+
     clipped = table[table.clipped]
     measured = clipped.pivot(index="image", columns="system", values="psnr")[systems_in(table)]
-    measured = measured.dropna(axis="columns", how="all")  # the table of means says what is not measured
-    shown = {("", "image"): pd.Series(measured.index, measured.index)}
-    shown |= {("measured here", SHORT[system]): measured[system] for system in measured}
-    names = [image for image in measured.index if image in paper.TABLE3]
-    if names and clipped.sigma.iloc[0] == 25:
-        published = pd.DataFrame(paper.TABLE3).T.reindex(measured.index)
-        shown |= {("published", SHORT[system]): published[system] for system in published}
-    frame = pd.DataFrame(shown)
-    bold = pd.DataFrame("", index=frame.index, columns=frame.columns)
-    for group in {column[0] for column in frame.columns} - {""}:
-        best = frame[group].max(axis=1)
-        bold[group] = frame[group].eq(best, axis=0).replace({True: "font-weight: bold", False: ""})
-    style = frame.style.format(precision=2, na_rep="–").hide(axis="index").apply(lambda _: bold, axis=None)
+    tables = {"Measured here": measured.dropna(axis="columns", how="all")}  # the table of means names the others
+    if clipped.sigma.iloc[0] == 25 and set(measured.index) & set(paper.TABLE3):
+        tables["Published"] = pd.DataFrame(paper.TABLE3).T.reindex(measured.index)
+    return HTML("".join(best_bold(frame, caption).to_html() for caption, frame in tables.items()))
+
+
+def best_bold(frame: pd.DataFrame, caption: str):
+    """Systems × images in dB under a caption, the best of each row bold."""
+    frame = frame.rename(columns=SHORT).rename_axis(columns=None).reset_index()
+    best = frame.iloc[:, 1:].eq(frame.iloc[:, 1:].max(axis=1), axis=0).reindex(columns=frame.columns, fill_value=False)
+    style = frame.style.format(precision=2, na_rep="–").hide(axis="index").set_caption(caption)
+    style = style.apply(lambda _: best.map({True: "font-weight: bold", False: ""}.get), axis=None)
     return style.set_table_attributes('class="odl-table odl-dense"')
 
 

@@ -66,7 +66,8 @@ def fit(experiment, build, run_epoch, device, precision):
     history = []
     if state:
         network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])
+        settings = optimizer.state_dict()["param_groups"]  # this device's own: a GPU keeps its state where a graph can
+        optimizer.load_state_dict(state["optimizer"] | {"param_groups": settings})
         history = state["history"]
 
     snapshot, saved = None, time.monotonic()

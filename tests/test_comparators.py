@@ -69,6 +69,14 @@ def test_a_denoiser_keeps_a_flat_image_and_what_it_was_given(system):
     assert (y == np.float32(0.4)).all()
 
 
+@pytest.mark.parametrize("system", [name for name, entry in DENOISERS.items() if entry["knows_sigma"]])
+def test_what_must_be_told_sigma_says_so(system):
+    if system == "bm3d":
+        pytest.importorskip("bm3d")
+    with pytest.raises(ParameterError, match="sigma=None"):
+        DENOISERS[system]["denoise"](np.zeros((64, 64)), None)
+
+
 @pytest.mark.parametrize(
     ("y", "sigma", "message"),
     [
@@ -78,7 +86,7 @@ def test_a_denoiser_keeps_a_flat_image_and_what_it_was_given(system):
         (np.full((64, 64), 128.0), 25, "0–255"),
         (np.zeros((64, 4)), 25, "4×64"),
         (np.zeros((0, 0)), 25, "0×0"),
-        *((np.zeros((64, 64)), sigma, "sigma") for sigma in (0, -1, np.nan, np.inf, 256, "25", None, True, [25, 25])),
+        *((np.zeros((64, 64)), sigma, "sigma") for sigma in (0, -1, np.nan, np.inf, 256, "25", True, [25, 25])),
     ],
 )
 @pytest.mark.parametrize("system", DENOISERS)

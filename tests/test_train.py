@@ -1,6 +1,7 @@
 """Algorithm 1: what is drawn, what is back-propagated, and exact resume after any kill."""
 
 import copy
+import io
 import math
 import multiprocessing
 import os
@@ -213,6 +214,18 @@ def test_a_resumed_run_keeps_its_precision(demo, elsewhere):
     resumed, straight = uninterrupted(experiment, "fp32"), elsewhere(uninterrupted, experiment, "bf16")
     assert_same(resumed, straight)
     assert straight["precision"] == "bf16"
+
+
+def test_a_checkpoint_of_another_device_is_resumed_with_this_ones_optimizer(demo, elsewhere):
+    experiment = tiny(epochs=3)
+    folder = interrupted(experiment, 0.5)
+    state = train.load_checkpoint(folder, experiment)
+    for group in state["optimizer"]["param_groups"]:
+        group["capturable"] = True  # as on a GPU
+    payload = io.BytesIO()
+    torch.save(state, payload)
+    train.save_checkpoint(folder, {"payload": payload.getvalue()})
+    assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
 
 
 def test_a_finished_run_is_not_trained_again(demo):
