@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
-from odl import blocks, data, paths, results, store, sweep
+from odl import blocks, data, results, store, sweep
 from odl.comparators import INPAINTERS
 from odl.corruptions import delete
 from odl.evaluate import psnr
@@ -226,11 +225,10 @@ def networks(ours: Experiment, encoders: list[Run]) -> dict[str, nn.Module]:
     with contextlib.suppress(FileNotFoundError):
         found["on_demand"] = results.network_of(ours)
     for run in encoders:
-        path = paths.runs() / run.run_id / "weights.safetensors"
-        if path.exists():
+        try:
             network = build(run, "cpu")[0]
-            network.load_state_dict(load_file(path))
+            network.load_state_dict(results.weights_of(run))
             found[run.schedule] = network.eval()
-        else:
+        except FileNotFoundError:
             print(f"No weights here for {run.run_id}: its pictures are left out.")
     return found
