@@ -57,7 +57,8 @@ def test_included_code_exists(page):
         for name, value in re.findall(r":([\w-]+): *(.*)\n", options):
             value = value.strip('"')
             if name == "pyobject":
-                assert re.search(rf"(?m)^ *(?:def|class) {value.split('.')[-1]}\b", source), f"{target} has no {value}"
+                names = [rf"^ {{{4 * i}}}(?:def|class) {part}\b" for i, part in enumerate(value.split("."))]
+                assert re.search("(?ms)" + ".*?".join(names), source), f"{target} has no {value}"
             elif name.startswith(("start-", "end-")):
                 assert value in source, f"{target} has no line {value!r}"
 
