@@ -2,7 +2,7 @@
 
 A denoiser is `denoise(y, sigma) -> x_hat`: `y` is a grey image (H, W) of floats on the [0, 1] scale, beyond it where
 noise was not clipped; `sigma` is on the 0–255 scale. `cite` is the key in book/references.bib, `knows_sigma` whether
-the system must be told σ, `package` what it imports beyond the core, `trained` whether it needs weights.
+the system must be told σ, `package` what it imports beyond the core.
 """
 
 from functools import partial
@@ -48,7 +48,7 @@ DENOISERS = {
 }
 DENOISERS |= {
     name: {
-        **{"title": title, "cite": cite, "knows_sigma": trained.LEARNERS[name].told, "package": None, "trained": True},
+        **{"title": title, "cite": cite, "knows_sigma": trained.LEARNERS[name].told, "package": None},
         "denoise": partial(trained.denoise, system=name),
     }
     for name, (title, cite) in LEARNED.items()

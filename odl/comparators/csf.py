@@ -22,11 +22,10 @@ class Shrinkage(nn.Module):
         k, size = self.filters(), x.shape[-2:]
         margin = k.shape[-1] // 2
         z = self.shrink(conv2d(pad(x, [margin] * 4, mode="circular"), k))
-        otf = torch.fft.rfft2(k.flip(-1, -2), s=size)  # (filters, 1, H, W // 2 + 1), of a convolution
-        shift = torch.fft.rfft2(
-            torch.roll(pad(x.new_ones(1, 1), (0, size[1] - 1, 0, size[0] - 1)), (-margin,) * 2, (0, 1))
+        centred = pad(k.flip(-1, -2), (0, size[1] - k.shape[-1], 0, size[0] - k.shape[-2])).roll(
+            (-margin, -margin), (-2, -1)
         )
-        otf = otf[:, 0] * shift
+        otf = torch.fft.rfft2(centred)[:, 0]  # (filters, H, W // 2 + 1)
         weight = self.fidelity.exp()
         above = weight * torch.fft.rfft2(y)[:, 0] + (otf.conj() * torch.fft.rfft2(z)).sum(1)
         return torch.fft.irfft2(above / (weight + otf.abs().square().sum(0)), s=size).unsqueeze(1)

@@ -1,5 +1,6 @@
 """Trainable nonlinear reaction diffusion, trained here for σ = 25 (Sec. 6.7)."""
 
+import torch
 from torch import nn
 from torch.nn.functional import conv2d, conv_transpose2d, pad
 
@@ -14,7 +15,7 @@ class Diffusion(nn.Module):
         self.filters = Filters(side)
         # Influence of a Student's t, which smooths but for edges.
         self.influence = Functions(side * side - 1, 63, 310.0, lambda z: 0.02 * z / (1 + (z / 50) ** 2))
-        self.reaction = nn.Parameter(nn.init.constant_(self.influence.values.new_empty(()), 0.1))
+        self.reaction = nn.Parameter(torch.tensor(0.1))
 
     def forward(self, u, y):
         k = self.filters()

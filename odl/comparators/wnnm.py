@@ -14,7 +14,7 @@ SETTINGS = (  # σ up to, side of a patch, patches in a group, iterations, share
 C = 2 * 2**0.5  # Paper: this; public copies of the released code: √2, which leaves noise behind here
 DELTA = 0.1  # of the removed noise, put back before each iteration
 WINDOW = 30  # patches to every side among which similar ones are sought
-STEP = 3  # Released code: half a side less 1, so 2 for 20 < σ <= 40; here: 3, because that takes half the time
+STEP = 3  # Released code: half a side less 1, so 2 for 20 < σ <= 40; here: 3, because that is faster
 KEYS = 32  # whose distances are computed together
 GROUPS = 1024  # that are decomposed together
 
