@@ -9,7 +9,7 @@ from odl.sweep import Job, Measurement, job_of
 
 FIRST = ("on_demand", "rigid_joint", *paper.FIXATED, "staged_curriculum")
 SLOW = ("ksvd", "wnnm")
-DB11_WORK = 1200  # batches of windows at stride 3 in the eleven photographs
+DB11_WORK = 1765  # batches of windows at stride 3 in the eleven photographs
 CLOSE = ("on_demand", "rigid_joint", *paper.FIXATED)  # what further seeds have to tell apart
 
 
