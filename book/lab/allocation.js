@@ -4,11 +4,14 @@ import { allocate, onDemand } from "./rules.js";
 
 const BATCH = 100;
 const [LOWEST, HIGHEST] = [1, 60]; // dB
+const LEVELS = [1, 2, 3, 4, 5];
 const SECONDS = 0.6; // an epoch, while playing
 
 export function startAllocation(root) {
   const { runs, tasks } = globalThis.odlLab;
   const $ = (selector) => root.querySelector(selector);
+  const template = $("template");
+  template.insertAdjacentHTML("afterend", LEVELS.map((n) => template.innerHTML.replaceAll("{level}", n)).join(""));
   const rows = [...root.querySelectorAll("[data-level]")];
   const [task, epoch, play, status] = [$("[name=task]"), $("[name=epoch]"), $("[data-do=play]"), $("[role=status]")];
   let timer;
