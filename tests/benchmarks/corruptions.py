@@ -1,4 +1,7 @@
-"""Corruptions: a batch of mixed levels by `odl.corruptions`, by a loop over images in NumPy and SciPy, by deepinv."""
+"""Corruptions: a batch of mixed levels by `odl.corruptions`, by deepinv, and by two loops over images.
+
+One loop uses scikit-image's functions, the other is the fastest that NumPy and SciPy allow.
+"""
 
 from functools import partial
 from statistics import mean, median
@@ -6,6 +9,9 @@ from statistics import mean, median
 import numpy as np
 import torch
 from scipy.ndimage import gaussian_filter
+from skimage.draw import rectangle
+from skimage.filters import gaussian
+from skimage.util import random_noise
 
 from odl import data, paper
 from odl.corruptions import FILL, TASKS
@@ -23,7 +29,7 @@ GATE = (
 
 
 def sizes(options: measure.Options) -> dict:
-    """Calls per turn of ours and deepinv, then of the loop; batches over which the gate's moments are taken."""
+    """Calls per turn of ours and deepinv, then of a loop; batches over which the gate's moments are taken."""
     quick = {"batch": 10, "calls": 1, "loop_calls": 1, "gate_batches": 40}
     return options.sizes({"batch": 100, "calls": 20, "loop_calls": 3, "gate_batches": 40}, quick, {"calls": 200})
 
@@ -34,7 +40,7 @@ def run(options: measure.Options) -> dict:
     for name in TASKS:
         x = data.grey(photographs) if TASKS[name].channels == 1 else photographs
         contestants = corrupters(name, x, options)
-        calls = {n: size["loop_calls" if n == "loop" else "calls"] for n in contestants}
+        calls = {n: size["loop_calls" if n in LOOPS else "calls"] for n in contestants}
         turns = {n: partial(measure.seconds_of, c, calls[n], options.device) for n, c in contestants.items()}
         seconds = measure.interleave(turns, options.rounds, name)
         gates[name] = gate(name, x, contestants, options)
@@ -62,10 +68,12 @@ def corrupters(name: str, x: torch.Tensor, options: measure.Options) -> dict:
     task, generator, rng = TASKS[name], torch.Generator(options.device).manual_seed(0), np.random.default_rng(0)
     images, x, level = x.numpy(), x.to(options.device), levels(len(x)).to(options.device)
     on_cpu = torch.Generator().manual_seed(0)
-    contestants = {
-        "ours": lambda: task.corrupt(x, level, generator),
-        "loop": lambda: loop(name, images, severities(name, len(images), on_cpu), rng).to(options.device),
-    }
+
+    def looped(functions):
+        return loop(functions[name], images, severities(name, len(images), on_cpu), rng).to(options.device)
+
+    contestants = {"ours": lambda: task.corrupt(x, level, generator)}
+    contestants |= {kind: partial(looped, functions) for kind, functions in LOOPS.items()}
     if measure.version_of("deepinv"):
         from .with_deepinv import corruptions  # an optional package
 
@@ -83,10 +91,13 @@ def severities(name: str, n: int, generator) -> torch.Tensor:
     return task.draw(*task.bounds(levels(n)), data.CROP, generator)
 
 
-def loop(name: str, images: np.ndarray, severity: torch.Tensor, rng) -> torch.Tensor:
+def loop(function, images: np.ndarray, severity: torch.Tensor, rng) -> torch.Tensor:
     """The same corruption, image by image (C, 64, 64)."""
     pairs = zip(images, severity.tolist(), strict=True)
-    return torch.from_numpy(np.stack([PER_IMAGE[name](image, values, rng) for image, values in pairs]))
+    return torch.from_numpy(np.stack([function(image, values, rng) for image, values in pairs]))
+
+
+# By NumPy and SciPy
 
 
 def remove_square(image, severity, rng):
@@ -109,7 +120,39 @@ def add_noise(image, severity, rng):
     return np.clip(image + noise * np.float32(severity[0] / 127.5), -1, 1)
 
 
-PER_IMAGE = {"inpaint": remove_square, "interpolate": delete_pixels, "deblur": blur, "denoise": add_noise}
+# By scikit-image, whose functions answer in double precision
+
+
+def remove_rectangle(image, severity, rng):
+    side, top, left = map(int, severity)
+    y = image.copy()
+    y[:, *rectangle((top, left), extent=(side, side))] = FILL_COLOUR
+    return y
+
+
+def pepper(image, severity, rng):
+    kept = random_noise(np.ones(image.shape[1:]), "pepper", rng=rng, amount=severity[0] / 100)
+    return np.where(kept, image, FILL_COLOUR)
+
+
+def smooth(image, severity, rng):
+    return gaussian(image, severity[:2], mode="mirror", truncate=4, channel_axis=0, preserve_range=True)
+
+
+def gaussian_noise(image, severity, rng):
+    y = random_noise((image + 1) / 2, "gaussian", rng=rng, var=(severity[0] / 255) ** 2)
+    return (2 * y - 1).astype(np.float32)
+
+
+LOOPS = {
+    "loop": {"inpaint": remove_square, "interpolate": delete_pixels, "deblur": blur, "denoise": add_noise},
+    "scikit-image": {
+        "inpaint": remove_rectangle,
+        "interpolate": pepper,
+        "deblur": smooth,
+        "denoise": gaussian_noise,
+    },
+}
 
 
 # Gate
@@ -130,9 +173,10 @@ def gate(name: str, x: torch.Tensor, contestants: dict, options: measure.Options
 def exact(name: str, x, contestants, device: str) -> dict[str, float]:
     """Largest difference of a pixel from the loop's, at the same severities."""
     severity = severities(name, len(x), torch.Generator().manual_seed(1))
-    reference = loop(name, x.numpy(), severity, None)
+    answers = {kind: loop(functions[name], x.numpy(), severity, None) for kind, functions in LOOPS.items()}
+    reference = answers["loop"]
     on_device = x.to(device), severity.to(device)
-    answers = {"ours": TASKS[name].apply(*on_device, None), "loop": reference}
+    answers["ours"] = TASKS[name].apply(*on_device, None)
     if "deepinv" in contestants:
         from .with_deepinv import apply
 
