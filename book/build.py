@@ -40,6 +40,7 @@ KERNEL = {
     "config": Config(KernelManager={"transport_encryption": "auto"}),  # a kernel on plain TCP warns on stderr
     "shutdown_kernel": "immediate",  # by then it has answered; asked politely, some kernels report the interrupt
 }
+MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -136,10 +137,14 @@ def without_progress(outputs):
 
 
 def tidy(page):
-    """Write the executed notebook as a page: titled, no progress bars, papermill's parameters cell hidden."""
+    """Write the executed notebook as a page: titled, no progress bars, papermill's parameters cell hidden.
+
+    The marks of solutions, for `make class`, are left out, and an exercise is labelled with the name of its page.
+    """
     notebook = nbformat.read(page.executed, as_version=4)
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
+        cell.source = MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
         if "injected-parameters" in cell.metadata.get("tags", []):
             cell.metadata.tags.append("remove-cell")
         if cell.cell_type == "code":

@@ -1,8 +1,11 @@
 """The Markdown that pages and README take from the code and from data/results: `SNIPPETS`, a function for each."""
 
+import io
 import json
 import re
-from functools import cache
+import runpy
+from contextlib import redirect_stdout
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 
@@ -18,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows
 SEEDS = range(10)
 NOT_MEASURED = "not measured yet"
+SOLUTIONS = ROOT / "book" / "solutions"
 PAGES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
 
 
@@ -383,6 +387,20 @@ def variant(book=False) -> str:
     return markdown(["On-demand, mean over levels 1–6", "as the paper says", "as the released code does"], rows)
 
 
+# Exercises
+
+
+def solution(page: str, book=False) -> str:
+    """What the solution to a page's exercise prints, as a block of text."""
+    said = io.StringIO()
+    try:
+        with redirect_stdout(said):
+            runpy.run_path(str(SOLUTIONS / f"{page}.py"))
+    except FileNotFoundError:  # of a results file
+        said = io.StringIO()
+    return f"```text\n{said.getvalue().rstrip() or NOT_MEASURED}\n```"
+
+
 SNIPPETS = {
     "results-table": results_table,
     "scale": scale,
@@ -397,6 +415,7 @@ SNIPPETS = {
     "checksums": checksums,
     "variant": variant,
 }
+SNIPPETS |= {f"solution-{path.stem}": partial(solution, path.stem) for path in sorted(SOLUTIONS.glob("*.py"))}
 
 
 def filled(text: str) -> str:
