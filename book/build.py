@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+import launch
 import live
 import nbformat
 import papermill
@@ -149,8 +150,9 @@ def tidy(page):
             cell.metadata.tags.append("remove-cell")
         if cell.cell_type == "code":
             cell.outputs = without_progress(cell.outputs)
+    first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
+    first.source += launch.buttons(page.template.stem)
     if page.title:
-        first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
         first.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", first.source, count=1)
     nbformat.write(notebook, SOURCE / "notebooks" / f"{page.name}.ipynb")
 

@@ -65,7 +65,7 @@ def run(name: str, folder: Path) -> dict:
         process = subprocess.Popen(words, cwd=ROOT, env=environment, **quiet)
         while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             peak = max(peak, memory(process.pid))
-            time.sleep(0.5)
+            time.sleep(1)
         _, process.returncode, used = os.wait4(process.pid, 0)
         stderr.seek(0)
         said = stderr.read().decode(errors="replace").strip().splitlines()
