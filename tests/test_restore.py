@@ -96,13 +96,21 @@ def test_a_small_hole_is_the_mean_over_the_windows_that_see_it():
 
 @pytest.mark.parametrize(
     "image",
-    [np.zeros((0, 5)), np.zeros((5, 5, 4)), np.zeros(5), np.full((70, 70, 3), np.nan), np.zeros((1, 70))],
-    ids=["empty", "four channels", "a line", "nan", "one row"],
+    [
+        np.zeros((0, 5)),
+        np.zeros((5, 5, 4)),
+        np.zeros(5),
+        np.full((70, 70, 3), np.nan),
+        np.zeros((1, 70)),
+        255 * np.ones((70, 70)),
+    ],
+    ids=["empty", "four channels", "a line", "nan", "one row", "0–255"],
 )
 def test_bad_images_are_refused(image):
-    with pytest.raises(ImageError) as error:
-        restore_image(trained_like(3), image)
-    assert "\n" not in str(error.value)
+    for refuse in (restore_image, lambda *given: inpaint_image(*given, np.zeros(image.shape[:2], bool))):
+        with pytest.raises(ImageError) as error:
+            refuse(trained_like(3), image)
+        assert "\n" not in str(error.value)
 
 
 def test_bad_masks_are_refused():
