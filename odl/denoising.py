@@ -193,8 +193,13 @@ def provenance(system: str, images, device: str) -> dict:
     }
 
 
-def pictures(systems, sigmas, name: str, image, ours) -> pd.DataFrame:
-    """One photograph through systems that can run here, each told 25 whatever the noise, which is clipped (Supp. H).
+def denoisers(systems, ours, device: str = "cpu") -> dict:
+    """system → `denoise(y, sigma)`, of those that can run here."""
+    return {system: denoiser(system, ours, device) for system in systems if can_run(system, ours)}
+
+
+def pictures(denoisers: dict, sigmas, name: str, image) -> pd.DataFrame:
+    """One photograph through every denoiser, each told 25 whatever the noise, which is clipped (Supp. H).
 
     Rows (system, sigma, picture (H, W) on the [0, 1] scale, psnr in dB); the first of each σ is `noisy`.
     """
@@ -202,7 +207,7 @@ def pictures(systems, sigmas, name: str, image, ours) -> pd.DataFrame:
     for sigma in sigmas:
         y = add_awgn(image, name, sigma, True)
         answers = {"noisy": y}
-        answers |= {s: np.clip(denoiser(s, ours, "cpu")(y, FIXED), 0, 1) for s in systems if can_run(s, ours)}
+        answers |= {system: np.clip(denoise(y, FIXED), 0, 1) for system, denoise in denoisers.items()}
         rows += [(s, sigma, x_hat, decibels(x_hat, image)) for s, x_hat in answers.items()]
     return pd.DataFrame(rows, columns=["system", "sigma", "picture", "psnr"])
 
@@ -236,7 +241,7 @@ def table3(
 def reason(system: str) -> str:
     """Why a system has no number here."""
     if system in trained.LEARNERS and not available(system):
-        return f"not trained here: python -m odl.comparators train {system}"
+        return "not trained here"
     if system in DENOISERS and not available(system):
         return f"the package {DENOISERS[system]['package']} is not installed: published number only"
     return "not measured yet"

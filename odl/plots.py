@@ -197,7 +197,7 @@ def show_table1(table: pd.DataFrame, caption: str = ""):
     return style.apply(lambda _: bold, axis=None).set_table_attributes('class="odl-table odl-numbers"')
 
 
-def read_photograph(path, longest: int = 400) -> np.ndarray:
+def read_photograph(path, longest: int) -> np.ndarray:
     """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels."""
     image = read_image(path, 0)
     shrink = longest / max(image.shape[:2])

@@ -110,14 +110,19 @@ def systems_in(table: pd.DataFrame) -> list[str]:
 
 
 def show_table3(table: pd.DataFrame):
-    """PSNR per image on clipped noise, measured here and below it as published; the best of each row bold."""
+    """PSNR per image on clipped noise: the paper's systems here and as published, then others; best of a row bold."""
     from IPython.display import HTML  # not needed where no notebook is
 
     clipped = table[table.clipped]
-    measured = clipped.pivot(index="image", columns="system", values="psnr")[systems_in(table)]
-    tables = {"Measured here": measured.dropna(axis="columns", how="all")}  # the table of means names the others
+    measured = clipped.pivot(index="image", columns="system", values="psnr")
+    measured = measured.dropna(axis="columns", how="all")  # the table of means names what is left out
+    papers = [system for system in paper.TABLE3_SYSTEMS if system in measured]
+    others = [system for system in systems_in(table) if system in measured and system not in papers]
+    tables = {"Measured here": measured[papers]}
     if clipped.sigma.iloc[0] == 25 and set(measured.index) & set(paper.TABLE3):
         tables["Published"] = pd.DataFrame(paper.TABLE3).T.reindex(measured.index)
+    tables["Measured here, not in the paper's table"] = measured[others]
+    tables = {caption: frame for caption, frame in tables.items() if len(frame.columns)}
     return HTML("".join(best_bold(frame, caption).to_html() for caption, frame in tables.items()))
 
 
@@ -163,8 +168,7 @@ def spectrum_pictures(shown: pd.DataFrame, image):
 def show_photograph(table: pd.DataFrame, image: str):
     """Table 3's numbers of one photograph in dB, a row per system: clipped noise, unclipped noise, as published."""
     clipped, unclipped = (table[(table.image == image) & (table.clipped == flag)] for flag in (True, False))
-    frame = clipped.rename(columns={"psnr": "clipped"}).assign(unclipped=list(unclipped.psnr))
-    frame["system"] = frame.system.map(TITLES)
+    frame = clipped.assign(system=clipped.system.map(TITLES), clipped=clipped.psnr, unclipped=list(unclipped.psnr))
     frame = frame[["system", "clipped", "unclipped", "published", *(["note"] if frame.note.any() else [])]]
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index").set_caption(f"{image}, σ = 25, PSNR (dB)")
     return style.set_table_attributes('class="odl-table"')
@@ -175,12 +179,12 @@ def crops(name: str, size: int) -> dict[str, np.ndarray]:
     return {label: denoising.centre(image, size) for label, image in images_or_demo(name)}
 
 
-def all_photographs(images: dict, systems, ours, sigma: float = 25):
+def all_photographs(images: dict, denoisers: dict, ours, sigma: float = 25):
     """Every photograph with noise, through our two systems, and through that one of the others that does best on it."""
-    quick = [system for system in systems if system not in denoising.SLOW]
+    quick = {system: denoise for system, denoise in denoisers.items() if system not in denoising.SLOW}
     rows = []
     for name, image in tqdm(images.items()):
-        shown = denoising.pictures(quick, [sigma], name, image, ours).set_index("system")
+        shown = denoising.pictures(quick, [sigma], name, image).set_index("system")
         line = [("clean", image / 255, "")]
         named = {"noisy": "noisy"} | {system: SHORT[system] for system in ours}
         line += [(named[s], shown.picture[s], f"{shown.psnr[s]:.1f} dB") for s in named if s in shown.index]
@@ -247,7 +251,7 @@ def show_spectrum(table: pd.DataFrame):
     names = [curve_name(row.system, None if pd.isna(row.told) else row.told) for row in table.itertuples()]
     named = table.assign(name=names)
     frame = named.pivot(index="name", columns="sigma", values="psnr").reindex(named.name.unique())
-    frame.columns = [f"σ = {sigma:g}" for sigma in frame.columns]
+    frame.columns = [f"σ\u00a0=\u00a0{sigma:g}" for sigma in frame.columns]  # not broken over lines
     frame = frame.rename_axis("PSNR (dB)").reset_index()
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
     return style.set_table_attributes('class="odl-table"')

@@ -228,7 +228,8 @@ def test_pictures_are_told_25_whatever_the_noise(monkeypatch):
     told = []
     monkeypatch.setitem(DENOISERS["tv"], "denoise", lambda y, sigma: told.append(sigma) or y)
     image = PHOTOGRAPH[:64, :64]
-    shown = denoising.pictures(["tv", "tnrd", "on_demand"], [10, 75], "x", image, denoising.our_systems())
+    denoisers = denoising.denoisers(["tv", "tnrd", "on_demand"], denoising.our_systems())
+    shown = denoising.pictures(denoisers, [10, 75], "x", image)
     assert told == [25, 25] and list(shown.system) == ["noisy", "tv"] * 2  # the others are not trained here
     expected = peak_signal_noise_ratio(image / 255, denoising.add_awgn(image, "x", 75, True), data_range=1)
     assert shown[shown.sigma == 75].psnr.tolist() == pytest.approx([expected] * 2, abs=1e-4)

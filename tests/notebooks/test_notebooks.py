@@ -89,6 +89,7 @@ WRONG = {
     "photographs": ["nowhere", "", 3, None],
     "image": ["nowhere.png", 3, None],
     "mask": ["nowhere.png", 3, None],
+    "longest": [63, "400", None],
     "size": [63, 513, "80", None],
     "stride": [0, 65, "8", 2.5, None],
     "images": [0, -1, "3", 10**9, 2.5, None],
