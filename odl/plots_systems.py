@@ -142,14 +142,17 @@ def show_table3_means(table: pd.DataFrame):
         part = table[table.system == system]
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
         told = "yes" if DENOISERS.get(system, {}).get("knows_sigma") else "no"
-        note = part.note.iloc[0]
         means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), clipped.seconds.mean()]
-        rows.append([TITLES[system], told, *means, note])
-    columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image", "note"]
+        rows.append([noted(system, part.note.iloc[0]), told, *means])
+    columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image"]
     frame = pd.DataFrame(rows, columns=columns)
-    frame = frame if frame.note.any() else frame.drop(columns="note")
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
     return style.set_table_attributes('class="odl-table"')
+
+
+def noted(system: str, note: str) -> str:
+    """The title of a system, and why it has no number."""
+    return f"{TITLES[system]} ({note})" if note else TITLES[system]
 
 
 # Supplement H
@@ -168,8 +171,9 @@ def spectrum_pictures(shown: pd.DataFrame, image):
 def show_photograph(table: pd.DataFrame, image: str):
     """Table 3's numbers of one photograph in dB, a row per system: clipped noise, unclipped noise, as published."""
     clipped, unclipped = (table[(table.image == image) & (table.clipped == flag)] for flag in (True, False))
-    frame = clipped.assign(system=clipped.system.map(TITLES), clipped=clipped.psnr, unclipped=list(unclipped.psnr))
-    frame = frame[["system", "clipped", "unclipped", "published", *(["note"] if frame.note.any() else [])]]
+    names = [noted(row.system, row.note) for row in clipped.itertuples()]
+    frame = clipped.assign(system=names, clipped=clipped.psnr, unclipped=list(unclipped.psnr))
+    frame = frame[["system", "clipped", "unclipped", "published"]]
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index").set_caption(f"{image}, σ = 25, PSNR (dB)")
     return style.set_table_attributes('class="odl-table"')
 
@@ -254,4 +258,4 @@ def show_spectrum(table: pd.DataFrame):
     frame.columns = [f"σ\u00a0=\u00a0{sigma:g}" for sigma in frame.columns]  # not broken over lines
     frame = frame.rename_axis("PSNR (dB)").reset_index()
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
-    return style.set_table_attributes('class="odl-table"')
+    return style.set_table_attributes('class="odl-table odl-dense"')

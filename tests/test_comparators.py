@@ -243,6 +243,22 @@ def test_without_its_package_a_row_says_so(monkeypatch):
     assert not (paths.results() / "nobm3d").exists()
 
 
+def test_tables_say_why_a_number_is_not_there(monkeypatch):
+    monkeypatch.delenv("ODL_ROOT")
+    table = denoising.table3(["bm3d", "mlp_many", "tnrd", "tv"], measure=False)
+    assert "<td" in plots_systems.show_table3(table).data
+    for shown in (plots_systems.show_table3_means(table), plots_systems.show_photograph(table, "Lena")):
+        rows = shown.data.set_index("system")
+        assert list(rows.index) == [
+            plots_systems.noted(*row) for row in table[["system", "note"]].drop_duplicates().values
+        ]
+        measured = rows.filter(like="clipped").notna().all(axis=1)
+        assert [("(" in name) for name in rows.index] == list(~measured) and measured["BM3D"]
+    lena = table[(table.image == "Lena") & (table.system == "bm3d")].set_index("clipped").psnr
+    row = plots_systems.show_photograph(table, "Lena").data.set_index("system").loc["BM3D"]
+    assert (row.clipped, row.unclipped, row.published) == (lena[True], lena[False], paper.TABLE3["Lena"]["bm3d"])
+
+
 def test_measured_bm3d_agrees_with_the_published_column(monkeypatch):
     monkeypatch.delenv("ODL_ROOT")
     published = np.mean([row["bm3d"] for row in paper.TABLE3.values()])
