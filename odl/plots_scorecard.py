@@ -11,7 +11,7 @@ from odl.scorecard import SECTIONS
 
 COLOURS = {REPRODUCED: "#00875A", FAILED: "#C8501E", UNTESTED: "#767676"}  # on white and on black
 SYMBOLS = {REPRODUCED: "✓", FAILED: "✗", UNTESTED: "○"}
-WIDTHS = {"": 4, "claim and test": 39, "paper": 13, "measured here": 27, "verdict": 17}  # per cent of the page
+WIDTHS = {"no.": 6, "claim and test": 38, "paper": 13, "measured here": 27, "verdict": 16}  # per cent of the page
 
 
 def show(table: pd.DataFrame):
@@ -22,14 +22,15 @@ def show(table: pd.DataFrame):
     head = "".join(cell(escape(name), "th") for name in WIDTHS)
     bodies = [body(section, table[table.section == section]) for section in SECTIONS]
     return HTML(
-        '<table class="odl-table" style="width:100%; table-layout:fixed; font-size:0.85rem">'
+        '<table class="odl-table odl-sortable" data-choices="verdict,section" '
+        'style="width:100%; min-width:40rem; table-layout:fixed; font-size:0.85rem">'
         f"<colgroup>{columns}</colgroup><thead><tr>{head}</tr></thead>{''.join(bodies)}</table>"
     )
 
 
 def body(section: str, rows: pd.DataFrame) -> str:
     title = f'<th colspan="{len(WIDTHS)}" style="text-align:left; padding-top:1rem"><b>{escape(section)}</b></th>'
-    return f"<tbody><tr>{title}</tr>{''.join(line(row) for row in rows.itertuples())}</tbody>"
+    return f"<tbody><tr class='odl-section'>{title}</tr>{''.join(line(row) for row in rows.itertuples())}</tbody>"
 
 
 def line(row) -> str:
@@ -42,7 +43,8 @@ def line(row) -> str:
         keep(row.measured) + (small(row.scale) if row.scale != "–" else ""),
         verdict,
     ]
-    return f"<tr>{''.join(map(cell, parts))}</tr>"
+    facts = f'data-verdict="{row.verdict}" data-section="{escape(row.section)}"'
+    return f"<tr {facts}>{''.join(map(cell, parts))}</tr>"
 
 
 def cell(content: str, tag: str = "td") -> str:
