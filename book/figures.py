@@ -33,6 +33,7 @@ from odl.data import grey
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
 MUTED = "#666666"
+COMMANDS = {"speed-pages": "python tests/page_facts.py", "demo-time": "make demo"}
 BENCH, REPRODUCE = "make bench", f"python -m odl reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 
@@ -62,7 +63,7 @@ def with_source(name: str, make) -> tuple:
     """What `make()` answers, and the line that names the results files which it used."""
     store.USED.clear()
     made = make()
-    command = BENCH if name.startswith("speed") else REPRODUCE
+    command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
     return made, sources.line(store.names_of_used(), command)
 
 
@@ -219,6 +220,7 @@ FIGURES = {
 TABLES = {name: partial(snippet, book=True) for name, snippet in snippets.SNIPPETS.items()} | statement.SNIPPETS
 TABLES |= {
     "landing": landing.figure,
+    "speed-pages": speed.pages,
     "speed-training": partial(speed.table, "training"),
     "speed-without-bf16": partial(speed.table, "without_bf16"),
     "speed-corruptions": partial(speed.table, "corruptions"),

@@ -20,7 +20,7 @@ TASK = "interpolate"
 SEVERITIES = range(0, 95, 5)  # per cent deleted
 STILL = 60
 LABELS = {"on_demand": "all-rounder", "fixated_easy": "fixated, easy", "fixated_hard": "fixated, hard"}
-WIDTH, HEIGHT, LEFT, BOTTOM = 640, 240, 44, 40  # of the drawing, and of its margins
+WIDTH, HEIGHT, LEFT, BOTTOM = 640, 260, 44, 60  # of the drawing, and of its margins
 
 
 def figure() -> str:
@@ -92,7 +92,7 @@ def drawing(measured: pd.DataFrame, known: dict) -> str:
     top, bottom = np.ceil(measured.max().max()), np.floor(measured.min().min())
     inside, last = WIDTH - LEFT, SEVERITIES[-1]
     x, y = (lambda s: LEFT + s / last * inside), (lambda p: (top - p) / (top - bottom) * (HEIGHT - BOTTOM))
-    ticks = [f'<text x="{x(s):.0f}" y="{HEIGHT - BOTTOM + 20}">{s}</text>' for s in range(0, last, 15)]
+    ticks = [f'<text x="{x(s):.0f}" y="{HEIGHT - BOTTOM + 25}">{s}</text>' for s in range(0, last, 15)]
     levels = [
         f'<text x="{LEFT - 8}" y="{y(p) + 5:.0f}" class="odl-end">{p}</text>'
         for p in range(int(bottom) + 2, int(top), 4)

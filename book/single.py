@@ -10,7 +10,8 @@ from bs4 import BeautifulSoup
 
 NAME = "book/print"
 CHROME = ".bd-sidebar-primary, .bd-sidebar-secondary, .bd-header, .bd-header-article, .prev-next-footer, .bd-footer"
-CHROME += ", .bd-footer-content, #print-main-content, .sidebar-toggle, .search-button__wrapper, dialog"
+CHROME += ", .bd-footer-content, #jb-print-docs-body, .sidebar-toggle, .search-button__wrapper, dialog"
+CHROME += ", script[src]:not([src*=mathjax])"  # what they move is gone
 ACTIVE = "script, .odl-lab, noscript, .headerlink, link[href*='/lab/'], input[type=checkbox], label[for=odl-pause]"
 
 

@@ -146,6 +146,24 @@ NOTES = {
 }
 
 
+# Pages
+
+
+def pages() -> str:
+    """What the pages of the built book weigh, and how soon the lab restores."""
+    path = paths.results() / "book" / "pages.json"
+    if not path.exists():
+        return f"This is {NOT_MEASURED}: `python tests/page_facts.py` does it."
+    facts = json.loads(store.used(path).read_text())
+    weights, seconds = facts["megabytes"], facts["first_restoration_seconds"]
+    rows = [
+        ["the median page", f"{np.median([*weights.values()]):.1f} MB"],
+        *([f"`{page}`", f"{weights[page]:.1f} MB"] for page in sorted(weights, key=weights.get)[-3:]),
+        ["first restoration in the lab", f"{min(seconds):.1f} s, the best of {len(seconds)}"],
+    ]
+    return f"{markdown(['', facts['browser']], rows)}"
+
+
 # Figures
 
 

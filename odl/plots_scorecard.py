@@ -9,9 +9,10 @@ import pandas as pd
 from odl.judge import ALONE, FAILED, LEAST, REPRODUCED, UNTESTED, VERDICTS, decide
 from odl.scorecard import SECTIONS
 
-COLOURS = {REPRODUCED: "#00875A", FAILED: "#C8501E", UNTESTED: "#767676"}  # on white and on black
+COLOURS = {REPRODUCED: "#00875A", FAILED: "#C8501E", UNTESTED: "#767676"}  # on white
+IN_THE_DARK = {REPRODUCED: "#3DBE8B", FAILED: "#F08A5D", UNTESTED: "#A6A6A6"}
 SYMBOLS = {REPRODUCED: "✓", FAILED: "✗", UNTESTED: "○"}
-WIDTHS = {"no.": 6, "claim and test": 38, "paper": 13, "measured here": 27, "verdict": 16}  # per cent of the page
+WIDTHS = {"no.": 8, "claim and test": 36, "paper": 13, "measured here": 27, "verdict": 16}  # per cent of the page
 
 
 def show(table: pd.DataFrame):
@@ -35,7 +36,8 @@ def body(section: str, rows: pd.DataFrame) -> str:
 
 def line(row) -> str:
     """One claim."""
-    verdict = f'<b style="color:{COLOURS[row.verdict]}">{SYMBOLS[row.verdict]}&nbsp;{row.verdict}</b>'
+    colour = f"light-dark({COLOURS[row.verdict]}, {IN_THE_DARK[row.verdict]})"
+    verdict = f'<b style="color:{colour}">{SYMBOLS[row.verdict]}&nbsp;{row.verdict}</b>'
     parts = [
         str(row.number),
         keep(row.claim) + small(f"{row.place}. {row.test[:1].upper()}{row.test[1:]}."),
