@@ -92,8 +92,9 @@ def test_counted_arithmetic_is_the_networks(snippets):
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):
     """Pages build from an empty results folder too."""
-    code = "import figures\nfor name, table in figures.TABLES.items():\n    text, source = figures.with_source(name, table)"
-    code += "\n    assert text and not source, name\nprint(figures.snippets.results_table())"
+    code = "import figures\nfor name, table in figures.TABLES.items():\n    text, source = "
+    code += "figures.with_source(name, table)\n    assert text and not source, name\n"
+    code += "print(figures.snippets.results_table())"
     environment = {"ODL_ROOT": str(tmp_path), "PYTHONPATH": str(ROOT / "book"), "PATH": ""}
     run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
