@@ -208,6 +208,16 @@ def test_print_page_holds_the_whole_book(html, soup):
         assert (html / "book" / image["src"]).exists()
 
 
+def test_printed_page_shows_titles_and_no_controls(chromium, html):
+    look(chromium, width=900, mobile=False)
+    chromium.go((html / PRINT).as_uri())
+    chromium.devtools("Emulation.setEmulatedMedia", media="print")
+    shown = "[...document.querySelectorAll(args[0])].map((e) => getComputedStyle(e).display)"
+    assert chromium.run(f"return {shown}", "article h1") == ["block"] * len(PAGES)
+    assert {*chromium.run(f"return {shown}", "button, input, select, .bd-sidebar")} <= {"none"}
+    chromium.devtools("Emulation.setEmulatedMedia", media="")
+
+
 # The scorecard's table, and the figure that moves
 
 COLUMN = """
