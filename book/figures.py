@@ -33,7 +33,7 @@ from odl.data import grey
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
 MUTED = "#666666"
-COMMANDS = {"speed-pages": "python tests/page_facts.py", "demo-time": "make demo"}
+COMMANDS = {"speed-pages": "python tests/page_facts.py", "lessons": "python book/lessons.py"}
 BENCH, REPRODUCE = "make bench", f"python -m odl reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 

@@ -343,7 +343,7 @@ def lessons(book=False) -> str:
     path = results.paths.results() / "teaching.json"
     if not path.exists():
         return f"These times are {NOT_MEASURED}: `python book/lessons.py` does it."
-    steps = json.loads(path.read_text())["steps"]
+    steps = json.loads(store.used(path).read_text())["steps"]
     rows = [
         [f"**{name}**", f"`{step['command']}`", duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"]
         for name, step in steps.items()
