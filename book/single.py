@@ -11,7 +11,6 @@ from bs4 import BeautifulSoup
 NAME = "book/print"
 CHROME = ".bd-sidebar-primary, .bd-sidebar-secondary, .bd-header, .bd-header-article, .prev-next-footer, .bd-footer"
 CHROME += ", .bd-footer-content, #jb-print-docs-body, .sidebar-toggle, .search-button__wrapper, dialog"
-CHROME += ", script[src]:not([src*=mathjax])"  # what they move is gone
 ACTIVE = "script, .odl-lab, noscript, .headerlink, link[href*='/lab/'], input[type=checkbox], label[for=odl-pause]"
 
 
@@ -20,6 +19,10 @@ def write(html: Path, pages: list[str]) -> None:
     frame = read(html / f"{pages[0]}.html")
     for part in frame.select(CHROME):
         part.decompose()
+    for script in frame.select("script"):
+        if "mathjax" not in str(script).lower():  # what the others move is gone
+            script.decompose()
+    frame.html["data-theme"] = frame.html["data-mode"] = "light"
     frame.title.string = f"{frame.title.string.split(' — ')[-1]}, on one page"
     article = frame.select_one("article.bd-article")
     article.clear()
