@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "book"))
 import build  # noqa: E402
 import live  # noqa: E402
 
-SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "data/results/reference", "data/results/benchmarks"]
+SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "data/results"]
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 PAGES = [f"{file}.html" for file in [TOC["root"], *(entry["file"] for entry in build.toc_entries(TOC))]]
 PRINT, SCORECARD = "book/print.html", "notebooks/scorecard.html"
