@@ -7,6 +7,7 @@ relative link in a notebook or a page means the same here and in the repository.
 """
 
 import argparse
+import ast
 import os
 import re
 import shutil
