@@ -7,6 +7,7 @@ relative link in a notebook or a page means the same here and in the repository.
 """
 
 import argparse
+import ast
 import os
 import re
 import shutil
@@ -21,6 +22,8 @@ import launch
 import live
 import nbformat
 import papermill
+import single
+import sources
 import yaml
 from traitlets.config import Config
 
@@ -147,17 +150,32 @@ def tidy(page):
     """
     notebook = nbformat.read(page.executed, as_version=4)
     notebook.metadata.pop("widgets", None)
+    source, cells = source_of(page, notebook.cells[-1]), []
     for cell in notebook.cells:
         cell.source = MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
-        if "injected-parameters" in cell.metadata.get("tags", []):
-            cell.metadata.tags.append("remove-cell")
+        tags = cell.metadata.get("tags", [])
+        cells += [cell, nbformat.v4.new_markdown_cell(source)] if source and "measured" in tags else [cell]
+        if "injected-parameters" in tags:
+            tags.append("remove-cell")
         if cell.cell_type == "code":
             cell.outputs = without_progress(cell.outputs)
+        if label := cell.metadata.get("mystnb", {}).get("figure", {}).get("name"):
+            cell.metadata.mystnb.figure.name = f"fig-{page.name}-{label}"  # four pages share one template
     first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
     first.source += launch.buttons(page.template.stem)
+    notebook.cells = cells
     if page.title:
         first.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", first.source, count=1)
     nbformat.write(notebook, SOURCE / "notebooks" / f"{page.name}.ipynb")
+
+
+def source_of(page, record):
+    """The line under what a notebook measured, from its last cell, `results.record(...)`."""
+    [output] = record.outputs
+    given = {name: value for name, value in page.parameters.items() if name != "train"}
+    return sources.line(
+        ast.literal_eval(output.data["text/plain"])["results"], sources.papermill(page.template.stem, given)
+    )
 
 
 def lay_out(pages):
@@ -184,6 +202,8 @@ def build():
     command = [jupyter_book, "build", SOURCE, "--path-output", ROOT, *strict]
     if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
         sys.exit("book: not built: each warning above counts as an error")
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    single.write(BUILD / "html", [toc["root"], *(entry["file"] for entry in toc_entries(toc))])
 
 
 def main():

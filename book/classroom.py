@@ -46,7 +46,8 @@ def plain(text: str, labels: dict) -> str:
 
 def code(match: re.Match) -> str:
     """The lines that a `literalinclude` of a notebook includes."""
-    options = dict(re.findall(r":([\w-]+): *(.*)", match[2]))
+    given = re.findall(r":([\w-]+): *(.*)", match[2])
+    options = {name: int(value) if value.isdigit() else value.strip('"') for name, value in given}
     reader = LiteralIncludeReader(
         str(ROOT / "notebooks" / match[1]), options, SimpleNamespace(source_encoding="utf-8-sig")
     )

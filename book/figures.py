@@ -12,24 +12,29 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import landing
 import live
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import skimage
 import snippets
+import sources
 import speed
+import statement
 import torch
 from matplotlib.patches import Polygon
 from PIL import Image
 
-from odl import paper, plots
+from odl import paper, plots, store
 from odl.corruptions import TASKS
 from odl.data import grey
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
 MUTED = "#666666"
+COMMANDS = {"speed-pages": "python tests/page_facts.py", "lessons": "python book/lessons.py"}
+BENCH, REPRODUCE = "make bench", f"python -m odl reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 
 
@@ -45,13 +50,21 @@ def main():
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
         for name, figure in FIGURES.items():
-            save(figure(), options.folder / name)
-        for name, snippet in snippets.SNIPPETS.items():
-            (options.folder / f"{name}.md").write_text(snippet(book=True) + "\n")
-        for name, table in SPEED.items():
-            (options.folder / name).write_text(table() + "\n")
+            drawn, source = with_source(name, figure)
+            save(drawn, options.folder / name)
+            (options.folder / f"{Path(name).stem}-source.md").write_text(source)
+        for name, table in TABLES.items():
+            (options.folder / f"{name}.md").write_text("\n\n".join(with_source(name, table)) + "\n")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
+
+
+def with_source(name: str, make) -> tuple:
+    """What `make()` answers, and the line that names the results files which it used."""
+    store.USED.clear()
+    made = make()
+    command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
+    return made, sources.line(store.names_of_used(), command)
 
 
 def save(figure, path: Path) -> None:
@@ -121,6 +134,30 @@ def network():
     return figure
 
 
+def loop():
+    """Algorithm 1 as a circle of four steps."""
+    figure, axis = plt.subplots(figsize=(8.6, 2.5), layout="constrained")
+    steps = (
+        "a batch of 100:\n$B_i$ images of level $i$",
+        "an epoch of training\non such batches",
+        "validation: mean\nPSNR $P_i$ of each level",
+        "shares anew:\n$B_i$ in proportion to $1 / P_i$",
+    )
+    arrow = {"arrowstyle": "-|>", "color": MUTED, "linewidth": 1.2}
+    for i, step in enumerate(steps):
+        colour = "#D55E00" if i == 3 else "#0072B2"
+        box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": colour, "linewidth": 1.5}
+        axis.text(i, 0, step, ha="center", va="center", fontsize=9.5, bbox=box)
+        if i:
+            axis.annotate("", (i - 0.42, 0), (i - 0.58, 0), arrowprops=arrow)
+    axis.plot([3, 3, 0, 0], [-0.4, -0.85, -0.85, -0.6], color=MUTED, linewidth=1.2)
+    axis.annotate("", (0, -0.38), (0, -0.62), arrowprops=arrow)
+    axis.text(1.5, -0.8, "next epoch", ha="center", va="bottom", fontsize=9, color=MUTED)
+    axis.set(xlim=(-0.5, 3.5), ylim=(-1, 0.5))
+    axis.axis("off")
+    return figure
+
+
 def block(axis, x, thick, high, colour, lean=0.28):
     """A cuboid seen from the right."""
     low, top = -high / 2, high / 2
@@ -172,20 +209,25 @@ FIGURES = {
     "network.svg": network,
     "fixation.svg": fixation,
     "schedules.png": plots.schedules,
+    "loop.svg": loop,
+    "shares.svg": plots.shares,
     "lab-fixation.png": live.still_fixation,
     "lab-allocation.svg": live.still_allocation,
     "lab-inpaint.png": live.still_inpaint,
     "speed-ratios.svg": speed.ratios,
     "speed-scaling.svg": speed.scaling,
 }
-SPEED = {
-    "speed-training.md": partial(speed.table, "training"),
-    "speed-without-bf16.md": partial(speed.table, "without_bf16"),
-    "speed-corruptions.md": partial(speed.table, "corruptions"),
-    "speed-evaluation.md": partial(speed.table, "evaluation"),
-    "speed-whole-images.md": partial(speed.table, "whole_images"),
-    "speed-scaling.md": partial(speed.table, "scaling"),
-    "speed-gpu.md": speed.gpu_tables,
+TABLES = {name: partial(snippet, book=True) for name, snippet in snippets.SNIPPETS.items()} | statement.SNIPPETS
+TABLES |= {
+    "landing": landing.figure,
+    "speed-pages": speed.pages,
+    "speed-training": partial(speed.table, "training"),
+    "speed-without-bf16": partial(speed.table, "without_bf16"),
+    "speed-corruptions": partial(speed.table, "corruptions"),
+    "speed-evaluation": partial(speed.table, "evaluation"),
+    "speed-whole-images": partial(speed.table, "whole_images"),
+    "speed-scaling": partial(speed.table, "scaling"),
+    "speed-gpu": speed.gpu_tables,
 }
 
 if __name__ == "__main__":

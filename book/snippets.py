@@ -11,9 +11,10 @@ from statistics import median
 
 import launch
 import pandas as pd
+import sources
 import torch
 
-from odl import claims, datasets, judge, paper, results, scorecard
+from odl import claims, datasets, judge, paper, results, scorecard, store
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
 from odl.network import ChannelwiseLinear, EncoderDecoder
@@ -29,7 +30,6 @@ PAGES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between
 # What is measured
 
 
-@cache
 def measured(task: str, *schedules: str, **overrides) -> tuple[results.Result, ...]:
     """The reference runs of some schedules that are on disk, all seeds."""
     wanted = [Experiment.of(task, DATASET, s, k, PROFILE, **overrides) for s in schedules for k in SEEDS]
@@ -53,7 +53,7 @@ def seconds(runs) -> float:
 def db11(system: str) -> float | None:
     """Mean PSNR over the eleven images at σ = 25, clipped noise."""
     path = results.paths.results() / PROFILE / "db11" / f"{system}-sigma25.json"
-    return pd.Series(json.loads(path.read_text())["evaluation"]["psnr"]).mean() if path.exists() else None
+    return pd.Series(json.loads(store.used(path).read_text())["evaluation"]["psnr"]).mean() if path.exists() else None
 
 
 def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
@@ -61,7 +61,7 @@ def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
     path = results.table_path(notebook, PROFILE, DATASET, task)
     if not path.exists():
         return None
-    value = pd.read_csv(path, index_col=0)[column].get(row)
+    value = pd.read_csv(store.used(path), index_col=0)[column].get(row)
     return None if pd.isna(value) else value
 
 
@@ -144,7 +144,7 @@ def result_rows():
     yield "every claim, one by one", "scorecard", {}, "–", "verdicts", ()
 
 
-def options(notebook: str, given: dict) -> str:
+def options(notebook: str, given: dict) -> dict:
     """The parameters that make a row: those that the notebook declares, at the scale of the book."""
     path = ROOT / "notebooks" / f"{notebook}.ipynb"
     declared = {*given, "dataset", "profile"}
@@ -153,7 +153,7 @@ def options(notebook: str, given: dict) -> str:
         parameters = ["".join(c["source"]) for c in cells if "parameters" in c["metadata"].get("tags", [])]
         declared = set(re.findall(r"(?m)^(\w+) *=", "\n".join(parameters)))
     values = given | {"dataset": DATASET, "profile": PROFILE}
-    return " ".join(f"-p {name} {value}" for name, value in values.items() if name in declared)
+    return {name: value for name, value in values.items() if name in declared}
 
 
 def results_table(book=False) -> str:
@@ -167,8 +167,8 @@ def results_table(book=False) -> str:
             parameters = "".join(f"<br>`-p {name} {value}`" for name, value in given.items())
             rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{parameters}", *rest])
         else:
-            command = f"`papermill notebooks/{notebook}.ipynb out.ipynb {options(notebook, given)}`"
-            rows.append([place, f"[{notebook}](notebooks/{notebook}.ipynb)", command, *rest])
+            command = sources.papermill(notebook, options(notebook, given))
+            rows.append([place, f"[{notebook}](notebooks/{notebook}.ipynb)", f"`{command}`", *rest])
     columns = ["Notebook and parameters"] if book else ["Notebook", "Command"]
     return markdown(["In the paper", *columns, "Paper", "Ours", "Time"], rows)
 
@@ -343,7 +343,7 @@ def lessons(book=False) -> str:
     path = results.paths.results() / "teaching.json"
     if not path.exists():
         return f"These times are {NOT_MEASURED}: `python book/lessons.py` does it."
-    steps = json.loads(path.read_text())["steps"]
+    steps = json.loads(store.used(path).read_text())["steps"]
     rows = [
         [f"**{name}**", f"`{step['command']}`", duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"]
         for name, step in steps.items()

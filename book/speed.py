@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import ticker
 from snippets import NOT_MEASURED, markdown
 
-from odl import paths
+from odl import paths, store
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from tests.benchmarks.measure import cell
@@ -22,7 +22,7 @@ def measured(gpu: bool | None = None) -> list[dict[str, dict]]:
     """Benchmarks by name, a dict per device; of GPUs, of CPUs, or both."""
     devices = []
     for folder in sorted((paths.results() / "benchmarks").glob("*/")):
-        found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+        found = {path.stem: json.loads(path.read_text()) | {"path": path} for path in sorted(folder.glob("*.json"))}
         if found and gpu in (None, is_gpu(found)):
             devices.append(found)
     return devices
@@ -51,6 +51,7 @@ def gpu_tables() -> str:
 
 def block(content: dict) -> str:
     """The device, the rows in tables that fit the page, and what goes with them."""
+    store.used(content["path"])
     parts = [origin(content), *(as_markdown(rows) for rows in narrow(content["rows"]))]
     return "\n\n".join(parts + [line for line in NOTES[content["benchmark"]](content) if line])
 
@@ -145,6 +146,25 @@ NOTES = {
 }
 
 
+# Pages
+
+
+def pages() -> str:
+    """What the pages of the built book weigh, and how soon the lab restores."""
+    path = paths.results() / "book" / "pages.json"
+    if not path.exists():
+        return f"This is {NOT_MEASURED}: `python tests/page_facts.py` does it."
+    facts = json.loads(store.used(path).read_text())
+    weights, first = facts["megabytes"], facts["first_restoration"]
+    rows = [
+        ["the median page", f"{np.median([*weights.values()]):.1f} MB"],
+        *([f"`{page}`", f"{weights[page]:.1f} MB"] for page in sorted(weights, key=weights.get)[-3:]),
+        ["the lab with its runtime and the first networks", f"{first['megabytes']:.1f} MB"],
+        ["first restoration there", f"{min(first['processor_seconds']):.1f} s of processor time"],
+    ]
+    return markdown(["", facts["browser"]], rows)
+
+
 # Figures
 
 
@@ -159,6 +179,8 @@ def ratios():
             axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
             axis.set(xticks=[], yticks=[])
             continue
+        for content in found.values():
+            store.used(content["path"])
         draw_ratios(axis, rows)
         axis.set_title(next(iter(found.values()))["provenance"]["device"], fontsize=10)
     return figure
@@ -191,11 +213,10 @@ def plain_ticks(axis) -> None:
 
 def scaling():
     """Time against size, log-log, with the fitted slope; a row per device."""
-    curves = [
-        (found["scaling"]["provenance"]["device"], found["scaling"]["curves"])
-        for found in measured()
-        if "scaling" in found
-    ]
+    benchmarks = [found["scaling"] for found in measured() if "scaling" in found]
+    curves = [(content["provenance"]["device"], content["curves"]) for content in benchmarks]
+    for content in benchmarks:
+        store.used(content["path"])
     rows = max(1, len(curves))
     figure, axes = plt.subplots(rows, 4, figsize=(11, 2.9 * rows), squeeze=False, layout="constrained")
     for line, (device, four) in zip(axes, curves, strict=False):

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from odl import data, paper, results
+from odl import data, paper, results, store
 from odl.corruptions import TASKS
 from odl.evaluate import compare, images_of, task_of
 from odl.experiment import Experiment
@@ -42,7 +42,7 @@ def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
     first = experiments[0]
     key = ("fixation_spectrum", first.profile, first.dataset, first.task)
     path, frames = results.table_path(*key), [pd.DataFrame(columns=COLUMNS)]
-    stored = pd.read_csv(path) if path.exists() else frames[0]
+    stored = pd.read_csv(store.used(path)) if path.exists() else frames[0]
     for experiment in experiments:
         if results.load(experiment):
             rows = stored[stored.run == fingerprint(experiment)]

@@ -147,6 +147,26 @@ def psnr_per_level(results, task: str, axis=None):
     return axis.figure
 
 
+def margins(table: pd.DataFrame):
+    """Mean PSNR of on-demand learning minus that of every other schedule (dB), here and in the paper's Table 1."""
+    rows = table.set_index("schedule").drop(columns="p_value")
+    rivals = rows.index.drop("on_demand")
+    looks = {"psnr": ("here", "o", "#D55E00"), "paper_celeba_psnr": ("paper, CelebA", "s", "#0072B2")}
+    looks |= {"paper_sun397_psnr": ("paper, SUN397", "D", "#56B4E9")}
+    figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
+    for column, (label, marker, color) in looks.items():
+        gap = rows.loc["on_demand", column] - rows.loc[rivals, column]
+        axis.plot(gap, range(len(rivals)), marker, color=color, label=label, alpha=0.9)
+    axis.axvline(0, color="0.4", linewidth=1)
+    axis.set_xscale("symlog", linthresh=1)  # margins of a tenth and of ten dB in one picture
+    axis.set_xticks([-1, -0.5, 0, 0.5, 1, 2, 5, 10], ["−1", "−0.5", "0", "0.5", "1", "2", "5", "10"])
+    axis.xaxis.set_minor_locator(plt.NullLocator())
+    axis.set_yticks(range(len(rivals)), [TITLES[name] for name in rivals])
+    axis.set(ylim=(len(rivals) - 0.5, -0.5), xlabel="on-demand learning is ahead by (dB)")
+    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
 def history_frame(result) -> pd.DataFrame:
     """The history as rows (epoch, level, psnr, allocation)."""
     rows = [

@@ -9,9 +9,10 @@ import pandas as pd
 from odl.judge import ALONE, FAILED, LEAST, REPRODUCED, UNTESTED, VERDICTS, decide
 from odl.scorecard import SECTIONS
 
-COLOURS = {REPRODUCED: "#00875A", FAILED: "#C8501E", UNTESTED: "#767676"}  # on white and on black
+COLOURS = {REPRODUCED: "#00875A", FAILED: "#C8501E", UNTESTED: "#767676"}  # on white
+IN_THE_DARK = {REPRODUCED: "#3DBE8B", FAILED: "#F08A5D", UNTESTED: "#A6A6A6"}
 SYMBOLS = {REPRODUCED: "✓", FAILED: "✗", UNTESTED: "○"}
-WIDTHS = {"": 4, "claim and test": 39, "paper": 13, "measured here": 27, "verdict": 17}  # per cent of the page
+WIDTHS = {"no.": 7, "claim and test": 34, "paper": 13, "measured here": 26, "verdict": 20}  # per cent of the page
 
 
 def show(table: pd.DataFrame):
@@ -22,19 +23,21 @@ def show(table: pd.DataFrame):
     head = "".join(cell(escape(name), "th") for name in WIDTHS)
     bodies = [body(section, table[table.section == section]) for section in SECTIONS]
     return HTML(
-        '<table class="odl-table" style="width:100%; table-layout:fixed; font-size:0.85rem">'
+        '<table class="odl-table odl-sortable" data-choices="verdict,section" '
+        'style="width:100%; min-width:40rem; table-layout:fixed; font-size:0.85rem">'
         f"<colgroup>{columns}</colgroup><thead><tr>{head}</tr></thead>{''.join(bodies)}</table>"
     )
 
 
 def body(section: str, rows: pd.DataFrame) -> str:
     title = f'<th colspan="{len(WIDTHS)}" style="text-align:left; padding-top:1rem"><b>{escape(section)}</b></th>'
-    return f"<tbody><tr>{title}</tr>{''.join(line(row) for row in rows.itertuples())}</tbody>"
+    return f"<tbody><tr class='odl-section'>{title}</tr>{''.join(line(row) for row in rows.itertuples())}</tbody>"
 
 
 def line(row) -> str:
     """One claim."""
-    verdict = f'<b style="color:{COLOURS[row.verdict]}">{SYMBOLS[row.verdict]}&nbsp;{row.verdict}</b>'
+    colour = f"light-dark({COLOURS[row.verdict]}, {IN_THE_DARK[row.verdict]})"
+    verdict = f'<b style="color:{colour}">{SYMBOLS[row.verdict]}&nbsp;{row.verdict}</b>'
     parts = [
         str(row.number),
         keep(row.claim) + small(f"{row.place}. {row.test[:1].upper()}{row.test[1:]}."),
@@ -42,7 +45,8 @@ def line(row) -> str:
         keep(row.measured) + (small(row.scale) if row.scale != "–" else ""),
         verdict,
     ]
-    return f"<tr>{''.join(map(cell, parts))}</tr>"
+    facts = f'data-verdict="{row.verdict}" data-section="{escape(row.section)}"'
+    return f"<tr {facts}>{''.join(map(cell, parts))}</tr>"
 
 
 def cell(content: str, tag: str = "td") -> str:

@@ -293,16 +293,17 @@ def trials_of(results: list[Result], schedule: str) -> pd.DataFrame:
 
 
 def record(**parameters) -> dict:
-    """What a notebook was run with: its parameters, versions and device."""
+    """What a notebook was run with: its parameters, versions and time, and the results files behind what it shows."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    return {"parameters": parameters, "commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
+    when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
+    return {"parameters": parameters} | when | {"results": store.names_of_used()}
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
     """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where it has no rows."""
     path = table_path(notebook, profile, dataset, task)
     if len(frame):
-        paths.write_atomically(path, frame.to_csv(index=False).encode())
+        paths.write_atomically(store.used(path), frame.to_csv(index=False).encode())
     return path
 
 

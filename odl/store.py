@@ -7,11 +7,28 @@ from filelock import FileLock
 
 from odl import paths
 
+USED: set[Path] = set()  # the results files behind what this process has shown; pages name them
+
+
+def used(path: Path) -> Path:
+    """Note a results file that was read or written."""
+    USED.add(path)
+    return path
+
 
 def load(path: Path, experiment: dict) -> dict | None:
     """The content of `path` when it was measured for exactly this experiment, else None."""
     content = json.loads(path.read_text()) if path.exists() else None
-    return content if content and content["experiment"] == experiment else None
+    if not content or content["experiment"] != experiment:
+        return None
+    used(path)
+    return content
+
+
+def names_of_used() -> list[str]:
+    """The files noted so far, relative to the folder of results, where they still are."""
+    home = paths.results()
+    return sorted(path.relative_to(home).as_posix() for path in USED if path.exists() and home in path.parents)
 
 
 def run_or_load(path: Path, experiment: dict, measure) -> dict:

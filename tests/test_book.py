@@ -1,6 +1,7 @@
 """The book's sources: what pages name exists, and what is generated is up to date."""
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -16,10 +17,15 @@ TEXT = {".py", ".md", ".ipynb", ".toml", ".txt", ".yml", ".yaml", ".cff", ".bib"
 
 
 @pytest.fixture(scope="module")
-def snippets():
+def figures():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "book"))
-        return importlib.import_module("snippets")
+        return importlib.import_module("figures")
+
+
+@pytest.fixture(scope="module")
+def snippets(figures):
+    return figures.snippets
 
 
 def entries(node):
@@ -49,9 +55,12 @@ def test_every_citation_is_in_the_bibliography(page):
     assert {key.strip() for keys in cited for key in keys.split(",")} <= known
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", CITING, ids=lambda page: page.stem)
 def test_included_code_exists(page):
-    for target, options in re.findall(r"```\{literalinclude\} (\S+)\n((?::.*\n)*)", page.read_text()):
+    text = page.read_text()
+    if page.suffix == ".ipynb":
+        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    for target, options in re.findall(r"```\{literalinclude\} (\S+)\n((?::.*\n)*)", text):
         source = (page.parent / target).read_text()
         for name, value in re.findall(r":([\w-]+): *(.*)\n", options):
             value = value.strip('"')
@@ -63,10 +72,10 @@ def test_included_code_exists(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_included_tables_and_figures_are_generated(page, snippets):
-    figures = (ROOT / "book" / "figures.py").read_text()
+def test_included_tables_and_figures_are_generated(page, figures):
+    sources = {f"{Path(name).stem}-source" for name in figures.FIGURES}
     for target in re.findall(r"/generated/([\w.-]+)", page.read_text()):
-        assert target.removesuffix(".md") in snippets.SNIPPETS or f'"{target}"' in figures, target
+        assert target in figures.FIGURES or target.removesuffix(".md") in {*figures.TABLES, *sources}, target
 
 
 def test_tables_in_readmes_are_what_the_results_files_say(snippets):
@@ -83,7 +92,9 @@ def test_counted_arithmetic_is_the_networks(snippets):
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):
     """Pages build from an empty results folder too."""
-    code = "import snippets\nfor s in snippets.SNIPPETS.values(): assert s(book=True)\nprint(snippets.results_table())"
+    code = "import figures\nfor name, table in figures.TABLES.items():\n    text, source = "
+    code += "figures.with_source(name, table)\n    assert text and not source, name\n"
+    code += "print(figures.snippets.results_table())"
     environment = {"ODL_ROOT": str(tmp_path), "PYTHONPATH": str(ROOT / "book"), "PATH": ""}
     run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -41,6 +41,7 @@ class Browser:
         self.wait(lambda: self.send("GET", "/status")["ready"])
         session = self.send("POST", "/session", {"capabilities": {"alwaysMatch": match}})
         self.address += f"/session/{session['sessionId']}"
+        self.version = f"Chromium {session['capabilities']['browserVersion']}"
 
     def send(self, method: str, path: str, content=None):
         body = None if content is None else json.dumps(content).encode()

@@ -1,0 +1,112 @@
+"""The figure that moves on the first page: one photograph, more and more damage, three networks.
+
+Only CSS moves it: one number, --k, counts the severities, and everything else is computed from it. Where nothing moves,
+because the reader prefers that or prints the page, it stands at one severity.
+"""
+
+import base64
+import io
+
+import numpy as np
+import pandas as pd
+import torch
+from live import SCHEDULES, reference, square
+from PIL import Image
+
+from odl import paper, plots, results, store
+from odl.corruptions import TASKS
+
+TASK = "interpolate"
+SEVERITIES = range(0, 95, 5)  # per cent deleted
+STILL = 60
+LABELS = {"on_demand": "all-rounder", "fixated_easy": "fixated, easy", "fixated_hard": "fixated, hard"}
+WIDTH, HEIGHT, LEFT, BOTTOM = 640, 260, 44, 60  # of the drawing, and of its margins
+
+
+def figure() -> str:
+    """MyST: the moving figure, or a line that says what is missing."""
+    path = results.table_path("fixation_spectrum", "reference", "bsds500", TASK)
+    try:
+        networks = {schedule: results.network_of(reference(TASK, schedule)) for schedule in SCHEDULES}
+        measured = pd.read_csv(store.used(path)).pivot(index="severity", columns="schedule", values="psnr")
+    except FileNotFoundError as error:
+        return f"The moving figure of this page is not drawn: {str(error).split(':')[0]}."
+    return "\n".join(["```{raw} html", *html(networks, measured), "```"])
+
+
+def html(networks: dict, measured: pd.DataFrame) -> list[str]:
+    last, still = len(SEVERITIES) - 1, list(SEVERITIES).index(STILL)
+    known = paper.TASKS[TASK]
+    frames = [f"{severity} % deleted" for severity in SEVERITIES]
+    numbers = measured.loc[list(SEVERITIES)].map("{:.1f} dB".format)
+    said = "; ".join(
+        f"{LABELS[s]} {numbers[s].iloc[0]}, {numbers[s].loc[STILL]} and {numbers[s].iloc[-1]}" for s in SCHEDULES
+    )
+    return [
+        f'<figure class="odl-moving" style="--last: {last}; --still: {still}">',
+        '<input type="checkbox" id="odl-pause"><label for="odl-pause">Pause</label>',
+        f'<div class="odl-stage" role="img" aria-label="Mean PSNR at {SEVERITIES[0]}, {STILL} and {SEVERITIES[-1]} % '
+        f'deleted: {said}.">',
+        '<div class="odl-row">',
+        picture(sheet(networks), 0, len(networks) + 1, "damaged", frames),
+        *(picture(None, i, 0, LABELS[s], numbers[s], plots.COLOURS[s]) for i, s in enumerate(SCHEDULES, 1)),
+        "</div>",
+        drawing(measured, known),
+        "</div>",
+        "<figcaption>",
+        f"<p>{known['title']}, measured here: what three networks make of one photograph while more of it is deleted.",
+        "The curves and the numbers are means over test images, not of this photograph.",
+        f"One network has seen {known['easy']} % deleted alone, one {known['hard']} %, and each is good there alone.",
+        "The all-rounder has learned from levels 1 to 5 on demand; the grey band is level 6, which it never saw.",
+        "Photograph: Stefan van der Walt, CC0.</p>",
+        "</figcaption></figure>",
+    ]
+
+
+def sheet(networks: dict) -> str:
+    """A data: address: a row for the damaged photograph and for each network, a column per severity."""
+    x = torch.from_numpy(np.asarray(square("chelsea.png")).copy()).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
+    same = [torch.Generator().manual_seed(5) for _ in SEVERITIES]  # a deleted pixel stays deleted
+    pairs = zip(SEVERITIES, same, strict=True)
+    y = torch.cat([TASKS[TASK].corrupt_between(x, float(s), float(s), generator) for s, generator in pairs])
+    with torch.inference_mode():
+        rows = [y, *(network(y) for network in networks.values())]
+    picture = np.concatenate([np.concatenate([plots.to_picture(image) for image in row], 1) for row in rows])
+    content = io.BytesIO()
+    Image.fromarray((picture * 255).round().astype(np.uint8)).save(content, "WebP", quality=88)
+    return f"data:image/webp;base64,{base64.b64encode(content.getvalue()).decode()}"
+
+
+def picture(address, row: int, rows: int, label: str, lines, colour="currentcolor") -> str:
+    """One of the pictures, and below it its label and the line that goes with each severity."""
+    source = f"<style>.odl-moving {{ --sheet: url({address}); --rows: {rows} }}</style>" if address else ""
+    strip = "".join(f"<span>{line}</span>" for line in lines)
+    return (
+        f'{source}<div><div class="odl-frame" style="--row: {row}; border-color: {colour}"></div>'
+        f'<b>{label}</b><div class="odl-strip"><div>{strip}</div></div></div>'
+    )
+
+
+def drawing(measured: pd.DataFrame, known: dict) -> str:
+    """The curves, with a line at the severity that is shown."""
+    top, bottom = np.ceil(measured.max().max()), np.floor(measured.min().min())
+    inside, last = WIDTH - LEFT, SEVERITIES[-1]
+    x, y = (lambda s: LEFT + s / last * inside), (lambda p: (top - p) / (top - bottom) * (HEIGHT - BOTTOM))
+    ticks = [f'<text x="{x(s):.0f}" y="{HEIGHT - BOTTOM + 25}">{s}</text>' for s in range(0, last, 15)]
+    levels = [
+        f'<text x="{LEFT - 8}" y="{y(p) + 5:.0f}" class="odl-end">{p}</text>'
+        for p in range(int(bottom) + 2, int(top), 4)
+    ]
+    paths = {n: " ".join(f"{x(s):.1f},{y(p):.1f}" for s, p in measured[n].items()) for n in SCHEDULES}
+    curves = [f'<polyline stroke="{plots.COLOURS[name]}" points="{points}"/>' for name, points in paths.items()]
+    low, high = known["levels"][-1]
+    band = f'<rect x="{x(low):.1f}" width="{x(high) - x(low):.1f}" height="{HEIGHT - BOTTOM}" class="odl-band"/>'
+    axis = f'<path d="M{LEFT},0 V{HEIGHT - BOTTOM} H{WIDTH}" class="odl-axis"/>'
+    step = inside / (len(SEVERITIES) - 1)
+    mark = f'<path d="M{LEFT},0 V{HEIGHT - BOTTOM}" class="odl-mark" style="--step: {step:.3f}px"/>'
+    names = [
+        f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 2}">{known["severity"]}</text>',
+        f'<text x="{LEFT + 8}" y="{HEIGHT - BOTTOM - 8}" class="odl-start">PSNR (dB)</text>',
+    ]
+    parts = [band, axis, *ticks, *levels, *names, *curves, mark]
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">{"".join(parts)}</svg>'

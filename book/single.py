@@ -1,0 +1,60 @@
+"""The whole book as one page to read through or print: book/print.html, from the built pages.
+
+It lies beside the other pages, so their relative addresses of pictures and files hold.
+"""
+
+from pathlib import Path, PurePosixPath
+from urllib.parse import urldefrag, urljoin
+
+from bs4 import BeautifulSoup
+
+NAME = "book/print"
+CHROME = ".bd-sidebar-primary, .bd-sidebar-secondary, .bd-header, .bd-header-article, .prev-next-footer, .bd-footer"
+CHROME += ", .bd-footer-content, #jb-print-docs-body, .sidebar-toggle, .search-button__wrapper, dialog"
+ACTIVE = "script, .odl-lab, noscript, .headerlink, link[href*='/lab/'], input[type=checkbox], label[for=odl-pause]"
+
+
+def write(html: Path, pages: list[str]) -> None:
+    """Put the articles of all pages (`book/method`, in reading order) into the frame of the first."""
+    frame = read(html / f"{pages[0]}.html")
+    for part in frame.select(CHROME):
+        part.decompose()
+    for script in frame.select("script"):
+        if "mathjax" not in str(script).lower():  # what the others move is gone
+            script.decompose()
+    frame.html["data-theme"] = frame.html["data-mode"] = "light"
+    frame.title.string = f"{frame.title.string.split(' — ')[-1]}, on one page"
+    article = frame.select_one("article.bd-article")
+    article.clear()
+    for page in pages:
+        article.append(chapter(read(html / f"{page}.html").select_one("article.bd-article"), page, pages))
+    (html / f"{NAME}.html").write_text(str(frame))
+
+
+def read(path: Path) -> BeautifulSoup:
+    return BeautifulSoup(path.read_text(), "html.parser")
+
+
+def chapter(article, page: str, pages: list[str]):
+    """An article without what needs a script; its ids begin with the page, and links between pages stay in the book."""
+    article.name, article["class"], article["id"] = "section", "odl-chapter", anchor(page)
+    article.attrs.pop("role", None)
+    for part in article.select(ACTIVE):
+        part.decompose()
+    for element in article.select("[id]"):
+        element["id"] = anchor(page, element["id"])
+    for name in ("for", "aria-labelledby", "aria-describedby"):
+        for element in article.select(f"[{name}]"):
+            element[name] = " ".join(anchor(page, part) for part in element[name].split())
+    for part in article.select("pre, .pst-scrollable-table-container, .text_html, div.math"):
+        part["tabindex"] = "0"  # scrolls on a phone, so keys must reach it; on the pages the theme's script sees to it
+    for link in article.select("a[href]"):
+        address, fragment = urldefrag(urljoin(f"{page}.html", link["href"]))
+        target = str(PurePosixPath(address).with_suffix("")) if address else page
+        if target in pages:
+            link["href"] = "#" + anchor(target, fragment)
+    return article
+
+
+def anchor(page: str, fragment: str = "") -> str:
+    return f"{page.replace('/', '-')}{'--' if fragment else ''}{fragment}"

@@ -1,0 +1,24 @@
+"""The line under what is measured: its results files, to download, and the command that makes them."""
+
+import shlex
+from itertools import groupby
+from pathlib import PurePosixPath
+
+
+def line(files: list[str], command: str) -> str:
+    """A dropdown in MyST; files are relative to data/results. Empty when there are none."""
+    folders = groupby(sorted(map(PurePosixPath, files)), key=lambda file: file.parent)
+    items = [f"- `data/results/{folder}/`: {', '.join(map(link, group))}" for folder, group in folders]
+    count = f"{len(files)} results file{'s' * (len(files) > 1)}"
+    head = [f":::{{dropdown}} From {count}: `{command}`", ":class-container: odl-source", ""]
+    return "\n".join([*head, *items, ":::"]) if items else ""
+
+
+def link(file: PurePosixPath) -> str:
+    return f"{{download}}`{file.name} </data/results/{file}>`"
+
+
+def papermill(notebook: str, parameters: dict) -> str:
+    """The command that runs a notebook."""
+    given = " ".join(f"-p {name} {shlex.quote(str(value))}" for name, value in parameters.items())
+    return f"papermill notebooks/{notebook}.ipynb out.ipynb {given}"

@@ -1,0 +1,102 @@
+"""What a page of the built book weighs, and how soon the lab restores: python tests/page_facts.py
+
+Writes data/results/book/pages.json. Every page is loaded with an empty cache, as it lies on the disk, uncompressed.
+Time is processor time of the page's process, which a busy machine changes little.
+"""
+
+import functools
+import json
+import tempfile
+import threading
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from webdriver import Browser
+
+ROOT = Path(__file__).resolve().parents[1]
+HTML = ROOT / "_build" / "html"
+KEPT = ROOT / "data" / "results" / "book" / "pages.json"
+LAB = "book/lab.html"
+LOGS = {"browser": "ALL", "performance": "ALL"}
+LOADED = """
+await new Promise((next) => (document.readyState === "complete" ? next() : addEventListener("load", next)));
+if (document.querySelector(".math") && window.MathJax) await MathJax.startup.promise;
+"""
+RESTORED = """
+const root = document.getElementById("lab-fixation");
+while (!root.dataset.drawn) await new Promise((next) => setTimeout(next, 5));
+"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def served(folder: Path):
+    """The address of a folder on the loopback interface."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+def load(browser: Browser, address: str) -> None:
+    """Load a page until its formulas are set, from an empty cache and with empty logs."""
+    browser.devtools("Network.clearBrowserCache")
+    for kind in LOGS:
+        browser.log(kind)
+    browser.go(address)
+    browser.run(LOADED)
+
+
+def network(browser: Browser) -> list[dict]:
+    """The events of the network since the last call."""
+    return [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
+
+
+def bytes_of(events: list[dict]) -> int:
+    return sum(e["params"]["encodedDataLength"] for e in events if e["method"] == "Network.loadingFinished")
+
+
+def processor_seconds(browser: Browser) -> float:
+    metrics = browser.devtools("Performance.getMetrics")["metrics"]
+    return next(metric["value"] for metric in metrics if metric["name"] == "ProcessTime")
+
+
+def first_restoration(browser: Browser, address: str) -> tuple[float, float]:
+    """Processor seconds from the start of loading the lab to its first restored picture, and the megabytes loaded."""
+    browser.devtools("Performance.enable")
+    start = processor_seconds(browser)
+    load(browser, address + LAB)
+    browser.run(RESTORED)
+    end = processor_seconds(browser)
+    return end - start if end > start else end, bytes_of(network(browser)) / 1e6  # or it got a process of its own
+
+
+def main():
+    pages = sorted(
+        page.relative_to(HTML).as_posix() for name in ("book", "notebooks") for page in HTML.glob(f"{name}/*")
+    )
+    with tempfile.TemporaryDirectory() as profile, served(HTML) as address:
+        browser = Browser(Path(profile), LOGS)
+        try:
+            weights = {}
+            for page in pages:
+                load(browser, address + page)
+                weights[page] = round(bytes_of(network(browser)) / 1e6, 2)
+            restorations = [first_restoration(browser, address) for _ in range(3)]
+        finally:
+            browser.close()
+    seconds, megabytes = zip(*restorations, strict=True)
+    first = {"processor_seconds": [round(s, 2) for s in seconds], "megabytes": round(max(megabytes), 2)}
+    facts = {"megabytes": weights, "first_restoration": first, "browser": browser.version}
+    KEPT.parent.mkdir(parents=True, exist_ok=True)
+    KEPT.write_text(json.dumps(facts, indent=1) + "\n")
+    print(f"{KEPT.relative_to(ROOT)}: {len(weights)} pages; {min(seconds):.1f} s of processor time to a restoration")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,305 @@
+"""Every page of the built book, in a browser: quiet, complete, offline, fit for a phone, accessible to axe-core.
+
+The book is built for these tests unless _build/html is younger than everything that it is made of.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pandas as pd
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from filelock import FileLock
+from page_facts import HTML, KEPT, LAB, LOADED, LOGS, bytes_of, first_restoration, load, network, served
+from webdriver import INSTALLED, Browser
+
+from odl import paths
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book"))
+import build  # noqa: E402
+import live  # noqa: E402
+
+SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "data/results"]
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+PAGES = [f"{file}.html" for file in [TOC["root"], *(entry["file"] for entry in build.toc_entries(TOC))]]
+PRINT, SCORECARD = "book/print.html", "notebooks/scorecard.html"
+ALL = [*PAGES, PRINT, "search.html", "genindex.html"]
+PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+HEAVIEST, LAB_AND_NETWORKS, FIRST_RESTORATION = 12, 40, 15  # megabytes, megabytes, processor seconds
+
+FACTS = """
+const unset = (e) => !e.querySelector("mjx-container") || e.querySelector("mjx-merror, [data-mjx-error]");
+return {
+  unset: [...document.querySelectorAll(".math")].filter(unset).length,
+  width: document.documentElement.scrollWidth,
+};
+"""
+AXE = """
+const found = await axe.run(document, { resultTypes: ["violations"], ...args[0] });
+const grave = found.violations.filter((v) => ["serious", "critical"].includes(v.impact));
+return grave.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(" ")}`));
+"""
+
+
+@pytest.fixture(scope="session")
+def html():
+    """The folder of the built book."""
+    HTML.parent.mkdir(exist_ok=True)
+    with FileLock(HTML.parent / "pages.lock"):
+        built = HTML / PRINT
+        if not built.exists() or built.stat().st_mtime < youngest():
+            command = [sys.executable, ROOT / "book" / "build.py"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr[-3000:]
+    return HTML
+
+
+def youngest() -> float:
+    """When the last of the sources was changed; the tables that notebooks write, they write while the book is built."""
+    files = [file for name in SOURCES for file in [ROOT / name, *(ROOT / name).rglob("*.*")] if file.is_file()]
+    return max(file.stat().st_mtime for file in files if not {"__pycache__", "tables"} & {*file.parts})
+
+
+@pytest.fixture(scope="session")
+def soup(html):
+    """A page of the book, parsed once."""
+    return cache(lambda page: BeautifulSoup((html / page).read_text(), "html.parser"))
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory):
+    if not INSTALLED:
+        pytest.skip("Chromium or ChromeDriver is not installed")
+    browser = Browser(tmp_path_factory.mktemp("profile"), LOGS)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe(chromium):
+    """axe-core in every page that is loaded from now on."""
+    files, missing = live.vendored("axe-core")
+    if missing:
+        pytest.skip(missing)
+    chromium.devtools("Page.addScriptToEvaluateOnNewDocument", source=files[0].read_text())
+
+
+@pytest.fixture(scope="session")
+def address(html):
+    with served(html) as address:
+        yield address
+
+
+def look(browser, scheme="light", motion="no-preference", **screen):
+    """Set the screen and what the reader prefers."""
+    browser.devtools("Emulation.setDeviceMetricsOverride", **(PHONE | screen))
+    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
+    browser.devtools("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in wishes.items()])
+
+
+def complaints(browser) -> list[str]:
+    return [entry["message"] for entry in browser.log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+@pytest.mark.parametrize("page", ALL)
+def test_page_on_a_phone(chromium, axe, address, page):
+    look(chromium)
+    load(chromium, address + page)
+    facts = chromium.run(FACTS)
+    events = network(chromium)
+    addresses = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert [a for a in addresses if not a.startswith((address, "data:", "blob:", "chrome"))] == []
+    assert complaints(chromium) == []
+    assert facts["unset"] == 0
+    assert facts["width"] <= PHONE["width"]
+    assert bytes_of(events) / 1e6 < HEAVIEST
+    slow = {"rules": {"color-contrast": {"enabled": page != PRINT}}}  # the same text as on the pages, in one place
+    assert chromium.run(AXE, slow) == []
+    if page != PRINT:  # which is light, as paper is
+        look(chromium, scheme="dark")
+        chromium.wait(lambda: chromium.run("return document.documentElement.dataset.theme") == "dark")
+        assert chromium.run(AXE, {"runOnly": ["color-contrast"]}) == []
+
+
+def test_pages_from_the_file_system(chromium, html):
+    look(chromium, width=1280, mobile=False)
+    complaints(chromium)
+    for page in (PAGES[0], "book/method.html", LAB, SCORECARD, PRINT, "search.html"):
+        chromium.go((html / page).as_uri())
+        chromium.run(LOADED)
+        assert complaints(chromium) == [], page
+
+
+def test_search_finds_without_a_server(chromium, html):
+    chromium.go(f"{(html / 'search.html').as_uri()}?q=fixation")
+    assert chromium.wait(lambda: chromium.run("return document.querySelectorAll('#search-results li a').length")) > 3
+
+
+# What stands on the pages
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_picture_says_what_it_shows_and_every_figure_has_a_number(soup, page):
+    article = soup(page).select_one("article.bd-article")
+    for image in article.select("img"):
+        assert len(image.get("alt", "")) > 12 and "/" not in image["alt"].split(" ")[0], image.get("src")
+    for figure in article.select("figure:not(.odl-moving)"):
+        assert figure.select_one(".caption-number"), figure
+        assert len(figure.select_one(".caption-text").get_text()) > 12
+    assert not article.select("div.cell_output > img, div.cell_output > .output > img")  # outside of a figure
+
+
+def test_links_under_what_is_measured_lead_to_the_results_files(html, soup):
+    """Every download of the book is, byte for byte, the file under data/results that its line names."""
+    named = 0
+    for page in PAGES:
+        for line in soup(page).select("details.odl-source"):
+            assert re.search(r"From \d+ results files?: (papermill|python|make) ", line.summary.get_text() + " ")
+            for item in line.select("li"):
+                folder = ROOT / item.code.get_text()
+                for link in item.select("a.download"):
+                    file = (html / page).parent / unquote(link["href"])
+                    assert file.read_bytes() == (folder / link.get_text()).read_bytes()
+                    named += 1
+    assert named > 100
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("notebooks/")])
+def test_the_line_stands_under_every_measured_cell(soup, page):
+    cells = soup(page).select("div.tag_measured")
+    assert cells
+    for cell in cells:
+        below = cell.find_next_sibling(["div", "details", "section", "p"])
+        assert "odl-source" in below.get("class", []), cell
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_cells_that_show_what_is_measured_are_marked(notebook):
+    for cell in json.loads(notebook.read_text())["cells"]:
+        if re.search(r"\.show_\w+\(|_scorecard\.show\(|_verdict\(|scorecard\.summary\(", "".join(cell["source"])):
+            assert "measured" in cell["metadata"]["tags"]
+
+
+# The book on one page
+
+
+def test_print_page_holds_the_whole_book(html, soup):
+    whole = soup(PRINT)
+    titles = [soup(page).select_one("article h1").get_text() for page in PAGES]
+    assert [heading.get_text() + "#" for heading in whole.select("article h1")] == titles
+    ids = [element["id"] for element in whole.select("[id]")]
+    assert len(ids) == len({*ids})
+    known = {*ids}
+    for link in whole.select("article a[href], main a[href]"):
+        target, fragment = urldefrag(link["href"])
+        if not target:
+            assert not fragment or fragment in known, link
+        elif "://" not in target and not target.startswith("mailto:"):
+            assert (html / "book" / unquote(target)).exists(), link
+    for image in whole.select("img"):
+        assert (html / "book" / image["src"]).exists()
+
+
+def test_printed_page_shows_titles_and_no_controls(chromium, html):
+    look(chromium, width=900, mobile=False)
+    chromium.go((html / PRINT).as_uri())
+    chromium.devtools("Emulation.setEmulatedMedia", media="print")
+    shown = "[...document.querySelectorAll(args[0])].map((e) => getComputedStyle(e).display)"
+    assert chromium.run(f"return {shown}", "article h1") == ["block"] * len(PAGES)
+    assert {*chromium.run(f"return {shown}", "button, input, select, .bd-sidebar")} <= {"none"}
+    chromium.devtools("Emulation.setEmulatedMedia", media="")
+
+
+# The scorecard's table, and the figure that moves
+
+COLUMN = """
+const shown = [...document.querySelectorAll(".odl-sortable tbody tr:not(.odl-section)")].filter((row) => !row.hidden);
+return shown.map((row) => row.cells[args[0]].textContent.trim());
+"""
+EMPTIED = """
+const form = document.querySelector(".odl-table-form");
+form.reset();
+form.dispatchEvent(new Event("input"));
+"""
+HEAD = ".odl-sortable thead th:nth-child({}) button"
+
+
+@pytest.fixture
+def claims():
+    return pd.read_csv(paths.results() / "reference" / "tables" / "scorecard-bsds500-all.csv")
+
+
+def test_scorecard_without_javascript_is_a_plain_table(soup, claims):
+    table = soup(SCORECARD).select_one("table.odl-sortable")
+    assert len(table.select("tbody tr:not(.odl-section)")) == len(claims)
+    assert not table.select("[hidden], button")
+
+
+def test_scorecard_filters_and_sorts(chromium, html, claims):
+    look(chromium, width=1280, mobile=False)
+    chromium.go((html / SCORECARD).as_uri())
+    numbers = [str(number) for number in claims.number]
+    assert chromium.run(COLUMN, 0) == numbers
+    chromium.type(".odl-table-form input", "staged DEBLURRING")
+    wanted = claims[claims.astype(str).agg(" ".join, axis=1).str.lower().str.contains("(?=.*staged)(?=.*deblurring)")]
+    assert 0 < len(wanted) < len(claims)
+    assert chromium.run(COLUMN, 0) == [str(number) for number in wanted.number]
+    assert f"{len(wanted)} of {len(claims)}" in chromium.run(
+        "return document.querySelector('[role=status]').textContent"
+    )
+    chromium.run(EMPTIED)
+    chromium.type(".odl-table-form select", "reproduced")  # by keys; "not reproduced" comes later in the alphabet
+    wanted = claims[claims.verdict == "reproduced"]
+    assert chromium.run(COLUMN, 0) == [str(number) for number in wanted.number]
+    chromium.run(EMPTIED)
+    chromium.type(HEAD.format(1), "\ue007\ue007")  # Enter twice: descending
+    assert chromium.run(COLUMN, 0) == numbers[::-1]
+    assert chromium.run("return document.querySelector('.odl-sortable th').ariaSort") == "descending"
+    chromium.click(HEAD.format(5))
+    verdicts = chromium.run(COLUMN, 4)
+    assert len({*verdicts}) == sum(a != b for a, b in pairwise(verdicts)) + 1  # alike stand together
+    chromium.click(HEAD.format(5))
+    chromium.click(HEAD.format(5))  # the third click brings the paper's order back
+    assert chromium.run(COLUMN, 0) == numbers
+
+
+def test_first_figure_moves_unless_the_reader_prefers_not(chromium, html):
+    at = "return Number(getComputedStyle(document.querySelector('.odl-stage')).getPropertyValue('--k'))"
+    look(chromium, width=1280, mobile=False)
+    chromium.go((html / PAGES[0]).as_uri())
+    start = chromium.run(at)
+    chromium.wait(lambda: chromium.run(at) != start, 10)
+    chromium.type("#odl-pause", " ")
+    paused = chromium.run(at)
+    assert chromium.run(f"await new Promise((next) => setTimeout(next, 1600)); {at}") == paused
+    look(chromium, motion="reduce", width=1280, mobile=False)
+    assert chromium.run(at) == 12 and chromium.run("return document.getAnimations().length") == 0
+
+
+def test_first_figure_shows_the_measured_means(soup):
+    table = pd.read_csv(paths.results() / "reference" / "tables" / "fixation_spectrum-bsds500-interpolate.csv")
+    strips = [[span.get_text() for span in strip.select("span")] for strip in soup(PAGES[0]).select(".odl-strip")]
+    for strip, schedule in zip(strips[1:], ("on_demand", "fixated_easy", "fixated_hard"), strict=True):
+        rows = table[(table.schedule == schedule) & (table.severity % 5 == 0)].sort_values("severity")
+        assert strip == [f"{psnr:.1f} dB" for psnr in rows.psnr]
+
+
+# Weight and time
+
+
+def test_weight_and_first_restoration_are_kept_and_bounded(chromium, address):
+    kept = json.loads(KEPT.read_text())
+    assert {*PAGES, PRINT} <= {*kept["megabytes"]}
+    assert max(kept["megabytes"].values()) < HEAVIEST
+    look(chromium, width=1280, mobile=False)
+    seconds, megabytes = first_restoration(chromium, address)
+    assert max(seconds, *kept["first_restoration"]["processor_seconds"]) < FIRST_RESTORATION
+    assert megabytes == pytest.approx(kept["first_restoration"]["megabytes"], rel=0.2) and megabytes < LAB_AND_NETWORKS
