@@ -1,17 +1,14 @@
 """One JSON per measurement: what was measured, with what, and the rows."""
 
-import json
 from pathlib import Path
-
-from filelock import FileLock
 
 from odl import paths
 
 
 def load(path: Path, experiment: dict) -> dict | None:
-    """The content of `path` when it was measured for exactly this experiment, else None."""
-    content = json.loads(path.read_text()) if path.exists() else None
-    return content if content and content["experiment"] == experiment else None
+    """The content of `path` when it was measured for exactly this experiment, else None. Raises DamagedFile."""
+    content = paths.unseal(path) if path.exists() else None
+    return content if content and content.get("experiment") == experiment else None
 
 
 def run_or_load(path: Path, experiment: dict, measure) -> dict:
@@ -23,10 +20,10 @@ def run_or_load(path: Path, experiment: dict, measure) -> dict:
     if found:
         return found
     lock = paths.runs() / "locks" / f"{'-'.join(path.relative_to(paths.results()).parts)}.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(lock):
+    paths.need_writable(path.parent)
+    with paths.locked(lock):
         found = load(path, experiment)
         if not found:
             content = {"experiment": experiment} | measure()
-            paths.write_atomically(path, json.dumps(content).encode() + b"\n")
+            paths.write_atomically(path, paths.seal(content))
     return load(path, experiment)
