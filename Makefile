@@ -40,7 +40,7 @@ faults: $(READY)  ## inject every fault a promise is about; goes on where it sto
 	@$(BIN)/python -m tests.faults
 
 audit: $(READY)  ## look up the exact versions in the database of known vulnerabilities (needs the network)
-	@$(BIN)/uv tool run --from pip-audit pip-audit --requirement requirements.txt --disable-pip --no-deps
+	@$(BIN)/uv tool run --from pip-audit pip-audit --strict --disable-pip --no-deps --requirement requirements.txt
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
 	@$(BIN)/python -m pytest -n auto --dist worksteal

@@ -24,7 +24,7 @@ from . import campaign, files, parameters, sources, training
 
 ROWS = training.ROWS | files.ROWS | sources.ROWS | parameters.ROWS
 COMPARISON = "comparison"
-EACH = 10  # injections of each fault for each way to train
+EACH = 5  # injections of each fault for each way to train
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "numpy", "pillow", "pooch", "safetensors", "deepinv")
 
