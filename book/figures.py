@@ -16,6 +16,7 @@ import live
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import reliability
 import skimage
 import snippets
 import speed
@@ -48,7 +49,7 @@ def main():
             save(figure(), options.folder / name)
         for name, snippet in snippets.SNIPPETS.items():
             (options.folder / f"{name}.md").write_text(snippet(book=True) + "\n")
-        for name, table in SPEED.items():
+        for name, table in (SPEED | RELIABILITY).items():
             (options.folder / name).write_text(table() + "\n")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
@@ -186,6 +187,10 @@ SPEED = {
     "speed-whole-images.md": partial(speed.table, "whole_images"),
     "speed-scaling.md": partial(speed.table, "scaling"),
     "speed-gpu.md": speed.gpu_tables,
+}
+RELIABILITY = {
+    "reliability-promises.md": reliability.promises,
+    "reliability-comparison.md": reliability.comparison,
 }
 
 if __name__ == "__main__":
