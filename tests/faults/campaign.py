@@ -91,7 +91,8 @@ class Row:
 
     @property
     def broken_injections(self) -> int:
-        return min(self.injections, BROKEN)
+        """As many where a row is of hundreds, which are cheap; a few where each takes processes."""
+        return self.injections if self.injections >= 400 else min(self.injections, BROKEN)
 
 
 def measure(row: Row, n: int, name: str = "", edits=()) -> dict:
