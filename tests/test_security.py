@@ -82,7 +82,7 @@ def test_notebooks_carry_no_paths_and_no_names(notebook):
     assert set(content.metadata) <= {"kernelspec", "language_info"}
     assert content.metadata.get("kernelspec", {}).get("name", "python3") == "python3"
     for cell in content.cells:
-        assert set(cell.metadata) <= {"tags", "mystnb"}, cell.metadata
+        assert set(cell.metadata) <= {"tags", "mystnb", "nbgrader"}, cell.metadata
 
 
 def test_results_carry_no_paths_and_no_names():

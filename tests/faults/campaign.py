@@ -97,6 +97,7 @@ class Row:
 
 def measure(row: Row, n: int, name: str = "", edits=()) -> dict:
     """Inject n faults, with a promise broken by `edits`: how many of each outcome, and the worst recovery time."""
+    ended(in_a_child(nothing))  # starting the server of processes is no part of a recovery
     outcomes, worst, start = Counter(), 0.0, time.perf_counter()
     with broken(edits), tqdm(total=n, desc=name, leave=False, unit="fault", disable=None) as bar:
         for outcome, seconds in row.inject(n):
@@ -226,6 +227,10 @@ def in_a_child(target: Callable, *arguments, shared=None):
     child = PROCESSES.Process(target=child_main, args=(EDITS, dict(os.environ), target, shared, arguments))
     child.start()
     return child
+
+
+def nothing(_):
+    """A process that ends at once."""
 
 
 def child_main(edits, environment, target, shared, arguments):
