@@ -57,6 +57,13 @@ def test_a_result_measured_with_other_numbers_is_not_loaded(demo):
     assert results.load(experiment)
 
 
+def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
+    assert results.record(seed=0)["sha256"]["data"] is None
+    records = [results.record(dataset="demo", seed=seed)["sha256"] for seed in (0, 0, 1)]
+    assert records[0] == records[1] and records[0]["config"] != records[2]["config"]
+    assert records[0]["data"] == data.load("demo", "test").sha256
+
+
 # Tables
 
 
