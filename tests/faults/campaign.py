@@ -74,7 +74,11 @@ class Setting:
 
 
 TEMPORARY = 'temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")'
-DIRECT = Edit("odl.paths.write_atomically", TEMPORARY, "return path.write_bytes(content)")  # in place, no rename
+IN_PLACE = """file = open(path, "wb", buffering=0)
+    for start in range(0, len(content), 4096):
+        file.write(content[start : start + 4096])
+    return"""
+DIRECT = Edit("odl.paths.write_atomically", TEMPORARY, IN_PLACE)  # in place and piece by piece, no rename
 
 
 @dataclass(frozen=True)

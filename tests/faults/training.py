@@ -387,7 +387,7 @@ ROWS = {
         kills_inside_saves,
         "files are written in place instead of renamed",
         (DIRECT,),
-        24,
+        8,
     ),
     "checkpoints": Row(
         "A damaged checkpoint is never used",
