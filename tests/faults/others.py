@@ -197,7 +197,8 @@ def run_in_child(shared, way, folder, bad, action, when, delay):
             warnings.simplefilter("ignore")
             code.value = WAYS[way](folder, bad, epoch_done)[:15].encode()
     except Exception as error:
-        code.value = ("one line" if isinstance(error, paths.OneLine | OSError) else "traceback").encode()
+        clear = isinstance(error, paths.OneLine) or getattr(error, "filename", None)  # it names the file
+        code.value = b"one line" if clear else b"traceback"
         sys.exit(1)
 
 
