@@ -8,17 +8,19 @@ COMPARISON = "comparison"
 MISSING = f"This is {NOT_MEASURED}: `make faults` does it."
 
 
-def rows() -> dict[str, dict]:
-    """The measured rows of the campaign by name."""
+def campaign() -> dict:
+    """What is measured: `rows` by name, and the names of `all`."""
     path = paths.results() / "faults.json"
-    return paths.unseal(path)["rows"] if path.exists() else {}
+    return {"all": [], "rows": {}} | (paths.unseal(path) if path.exists() else {})
 
 
 def promises() -> str:
     """A promise a row, with its fault, what was counted, and what happens when the promise is broken."""
-    measured = [row for name, row in rows().items() if name != COMPARISON]
+    found = campaign()
+    measured = [row for name, row in found["rows"].items() if name != COMPARISON]
     if not measured:
         return MISSING
+    absent = [name for name in found["all"] if name not in found["rows"]]
     table = [
         [
             row["promise"],
@@ -30,7 +32,8 @@ def promises() -> str:
         for row in measured
     ]
     header = ["Promise", "Fault", "Injected", "Recovered", "Silent", "Worst recovery", "With the promise broken"]
-    return f"{origin(measured)}\n\n{markdown(header, table)}"
+    note = f"\n\nWithout rows that are {NOT_MEASURED}: {', '.join(absent)}." if absent else ""
+    return f"{origin(measured)}\n\n{markdown(header, table)}{note}"
 
 
 def seconds(value: float) -> str:
@@ -47,7 +50,7 @@ def origin(measured: list[dict]) -> str:
 
 def comparison() -> str:
     """Eight faults for other ways to train: of the faults injected, how many were recovered from, loud, and silent."""
-    row = rows().get(COMPARISON)
+    row = campaign()["rows"].get(COMPARISON)
     if not row:
         return MISSING
     table = [[fault["fault"], *(counts(fault[way]) for way in row["ways"])] for fault in row["faults"]]

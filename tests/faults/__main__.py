@@ -73,7 +73,7 @@ def done(name: str, path: Path, quick: bool, again: bool) -> bool:
         found = rounded(measured | {"code_sha256": code_of(name), "provenance": provenance()})
         rows = written["rows"] | {name: found}
         in_order = {key: rows[key] for key in (*ROWS, COMPARISON) if key in rows}
-        paths.write_atomically(path, paths.seal({"campaign": "faults", "rows": in_order}))
+        paths.write_atomically(path, paths.seal({"campaign": "faults", "all": [*ROWS, COMPARISON], "rows": in_order}))
     for line in lines_of(name, found):
         print(line, flush=True)
     return all(row["odl"]["silent"] == 0 for row in found["faults"]) if name == COMPARISON else kept(found)
