@@ -10,7 +10,7 @@ READY := .venv/ready
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help book class test table1 demo bench lint clean
+.PHONY: help book class test table1 demo bench faults audit lint clean
 
 help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -34,6 +34,13 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TAS
 bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (results: data/results/benchmarks/)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[bench]"
 	@$(BIN)/python -m tests.benchmarks
+
+faults: $(READY)  ## inject every fault a promise is about; goes on where it stopped (results: data/results/faults.json)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[bench]"
+	@$(BIN)/python -m tests.faults
+
+audit: $(READY)  ## look up the exact versions in the database of known vulnerabilities (needs the network)
+	@$(BIN)/uv tool run --from pip-audit pip-audit --strict --disable-pip --no-deps --requirement requirements.txt
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
 	@$(BIN)/python -m pytest -n auto --dist worksteal

@@ -17,6 +17,7 @@ import live
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import reliability
 import skimage
 import snippets
 import sources
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
 MUTED = "#666666"
 COMMANDS = {"speed-pages": "python tests/page_facts.py", "lessons": "python book/lessons.py"}
+COMMANDS |= dict.fromkeys(("reliability-promises", "reliability-comparison"), "make faults")
 BENCH, REPRODUCE = "make bench", f"python -m odl reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 
@@ -228,6 +230,8 @@ TABLES |= {
     "speed-whole-images": partial(speed.table, "whole_images"),
     "speed-scaling": partial(speed.table, "scaling"),
     "speed-gpu": speed.gpu_tables,
+    "reliability-promises": reliability.promises,
+    "reliability-comparison": reliability.comparison,
 }
 
 if __name__ == "__main__":

@@ -92,10 +92,10 @@ def run_or_load(experiment, device="auto", precision="auto", progress=None) -> R
     path = path_of(experiment)
 
     def measure():
-        start, where = time.time(), check_device(device)
+        start, where = time.monotonic(), check_device(device)
         chosen = choose_precision(where, precision)
         rows = evaluate(experiment, network_of(experiment), where, chosen, progress)
-        seconds = {"evaluate": round(time.time() - start, 1)}
+        seconds = {"evaluate": round(time.monotonic() - start, 1)}
         origin = provenance(experiment, where, chosen) | {"seconds": seconds}
         return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
 

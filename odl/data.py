@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from filelock import FileLock
 from PIL import Image
 from tqdm.auto import tqdm
 
@@ -27,6 +26,7 @@ from odl.datasets import DATASETS, SUFFIXES, DataError, find, home, list_images,
 CROP = 64
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP")
 MAX_PIXELS = 100_000_000
+MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,12 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
     folder = home(name) / f"packed-{parse(name)[1] or 'native'}"
     if not (folder / "index.json").exists():
         pack(name, find(name), folder)
-    index = json.loads((folder / "index.json").read_text())
     file = folder / "pixels.bin"
     damaged = DataError(f"the pack {folder} is damaged: delete it and run again")
+    try:
+        index = paths.unseal(folder / "index.json")
+    except paths.DamagedFile:
+        raise damaged from None
     if not file.exists() or file.stat().st_size != index["bytes"]:
         raise damaged
     pixels = torch.from_file(str(file), size=index["bytes"], dtype=torch.uint8)
@@ -152,8 +155,7 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
 
 def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
     """Decode, resize and append every image of `source`; a run that was killed goes on where it stopped."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.parent / f".{folder.name}.lock"):
+    with paths.locked(folder.parent / f".{folder.name}.lock"):
         if (folder / "index.json").exists():
             return
         folder.mkdir(exist_ok=True)
@@ -234,7 +236,7 @@ class Journal:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         skipped = [entry["skipped"] for entry in self.entries if "skipped" in entry]
         index = {"bytes": self.bytes, "sha256": digest, "images": self.images, "skipped": skipped}
-        paths.write_atomically(self.folder / "index.json", json.dumps(index).encode())
+        paths.write_atomically(self.folder / "index.json", paths.seal(index))
         (self.folder / "journal.jsonl").unlink()
 
 
@@ -299,6 +301,8 @@ def download(base: str) -> Path:
         if "files" in entry:
             for file, digest in entry["files"].items():
                 pooch.retrieve(entry["url"] + file, f"sha256:{digest}", file, cache, progressbar=True)
+            for left_over in {path.name for path in cache.iterdir()} - set(entry["files"]):
+                (cache / left_over).unlink()  # of a download that was killed
             return cache.replace(images)
         archive = Path(pooch.retrieve(entry["url"], None, f"{base}.zip", cache, progressbar=True))
         try:
@@ -328,18 +332,22 @@ def unpack(base: str, source: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         try:
             extract(source, Path(temporary))
-        except DataError:
+        except (DataError, paths.DiskError):
             raise
         except Exception as error:  # zipfile, tarfile and zlib raise anything on damaged archives
-            raise DataError(f"{source}: not a readable archive ({error or type(error).__name__})") from None
+            disk = isinstance(error, OSError) and error.errno
+            fault = "could not be unpacked" if disk else "not a readable archive"
+            raise DataError(f"{source}: {fault} ({error or type(error).__name__})") from None
         tops = list(Path(temporary).iterdir())
         inside = tops[0] if len(tops) == 1 and tops[0].is_dir() and tops[0].name.startswith("BSDS500") else temporary
+        if "sha256" in entry:
+            check_listing(base, next(Path(inside, f) for f in folders if Path(inside, f).is_dir()))
         Path(inside).replace(target)
     return find(base)
 
 
 def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
-    """Write the image files of a zip or tar below `target`: no links, no absolute or climbing names."""
+    """Write the image files of a zip or tar below `target`: no links, no absolute or climbing names, no bombs."""
 
     def members():
         if zipfile.is_zipfile(archive):
@@ -355,10 +363,13 @@ def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
         else:
             raise DataError(f"{archive}: neither a zip nor a tar archive")
 
+    total = 0
     for count, (name, size, open_member) in enumerate(tqdm(members(), desc=f"extracting {archive.name}", unit="file")):
-        place = (target / name).resolve()
-        if count >= limit or size > MAX_PIXELS or not place.is_relative_to(target.resolve()):
+        place, total = (target / name).resolve(), total + size
+        too_large = count >= limit or size > MAX_PIXELS or total > MAX_ARCHIVE
+        if too_large or not place.is_relative_to(target.resolve()):
             raise DataError(f"{archive}: refused member {name!r}")
+        paths.need_room(target, size)
         if place.suffix.lower() in SUFFIXES:
             place.parent.mkdir(parents=True, exist_ok=True)
             with open_member() as source, open(place, "wb") as file:
@@ -379,4 +390,4 @@ def check_listing(base: str, folder: Path) -> None:
     for path in sorted(folder.rglob("*.jpg"), key=lambda p: str(p.relative_to(folder))):
         total.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n".encode())
     if total.hexdigest() != DATASETS[base]["sha256"]:
-        raise DataError(f"{folder}: its files differ from the published {base}")
+        raise DataError(f"{folder}: its files differ from the published {base}; delete that folder and run again")

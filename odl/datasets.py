@@ -88,7 +88,7 @@ DEMO = {  # whole photographs are held out
 }
 
 
-class DataError(Exception):
+class DataError(paths.OneLine):
     """A data set is missing or damaged; the message is one line that says what to do."""
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from odl import datasets, paper
+from odl import datasets, paper, paths
 from odl.schedules import SCHEDULES
 
 PROFILES = {
@@ -38,11 +38,8 @@ VARIANTS = ("paper", "released")
 DEVICES = ("auto", "cpu", "cuda")
 
 
-class ParameterError(ValueError):
+class ParameterError(paths.OneLine, ValueError):
     """A parameter is wrong; the message is one line that names it, its value and the nearest good one."""
-
-    def _render_traceback_(self):  # what IPython and papermill print
-        return [f"ParameterError: {self}"]
 
 
 @dataclass(frozen=True)

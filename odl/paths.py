@@ -1,7 +1,30 @@
-"""Where files live: `data/` for sets, results and models, `runs/` for checkpoints, under one root."""
+"""Where files live: `data/` for sets, results and models, `runs/` for checkpoints, under one root; whole or absent."""
 
+import hashlib
+import json
 import os
+import shutil
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
+
+OWN = "set ODL_ROOT to a folder of your own"
+
+
+class OneLine(Exception):
+    """An error whose message is one line that tells a user what is wrong and what to do."""
+
+    def _render_traceback_(self):  # what IPython and papermill print
+        return [f"{type(self).__name__}: {self}"]
+
+
+class DamagedFile(OneLine, ValueError):
+    """A file does not hold what was written to it."""
+
+
+class DiskError(OneLine, OSError):
+    """A folder cannot be written: it is full, read-only, or another user's."""
 
 
 def root() -> Path:
@@ -22,8 +45,12 @@ def runs() -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` so that `path` is the old file or the new one, never a half (POSIX rename)."""
+    """Write `content` so that `path` is the old file or the new one, never a half (POSIX rename).
+
+    Raises DiskError, with nothing written, when the disk has no room for it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    need_room(path.parent, len(content))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
@@ -33,3 +60,57 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def need_room(folder: Path, size: int) -> None:
+    """Raise DiskError when fewer than `size` bytes are free where `folder` lies."""
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise DiskError(f"{folder}: disk full, {size / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB are free")
+
+
+@contextmanager
+def locked(path: Path):
+    """Hold the lock of that file against other processes. Raises DiskError where this user may not write."""
+    need_writable(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire()
+    except PermissionError:  # the file of another user
+        raise DiskError(f"{path}: not writable, it is another user's; {OWN}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def need_writable(folder: Path) -> None:
+    """Raise DiskError when files cannot be made in `folder`, or it cannot be made: before work, not after it."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(there, os.W_OK):
+        raise DiskError(f"{there}: not writable, it is read-only or another user's; {OWN}")
+
+
+# JSON with a seal: the SHA-256 of everything else in it.
+
+
+def seal(content: dict) -> bytes:
+    """`content` as JSON that tells when it was changed."""
+    return json.dumps(content | {"seal": seal_of(content)}).encode() + b"\n"
+
+
+def unseal(path: Path) -> dict:
+    """The content of a sealed JSON; one that was written without a seal is taken as it is. Raises DamagedFile."""
+    try:
+        content = json.loads(path.read_bytes())
+        written = content.pop("seal", None)
+    except (ValueError, AttributeError, TypeError):
+        raise DamagedFile(f"{path}: not a whole JSON file; delete it and run again") from None
+    if written and written != seal_of(content):
+        raise DamagedFile(f"{path}: changed since it was written; delete it and run again")
+    return content
+
+
+def seal_of(content: dict) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

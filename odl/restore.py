@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from odl import paths
 from odl.corruptions import FILL
 from odl.data import CROP
 from odl.network import EncoderDecoder
@@ -15,7 +16,7 @@ from odl.network import EncoderDecoder
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
 
-class ImageError(ValueError):
+class ImageError(paths.OneLine, ValueError):
     """An image or mask cannot be restored; the message is one line."""
 
 

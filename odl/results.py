@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
 from odl import data, datasets, paper, paths, store
@@ -66,14 +67,14 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", precision="au
     `train(experiment, device, precision, progress)` answers (network, history), and
     `evaluate(experiment, network, device, precision, progress)` rows (trial, level, l2, psnr).
     """
-    start, device = time.time(), check_device(device)
+    start, device = time.monotonic(), check_device(device)
     precision = choose_precision(device, precision)
     network, history = train(experiment, device, precision, progress and (lambda done: progress(0.9 * done)))
-    trained = time.time()
+    trained = time.monotonic()
     keep_weights(experiment, network)
     late = progress and (lambda done: progress(0.9 + 0.1 * done))
     rows = evaluate(experiment, network, device, precision, late)
-    seconds = {"train": round(trained - start, 1), "evaluate": round(time.time() - trained, 1)}
+    seconds = {"train": round(trained - start, 1), "evaluate": round(time.monotonic() - trained, 1)}
     return {
         "provenance": provenance(experiment, device, precision) | {"seconds": seconds},
         "history": history,
@@ -117,26 +118,60 @@ def commit() -> str:
 
 def network_of(experiment: Experiment) -> EncoderDecoder:
     """The trained network of a run, from `runs/`, else from the weights that ship. Raises FileNotFoundError."""
-    network = EncoderDecoder(task_of(experiment).channels, experiment.width)
-    network.load_state_dict(weights_of(experiment))
+    return with_weights(EncoderDecoder(task_of(experiment).channels, experiment.width), experiment)
+
+
+def with_weights(network, experiment):
+    """The network with the trained weights of a run. Raises FileNotFoundError, or DamagedFile."""
+    try:
+        network.load_state_dict(weights_of(experiment))
+    except RuntimeError as error:  # other names or shapes
+        reason = str(error).splitlines()[0]
+        raise paths.DamagedFile(f"the weights of {experiment.run_id} are of another network ({reason})") from None
     return network.eval()
 
 
 def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
-    """The weights of a run in single precision, from `runs/`, else those that ship. Raises FileNotFoundError."""
+    """The weights of a run in single precision, from `runs/`, else those that ship.
+
+    Raises FileNotFoundError, or DamagedFile.
+    """
     name = experiment.run_id.replace("/", "-") + ".safetensors"
     for path in (paths.runs() / experiment.run_id / "weights.safetensors", paths.models() / name):
         if path.exists():
             if path.parent == paths.models():
                 check_manifest(path)
-            return {name: t.float() if t.is_floating_point() else t for name, t in load_file(path).items()}
+            return {name: t.float() if t.is_floating_point() else t for name, t in read_weights(path).items()}
     raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")
 
 
 def keep_weights(experiment: Experiment, network) -> None:
-    """Write a run's weights to `runs/`."""
-    weights = save({name: t.contiguous() for name, t in network.state_dict().items()})
-    paths.write_atomically(paths.runs() / experiment.run_id / "weights.safetensors", weights)
+    """Write a run's weights to `runs/`, with the SHA-256 of all of them in the header."""
+    weights = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
+    content = save(weights, {"sha256": hash_of(weights)})
+    paths.write_atomically(paths.runs() / experiment.run_id / "weights.safetensors", content)
+
+
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors in a file of safetensors, checked against the SHA-256 in its header where it has one."""
+    try:
+        weights = load_file(path)
+        with safe_open(path, "pt") as file:
+            expected = (file.metadata() or {}).get("sha256")
+    except SafetensorError as error:
+        reason = str(error).splitlines()[0]
+        raise paths.DamagedFile(f"{path}: not a whole file of safetensors ({reason}); delete it") from None
+    if expected and expected != hash_of(weights):
+        raise paths.DamagedFile(f"{path}: changed since it was written; delete it and train again")
+    return weights
+
+
+def hash_of(weights: dict[str, torch.Tensor]) -> str:
+    """SHA-256 over names, types, shapes and bytes."""
+    total = hashlib.sha256()
+    for name, t in sorted(weights.items()):
+        total.update(f"{name} {t.dtype} {tuple(t.shape)} ".encode() + t.view(-1).view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
 
 
 def network_or_none(experiment: Experiment) -> EncoderDecoder | None:
@@ -186,15 +221,15 @@ def command_of(experiment: Experiment) -> str:
 
 
 def check_manifest(path: Path) -> None:
-    """Raise ValueError when shipped weights differ from the manifest."""
-    manifest = json.loads((path.parent / "manifest.json").read_text())
+    """Raise DamagedFile when shipped weights differ from the manifest."""
+    manifest = paths.unseal(path.parent / "manifest.json")
     if hashlib.sha256(path.read_bytes()).hexdigest() != manifest.get(path.name):
-        raise ValueError(f"{path}: its SHA-256 is not the one in manifest.json; fetch the file again")
+        raise paths.DamagedFile(f"{path}: its SHA-256 is not the one in manifest.json; fetch the file again")
 
 
 def ship(experiment: Experiment) -> Path:
     """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
-    state = load_file(paths.runs() / experiment.run_id / "weights.safetensors")
+    state = read_weights(paths.runs() / experiment.run_id / "weights.safetensors")
     half = {key: value.half() if value.is_floating_point() else value for key, value in state.items()}
     path = paths.models() / (experiment.run_id.replace("/", "-") + ".safetensors")
     content = save(half)
@@ -213,7 +248,7 @@ def frame() -> pd.DataFrame:
     """Every measured run, a row each: profile, dataset, task, run, l2 (‰), psnr (dB), device."""
     rows = []
     for path in sorted(paths.results().glob("*/*/*/*.json")):
-        content = json.loads(path.read_text())
+        content = paths.unseal(path)
         if "1" not in content["evaluation"]["level"]:
             continue  # Table 2's blocks have no levels
         profile, dataset, task = path.relative_to(paths.results()).parts[:3]
@@ -293,10 +328,18 @@ def trials_of(results: list[Result], schedule: str) -> pd.DataFrame:
 
 
 def record(**parameters) -> dict:
-    """What a notebook was run with: its parameters, versions and time, and the results files behind what it shows."""
+    """What a notebook was run with: its parameters, hashes and versions, and the results files behind what it shows."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
+    hashes = {"config": paths.seal_of(parameters), "data": data_hash(parameters.get("dataset"))}
     when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
-    return {"parameters": parameters} | when | {"results": store.names_of_used()}
+    return {"parameters": parameters, "sha256": hashes} | when | {"results": store.names_of_used()}
+
+
+def data_hash(dataset: str | None) -> str | None:
+    """SHA-256 of a set's packed pixels, None where it is not packed."""
+    side = datasets.parse(dataset or "")[1] or "native"
+    index = datasets.home(dataset or "") / f"packed-{side}" / "index.json"
+    return paths.unseal(index)["sha256"] if dataset and index.exists() else None
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:

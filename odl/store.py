@@ -1,9 +1,6 @@
 """One JSON per measurement: what was measured, with what, and the rows."""
 
-import json
 from pathlib import Path
-
-from filelock import FileLock
 
 from odl import paths
 
@@ -17,9 +14,9 @@ def used(path: Path) -> Path:
 
 
 def load(path: Path, experiment: dict) -> dict | None:
-    """The content of `path` when it was measured for exactly this experiment, else None."""
-    content = json.loads(path.read_text()) if path.exists() else None
-    if not content or content["experiment"] != experiment:
+    """The content of `path` when it was measured for exactly this experiment, else None. Raises DamagedFile."""
+    content = paths.unseal(path) if path.exists() else None
+    if not content or content.get("experiment") != experiment:
         return None
     used(path)
     return content
@@ -40,10 +37,10 @@ def run_or_load(path: Path, experiment: dict, measure) -> dict:
     if found:
         return found
     lock = paths.runs() / "locks" / f"{'-'.join(path.relative_to(paths.results()).parts)}.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(lock):
+    paths.need_writable(path.parent)
+    with paths.locked(lock):
         found = load(path, experiment)
         if not found:
             content = {"experiment": experiment} | measure()
-            paths.write_atomically(path, json.dumps(content).encode() + b"\n")
+            paths.write_atomically(path, paths.seal(content))
     return load(path, experiment)

@@ -4,7 +4,6 @@ import math
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
+from time import monotonic
 
 import torch
 from tqdm.auto import tqdm
@@ -84,7 +84,7 @@ def run_many(experiments: list[Experiment], device="auto", train=True, workers: 
 def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
     """Measure what is missing, `workers` jobs at a time: by default a process per CPU thread, one job on a GPU.
 
-    Past `deadline` (of `time.time()`) or at Ctrl-C every run writes its checkpoint and stops.
+    Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its checkpoint and stops.
     """
     device = check_device(device)
     todo = [job for job in jobs if job.missing()]
@@ -122,7 +122,7 @@ def in_turn(todo, device, precision, deadline, show) -> None:
         def progress(share, i=i):
             shares[i] = share
             show(shares)
-            if time.time() > deadline:
+            if monotonic() > deadline:
                 raise Stopped
 
         try:
@@ -147,7 +147,7 @@ def side_by_side(todo, device, precision, deadline, show, workers: int) -> None:
         try:
             while wait(futures, timeout=1.0).not_done:
                 show(shares[: len(todo)])
-                shares[-1] = time.time() > deadline
+                shares[-1] = monotonic() > deadline
             show(shares[: len(todo)])
             for future in futures:
                 future.result()

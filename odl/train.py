@@ -22,7 +22,7 @@ from odl.step import Step, make_deterministic, restore
 CHECKPOINT_SECONDS = 60
 
 
-class TrainingError(RuntimeError):
+class TrainingError(paths.OneLine, RuntimeError):
     """A number was not finite, or no checkpoint could be read; the message is one line."""
 
 
@@ -57,6 +57,8 @@ def fit(experiment, build, run_epoch, device, precision):
     if device == "cuda":
         make_deterministic()
     folder = paths.runs() / experiment.run_id
+    for left_over in folder.glob(".*.tmp"):
+        left_over.unlink()  # of a process that was killed while it wrote
     state = load_checkpoint(folder, experiment)
     precision = state["precision"] if state else choose_precision(device, precision)
     pack = data.load(experiment.dataset, "train", experiment.train_images).to(device)
@@ -65,16 +67,13 @@ def fit(experiment, build, run_epoch, device, precision):
     network, optimizer = build(experiment, device)
     history = []
     if state:
-        network.load_state_dict(state["network"])
-        settings = optimizer.state_dict()["param_groups"]  # this device's own: a GPU keeps its state where a graph can
-        optimizer.load_state_dict(state["optimizer"] | {"param_groups": settings})
-        history = state["history"]
+        history = put_back(state, network, optimizer, folder)
 
     snapshot, saved = None, time.monotonic()
     try:
         while len(history) < experiment.epochs:
             entry = run_epoch(network, optimizer, pack, x_validation, precision, history)
-            finite(entry["loss"], entry["psnr"], len(history))
+            finite(entry, network, optimizer, len(history))
             history.append(entry)
             snapshot = take_snapshot(experiment, network, optimizer, history, precision)
             if len(history) == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
@@ -174,9 +173,14 @@ def validate(experiment, network, x, device, precision) -> list[float]:
     return scores
 
 
-def finite(loss: float, scores: list[float], epoch: int) -> None:
-    if not np.isfinite([loss, *scores]).all():
-        raise TrainingError(f"epoch {epoch + 1}: loss {loss} or validation PSNR {scores} is not finite; stopped")
+def finite(entry: dict, network, optimizer, epoch: int) -> None:
+    """Raise TrainingError when a number of an epoch, a weight or a moment of Adam is not finite."""
+    if not np.isfinite([entry["loss"], *entry["psnr"]]).all():
+        numbers = f"loss {entry['loss']} or validation PSNR {entry['psnr']}"
+        raise TrainingError(f"epoch {epoch + 1}: {numbers} is not finite; stopped")
+    moments = [t for slot in optimizer.state.values() for t in slot.values() if torch.is_tensor(t)]
+    if not all(torch.isfinite(t).all() for t in (*network.state_dict().values(), *moments)):
+        raise TrainingError(f"epoch {epoch + 1}: a weight or a moment of Adam is not finite; stopped")
 
 
 # Precision
@@ -230,12 +234,34 @@ def load_checkpoint(folder: Path, experiment) -> dict | None:
     for path in (folder / "checkpoint.pt", folder / "previous.pt"):
         if not path.exists():
             continue
-        content = path.read_bytes()
-        if hashlib.sha256(content[32:]).digest() != content[:32]:
+        state = read_checkpoint(path)
+        if state is None:
             print(f"{path}: damaged checkpoint, going back to the previous one")
             path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
-            continue
-        state = torch.load(io.BytesIO(content[32:]), map_location="cpu", weights_only=True)
-        if state["experiment"] == experiment.asdict():
+        elif state["experiment"] == experiment.asdict():
             return state
     return None
+
+
+def read_checkpoint(path: Path) -> dict | None:
+    """What a checkpoint holds, None where it is damaged or not one of ours; nothing in it is executed."""
+    content = path.read_bytes()
+    if hashlib.sha256(content[32:]).digest() != content[:32]:
+        return None
+    try:
+        state = torch.load(io.BytesIO(content[32:]), map_location="cpu", weights_only=True)
+        return {key: state[key] for key in ("network", "optimizer", "history", "precision", "experiment")}
+    except Exception:  # a file made to harm raises anything
+        return None
+
+
+def put_back(state: dict, network, optimizer, folder: Path) -> list[dict]:
+    """Load a checkpoint's state into the network and its optimizer. Returns the history."""
+    settings = optimizer.state_dict()["param_groups"]  # this device's own: a GPU keeps its state where a graph can
+    try:
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"] | {"param_groups": settings})
+    except Exception as error:  # a file made to harm raises anything
+        reason = str(error).splitlines()[0]
+        raise TrainingError(f"{folder}: the checkpoint does not fit the network ({reason}); delete it") from None
+    return state["history"]

@@ -49,12 +49,19 @@ def test_the_json_holds_all_there_is_to_know(demo):
 def test_a_result_measured_with_other_numbers_is_not_loaded(demo):
     experiment = Experiment.of(**TINY)
     path = results.run_or_load(experiment, "cpu", "fp32").path
-    content = json.loads(path.read_text())
+    content = paths.unseal(path)
     for name, value in (("trials", 3), ("learning_rate", 1e-4), ("width", 9)):
-        path.write_text(json.dumps(content | {"experiment": content["experiment"] | {name: value}}))
+        path.write_bytes(paths.seal(content | {"experiment": content["experiment"] | {name: value}}))
         assert results.load(experiment) is None
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content))  # without a seal, as the first results were written
     assert results.load(experiment)
+
+
+def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
+    assert results.record(seed=0)["sha256"]["data"] is None
+    records = [results.record(dataset="demo", seed=seed)["sha256"] for seed in (0, 0, 1)]
+    assert records[0] == records[1] and records[0]["config"] != records[2]["config"]
+    assert records[0]["data"] == data.load("demo", "test").sha256
 
 
 # Tables

@@ -66,9 +66,9 @@ def nothing():
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_deadline_stops_what_runs_and_starts_nothing_more(workers, capsys):
     endless = [Job(f"job {i}", (Measurement(nothing, forever, 1e6),)) for i in range(4)]
-    start = time.time()
+    start = time.monotonic()
     sweep.run_jobs(endless, "cpu", workers, start + 3)
-    assert 3 <= time.time() - start < 30
+    assert 3 <= time.monotonic() - start < 30
     assert "0 of 4 runs" in capsys.readouterr().err
 
 
@@ -77,7 +77,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, tmp_path, mo
     experiment = tiny(epochs=3)
     job = sweep.job_of(experiment)
     with monkeypatch.context() as patch:
-        patch.setattr(sweep.time, "time", lambda: len(history()) >= 2)
+        patch.setattr(sweep, "monotonic", lambda: len(history()) >= 2)
         patch.setattr(train, "CHECKPOINT_SECONDS", 0)
 
         def history():

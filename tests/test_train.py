@@ -3,7 +3,6 @@
 import copy
 import io
 import math
-import multiprocessing
 import os
 import random
 import signal
@@ -22,10 +21,9 @@ from odl.experiment import Experiment
 from odl.schedules import SCHEDULES
 from odl.step import Step
 from odl.train import TrainingError
+from tests.faults.campaign import PROCESSES
 
 TINY = {"profile": "smoke", "width": 8, "epochs": 5, "iterations": 2, "batch_size": 20, "validation_images": 4}
-PROCESSES = multiprocessing.get_context("forkserver")  # a server with torch imported makes children in milliseconds
-PROCESSES.set_forkserver_preload(["odl.results", "skimage.metrics", "torch._dynamo"])  # Adam imports the last
 
 
 def tiny(schedule="on_demand", task="interpolate", **numbers):

@@ -226,9 +226,7 @@ def networks(ours: Experiment, encoders: list[Run]) -> dict[str, nn.Module]:
         found["on_demand"] = results.network_of(ours)
     for run in encoders:
         try:
-            network = build(run, "cpu")[0]
-            network.load_state_dict(results.weights_of(run))
-            found[run.schedule] = network.eval()
+            found[run.schedule] = results.with_weights(build(run, "cpu")[0], run)
         except FileNotFoundError:
             print(f"No weights here for {run.run_id}: its pictures are left out.")
     return found

@@ -150,9 +150,7 @@ def is_trained(system: str) -> bool:
 @cache
 def network_of(system: str, root) -> nn.Module:
     """The trained network. Raises FileNotFoundError."""
-    network = LEARNERS[system].make()
-    network.load_state_dict(results.weights_of(run_of(system)))
-    return network.eval()
+    return results.with_weights(LEARNERS[system].make(), run_of(system))
 
 
 @torch.inference_mode()

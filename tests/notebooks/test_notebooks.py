@@ -7,11 +7,11 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
-import papermill
 import pytest
 
 from odl import paper
 from odl.experiment import ParameterError
+from tests.faults.parameters import cases, cells_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -75,47 +75,13 @@ def test_table1_of_every_task(task, tmp_path):
 
 # What a user can get wrong. The issue's own cases go through papermill; every notebook's first two cells run here.
 
-WRONG = {
-    "task": ["inpant", "", 3, None, ["inpaint"]],
-    "dataset": ["nowhere", "", 3, None, "/nowhere/at/all"],
-    "profile": ["demoo", "", 3, None, True],
-    "seed": [-1, "zero", "", 1.5, True, None, 2**40],
-    "seeds": [-1, "zero", "", [], [0, -1], [0.5], "[0, -1]", "[0, one]", "[]", None],
-    "device": ["gpu", "", 0, None],
-    "train": ["false", "", 0, None],
-    "systems": ["bm3d", [], ["bm4d"], "[bm3d, bm4d]", "[]", "", None],
-    "sigmas": [25, [], [0], ["25"], "[25, 0]", "[25, many]", None],
-    "sigma": [0, -25, "25", float("nan"), None],
-    "photographs": ["nowhere", "", 3, None],
-    "image": ["nowhere.png", 3, None],
-    "mask": ["nowhere.png", 3, None],
-    "longest": [63, "400", None],
-    "size": [63, 513, "80", None],
-    "stride": [0, 65, "8", 2.5, None],
-    "images": [0, -1, "3", 10**9, 2.5, None],
-    "tsak": ["inpaint"],
-}
-
-
-def first_cells(notebook: Path) -> tuple[str, str]:
-    """The parameters cell and the cell that checks them."""
-    code = [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
-    assert "parameters" in code[0].metadata.tags
-    return code[0].source, code[1].source
-
-
-CASES = [
-    (notebook, name, value)
-    for notebook in NOTEBOOKS
-    for name in [*papermill.inspect_notebook(notebook), "tsak"]
-    for value in WRONG[name]
-]
+CASES = cases()
 
 
 @pytest.mark.parametrize(("notebook", "name", "value"), CASES, ids=[f"{n.stem}-{p}={v!r:.20}" for n, p, v in CASES])
 def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, name, value, tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
-    parameters, check = first_cells(notebook)
+    parameters, check = cells_of(notebook)
     namespace = {}
     exec(parameters, namespace)
     namespace[name] = value
@@ -136,7 +102,7 @@ def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, name,
 )
 def test_a_list_may_be_text_as_papermill_passes_it(notebook, name, text, meant, tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
-    parameters, check = first_cells(ROOT / "notebooks" / f"{notebook}.ipynb")
+    parameters, check = cells_of(ROOT / "notebooks" / f"{notebook}.ipynb")
     namespace = {}
     exec(parameters, namespace)
     namespace[name] = text
@@ -161,7 +127,7 @@ def test_table3_runs_the_systems_that_were_asked_for(tmp_path):
 def test_the_defaults_are_accepted(notebook, tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
     namespace = {}
-    for source in first_cells(notebook):
+    for source in cells_of(notebook):
         exec(source, namespace)
 
 

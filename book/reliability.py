@@ -1,0 +1,62 @@
+"""What the Reliability page shows, from data/results/faults.json."""
+
+from snippets import NOT_MEASURED, markdown
+
+from odl import paths, store
+
+COMPARISON = "comparison"
+MISSING = f"This is {NOT_MEASURED}: `make faults` does it."
+
+
+def campaign() -> dict:
+    """What is measured: `rows` by name, and the names of `all`."""
+    path = paths.results() / "faults.json"
+    return {"all": [], "rows": {}} | (paths.unseal(store.used(path)) if path.exists() else {})
+
+
+def promises() -> str:
+    """A promise a row, with its fault, what was counted, and what happens when the promise is broken."""
+    found = campaign()
+    measured = [row for name, row in found["rows"].items() if name != COMPARISON]
+    if not measured:
+        return MISSING
+    absent = [name for name in found["all"] if name not in found["rows"]]
+    table = [
+        [
+            row["promise"],
+            row["fault"],
+            *(f"{row[key]:,}" for key in ("injected", "recovered", "silent")),
+            seconds(row["worst_seconds"]),
+            f"{row['mutation']}: {row['broken']['silent']} of {row['broken']['injected']} silent",
+        ]
+        for row in measured
+    ]
+    header = ["Promise", "Fault", "Injected", "Recovered", "Silent", "Worst recovery", "With the promise broken"]
+    note = f"\n\nWithout rows that are {NOT_MEASURED}: {', '.join(absent)}." if absent else ""
+    return f"{origin(measured)}\n\n{markdown(header, table)}{note}"
+
+
+def seconds(value: float) -> str:
+    return f"{value:.1f} s" if value >= 1 else f"{1000 * value:.0f} ms"
+
+
+def origin(measured: list[dict]) -> str:
+    """One line: with what and where the rows are measured."""
+    known = measured[0]["provenance"]
+    versions = ", ".join(f"{name} {number}" for name, number in known["versions"].items() if number)
+    commits = ", ".join(dict.fromkeys(row["provenance"]["commit"] for row in measured))
+    return f"*{known['processor']}, {known['system']}, processes of one thread; {versions}; commit {commits}.*"
+
+
+def comparison() -> str:
+    """Eight faults for other ways to train: of the faults injected, how many were recovered from, loud, and silent."""
+    row = campaign()["rows"].get(COMPARISON)
+    if not row:
+        return MISSING
+    table = [[fault["fault"], *(counts(fault[way]) for way in row["ways"])] for fault in row["faults"]]
+    told = f"Each fault {row['each']} times; recovered / loud / silent."
+    return f"{origin([row])}\n\n{told}\n\n{markdown(['Fault', *row['ways']], table)}"
+
+
+def counts(found: dict) -> str:
+    return " / ".join(str(found[kind]) for kind in ("recovered", "loud", "silent"))

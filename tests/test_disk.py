@@ -1,0 +1,212 @@
+"""A full disk, a read-only folder, a clock set back, another user: a clear line, and nothing is lost."""
+
+import json
+import os
+import shutil
+import time
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from odl import data, datasets, paths, results, sweep, train
+from odl.__main__ import main
+from odl.datasets import DATASETS
+from odl.experiment import Experiment
+from odl.paths import DamagedFile, DiskError
+
+TINY = {"profile": "smoke", "epochs": 2, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
+
+
+def disk_with(monkeypatch, free):
+    """Every disk has so many bytes free."""
+    usage = type(shutil.disk_usage("/"))
+    monkeypatch.setattr(paths.shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
+
+
+def one_line(error) -> str:
+    message = str(error.value)
+    assert "\n" not in message and error.value._render_traceback_() == [f"{type(error.value).__name__}: {message}"]
+    return message
+
+
+# A laptop with 1 GB free
+
+
+def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "faces.zip", "w") as file:
+        for k in range(3):
+            file.writestr(f"img_align_celeba/{k}.jpg", bytes(400_000))
+    published = datasets.hashlib.md5((tmp_path / "faces.zip").read_bytes()).hexdigest()
+    monkeypatch.setitem(DATASETS, "celeba", DATASETS["celeba"] | {"md5": published})
+    monkeypatch.delenv("ODL_DATA", raising=False)
+    disk_with(monkeypatch, 300_000)
+    with pytest.raises(DiskError) as error:
+        data.prepare("celeba", str(tmp_path / "faces.zip"))
+    assert "disk full, 0.4 MB are needed and 0.3 MB are free" in one_line(error)
+    assert not list(datasets.home("celeba").iterdir())
+
+
+def test_with_1_gb_free_a_run_works(demo, monkeypatch):
+    disk_with(monkeypatch, 10**9)
+    assert results.run_or_load(Experiment.of(**TINY), "cpu", "fp32").path.exists()
+
+
+def test_a_full_disk_keeps_the_checkpoint_and_says_so(demo, monkeypatch, capsys):
+    experiment = Experiment.of(**TINY)
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "CHECKPOINT_SECONDS", 0)
+        save = train.save_checkpoint
+
+        def full_after_one(*arguments):
+            save(*arguments)
+            disk_with(patch, 1000)
+
+        patch.setattr(train, "save_checkpoint", full_after_one)
+        numbers = [f"--set={name}={value}" for name, value in experiment.overrides.items()]
+        assert main(["train", "--profile", "smoke", "--device", "cpu", *numbers]) == 2
+    assert "disk full" in capsys.readouterr().err.splitlines()[-1]
+    assert len(train.load_checkpoint(paths.runs() / experiment.run_id, experiment)["history"]) == 1
+
+
+# Folders that are not one's own
+
+
+@pytest.fixture
+def not_writable(monkeypatch):
+    """Folders below this one count as read-only, as they do for a user who is not root."""
+
+    def protect(folder):
+        access = os.access
+        monkeypatch.setattr(os, "access", lambda p, mode: not str(p).startswith(str(folder)) and access(p, mode))
+
+    return protect
+
+
+def test_a_read_only_results_folder_is_told_before_the_training(demo, not_writable, monkeypatch):
+    paths.results().mkdir(parents=True)
+    not_writable(paths.results())
+    monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained, for nothing"))
+    with pytest.raises(DiskError) as error:
+        results.run_or_load(Experiment.of(**TINY), "cpu", "fp32")
+    assert str(paths.results()) in one_line(error) and "ODL_ROOT" in str(error.value)
+
+
+def in_the_cache_of_another(folder, answer):
+    """What a user without rights in `folder` gets who needs the demo pack and a new one."""
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    said = {"images": len(data.load("demo", "train"))}
+    for name, act in (
+        ("pack", lambda: data.load(str(folder / "photographs"), "train")),
+        ("run", lambda: results.run_or_load(Experiment.of(**TINY), "cpu", "fp32")),
+    ):
+        try:
+            act()
+        except DiskError as error:
+            said[name] = str(error)
+    (answer / "said.json").write_text(json.dumps(said))
+
+
+def test_a_second_user_reads_what_is_there_and_is_told_what_is_not(demo, demo_pack, tmp_path):
+    """In a process of another user where this one may become it, else with the write permission taken away."""
+    link = datasets.home("demo") / demo_pack.name
+    link.unlink()
+    shutil.copytree(demo_pack, link)
+    for k in range(3):
+        (demo / "photographs").mkdir(exist_ok=True)
+        Image.fromarray(np.full((70, 70, 3), k, np.uint8)).save(demo / f"photographs/{k}.png")
+    answer = tmp_path / "answer"
+    answer.mkdir()
+    answer.chmod(0o777)
+    opened = []
+    for folder in (*tmp_path.parents[:3], tmp_path):  # others may walk to the cache, as on a shared machine
+        opened.append((folder, folder.stat().st_mode))
+        if folder.stat().st_uid == os.getuid() and folder != folder.parent:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    for folder in [demo, *(p for p in demo.rglob("*") if p.is_dir())]:
+        folder.chmod(0o555)
+    try:
+        child = os.fork()
+        if child == 0:
+            try:
+                in_the_cache_of_another(demo, answer)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+    finally:
+        for folder in [demo, *(p for p in demo.rglob("*") if p.is_dir())]:
+            folder.chmod(0o755)
+        for folder, mode in opened:
+            if folder.stat().st_uid == os.getuid():
+                folder.chmod(mode & 0o7777)
+    said = json.loads((answer / "said.json").read_text())
+    assert said["images"] == 9
+    for name in ("pack", "run"):
+        assert "not writable" in said[name] and "ODL_ROOT" in said[name] and "\n" not in said[name]
+    assert not paths.results().exists() and not list((demo / "data").glob("folders/*"))
+
+
+# A clock that is set back
+
+
+def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
+    experiment, clock = Experiment.of(**TINY), iter(range(10**9, 0, -3600))
+    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
+    seconds = results.run_or_load(experiment, "cpu", "fp32").provenance["seconds"]
+    assert min(seconds.values()) >= 0
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert results.load(experiment) and train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
+
+
+def test_a_deadline_holds_though_the_clock_is_set_back(monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+
+    def forever(device, precision, progress):
+        for _ in range(10**6):
+            progress(0.0)
+            time.sleep(0.001)
+
+    start = time.monotonic()
+    jobs = [sweep.Job(name, (sweep.Measurement(lambda: None, forever, 1e6),)) for name in ("one", "two")]
+    sweep.run_jobs(jobs, "cpu", 1, start + 0.3)
+    assert 0.3 <= time.monotonic() - start < 60
+
+
+# Files that were changed by hand
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"\xff\xfe", b'{"seal": "0", "experiment": {}}'])
+def test_a_result_damaged_by_hand_is_one_line(demo, content, capsys):
+    experiment = Experiment.of(**TINY)
+    path = results.path_of(experiment)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile) as error:
+        results.load(experiment)
+    assert str(path) in one_line(error) and "delete it" in str(error.value)
+    assert main(["results"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_seal_finds_any_changed_number(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_bytes(paths.seal({"psnr": [21.5, float("nan")], "name": "ä"}))
+    assert paths.unseal(path)["psnr"][0] == 21.5
+    path.write_bytes(path.read_bytes().replace(b"21.5", b"31.5"))
+    with pytest.raises(DamagedFile, match="changed since"):
+        paths.unseal(path)
+    path.write_text('{"psnr": 20}')  # written before there were seals
+    assert paths.unseal(path) == {"psnr": 20}
+
+
+def test_left_overs_of_a_killed_writer_are_cleared(demo):
+    experiment = Experiment.of(**TINY)
+    folder = paths.runs() / experiment.run_id
+    folder.mkdir(parents=True)
+    (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
+    train.train(experiment, "cpu", "fp32")
+    assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt"}
