@@ -1,0 +1,250 @@
+"""Beyond the paper: continuous levels, N sub-tasks, sharper feedback, mixtures of distortions (Sec. 6.2 and 7).
+
+The paper names these as future work. A run here is the paper's with one thing changed, and pairs with it by seed.
+"""
+
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from math import ceil
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.integrate import cumulative_trapezoid, trapezoid
+
+from odl import data, paper, results, store, sweep
+from odl.corruptions import TASKS
+from odl.evaluate import LEVELS, evaluate
+from odl.experiment import Experiment, choice, flag, integer, number
+from odl.restore import restorer
+from odl.results import Result
+from odl.schedules import allocate, on_demand
+from odl.step import Step
+from odl.train import build, fit, train_epoch, validate
+
+N_VALUES = (2, 5, 10, 20)
+K_VALUES = (0, 1, 4, 16)  # the paper's shares hardly move at k = 1; 16 moves half of a batch
+MIXTURE = ("inpaint", "interpolate", "deblur")  # the three tasks on colour images
+FEEDBACK = ("levels", "tasks")
+GRID = 2001  # points on which a density is integrated
+SCALE = {  # as many iterations as a demo run: 28 runs a pair of seeds have to fit into half an hour of a CPU core
+    "reference": {"epochs": 10, "iterations": 30, "trials": 5},
+}
+
+
+@dataclass(frozen=True)
+class Extension(Experiment):
+    """A run that goes beyond the paper; with every default it is the paper's run of the same name.
+
+    `levels` is N, `sharpness` the k of B_i ∝ P_i^-k. `continuous` draws severities from a density in place of levels.
+    `mixture` joins tasks by +, and each image gets one of them; `feedback` decides over tasks × `levels` or over
+    `tasks` alone.
+    """
+
+    levels: int = paper.N_LEVELS
+    sharpness: float = 1.0
+    continuous: bool = False
+    mixture: str = ""
+    feedback: str = "levels"
+
+    def __post_init__(self):
+        super().__post_init__()
+        choice("schedule", self.schedule, ("on_demand", "rigid_joint"))
+        choice("variant", self.variant, ("paper",))
+        integer("levels", self.levels, 1, self.batch_size)
+        number("sharpness", self.sharpness, 0, 64)
+        flag("continuous", self.continuous)
+        choice("feedback", self.feedback, FEEDBACK)
+        for task in self.tasks[1:]:
+            choice("mixture", task, MIXTURE)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(self.mixture.split("+")) if self.mixture else (self.task,)
+
+    def asdict(self) -> dict:
+        """The fields as JSON, without what is as in the paper."""
+        own = {f.name: f.default for f in fields(Extension)[len(fields(Experiment)) :]}
+        return {name: v for name, v in super().asdict().items() if name not in own or v != own[name]}
+
+
+def runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Extension]]:
+    """Every run of the page by name, a list with one per seed."""
+    of = partial(Extension.of, dataset=dataset, profile=profile, **SCALE.get(profile, {}))
+    given = {"task": task, "schedule": "on_demand"}
+    variants = {"rigid joint": given | {"schedule": "rigid_joint"}, "on-demand": given}
+    variants |= {"continuous": given | {"continuous": True}}
+    variants |= {f"N = {n}": given | {"levels": n} for n in N_VALUES}
+    variants |= {f"k = {k}": given | ({"sharpness": k} if k else {"schedule": "rigid_joint"}) for k in K_VALUES}
+    variants |= {f"specialist: {name}": given | {"task": name} for name in MIXTURE}
+    mixed = given | {"task": MIXTURE[0], "mixture": "+".join(MIXTURE)}
+    variants |= {"mixture, rigid joint": mixed | {"schedule": "rigid_joint"}, "mixture, on-demand": mixed}
+    variants |= {"mixture, on-demand over tasks": mixed | {"feedback": "tasks"}}
+    longer = len(MIXTURE) * of(**given).epochs
+    variants |= {"mixture, on-demand, longer": mixed | {"epochs": longer}}
+    return {name: [of(**(v | {"seed": seed})) for seed in seeds] for name, v in variants.items()}
+
+
+# Sub-tasks and densities
+
+
+def severity_range(task: str) -> tuple[float, float]:
+    """Where the severities of levels 1…5 begin and end; a missing side of s pixels stands for [s, s + 1)."""
+    levels = paper.TASKS[task]["levels"]
+    return levels[0][0], levels[paper.N_LEVELS - 1][1] + whole(task)
+
+
+def whole(task: str) -> int:
+    """1 where severities are whole numbers, else 0."""
+    return int(task == "inpaint")
+
+
+def intervals(task: str, n: int) -> list[tuple[float, float]]:
+    """Lowest and highest severity of n equal sub-tasks; for n = 5 the paper's levels."""
+    edges = np.linspace(*severity_range(task), n + 1)
+    return [(float(low), float(high) - whole(task)) for low, high in zip(edges, edges[1:], strict=False)]
+
+
+def sub_tasks(run: Extension) -> list[tuple]:
+    """(task, lowest severity, highest severity) of every sub-task of a run, the tasks one after another."""
+    return [(TASKS[task], *interval) for task in run.tasks for interval in intervals(task, run.levels)]
+
+
+def weights(run: Extension, psnr=None) -> np.ndarray:
+    """P_i^-k from the last validation PSNR in dB of each sub-task, or of its whole task: (tasks, N); equal at first."""
+    shape = (len(run.tasks), run.levels)
+    if psnr is None or run.schedule == "rigid_joint":
+        return np.ones(shape)
+    p = np.reshape(psnr, shape)
+    if run.feedback == "tasks":
+        p = np.broadcast_to(p.mean(1, keepdims=True), shape)
+    return on_demand(0, p, run.levels) ** run.sharpness  # Eq. 3 at sharpness 1
+
+
+def counts_of(run: Extension, psnr=None) -> list[int]:
+    """Images of a batch per sub-task: the batch is divided among the tasks, then each part among its levels."""
+    w = weights(run, psnr)
+    parts = allocate(w.sum(1), run.batch_size)
+    return np.concatenate([allocate(row, part) for row, part in zip(w, parts, strict=True)]).tolist()
+
+
+def density(psnr, task: str, sharpness: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Severities and a density on them that follows P^-k; P lies in the middle of each sub-task, linear between.
+
+    psnr: dB per sub-task, None for a uniform density. Outside the first and the last middle P is constant.
+    """
+    severity = np.linspace(*severity_range(task), GRID)
+    if psnr is None:
+        p = np.ones(GRID)
+    else:
+        middles = (np.arange(len(psnr)) + 0.5) / len(psnr) * np.ptp(severity) + severity[0]
+        p = on_demand(0, np.interp(severity, middles, psnr), GRID) ** sharpness
+    return severity, p / trapezoid(p, severity)
+
+
+def quantiles(severity, p, n: int) -> np.ndarray:
+    """Edges of n intervals that hold the same share of a density: (n + 1,)."""
+    cumulative = cumulative_trapezoid(p, severity, initial=0)
+    return np.interp(np.linspace(0, 1, n + 1), cumulative / cumulative[-1], severity)
+
+
+def divide(run: Extension, psnr=None) -> tuple[np.ndarray, list[int]]:
+    """A batch, and how many of its images belong to each sub-task, from the last validation PSNR in dB.
+
+    The batch has a row per image: number of its task, lowest and highest severity. Continuous: image j draws from the
+    interval that holds the j-th of B equal shares of the density, so that a batch follows the density as exactly as
+    B images can, just as Eq. 3 fixes counts.
+    """
+    if run.continuous:
+        edges = quantiles(*density(psnr, run.task, run.sharpness), run.batch_size)
+        batch = np.stack([np.zeros(run.batch_size), edges[:-1], edges[1:] - whole(run.task)], 1)
+        bins = np.linspace(*severity_range(run.task), run.levels + 1)
+        return batch, np.histogram((edges[:-1] + edges[1:]) / 2, bins)[0].tolist()
+    counts = counts_of(run, psnr)
+    rows = [(i, *bounds) for i, task in enumerate(run.tasks) for bounds in intervals(task, run.levels)]
+    return np.repeat(np.array(rows), counts, axis=0), counts
+
+
+# Training
+
+
+class MixedStep(Step):
+    """A training step in which each image has a task of its own; with a single task it is the paper's step."""
+
+    def __init__(self, run, *rest):
+        super().__init__(run, *rest)
+        self.which = torch.zeros_like(self.index)  # number of each image's task
+
+    def assign(self, batch: np.ndarray) -> None:
+        """Say to which task and between which severities the images of the coming batches belong."""
+        for buffer, column in zip((self.which, self.low, self.high), batch.T, strict=True):
+            buffer.copy_(torch.from_numpy(column))
+
+    def draw(self):
+        """Every task corrupts every image and keeps its own, so that the draws do not depend on who gets what."""
+        tasks = [TASKS[name] for name in self.experiment.tasks]
+        if len(tasks) == 1:
+            return super().draw()
+        x = y = data.crop(self.pack, self.index, self.generator)
+        for i, task in enumerate(tasks):
+            corrupted = task.corrupt_between(x, self.low, self.high, self.generator)
+            y = torch.where((self.which == i).view(-1, 1, 1, 1), corrupted, y)
+        return x, y
+
+
+def train(run: Extension, device="cpu", precision="auto", progress=None):
+    """Train one run, resuming from its checkpoint if there is one. Returns (network, history) as `odl.train.train`.
+
+    psnr and allocation of the history have an entry per sub-task.
+    """
+    step = None
+
+    def run_epoch(network, optimizer, pack, x_validation, precision, history):
+        nonlocal step
+        step = step or MixedStep(run, network, optimizer, pack, precision)
+        batch, counts = divide(run, history[-1]["psnr"] if history else None)
+        loss = train_epoch(step, len(history), batch, progress)
+        scores = validate(run, network, x_validation, device, precision, sub_tasks(run))
+        return {"loss": loss, "psnr": scores, "allocation": counts}
+
+    return fit(run, build, run_epoch, device, precision)
+
+
+def evaluate_tasks(run: Extension, network, device, precision, progress) -> pd.DataFrame:
+    """Rows (trial, level, l2, psnr, task) on the paper's six levels of every task of a run."""
+    restore, n, frames = restorer(network, precision, device), len(run.tasks), []
+    for i, task in enumerate(run.tasks):
+        share = progress and (lambda done, i=i: progress((i + done) / n))
+        single = replace(run, task=task, mixture="")
+        frames.append(evaluate(single, restore, device, share).assign(task=task))
+    return pd.concat(frames, ignore_index=True)
+
+
+def run_or_load(run: Extension, device="auto", precision="auto", progress=None) -> Result:
+    """The result from disk, else train, evaluate and write it; a run as in the paper is left to `odl.results`."""
+    if run.asdict() == plain(run).asdict():
+        return results.run_or_load(plain(run), device, precision, progress)
+
+    def measure():
+        return results.train_and_evaluate(run, train, evaluate_tasks, device, precision, progress)
+
+    path = results.path_of(run)
+    return results.as_result(store.run_or_load(path, run.asdict(), measure), path)
+
+
+def plain(run: Extension) -> Experiment:
+    """The paper's run with the same numbers."""
+    return Experiment(**{f.name: getattr(run, f.name) for f in fields(Experiment)})
+
+
+def job_of(run: Extension) -> sweep.Job:
+    """The job that trains and evaluates one run."""
+    training = run.epochs * (3 * run.iterations + validation_batches(run))
+    evaluation = len(run.tasks) * run.trials * len(LEVELS) * ceil(run.test_images / run.batch_size)
+    one = sweep.Measurement(partial(results.load, run), partial(run_or_load, run), training + evaluation)
+    return sweep.Job(run.run_id, (one,), run)
+
+
+def validation_batches(run: Extension) -> int:
+    """Batches passed forward after each epoch."""
+    return len(run.tasks) * run.levels * ceil(run.validation_images / run.batch_size)
