@@ -16,6 +16,7 @@ from odl import data, paper, results, store, sweep
 from odl.corruptions import TASKS
 from odl.evaluate import LEVELS, evaluate
 from odl.experiment import Experiment, choice, flag, integer, number
+from odl.judge import FAILED, LEAST, REPRODUCED, UNTESTED, decide, score, span
 from odl.restore import restorer
 from odl.results import Result
 from odl.schedules import allocate, on_demand
@@ -27,8 +28,8 @@ K_VALUES = (0, 1, 4, 16)  # the paper's shares hardly move at k = 1; 16 moves ha
 MIXTURE = ("inpaint", "interpolate", "deblur")  # the three tasks on colour images
 FEEDBACK = ("levels", "tasks")
 GRID = 2001  # points on which a density is integrated
-SCALE = {  # as many iterations as a demo run: 28 runs a pair of seeds have to fit into half an hour of a CPU core
-    "reference": {"epochs": 10, "iterations": 30, "trials": 5},
+SCALE = {  # in place of the profile's numbers: 28 runs in half an hour of one CPU core
+    "reference": {"epochs": 10, "iterations": 20, "validation_images": 100, "trials": 3},
 }
 
 
@@ -248,3 +249,93 @@ def job_of(run: Extension) -> sweep.Job:
 def validation_batches(run: Extension) -> int:
     """Batches passed forward after each epoch."""
     return len(run.tasks) * run.levels * ceil(run.validation_images / run.batch_size)
+
+
+# What came out
+
+
+QUESTIONS = {  # question → (run, the run beside which it is judged), each on the page's task
+    "continuous levels": [("continuous", "on-demand"), ("rigid joint", "on-demand")],
+    "number of sub-tasks": [(f"N = {n}", "on-demand") for n in N_VALUES if n != paper.N_LEVELS],
+    "sharpness": [(f"k = {k}", "on-demand") for k in K_VALUES if k != 1],
+    "mixture: feedback": [
+        ("mixture, on-demand", "mixture, rigid joint"),
+        ("mixture, on-demand over tasks", "mixture, rigid joint"),
+    ],
+    "mixture: specialists": [
+        (mixed, f"specialist: {task}")
+        for mixed in ("mixture, on-demand", "mixture, on-demand, longer")
+        for task in MIXTURE
+    ],
+}
+COLUMNS = ["question", "run", "against", "tasks", "seed", "psnr", "gap"]
+
+
+def gaps(runs: dict[str, list[Extension]]) -> pd.DataFrame:
+    """Mean PSNR (dB) over levels 1…6 of each measured run, and its gap to the run of the same seed beside it.
+
+    Columns question, run, against, tasks (on which both are measured), seed, psnr, gap.
+    """
+    rows = []
+    for question, pairs in QUESTIONS.items():
+        for one, other in pairs:
+            for a, b in zip(map(results.load, runs[one]), map(results.load, runs[other]), strict=True):
+                if a and b:
+                    tasks = tuple(t for t in runs[one][0].tasks if t in runs[other][0].tasks)
+                    psnr, beside = (np.mean([score(on_task(r, t)) for t in tasks]) for r in (a, b))
+                    seed = a.experiment["seed"]
+                    rows.append((question, one, other, "+".join(tasks), seed, psnr, psnr - beside))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def on_task(result: Result, task: str) -> Result:
+    """The rows of one task of a result."""
+    rows = result.evaluation
+    return replace(result, evaluation=rows[rows.task == task] if "task" in rows else rows)
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row per comparison of `gaps`: means over seeds, least and most gap (dB), seeds, verdict."""
+    by = frame.groupby(["question", "run", "against", "tasks"], sort=False)
+    answer = by.agg(psnr=("psnr", "mean"), gap_least=("gap", "min"), gap_most=("gap", "max"), seeds=("seed", "count"))
+    return answer.assign(verdict=by.gap.agg(lambda g: verdict(list(g)))).reset_index()
+
+
+def verdict(margins: list[float]) -> str:
+    """better, worse, alike (no seed beyond 0.1 dB) or not decided, by the rule of the scorecard."""
+    if len(margins) > 1 and max(map(abs, margins)) <= LEAST:
+        return "alike"
+    return {REPRODUCED: "better", FAILED: "worse", UNTESTED: "not decided"}[decide(margins)]
+
+
+def validation_share(run: Extension) -> float:
+    """Share of training's arithmetic that validation takes; a backward pass counts as two forward ones."""
+    images = len(run.tasks) * run.levels * run.validation_images
+    return images / (images + 3 * run.iterations * run.batch_size)
+
+
+def cost(runs: dict[str, list[Extension]]) -> pd.DataFrame:
+    """Columns N and the share of validation in the arithmetic of an epoch, in these runs and in the paper's."""
+    rows = []
+    for n in N_VALUES:
+        ours = runs[f"N = {n}"][0]
+        theirs = Extension.of(ours.task, ours.dataset, profile="paper", levels=n)
+        rows.append((n, validation_share(ours), validation_share(theirs)))
+    return pd.DataFrame(rows, columns=["N", "ours", "paper"])
+
+
+def moved(result: Result) -> int:
+    """Images of the last batches that are not where equal shares would have them."""
+    counts = np.array(result.history[-1]["allocation"])
+    return int(np.abs(counts - allocate(np.ones(len(counts)), counts.sum())).sum() // 2)
+
+
+def say(frame: pd.DataFrame, runs: dict[str, list[Extension]]) -> str:
+    """The verdict on each of the four questions, from `gaps`."""
+    if frame.empty:
+        return "Nothing is measured at this scale: no verdict."
+    parts = []
+    for question, rows in table(frame).groupby("question", sort=False):
+        answers = [f"{r.run} {r.verdict} ({span((r.gap_least, r.gap_most))})" for r in rows.itertuples()]
+        parts.append(f"**{question}**: {', '.join(answers)}")
+    return "\n".join(f"- {part}." for part in parts)
