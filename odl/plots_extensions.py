@@ -26,7 +26,7 @@ def rule(task: str, runs: dict):
         middle = (np.arange(n) + 0.5) / n * paper.N_LEVELS - 0.5
         run = runs[f"N = {n}"][0]
         shares = extensions.counts_of(run, np.interp(middle, np.arange(paper.N_LEVELS), GIVEN))
-        draw_shares(left, task, shares, color=N_COLOURS[n], label=f"N = {n}", linewidth=1.4)
+        draw_shares(left, task, shares, color=N_COLOURS[n], label=f"N = {n}", linewidth=3.5 if n == 5 else 1.4)
     draw_density(left, task, GIVEN, color="black", label="continuous", linewidth=1.8)
     left.legend(fontsize=8)
     for k in K_VALUES:
@@ -66,10 +66,11 @@ def mixture(x):
 
 def dots(axis, groups: dict, colour="#D55E00", shift=0.0, label=None) -> None:
     """Gaps in dB, a column per group and a mark per seed; the grey band is too narrow to decide anything."""
+    look = {"color": colour, "markersize": 6, "markerfacecolor": "none"}
     for column, margins in enumerate(groups.values()):
         for mark, margin in zip(SEED_MARKS, margins, strict=False):
-            axis.plot(column + shift, margin, mark, color=colour, markersize=6, markerfacecolor="none", label=label)
-            label = None
+            axis.plot(column + shift, margin, mark, **look)
+    axis.plot([], [], "o", label=label, **look)
     axis.axhspan(-LEAST, LEAST, color="0.9", zorder=0, linewidth=0)
     axis.axhline(0, color="0.4", linewidth=1)
     axis.set_xticks(range(len(groups)), list(groups))
