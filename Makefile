@@ -10,7 +10,7 @@ READY := .venv/ready
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help book test table1 demo bench lint clean
+.PHONY: help book class test table1 demo bench lint clean
 
 help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -21,6 +21,9 @@ book: $(READY)  ## execute every notebook and build the book (PROFILE=reference 
 
 demo: $(READY)  ## the same, with everything retrained on the demo photographs: no download, a laptop is enough
 	@$(BIN)/python book/build.py demo
+
+class: $(READY)  ## write notebooks for students, without solutions, and slides from the same notebooks (PROFILE as for book)
+	@$(BIN)/python book/classroom.py $(PROFILE)
 
 table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TASK=inpaint, interpolate, deblur or denoise)
 	@mkdir -p runs/notebooks

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+import launch
 import live
 import nbformat
 import papermill
@@ -40,6 +41,7 @@ KERNEL = {
     "config": Config(KernelManager={"transport_encryption": "auto"}),  # a kernel on plain TCP warns on stderr
     "shutdown_kernel": "immediate",  # by then it has answered; asked politely, some kernels report the interrupt
 }
+MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -136,16 +138,21 @@ def without_progress(outputs):
 
 
 def tidy(page):
-    """Write the executed notebook as a page: titled, no progress bars, papermill's parameters cell hidden."""
+    """Write the executed notebook as a page: titled, no progress bars, papermill's parameters cell hidden.
+
+    The marks of solutions, for `make class`, are left out, and an exercise is labelled with the name of its page.
+    """
     notebook = nbformat.read(page.executed, as_version=4)
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
+        cell.source = MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
         if "injected-parameters" in cell.metadata.get("tags", []):
             cell.metadata.tags.append("remove-cell")
         if cell.cell_type == "code":
             cell.outputs = without_progress(cell.outputs)
+    first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
+    first.source += launch.buttons(page.template.stem)
     if page.title:
-        first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
         first.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", first.source, count=1)
     nbformat.write(notebook, SOURCE / "notebooks" / f"{page.name}.ipynb")
 

@@ -138,18 +138,24 @@ def write_models(folder: Path) -> str | None:
 
 def write_runtime(folder: Path) -> str | None:
     """runtime.js from npm's onnxruntime-web; answers in a line why it could not be had."""
+    files, missing = vendored("onnxruntime-web")
+    if not missing:
+        (folder / "runtime.js").write_text(packed({path.name: path.read_bytes() for path in files}))
+    return missing
+
+
+def vendored(name: str) -> tuple[list[Path], str | None]:
+    """Files of an npm package as book/lab/package.json names them, and in a line why they could not be had, or None."""
     package = json.loads((LAB / "package.json").read_text())
-    wanted = package["vendored"]
-    if not all(matches(NPM / name, sha256) for name, sha256 in wanted.items()):
-        [(name, version)] = package["dependencies"].items()
+    wanted, version = package["vendored"][name], package["dependencies"][name]
+    if not all(matches(NPM / path, sha256) for path, sha256 in wanted.items()):
         failed = fetch(f"{name}@{version}", list(wanted))
         if failed:
-            return failed
+            return [], failed
         for path, sha256 in wanted.items():
             if not matches(NPM / path, sha256):
-                return f"{path} of {name} {version} is not the file that book/lab/package.json names"
-    (folder / "runtime.js").write_text(packed({Path(path).name: (NPM / path).read_bytes() for path in wanted}))
-    return None
+                return [], f"{path} of {name} {version} is not the file that book/lab/package.json names"
+    return [NPM / path for path in wanted], None
 
 
 def matches(path: Path, sha256: str) -> bool:

@@ -1,11 +1,15 @@
 """The Markdown that pages and README take from the code and from data/results: `SNIPPETS`, a function for each."""
 
+import io
 import json
 import re
-from functools import cache
+import runpy
+from contextlib import redirect_stdout
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 
+import launch
 import pandas as pd
 import torch
 
@@ -18,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows
 SEEDS = range(10)
 NOT_MEASURED = "not measured yet"
+SOLUTIONS = ROOT / "book" / "solutions"
 PAGES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
 
 
@@ -341,20 +346,23 @@ def speed_of(run: results.Result) -> float:
     return e["epochs"] * e["iterations"] * iteration_flop(channels, e["width"]) / run.provenance["seconds"]["train"]
 
 
-def demo_time(book=False) -> str:
-    """How long the seven schedules took at the demo scale, where that was measured."""
-    lines = []
-    for task in paper.TASKS:
-        wanted = [Experiment.of(task, "demo", schedule, 0, "demo") for schedule in paper.SCHEDULES]
-        runs = [run for run in map(results.load, wanted) if run]
-        if len(runs) == len(wanted):
-            device = runs[0].provenance["device"]
-            lines.append(f"- {plain(task)}: {duration(seconds(runs))} of computing in all, {device} a run")
-    if lines:
-        return "Measured for the seven schedules of Table 1 at the `demo` scale:\n\n" + "\n".join(lines)
-    return (
-        "Seven schedules at the `demo` scale take a few minutes on two cores; no file here holds a measured time yet."
-    )
+def lessons(book=False) -> str:
+    """What the commands of the teaching page take, from data/results/teaching.json."""
+    path = results.paths.results() / "teaching.json"
+    if not path.exists():
+        return f"These times are {NOT_MEASURED}: `python book/lessons.py` does it."
+    steps = json.loads(path.read_text())["steps"]
+    rows = [
+        [f"**{name}**", f"`{step['command']}`", duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"]
+        for name, step in steps.items()
+    ]
+    origin = next(iter(steps.values()))["provenance"]
+    lines = [
+        markdown(["Step", "Command", "Processor time", "Memory"], rows),
+        "",
+        f"Measured on {origin['threads']} cores ({origin['processor']}), on the demo photographs.",
+    ]
+    return "\n".join(lines)
 
 
 # Data and variants
@@ -392,6 +400,20 @@ def variant(book=False) -> str:
     return markdown(["On-demand, mean over levels 1–6", "as the paper says", "as the released code does"], rows)
 
 
+# Exercises
+
+
+def solution(page: str, book=False) -> str:
+    """What the solution to a page's exercise prints, as a block of text."""
+    said = io.StringIO()
+    try:
+        with redirect_stdout(said):
+            runpy.run_path(str(SOLUTIONS / f"{page}.py"))
+    except FileNotFoundError:  # of a results file
+        said = io.StringIO()
+    return f"```text\n{said.getvalue().rstrip() or NOT_MEASURED}\n```"
+
+
 SNIPPETS = {
     "results-table": results_table,
     "scale": scale,
@@ -401,11 +423,13 @@ SNIPPETS = {
     "parameter-counts": parameter_counts,
     "profiles-table": profiles_table,
     "cost": cost,
-    "demo-time": demo_time,
+    "lessons": lessons,
+    "launch": launch.setup,
     "data-table": data_table,
     "checksums": checksums,
     "variant": variant,
 }
+SNIPPETS |= {f"solution-{path.stem}": partial(solution, path.stem) for path in sorted(SOLUTIONS.glob("*.py"))}
 
 
 def filled(text: str) -> str:

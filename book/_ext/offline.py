@@ -11,18 +11,21 @@ from pathlib import Path
 PARTS = ["tex-mml-chtml.js", "output/chtml/fonts", "input/tex/extensions"]
 
 
-def copy_mathjax(app, exception):
-    """Copy `PARTS` into the built pages' `_static/mathjax`."""
-    if exception or app.builder.format != "html":
-        return
-    target = Path(app.outdir, "_static", "mathjax")
+def write_mathjax(target: Path) -> None:
+    """Copy `PARTS` into a folder."""
+    target.mkdir(parents=True, exist_ok=True)
     with as_file(files("sphinx-mathjax-offline") / "static" / "mathjax") as source:
         for part in PARTS:
             if (source / part).is_dir():
                 shutil.copytree(source / part, target / part, dirs_exist_ok=True)
             else:
-                target.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source / part, target / part)
+
+
+def copy_mathjax(app, exception):
+    """Give the built pages their MathJax, in `_static/mathjax`."""
+    if not exception and app.builder.format == "html":
+        write_mathjax(Path(app.outdir, "_static", "mathjax"))
 
 
 def setup(app):

@@ -1,0 +1,60 @@
+"""Links that open a notebook in Colab or Binder, for a book that knows where its repository is published."""
+
+import re
+import sys
+from pathlib import Path
+
+import yaml
+
+CONFIG = Path(__file__).resolve().parents[1] / "_config.yml"
+BUTTON = "{.sd-btn .sd-btn-outline-primary}"
+
+
+def repository() -> tuple[str, str] | None:
+    """OWNER/NAME on GitHub and the branch, from `repository` in _config.yml; None where it has no address."""
+    given = yaml.safe_load(CONFIG.read_text()).get("repository") or {}
+    url = given.get("url") or ""
+    found = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?", url)
+    if url and not found:
+        sys.exit(
+            f"book: repository url {url!r} in _config.yml is none of GitHub; nearest: https://github.com/OWNER/NAME"
+        )
+    return (found[1], given.get("branch", "main")) if found else None
+
+
+def buttons(notebook: str) -> str:
+    """Two plain links for the top of a notebook's page; empty where no repository is known."""
+    where = repository()
+    if not where:
+        return ""
+    name, branch = where
+    path = f"notebooks/{notebook}.ipynb"
+    colab = f"https://colab.research.google.com/github/{name}/blob/{branch}/{path}"
+    binder = f"https://mybinder.org/v2/gh/{name}/{branch}?urlpath=lab/tree/{path}"
+    return f"\n\n[Open in Colab]({colab}){BUTTON} [Open in Binder]({binder}){BUTTON}"
+
+
+def setup(book=False) -> str:
+    """What to type in the first cell of each service, and whether this book shows the buttons."""
+    where = repository()
+    name = where[0] if where else "OWNER/NAME"
+    shown = (
+        "Every notebook's page has both buttons."
+        if where
+        else "This copy of the book knows no repository, so it shows no buttons."
+    )
+    return f"""{shown}
+
+In Colab, first run this in a cell of its own:
+
+```
+!git clone --depth 1 https://github.com/{name}
+%cd {name.split("/")[1]}
+%pip install --quiet --editable .
+```
+
+In Binder, first run this, so that training starts no process for every core of a large machine:
+
+```
+%env OMP_NUM_THREADS=1
+```"""

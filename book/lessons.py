@@ -1,0 +1,112 @@
+"""Measure the steps of book/teaching.md as a class takes them, into data/results/teaching.json.
+
+python book/lessons.py            all of them
+python book/lessons.py table1     some of them; what is known of the others stays
+
+Steps run one after the other in a new folder, so that a later one finds what an earlier one has trained. What counts
+is processor time: other work on the machine lengthens it little, and the time on the clock, kept beside it, a lot.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import skimage
+import torch
+
+from odl import paths
+from odl.train import choose_precision
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
+from tests.benchmarks import measure  # noqa: E402
+
+CORES = 2
+STEPS = {  # name: the command that the page prints
+    "smoke": "papermill notebooks/allocation.ipynb out.ipynb -p profile smoke",
+    "restore": "python -m odl restore --task denoise photograph.png restored.png",
+    "fixation": "papermill notebooks/fixation.ipynb out.ipynb",
+    "allocation": "papermill notebooks/allocation.ipynb out.ipynb",
+    "table1": "papermill notebooks/table1.ipynb out.ipynb",
+    "own": "python -m odl train --task deblur",
+    "class": "python book/classroom.py reference",
+    "book": "python book/build.py reference",
+}
+IN_PLACE = ("restore", "class", "book")  # read the results and the weights that ship
+PHOTOGRAPH = "chelsea.png"
+
+
+def path() -> Path:
+    return paths.results() / "teaching.json"
+
+
+def known() -> dict:
+    return json.loads(path().read_text()) if path().exists() else {"steps": {}}
+
+
+def run(name: str, folder: Path) -> dict:
+    """Processor and clock seconds of a step, and the most memory (GB) that its processes held. Raises RuntimeError."""
+    command = STEPS[name].split()
+    files = {"out.ipynb", "photograph.png", "restored.png"}
+    words = [str(folder / word) if word in files else word for word in command]
+    words[0] = str(Path(sys.executable).with_name(words[0]))
+    environment = os.environ | {"OMP_NUM_THREADS": str(CORES)}
+    environment |= {} if name in IN_PLACE else {"ODL_ROOT": str(folder)}
+    peak, began = 0, time.perf_counter()
+    with open(folder / "stderr", "w+b") as stderr:
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
+        process = subprocess.Popen(words, cwd=ROOT, env=environment, **quiet)
+        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            peak = max(peak, memory(process.pid))
+            time.sleep(1)
+        _, process.returncode, used = os.wait4(process.pid, 0)
+        stderr.seek(0)
+        said = stderr.read().decode(errors="replace").strip().splitlines()
+    if process.returncode:
+        raise RuntimeError(said[-1] if said else "no message")
+    clock = time.perf_counter() - began
+    return {"cpu_seconds": used.ru_utime + used.ru_stime, "seconds": clock, "memory_gb": peak / 1e9}
+
+
+def memory(pid: int) -> int:
+    """Bytes that a process and those below it hold, shared pages counted once."""
+    total = 0
+    with suppress(psutil.Error):
+        for process in [(top := psutil.Process(pid)), *top.children(recursive=True)]:
+            with suppress(psutil.Error):
+                total += process.memory_full_info().pss
+    return total
+
+
+def main():
+    blocks = __doc__.split("\n\n")
+    parser = argparse.ArgumentParser(description=blocks[0])
+    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)} (default: all)")
+    names = parser.parse_args().steps or list(STEPS)
+    for name in names:
+        if name not in STEPS:
+            parser.error(f"no step {name!r}; there are {', '.join(STEPS)}")
+    torch.set_num_threads(CORES)
+    origin = measure.provenance(measure.Options("cpu", CORES, 1, precision=choose_precision("cpu")))
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "photograph.png").symlink_to(Path(skimage.__file__).parent / "data" / PHOTOGRAPH)
+        for name in names:
+            try:
+                step = {"command": STEPS[name]} | run(name, Path(folder))
+            except RuntimeError as error:
+                sys.exit(f"lessons: {name}: {error}")
+            steps = known()["steps"] | {name: step | {"provenance": origin}}
+            content = json.dumps(measure.rounded({"steps": steps}), indent=1)
+            paths.write_atomically(path(), content.encode() + b"\n")
+            print(f"{name:10s} {step['cpu_seconds']:7.1f} s of processor  {step['memory_gb']:5.2f} GB", flush=True)
+
+
+if __name__ == "__main__":
+    main()

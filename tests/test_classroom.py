@@ -1,0 +1,221 @@
+"""Exercises and what `make class` writes: one form of exercise, solutions that run, students' notebooks, slides."""
+
+import base64
+import io
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+from PIL import Image
+from webdriver import INSTALLED, Browser
+
+from odl import paths
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book"))
+import classroom  # noqa: E402
+import live  # noqa: E402
+import snippets  # noqa: E402
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NAMES = [path.stem for path in NOTEBOOKS]
+NO_CHAPTERS = {"introduction", "teaching", "references", "reproducibility"}  # nothing to practise
+CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("*.md") if path.stem not in NO_CHAPTERS)
+STEPS = ["**Predict.**", "**Change.**", "**Measure.**"]
+
+
+def solutions(notebook):
+    """The cells that hold a solution."""
+    return [cell for cell in notebook.cells if "BEGIN SOLUTION" in cell.source]
+
+
+# One form of exercise
+
+
+def check_exercise(text: str, name: str):
+    assert "{admonition} Exercise" not in text
+    [exercise] = re.findall(r"(?ms)^```\{exercise\} \S.*?\n:label: (\S+)\n(.*?)^```$", text)
+    assert exercise[0] == f"ex-{name}"
+    assert [exercise[1].index(step) for step in STEPS] == sorted(exercise[1].index(step) for step in STEPS)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_runs(name):
+    text = (ROOT / "book" / f"{name}.md").read_text()
+    check_exercise(text, name)
+    [solution] = re.findall(r"(?ms)^````\{solution\} (\S+)\n:class: dropdown\n(.*?)^````$", text)
+    assert solution[0] == f"ex-{name}"
+    assert f"```{{literalinclude}} solutions/{name}.py\n" in solution[1]
+    assert f"```{{include}} /generated/solution-{name}.md\n" in solution[1]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+def test_every_notebook_ends_with_an_exercise_and_a_marked_solution(path):
+    notebook = nbformat.read(path, 4)
+    check_exercise("\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown"), path.stem)
+    *_, start, code, text, end, _ = notebook.cells
+    assert start.source == f"```{{solution-start}} ex-{path.stem}\n:class: dropdown\n```"
+    assert end.source == "```{solution-end}\n```"
+    assert solutions(notebook) == [code, text]
+    assert code.source.startswith("# BEGIN SOLUTION\n") and code.source.endswith("\n# END SOLUTION")
+    for cell in (code, text):  # as nbgrader wants them
+        assert cell.metadata.nbgrader.solution and cell.metadata.nbgrader.schema_version == 3
+    assert code.metadata.nbgrader.grade_id != text.metadata.nbgrader.grade_id
+
+
+# Solutions are executed: those of notebooks by tests/notebooks, those of chapters here
+
+
+@pytest.fixture
+def shipped(demo):
+    """A root with the demo photographs, and the results and weights that ship."""
+    for folder in ("results", "models"):
+        (demo / "data" / folder).symlink_to(ROOT / "data" / folder)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_the_solution_of_a_chapter_measures_something(name, shipped):
+    said = snippets.solution(name).splitlines()
+    assert len(said) > 3 and all(re.search(r"\d", line) for line in said[1:-1]), said
+
+
+def test_noise_without_clipping_has_the_psnr_of_its_sigma(shipped):
+    found = re.findall(r"σ = +(\d+), unclipped: ([\d.]+) dB", snippets.solution("fidelity"))
+    assert len(found) == 3
+    for sigma, psnr in found:
+        assert abs(float(psnr) - 20 * np.log10(255 / float(sigma))) < 0.05
+
+
+def test_crops_overlap_as_counted():
+    """Against the mean over all pairs of places along both axes."""
+    place = {n: np.arange(n - 63) for n in (96, 144)}
+    along = [np.maximum(64 - abs(p[:, None] - p), 0).mean() / 64 for p in place.values()]
+    [found] = re.findall(r"share (\d+)%", snippets.solution("data"))
+    assert abs(int(found) / 100 - along[0] * along[1]) < 0.01
+
+
+# Notebooks for students
+
+
+@pytest.fixture(scope="module")
+def students(tmp_path_factory):
+    return classroom.write_students(tmp_path_factory.mktemp("students"))
+
+
+def test_there_is_one_for_every_notebook(students):
+    assert [path.name for path in students] == [path.name for path in NOTEBOOKS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_students_get_no_solution(name, students):
+    [path] = [path for path in students if path.stem == name]
+    source, student = nbformat.read(ROOT / "notebooks" / path.name, 4), nbformat.read(path, 4)
+    nbformat.validate(student)
+    text = "\n".join(cell.source for cell in student.cells)
+    lines = [line.strip() for cell in solutions(source) for line in cell.source.splitlines()[1:-1]]
+    rest = "\n".join(cell.source for cell in source.cells if cell not in solutions(source))
+    own = [line for line in lines if line and line not in rest]
+    assert own and not [line for line in own if line in text]
+    assert "SOLUTION" not in text and "{solution" not in text
+    assert [cell.source for cell in student.cells if "nbgrader" in cell.metadata] == list(classroom.STAND_IN.values())
+    assert "## Exercise: " in text and all(step in text for step in STEPS)
+    assert not re.search(r"(?m)\{[\w:]+\}`|^(?:```|:::)\{", text), "MyST that Jupyter shows as it is"
+    kept = [cell.source for cell in source.cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
+    assert [c.source for c in student.cells if c.cell_type == "code" and "nbgrader" not in c.metadata] == kept
+
+
+def test_plain_markdown():
+    labels = classroom.citations()
+    assert labels["gao2017ondemand"] == "Gao and Grauman, 2017" and labels["pathak2016context"] == "Pathak et al., 2016"
+    cited = classroom.plain("Denoisers {cite}`dabov2007image,gu2014weighted` work ({eq}`eq-psnr`).", labels)
+    assert cited == "Denoisers (Dabov et al., 2007; Gu et al., 2014) work."
+    assert classroom.plain("See {doc}`the method </book/method>`.", labels) == "See the method."
+    included = classroom.plain("```{literalinclude} ../odl/schedules.py\n:pyobject: rigid_joint\n```", labels)
+    assert included.startswith("```python\ndef rigid_joint(") and "return np.ones(n)" in included
+    assert classroom.plain(":::{dropdown} From 1 file\n- this\n:::\n\nText", labels) == "Text"
+
+
+# Slides
+
+
+def as_executed(path: Path):
+    """A stored notebook with an output in every cell that would show one, without running it."""
+    notebook, picture = nbformat.read(path, 4), io.BytesIO()
+    Image.new("RGB", (1000, 300), "teal").save(picture, "PNG")
+    output = nbformat.v4.new_output("display_data", {"image/png": base64.b64encode(picture.getvalue()).decode()})
+    for cell in notebook.cells:
+        cell.source = classroom.build.MARK.sub("", cell.source)
+        if cell.cell_type == "code" and ("plots" in cell.source or "nbgrader" in cell.metadata):
+            cell.outputs = [output]
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def decks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("slides")
+    missing = classroom.write_assets(folder / "assets")
+    if missing:  # npm is not installed, or offline
+        pytest.skip(missing)
+    for path in NOTEBOOKS:
+        classroom.write_deck(as_executed(path), folder / f"{path.stem}.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if not INSTALLED:
+        pytest.skip("Chromium or ChromeDriver is not installed")
+    browser = Browser(tmp_path_factory.mktemp("profile"), {"browser": "ALL", "performance": "ALL"})
+    browser.go("about:blank")  # not Chromium's own first page
+    yield browser
+    browser.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_slides_open_from_the_file_system_without_a_network(name, decks, browser):
+    browser.log("browser"), browser.log("performance")
+    browser.go((decks / f"{name}.html").as_uri())
+    browser.wait(lambda: browser.run("return !!(window.Reveal?.isReady() && window.MathJax?.startup?.promise)"))
+    browser.run("await MathJax.startup.promise")
+    slides = browser.run("return [Reveal.getHorizontalSlides().length, Reveal.getTotalSlides()]")
+    text = "\n".join(c.source for c in as_executed(ROOT / "notebooks" / f"{name}.ipynb").cells if c.cell_type != "code")
+    assert slides[0] == len(re.findall(r"(?m)\A#|^##? |^```\{exercise\}", text)) and slides[1] > slides[0]
+    first = browser.run("return Reveal.getCurrentSlide().textContent")
+    assert "Claim." in first and "{cite}" not in first
+    browser.run("Reveal.slide(1)")
+    assert browser.run("return Reveal.getCurrentSlide().textContent") != first
+    wide = "return Reveal.getSlides().filter((slide) => slide.scrollWidth > slide.clientWidth + 1).length"
+    assert browser.run(wide) == 0
+    if "$" in text:
+        assert browser.run("return document.querySelectorAll('mjx-container').length")
+    assert not [entry["message"] for entry in browser.log("browser") if entry["level"] != "INFO"]
+    sent = [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
+    asked = [m["params"]["request"]["url"] for m in sent if m["method"] == "Network.requestWillBeSent"]
+    assert asked and all(url.startswith(("file:", "data:")) for url in asked), asked
+
+
+def test_slides_show_code_only_where_it_is_the_point(tmp_path):
+    classroom.write_deck(as_executed(ROOT / "notebooks" / "allocation.ipynb"), tmp_path / "deck.html")
+    text = re.sub(r"<[^>]+>", "", (tmp_path / "deck.html").read_text())
+    assert "sweep.run_many" in text and "check_parameters" not in text and "results.record" not in text
+    assert "https://" not in (tmp_path / "deck.html").read_text()
+
+
+def test_without_npm_there_are_no_slides_and_a_line_says_why(tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "NPM", tmp_path / "npm")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    missing = classroom.write_slides([], tmp_path / "slides")
+    assert "npm" in missing and "\n" not in missing
+
+
+# The times of the teaching page
+
+
+def test_the_measured_steps_are_those_of_the_page():
+    lessons = json.loads((paths.results() / "teaching.json").read_text())["steps"]
+    assert all(step["cpu_seconds"] > 0 and step["memory_gb"] > 0 for step in lessons.values())
