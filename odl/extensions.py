@@ -248,6 +248,13 @@ def job_of(run: Extension) -> sweep.Job:
     return sweep.Job(run.run_id, (one,), run)
 
 
+def measure(runs: dict[str, list[Extension]], device="auto", train=True) -> pd.DataFrame:
+    """The `gaps` of all runs; what is missing is trained with one progress bar, with `train` false it is left out."""
+    if train:
+        sweep.run_jobs([job_of(run) for run in dict.fromkeys(run for seeds in runs.values() for run in seeds)], device)
+    return gaps(runs)
+
+
 def validation_batches(run: Extension) -> int:
     """Batches passed forward after each epoch."""
     return len(run.tasks) * run.levels * ceil(run.validation_images / run.batch_size)

@@ -48,12 +48,15 @@ def draw_density(axis, task: str, psnr, **look) -> None:
     severity, p = extensions.density(psnr, task)
     axis.plot(severity, p * np.ptp(severity), **look)
     axis.axhline(1, color="0.4", linestyle=":", linewidth=1)
+    low, high = axis.get_ylim()
+    axis.set_ylim(min(low, 0.9), max(high, 1.1))  # else a shift of a thousandth fills the picture
     axis.set(xlabel=paper.TASKS[task]["severity"], ylabel="density, relative to uniform")
 
 
 def draw_counts(axis, k, counts) -> None:
     """Images per level with sharpness k."""
-    axis.plot(range(1, len(counts) + 1), counts, "o-", color=K_COLOURS[k], label=f"k = {k}", markersize=4)
+    look = {"color": K_COLOURS[k], "linewidth": 1.5 if k else 4, "markersize": 4}  # k = 1 may lie on k = 0
+    axis.plot(range(1, len(counts) + 1), counts, "o-", label=f"k = {k}", **look)
 
 
 def mixture(x):
@@ -66,11 +69,14 @@ def mixture(x):
 
 def dots(axis, groups: dict, colour="#D55E00", shift=0.0, label=None) -> None:
     """Gaps in dB, a column per group and a mark per seed; the grey band is too narrow to decide anything."""
+    empty = not axis.lines and not any(groups.values())
     look = {"color": colour, "markersize": 6, "markerfacecolor": "none"}
     for column, margins in enumerate(groups.values()):
         for mark, margin in zip(SEED_MARKS, margins, strict=False):
             axis.plot(column + shift, margin, mark, **look)
     axis.plot([], [], "o", label=label, **look)
+    if empty:
+        axis.text(0.5, 0.6, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
     axis.axhspan(-LEAST, LEAST, color="0.9", zorder=0, linewidth=0)
     axis.axhline(0, color="0.4", linewidth=1)
     axis.set_xticks(range(len(groups)), list(groups))
@@ -146,11 +152,12 @@ def mixtures(frame: pd.DataFrame):
     return figure
 
 
-def show(table: pd.DataFrame):
-    """Every comparison: PSNR, gaps of the seeds and verdict."""
-    names = {"question": "question", "run": "run", "against": "against", "tasks": "tested on", "psnr": "PSNR (dB)"}
-    names |= {"gap_least": "least gap (dB)", "gap_most": "most gap (dB)", "seeds": "seeds", "verdict": "verdict"}
-    digits = {"least gap (dB)": "{:+.3f}", "most gap (dB)": "{:+.3f}", "seeds": "{:d}"}
-    shown = table.replace({"question": dict.fromkeys(table.question, ""), "tasks": {"+".join(MIXTURE): "all three"}})
+def show(frame: pd.DataFrame):
+    """Every comparison of `extensions.gaps`: PSNR, the gap of each seed, verdict."""
+    table = extensions.table(frame)
+    by = frame.groupby(["question", "run", "against"], sort=False).gap
+    names = {"question": "question", "run": "run", "against": "beside", "psnr": "PSNR (dB)"}
+    shown = table[list(names)].rename(columns=names)
     shown["question"] = table.question.where(~table.question.duplicated(), "")
-    return show_table(shown[list(names)].rename(columns=names), digits=digits)
+    shown["gap of each seed (dB)"] = [", ".join(f"{gap:+.2f}".replace("-", "−") for gap in part) for _, part in by]
+    return show_table(shown.assign(verdict=table.verdict))

@@ -67,12 +67,12 @@ def job_of(experiment: Experiment, *later: Measurement) -> Job:
     return Job(e.run_id, (own, *later), e)
 
 
-def run_many(experiments: list, device="auto", train=True, workers: int | None = None, job=job_of) -> list[Result]:
-    """Results in order; what is missing is trained with one progress bar. `job` makes the job of an experiment.
+def run_many(experiments: list[Experiment], device="auto", train=True, workers: int | None = None) -> list[Result]:
+    """Results in order; what is missing is trained with one progress bar.
 
     With `train` false nothing is trained: what is not measured is left out, and a line names it.
     """
-    jobs = [job(experiment) for experiment in dict.fromkeys(experiments)]
+    jobs = [job_of(experiment) for experiment in dict.fromkeys(experiments)]
     if train:
         run_jobs(jobs, device, workers)
     else:
