@@ -30,7 +30,7 @@ MIXTURE = ("inpaint", "interpolate", "deblur")  # the three tasks on colour imag
 FEEDBACK = ("levels", "tasks")
 GRID = 2001  # points on which a density is integrated
 SCALE = {  # in place of the profile's numbers: 28 runs in seconds, and in half an hour of one CPU core
-    "smoke": {"width": 4, "iterations": 1, "validation_images": 4, "test_images": 4},
+    "smoke": {"width": 4, "iterations": 1, "batch_size": 20, "validation_images": 4, "test_images": 4},
     "reference": {"epochs": 10, "iterations": 20, "validation_images": 100, "trials": 3},
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, ndimage, stats
 
@@ -112,6 +112,7 @@ def test_squares_of_any_number_of_sub_tasks_have_every_side(n):
     np.testing.assert_allclose(counts[1:], len(sides) / 30, atol=5 * np.sqrt(draws / 30))
 
 
+@settings(max_examples=40)
 @given(st.integers(2, 20), st.floats(0, 64), st.booleans(), st.data())
 def test_every_batch_is_full(n, k, mixed, given_data):
     mixture = "+".join(MIXTURE) if mixed else ""
