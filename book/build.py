@@ -7,7 +7,6 @@ relative link in a notebook or a page means the same here and in the repository.
 """
 
 import argparse
-import ast
 import os
 import re
 import shutil
@@ -25,6 +24,8 @@ import papermill
 import yaml
 from traitlets.config import Config
 
+from odl.comparators import DENOISERS
+
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
 SOURCE = BUILD / "source"
@@ -32,7 +33,8 @@ LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "data/results"]
 
 DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "paper": "celeba"}
 TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing
-SLOW = ["ksvd", "wnnm", "tnrd"]  # comparators of Table 3 that only those other profiles show
+SYSTEMS = [*DENOISERS, "on_demand", "fixated"]  # those other profiles show every one, measured or not
+FIRST = "gallery"  # takes longest, so that nothing waits for it at the end
 LAST = "scorecard"  # judges what the other notebooks have measured
 KERNEL = {
     "kernel_name": "python3",
@@ -85,8 +87,8 @@ def plan(profile):
             missing.append(name)
             continue
         declared = papermill.inspect_notebook(template)
-        if name == "table3" and profile not in TRAINED_HERE:
-            given["systems"] = [*ast.literal_eval(declared["systems"]["default"]), *SLOW]
+        if profile not in TRAINED_HERE:
+            given["systems"] = SYSTEMS
         parameters = {key: value for key, value in given.items() if key in declared}
         pages.append(Page(name, entry.get("title"), template, parameters))
     if missing:
@@ -111,11 +113,12 @@ def execute(page):
 
 
 def execute_all(pages):
-    """Run the notebooks two at a time, `LAST` alone at the end; a line for each as it finishes."""
+    """Run the notebooks two at a time, `FIRST` first, `LAST` alone at the end; a line for each as it finishes."""
     os.environ |= {"OMP_NUM_THREADS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     shutil.rmtree(BUILD / "notebooks", ignore_errors=True)
     (BUILD / "notebooks").mkdir(parents=True)
     done, failed = 0, []
+    pages = sorted(pages, key=lambda page: page.name != FIRST)
     for batch in ([p for p in pages if p.name != LAST], [p for p in pages if p.name == LAST]):
         with ThreadPoolExecutor(max_workers=2) as pool:
             running = {pool.submit(execute, page): page for page in batch}

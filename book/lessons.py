@@ -35,11 +35,8 @@ STEPS = {  # name: the command that the page prints
     "fixation": "papermill notebooks/fixation.ipynb out.ipynb",
     "allocation": "papermill notebooks/allocation.ipynb out.ipynb",
     "table1": "papermill notebooks/table1.ipynb out.ipynb",
-    "own": "python -m odl train --task deblur",
-    "class": "python book/classroom.py reference",
-    "book": "python book/build.py reference",
 }
-IN_PLACE = ("restore", "class", "book")  # read the results and the weights that ship
+IN_PLACE = ("restore",)  # reads the weights that ship
 PHOTOGRAPH = "chelsea.png"
 
 

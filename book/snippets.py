@@ -145,6 +145,7 @@ def result_rows():
     runs = tuple(run for run in map(results.load, wanted) if run)
     yield place, "table3", {"photographs": "db11"}, published, decibels(*map(db11, systems)), runs
     yield "Fig. 6: PSNR against σ", "db11_spectrum", {"photographs": "db11"}, "curves only", "curves", ()
+    yield "Supp. H: Lena and all photographs", "gallery", {"photographs": "db11"}, "pictures", "pictures", ()
     yield "Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()
     yield "every claim, one by one", "scorecard", {}, "–", "verdicts", ()
     task = "interpolate"

@@ -11,7 +11,7 @@ from torch import nn
 from odl import data, paper, paths, results, store, sweep
 from odl.corruptions import delete, draw_square, square_mask
 from odl.evaluate import paired_p_value, psnr, summarize
-from odl.experiment import check_device
+from odl.experiment import ParameterError, check_device
 from odl.results import Result, network_of, provenance
 from odl.step import restore
 from odl.train import choose_precision
@@ -29,9 +29,25 @@ def block_masks(block: str, n: int, generator) -> torch.Tensor:
 def inpaint(network, y, mask, precision: str = "fp32") -> torch.Tensor:
     """Fill the missing pixels of y (B, 3, 64, 64): true in mask (B, 1, 64, 64).
 
-    A network that answers only the centre leaves missing pixels outside it as they are.
+    A network that answers only the centre leaves missing pixels outside it as they are. Raises ParameterError.
     """
+    check(y, mask)
     return paste(restore(network, y, precision), y, mask)
+
+
+def check(y, mask) -> None:
+    """Raise ParameterError unless y is (B, 3, 64, 64), finite and in [-1, 1], and mask (B, 1, 64, 64) of booleans."""
+    size = (data.CROP, data.CROP)
+    if y.ndim != 4 or y.shape[1:] != (3, *size):
+        raise ParameterError(f"y has shape {tuple(y.shape)}; (B, 3, {size[0]}, {size[1]}) is needed")
+    if mask.dtype != torch.bool or mask.shape != (len(y), 1, *size):
+        kind = str(mask.dtype).removeprefix("torch.")
+        raise ParameterError(
+            f"mask has shape {tuple(mask.shape)} and type {kind}; {(len(y), 1, *size)} of bool is needed"
+        )
+    low, high = (extreme.item() for extreme in y.aminmax())
+    if not low >= -1.001 or not high <= 1.001:  # so written because NaN is neither
+        raise ParameterError(f"y reaches from {low:.3g} to {high:.3g}; the [-1, 1] scale and finite values are needed")
 
 
 def paste(x_hat, y, mask) -> torch.Tensor:

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from odl import paper
+from odl import denoising, paper
 from odl.corruptions import FILL
 from odl.plots import psnr_inside
+from odl.plots_systems import TITLES
 
 
 def scale(results) -> str:
@@ -277,6 +278,22 @@ def table3_verdict(table: pd.DataFrame, results) -> str:
     return "\n".join([*lines, "", *([scale(results)] if results else [])])
 
 
+def gallery_verdict(shown: pd.DataFrame, name: str, results) -> str:
+    """At each σ the all-rounder against the best system fixed at 25, on one crop; `shown`: `denoising.pictures`."""
+    scores = shown[shown.system != "noisy"].pivot(index="sigma", columns="system", values="psnr")
+    others = scores.drop(columns=["on_demand", "dncnn"], errors="ignore")
+    if "on_demand" not in scores or others.empty:
+        return "The all-rounder and a system fixed at 25 are not both here: no verdict."
+    lines = [
+        f"- σ = {sigma:g}: the all-rounder {row.on_demand:.1f} dB, the best of what is fixed at 25 "
+        f"{others.loc[sigma].max():.1f} dB ({TITLES[others.loc[sigma].idxmax()]}): "
+        + word(row.on_demand > others.loc[sigma].max(), "ahead", "behind")
+        for sigma, row in scores.iterrows()
+    ]
+    few = f"One crop of {name} proves little; the means are on the page of Figure 6.\n"
+    return "\n".join([few, *lines, "", *([scale(results)] if results else [])])
+
+
 def spectrum_verdict(table: pd.DataFrame, results) -> str:
     """How much a wrong σ costs BM3D, and how far the all-rounder stays from BM3D told the truth."""
     curves = table.pivot_table(index="sigma", columns=["system", table.told.fillna(0)], values="psnr")
@@ -297,5 +314,10 @@ def spectrum_verdict(table: pd.DataFrame, results) -> str:
         ahead = (curves["on_demand", 0] > curves["bm3d", 25]).sum()
         lines.append(f"- It is ahead of BM3D fixed at 25 at {ahead} of {len(curves)} noise levels.")
     return "\n".join(
-        [*(lines or ["Too little is measured for a verdict."]), "", *([scale(results)] if results else [])]
+        [
+            *(lines or ["Too little is measured for a verdict."]),
+            *(f"- {line[0].upper() + line[1:]}." for line in denoising.absent(table)),
+            "",
+            *([scale(results)] if results else []),
+        ]
     )

@@ -15,6 +15,15 @@ def scratches(height: int, width: int, rng: np.random.Generator, n: int = 6, thi
     return dilation(mask, ball(thickness))
 
 
+def scars(height: int, width: int, rng: np.random.Generator, n: int = 4, thickness: int = 4) -> np.ndarray:
+    """n curved scars, each within a square of a fifth of the shorter side."""
+    mask, reach = np.zeros((height, width), bool), max(1, min(height, width) // 5)
+    for _ in range(n):
+        rows, columns = (rng.integers(0, max(1, side - reach)) + rng.integers(0, reach, 3) for side in mask.shape)
+        mask[bezier_curve(rows[0], columns[0], rows[1], columns[1], rows[2], columns[2], 1.0, shape=mask.shape)] = True
+    return dilation(mask, ball(thickness))
+
+
 def dust(height: int, width: int, rng: np.random.Generator, n: int = 120, radius: int = 3) -> np.ndarray:
     """n spots of dust with radii from 1 to `radius`."""
     mask = np.zeros((height, width), bool)

@@ -18,8 +18,10 @@ from odl.results import commit, db11_experiment, device_name, network_of
 from odl.train import choose_precision
 
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
+FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures
 PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image", "tv": "scikit-image", "wavelet": "scikit-image"}
 STRIDE = 3
+SLOW = ("ksvd", "wnnm")  # up to minutes a photograph: Figure 6 has them fixed at 25 alone
 CENTRES = {"smoke": (1, 64)}  # how many photographs of other sets, and the side of the centres cut from them
 OTHER = (3, 128)
 
@@ -65,11 +67,15 @@ def measure(denoise, images, sigma: float, clip: bool, told: float, progress=Non
         start = time.perf_counter()
         x_hat = np.clip(denoise(y, told), 0, 1)
         seconds = time.perf_counter() - start
-        error = np.mean((x_hat - image / 255.0) ** 2)
-        rows.append((name, round(-10 * np.log10(error), 4), round(seconds, 3)))
+        rows.append((name, round(decibels(x_hat, image), 4), round(seconds, 3)))
         if progress:
             progress((i + 1) / len(images))
     return pd.DataFrame(rows, columns=["image", "psnr", "seconds"])
+
+
+def decibels(x_hat, image) -> float:
+    """PSNR of x_hat on the [0, 1] scale, of an image (H, W) uint8."""
+    return -10 * np.log10(np.mean((x_hat - image / 255.0) ** 2))
 
 
 def run_or_load(
@@ -132,10 +138,16 @@ def can_measure(system, ours, dataset) -> bool:
     """Whether the photographs and the system's package or weights are here."""
     try:
         datasets.find(dataset)
-        if system in ours:
-            network_of(ours[system])
-        return system in ours or available(system)
-    except (datasets.DataError, FileNotFoundError):
+    except datasets.DataError:
+        return False
+    return can_run(system, ours)
+
+
+def can_run(system, ours) -> bool:
+    """Whether the system's package or weights are here."""
+    try:
+        return bool(network_of(ours[system])) if system in ours else available(system)
+    except FileNotFoundError:
         return False
 
 
@@ -181,6 +193,25 @@ def provenance(system: str, images, device: str) -> dict:
     }
 
 
+def denoisers(systems, ours, device: str = "cpu") -> dict:
+    """system → `denoise(y, sigma)`, of those that can run here."""
+    return {system: denoiser(system, ours, device) for system in systems if can_run(system, ours)}
+
+
+def pictures(denoisers: dict, sigmas, name: str, image) -> pd.DataFrame:
+    """One photograph through every denoiser, each told 25 whatever the noise, which is clipped (Supp. H).
+
+    Rows (system, sigma, picture (H, W) on the [0, 1] scale, psnr in dB); the first of each σ is `noisy`.
+    """
+    rows = []
+    for sigma in sigmas:
+        y = add_awgn(image, name, sigma, True)
+        answers = {"noisy": y}
+        answers |= {system: np.clip(denoise(y, FIXED), 0, 1) for system, denoise in denoisers.items()}
+        rows += [(s, sigma, x_hat, decibels(x_hat, image)) for s, x_hat in answers.items()]
+    return pd.DataFrame(rows, columns=["system", "sigma", "picture", "psnr"])
+
+
 # Tables
 
 
@@ -210,7 +241,7 @@ def table3(
 def reason(system: str) -> str:
     """Why a system has no number here."""
     if system in trained.LEARNERS and not available(system):
-        return f"not trained here: python -m odl.comparators train {system}"
+        return "not trained here"
     if system in DENOISERS and not available(system):
         return f"the package {DENOISERS[system]['package']} is not installed: published number only"
     return "not measured yet"
@@ -218,6 +249,15 @@ def reason(system: str) -> str:
 
 def published(image: str, system: str, sigma: float) -> float:
     return paper.TABLE3.get(image, {}).get(system, np.nan) if sigma == 25 else np.nan
+
+
+def curves_of(systems) -> list[tuple]:
+    """The curves of Figure 6, (system, σ that it is told or None for the truth): as it is, then fixed at 25.
+
+    The first is left out for the systems of SLOW, the second for those that are told nothing.
+    """
+    fixed = [(system, FIXED) for system in systems if DENOISERS.get(system, {}).get("knows_sigma")]
+    return [(system, None) for system in systems if system not in SLOW] + fixed
 
 
 def spectrum(
@@ -235,3 +275,15 @@ def spectrum(
         frame = run_or_load(system, sigma, True, told, dataset, profile, ours, show, measure)
         rows.append((system, told, sigma, frame.psnr.mean()))
     return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr"])
+
+
+def absent(table: pd.DataFrame) -> list[str]:
+    """What a table of `spectrum` lacks: a line per reason that names the systems and, of some, the noise levels."""
+    lacking = {}
+    for (system, told), part in table.groupby(["system", table.told.fillna(0)], sort=False):
+        missing = part.sigma[part.psnr.isna()]
+        title = DENOISERS.get(system, {"title": system})["title"] + (f", told {told:g}" if told else "")
+        some = f" (σ = {', '.join(f'{sigma:g}' for sigma in missing)})" if len(missing) < len(part) else ""
+        if len(missing):
+            lacking.setdefault(reason(system).split(":")[0], []).append(title + some)
+    return [f"{why}: {'; '.join(titles)}" for why, titles in lacking.items()]

@@ -4,6 +4,7 @@ import difflib
 import math
 import os
 import re
+from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 
@@ -191,6 +192,7 @@ def known_dataset(name, parameter: str = "dataset") -> None:
 
 def check_seeds(seeds) -> list[int]:
     """A list of seeds, or one seed. Raises ParameterError."""
+    seeds = listed(seeds)
     seeds = seeds if isinstance(seeds, list | tuple) else [seeds]
     if not seeds:
         raise ParameterError("seeds=[] is empty; nearest: [0]")
@@ -212,20 +214,38 @@ def check_image(name: str, value) -> Path | None:
     return Path(value)
 
 
-def check_systems(systems, known: str) -> None:
+def check_systems(systems, known: str) -> list[str]:
     """A list of systems, each of `known`. Raises ParameterError."""
+    systems = listed(systems)
     if not isinstance(systems, list) or not systems:
         raise ParameterError(f"systems={systems!r} is not a list of some of {', '.join(known.split())}")
     for system in systems:
         choice("systems", system, known.split())
+    return list(dict.fromkeys(systems))
 
 
-def check_sigmas(sigmas) -> None:
+def check_sigmas(sigmas) -> list[float]:
     """A list of noise levels σ on the 0–255 scale. Raises ParameterError."""
+    sigmas = listed(sigmas)
     if not isinstance(sigmas, list) or not sigmas:
         raise ParameterError(f"sigmas={sigmas!r} is not a list of numbers from 1 to 120; nearest: [25]")
     for sigma in sigmas:
         number("sigmas", sigma, 1, 120)
+    return list(dict.fromkeys(sigmas))
+
+
+def listed(value):
+    """The list that text such as `[bm3d, ksvd]` or `[0, 1]` means: papermill's -p passes lists as text."""
+    if not isinstance(value, str) or value[:1] + value[-1:] != "[]":
+        return value
+    return [word_or_number(word.strip(" '\"")) for word in value[1:-1].split(",") if word.strip()]
+
+
+def word_or_number(word: str):
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(word)
+    return word
 
 
 def flag(name: str, value) -> None:

@@ -73,6 +73,29 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
     return figure
 
 
+def picture_blocks(rows: list, titles, blocks: int = 2):
+    """Rows (label, list of (title, image, line below)) under a column per title, side by side in `blocks` blocks."""
+    n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
+    size = (1.08 * sum(ratios), 1.32 * n + 0.3)
+    figure, axes = plt.subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[])
+        axis.grid(False)
+        axis.spines[:].set_visible(False)
+        axis.set_box_aspect(1)  # also where there is no picture
+    for k, (label, pictures) in enumerate(rows):
+        i, first = k // blocks, k % blocks * (len(titles) + 1)
+        axes[i, first].set_ylabel(label, fontsize=8, labelpad=3)
+        for j, title in enumerate(titles if i == 0 else ()):
+            axes[0, first + j].set_title(title, fontsize=9)
+        for title, image, line in pictures:
+            axis = axes[i, first + titles.index(title)]
+            axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            axis.set_xlabel(line, fontsize=8, labelpad=2)
+    figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.24)
+    return figure
+
+
 def task_levels(task: str, x, generator=None, levels=range(1, 7)):
     """One clean image (3, 64, 64) at every level: what the sub-tasks of a task look like."""
     generator = generator or torch.Generator().manual_seed(0)
@@ -174,7 +197,7 @@ def show_table1(table: pd.DataFrame, caption: str = ""):
     return style.apply(lambda _: bold, axis=None).set_table_attributes('class="odl-table odl-numbers"')
 
 
-def read_photograph(path, longest: int = 400) -> np.ndarray:
+def read_photograph(path, longest: int) -> np.ndarray:
     """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels."""
     image = read_image(path, 0)
     shrink = longest / max(image.shape[:2])
@@ -380,26 +403,8 @@ def allocations(runs: dict):
 
 
 def quintuples(rows: list, blocks: int = 2):
-    """Fig. 5: rows (label, list of (title, image, line below)); consecutive rows side by side in `blocks` columns."""
-    titles = ("original", "corrupted", "rigid joint", "fixated", "on-demand")
-    n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
-    size = (1.08 * sum(ratios), 1.32 * n + 0.3)
-    figure, axes = plt.subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
-    for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.grid(False)
-        axis.spines[:].set_visible(False)
-    for k, (label, pictures) in enumerate(rows):
-        i, first = k // blocks, k % blocks * (len(titles) + 1)
-        axes[i, first].set_ylabel(label, fontsize=8, labelpad=3)
-        for j, title in enumerate(titles if i == 0 else ()):
-            axes[0, first + j].set_title(title, fontsize=9)
-        for title, image, line in pictures:
-            axis = axes[i, first + titles.index(title)]
-            axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axis.set_xlabel(line, fontsize=8, labelpad=2)
-    figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.24)
-    return figure
+    """Fig. 5: `picture_blocks` of the original, the corrupted image and three restorations."""
+    return picture_blocks(rows, ("original", "corrupted", "rigid joint", "fixated", "on-demand"), blocks)
 
 
 # Extra data

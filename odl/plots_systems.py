@@ -4,14 +4,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from skimage.metrics import peak_signal_noise_ratio
+from tqdm.auto import tqdm
 
 from odl import blocks, denoising, paper
-from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder
+from odl.comparators import DENOISERS, INPAINTERS, context_encoder, trained
 from odl.corruptions import delete, draw_square, square_mask
 from odl.datasets import DataError
-from odl.plots import picture_grid
-from odl.results import network_of
+from odl.plots import picture_blocks, picture_grid
 
 COLOURS = {
     **{"on_demand": "#D55E00", "fixated": "#0072B2", "bm3d": "#000000"},
@@ -111,14 +110,19 @@ def systems_in(table: pd.DataFrame) -> list[str]:
 
 
 def show_table3(table: pd.DataFrame):
-    """PSNR per image on clipped noise, measured here and below it as published; the best of each row bold."""
+    """PSNR per image on clipped noise: the paper's systems here and as published, then others; best of a row bold."""
     from IPython.display import HTML  # not needed where no notebook is
 
     clipped = table[table.clipped]
-    measured = clipped.pivot(index="image", columns="system", values="psnr")[systems_in(table)]
-    tables = {"Measured here": measured.dropna(axis="columns", how="all")}  # the table of means names the others
+    measured = clipped.pivot(index="image", columns="system", values="psnr")
+    measured = measured.dropna(axis="columns", how="all")  # the table of means names what is left out
+    papers = [system for system in paper.TABLE3_SYSTEMS if system in measured]
+    others = [system for system in systems_in(table) if system in measured and system not in papers]
+    tables = {"Measured here": measured[papers]}
     if clipped.sigma.iloc[0] == 25 and set(measured.index) & set(paper.TABLE3):
         tables["Published"] = pd.DataFrame(paper.TABLE3).T.reindex(measured.index)
+    tables["Measured here, not in the paper's table"] = measured[others]
+    tables = {caption: frame for caption, frame in tables.items() if len(frame.columns)}
     return HTML("".join(best_bold(frame, caption).to_html() for caption, frame in tables.items()))
 
 
@@ -138,47 +142,63 @@ def show_table3_means(table: pd.DataFrame):
         part = table[table.system == system]
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
         told = "yes" if DENOISERS.get(system, {}).get("knows_sigma") else "no"
-        note = part.note.iloc[0]
         means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), clipped.seconds.mean()]
-        rows.append([TITLES[system], told, *means, note])
-    columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image", "note"]
+        rows.append([noted(system, part.note.iloc[0]), told, *means])
+    columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image"]
     frame = pd.DataFrame(rows, columns=columns)
-    frame = frame if frame.note.any() else frame.drop(columns="note")
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
     return style.set_table_attributes('class="odl-table"')
 
 
-def denoised(name: str, sigma: float, systems, ours, size: int = 96):
-    """The centre of one photograph through every system that can run here, with its PSNR."""
-    label, image = images_or_demo(name)[-1]
-    top, left = ((side - size) // 2 for side in image.shape)
-    image = image[max(0, top) :, max(0, left) :][:size, :size]
-    y = denoising.add_awgn(image, label, sigma, True)
-    pictures, titles = [image / 255, y], ["clean", f"σ = {sigma:g}"]
-    for system in systems:
-        if runnable(system, ours):
-            pictures.append(np.clip(denoising.denoiser(system, ours, "cpu")(y, sigma), 0, 1))
-            titles.append(TITLES[system])
-    scores = [peak_signal_noise_ratio(image / 255, picture, data_range=1) for picture in pictures[1:]]
-    titles = [titles[0], *(f"{title}\n{score:.1f} dB" for title, score in zip(titles[1:], scores, strict=True))]
-    half = -(-len(pictures) // 2)
-    figure = picture_grid([pictures[:half], pictures[half:]], titles[:half], size=1.9)
-    for axis, title in zip(figure.axes[half:], titles[half:], strict=False):
-        axis.set_title(title, fontsize=9)
-    figure.set_figheight(figure.get_figheight() + 0.8)
-    figure.tight_layout(pad=0.3, h_pad=0.6)
-    return figure
+def noted(system: str, note: str) -> str:
+    """The title of a system, and why it has no number."""
+    return f"{TITLES[system]} ({note})" if note else TITLES[system]
 
 
-def runnable(system: str, ours) -> bool:
-    """Whether a system's package or our network's weights are here."""
-    if system in DENOISERS:
-        return available(system)
-    try:
-        network_of(ours[system])
-    except FileNotFoundError:
-        return False
-    return True
+# Supplement H
+
+
+def spectrum_pictures(shown: pd.DataFrame, image):
+    """One photograph at several σ: a row per system of `denoising.pictures`, a column per σ."""
+    titles = [f"σ = {sigma:g}" for sigma in dict.fromkeys(shown.sigma)]
+    rows = [("clean", [(titles[0], image / 255, "")])]
+    for system, part in shown.groupby("system", sort=False):
+        lines = zip(titles, part.picture, part.psnr, strict=True)
+        rows.append((SHORT.get(system, system), [(title, x, f"{db:.1f} dB") for title, x, db in lines]))
+    return picture_blocks(rows, titles)
+
+
+def show_photograph(table: pd.DataFrame, image: str):
+    """Table 3's numbers of one photograph in dB, a row per system: clipped noise, unclipped noise, as published."""
+    clipped, unclipped = (table[(table.image == image) & (table.clipped == flag)] for flag in (True, False))
+    names = [noted(row.system, row.note) for row in clipped.itertuples()]
+    frame = clipped.assign(system=names, clipped=clipped.psnr, unclipped=list(unclipped.psnr))
+    frame = frame[["system", "clipped", "unclipped", "published"]]
+    style = frame.style.format(precision=2, na_rep="–").hide(axis="index").set_caption(f"{image}, σ = 25, PSNR (dB)")
+    return style.set_table_attributes('class="odl-table"')
+
+
+def crops(name: str, size: int) -> dict[str, np.ndarray]:
+    """The middle of each photograph by its name, (size, size) uint8."""
+    return {label: denoising.centre(image, size) for label, image in images_or_demo(name)}
+
+
+def all_photographs(images: dict, denoisers: dict, ours, sigma: float = 25):
+    """Every photograph with noise, through our two systems, and through that one of the others that does best on it."""
+    quick = {system: denoise for system, denoise in denoisers.items() if system not in denoising.SLOW}
+    rows = []
+    for name, image in tqdm(images.items()):
+        shown = denoising.pictures(quick, [sigma], name, image).set_index("system")
+        line = [("clean", image / 255, "")]
+        named = {"noisy": "noisy"} | {system: SHORT[system] for system in ours}
+        line += [(named[s], shown.picture[s], f"{shown.psnr[s]:.1f} dB") for s in named if s in shown.index]
+        others = shown.psnr.drop(list(named), errors="ignore")
+        if len(others):
+            best = others.idxmax()
+            line.append(("best other", shown.picture[best], f"{SHORT[best]}, {others[best]:.1f} dB"))
+        rows.append((name, line))
+    titles = max(([title for title, *_ in line] for _, line in rows), key=len)
+    return picture_blocks(rows, titles)
 
 
 # Figure 6
@@ -193,29 +213,49 @@ def noise_spectrum(name: str, sigmas):
 
 
 def noise_curves(table: pd.DataFrame):
-    """PSNR against σ: systems told the truth beside the all-rounder; the same systems fixed at 25."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
-    for axis, title in zip(axes, ("told the true σ (the all-rounder: nothing)", "fixed at σ = 25"), strict=True):
-        fixed = axis is axes[1]
-        for system in systems_in(table):
-            part = table[(table.system == system) & (table.told.notna() if fixed else table.told.isna())]
-            part = table[table.system == system] if system in ("on_demand", *(["fixated"] * fixed)) else part
-            if len(part.dropna(subset="psnr")) and (fixed or system != "fixated"):
-                width = 2.4 if system == "on_demand" else 1.4
-                style = {"color": COLOURS[system], "label": TITLES[system], "linewidth": width, "markersize": 4}
-                axis.plot(part.sigma, part.psnr, "o-", **style)
+    """PSNR against σ: on the left the paper's curves and DnCNN's, on the right everything that is fixed at σ = 25."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 5.6), sharey=True)
+    measured = table.dropna(subset="psnr").groupby(["system", table.told.fillna(0)], sort=False)
+    curves = {(system, told or None): part for (system, told), part in measured}
+    ours = ("on_demand", None)
+    left = [ours, ("bm3d", None), ("bm3d", 25), ("mlp_many", None), ("mlp", None), ("dncnn", None)]
+    right = [ours, *(curve for curve in curves if is_fixed(*curve))]
+    for axis, chosen, title in zip(axes, (left, right), ("as in the paper", "everything fixed at σ = 25"), strict=True):
+        for curve in chosen:
+            if curve in curves:
+                axis.plot(curves[curve].sigma, curves[curve].psnr, label=curve_name(*curve), **look_of(*curve))
         axis.set(xlabel="noise σ (of 255)", title=title)
-        axis.legend(fontsize=8)
+        axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
     axes[0].set_ylabel("PSNR (dB), mean over the images")
+    figure.tight_layout()
     return figure
+
+
+def is_fixed(system: str, told) -> bool:
+    """Whether a curve is that of a system made for σ = 25 or told it whatever comes."""
+    learner = trained.LEARNERS.get(system)
+    return bool(told) or system == "fixated" or (learner is not None and learner.low == learner.high)
+
+
+def curve_name(system: str, told) -> str:
+    """`BM3D, told σ`, `BM3D, told 25`; nothing is added where a system is told nothing."""
+    entry = DENOISERS.get(system, {"title": TITLES[system], "knows_sigma": False})
+    return entry["title"] + (f", told {f'{told:g}' if told else 'σ'}" if entry["knows_sigma"] else "")
+
+
+def look_of(system: str, told) -> dict:
+    width = 2.4 if system == "on_demand" else 1.4
+    line = "--" if is_fixed(system, told) else "-"
+    return {"color": COLOURS[system], "linestyle": line, "linewidth": width, "marker": "o", "markersize": 4}
 
 
 def show_spectrum(table: pd.DataFrame):
     """PSNR (dB), a row per system, a column per σ."""
-    told = table.told.map(lambda value: "" if pd.isna(value) else f", told {value:g}")
-    named = table.assign(name=table.system.map(TITLES) + told)
+    table = table[table.groupby(["system", table.told.fillna(0)]).psnr.transform("count") > 0]
+    names = [curve_name(row.system, None if pd.isna(row.told) else row.told) for row in table.itertuples()]
+    named = table.assign(name=names)
     frame = named.pivot(index="name", columns="sigma", values="psnr").reindex(named.name.unique())
-    frame.columns = [f"σ = {sigma:g}" for sigma in frame.columns]
+    frame.columns = [f"σ\u00a0=\u00a0{sigma:g}" for sigma in frame.columns]  # not broken over lines
     frame = frame.rename_axis("PSNR (dB)").reset_index()
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
-    return style.set_table_attributes('class="odl-table"')
+    return style.set_table_attributes('class="odl-table odl-dense"')

@@ -3,12 +3,11 @@
 from functools import partial
 
 from odl import blocks, datasets, denoising, paper
-from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder
+from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
 from odl.experiment import Experiment, extra_data
 from odl.sweep import Job, Measurement, job_of
 
 FIRST = ("on_demand", "rigid_joint", *paper.FIXATED, "staged_curriculum")
-SLOW = ("ksvd", "wnnm")
 DB11_WORK = 1765  # batches of windows at stride 3 in the eleven photographs
 CLOSE = ("on_demand", "rigid_joint", *paper.FIXATED)  # what further seeds have to tell apart
 
@@ -55,8 +54,12 @@ def table2_jobs(profile: str, dataset: str, seed: int) -> list[Job]:
 
 def photographs_here(profile: str) -> bool:
     """Whether DB11 can be measured; the small profiles measure none of its eleven photographs."""
+    return profile in ("reference", "paper") and is_here("db11")
+
+
+def is_here(dataset: str) -> bool:
     try:
-        return profile in ("reference", "paper") and bool(datasets.find("db11"))
+        return bool(datasets.find(dataset))
     except datasets.DataError:
         return False
 
@@ -68,21 +71,46 @@ def table3_jobs(profile: str, dataset: str) -> list[Job]:
 
 
 def comparator_jobs(profile: str) -> list[Job]:
-    """The other systems, also told 25 whatever the noise, where their packages or weights and DB11 are here.
+    """The other systems on DB11, those of `denoising.SLOW` last; what learns is trained first where it has to be.
 
-    Those that take minutes a photograph are measured at σ = 25 alone.
+    Left out are those whose package, or the photographs that they learn on, are not here.
     """
-    systems = [system for system in DENOISERS if available(system)] if photographs_here(profile) else []
-    return [Job(f"{profile}/db11/{system}", tuple(on_db11(system, profile))) for system in systems]
+    if not photographs_here(profile):
+        return []
+    systems = [system for system in DENOISERS if available(system) or can_learn(system)]
+    return [job_on_db11(system, profile) for system in sorted(systems, key=denoising.SLOW.__contains__)]
+
+
+def can_learn(system: str) -> bool:
+    return system in trained.LEARNERS and is_here(datasets.parse(trained.run_of(system).dataset)[0])
+
+
+def job_on_db11(system: str, profile: str) -> Job:
+    """Everything that is measured of one system, after its training where its weights are not here."""
+    job = Job(f"{profile}/db11/{system}", tuple(on_db11(system, profile)))
+    if available(system) or not job.missing():
+        return job
+    run = trained.run_of(system)
+    training = Measurement(
+        partial(weights_or_none, system), partial(trained.train, run), 3 * run.epochs * run.iterations
+    )
+    return Job(job.name, (training, *job.measurements), run)
+
+
+def weights_or_none(system: str) -> bool | None:
+    return trained.is_trained(system) or None
 
 
 def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:
-    """σ = 25 clipped and not, then the spectrum of Figure 6, also told 25 where the system is told σ."""
+    """σ = 25 clipped and not, then the curves of Figure 6."""
     if not photographs_here(profile):
         return []
-    told = (None, 25) if DENOISERS.get(system, {}).get("knows_sigma") else (None,)
-    sigmas = (25,) if system in SLOW else denoising.SPECTRUM
-    cases = [(25, False, None), *((sigma, True, t) for t in told for sigma in sigmas if t != sigma)]
+    curves = [
+        (sigma, True, told if told != sigma else None)
+        for _, told in denoising.curves_of([system])
+        for sigma in denoising.SPECTRUM
+    ]
+    cases = dict.fromkeys([(25, False, None), (25, True, None), *curves])
     given = {"profile": profile, "ours": ours}
     return [
         Measurement(

@@ -128,6 +128,8 @@ def check_image(image, network) -> torch.Tensor:
         raise ImageError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
     if not np.isfinite(array).all():
         raise ImageError("image has values that are not finite")
+    if np.abs(array - 0.5).max() > 10:
+        raise ImageError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
     if min(array.shape[:2]) < 2:
         raise ImageError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
     channels = network.encoder[0].in_channels

@@ -1,6 +1,6 @@
 """The book's sources: what pages name exists, and what is generated is up to date."""
 
-import importlib.util
+import importlib
 import re
 import subprocess
 import sys
@@ -17,10 +17,9 @@ TEXT = {".py", ".md", ".ipynb", ".toml", ".txt", ".yml", ".yaml", ".cff", ".bib"
 
 @pytest.fixture(scope="module")
 def snippets():
-    spec = importlib.util.spec_from_file_location("snippets", ROOT / "book" / "snippets.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "book"))
+        return importlib.import_module("snippets")
 
 
 def entries(node):

@@ -14,11 +14,10 @@ import pytest
 from PIL import Image
 from webdriver import INSTALLED, Browser
 
-from odl import paths
-
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 import classroom  # noqa: E402
+import launch  # noqa: E402
 import live  # noqa: E402
 import snippets  # noqa: E402
 
@@ -213,9 +212,29 @@ def test_without_npm_there_are_no_slides_and_a_line_says_why(tmp_path, monkeypat
     assert "npm" in missing and "\n" not in missing
 
 
-# The times of the teaching page
+# The teaching page
 
 
-def test_the_measured_steps_are_those_of_the_page():
-    lessons = json.loads((paths.results() / "teaching.json").read_text())["steps"]
-    assert all(step["cpu_seconds"] > 0 and step["memory_gb"] > 0 for step in lessons.values())
+def test_a_class_has_time_for_what_it_runs():
+    """A plan gives each step at least its processor time, which is what one core would need."""
+    text = (ROOT / "book" / "teaching.md").read_text()
+    measured = json.loads((ROOT / "data" / "results" / "teaching.json").read_text())["steps"]
+    planned = re.findall(r"(?m)^\| (\d+)–(\d+) \|.* step \*\*(\w+)\*\*", text)
+    assert {name for *_, name in planned} >= {"fixation", "table1"}
+    assert set(re.findall(r"step \*\*(\w+)\*\*", text)) <= set(measured)
+    for begin, end, name in planned:
+        assert 60 * (int(end) - int(begin)) >= measured[name]["cpu_seconds"]
+
+
+def test_buttons_appear_with_a_repository_and_name_the_template(tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "CONFIG", tmp_path / "_config.yml")
+    launch.CONFIG.write_text('repository:\n  url: ""\n')
+    assert launch.buttons("table1") == "" and "no buttons" in launch.setup()
+    launch.CONFIG.write_text("repository:\n  url: https://github.com/someone/something.git\n  branch: v1\n")
+    links = re.findall(r"\]\((\S+)\)", launch.buttons("table1"))
+    assert links[0].endswith("/github/someone/something/blob/v1/notebooks/table1.ipynb")
+    assert links[1].endswith("/gh/someone/something/v1?urlpath=lab/tree/notebooks/table1.ipynb")
+    assert "git clone --depth 1 https://github.com/someone/something\n" in launch.setup()
+    launch.CONFIG.write_text("repository:\n  url: someone/something\n")
+    with pytest.raises(SystemExit, match="repository url 'someone/something'.*nearest"):
+        launch.buttons("table1")

@@ -5,18 +5,21 @@ import importlib.util
 import itertools
 import json
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import pywt
 import skimage.data
 import torch
 from skimage.metrics import peak_signal_noise_ratio
 
-from odl import blocks, comparators, data, datasets, denoising, paper, paths
+from odl import blocks, claims, comparators, data, datasets, denoising, paper, paths, plots_systems
 from odl.comparators import DENOISERS, context_encoder, trained
 from odl.comparators.context_encoder import ContextEncoder, Run, random_regions
 from odl.corruptions import FILL, delete
 from odl.experiment import Experiment, ParameterError
+from odl.network import EncoderDecoder
 from odl.results import Result
 
 ENCODERS = ("context_encoder_center", "context_encoder_random")
@@ -182,12 +185,78 @@ def test_a_system_told_25_is_told_25(monkeypatch):
     assert len(frame) == 2 and frame.psnr[0] == frame.psnr[1] < 20
 
 
+def test_the_curves_of_figure_6():
+    curves = denoising.curves_of(["ksvd", "bm3d", "tnrd", "dncnn", "mlp_many", "fixated"])
+    free = ["bm3d", "tnrd", "dncnn", "mlp_many", "fixated"]
+    assert curves == [*((name, None) for name in free), *((name, 25) for name in ("ksvd", "bm3d", "mlp_many"))]
+
+
+def spectrum_of(*curves):
+    """Every curve 30 dB at σ = 15, 25 and 50."""
+    rows = [(system, told, sigma, 30.0) for system, told in curves for sigma in (15, 25, 50)]
+    return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr"])
+
+
+def test_what_figure_6_lacks_is_named_by_its_reason():
+    table = spectrum_of(("tv", None), ("wnnm", 25), ("ksvd", 25), ("tnrd", None), ("fixated", None))
+    assert denoising.absent(table) == []
+    lost = table.system.isin(["tnrd", "wnnm"]) | ((table.system == "ksvd") & (table.sigma != 25))
+    lines = denoising.absent(table.assign(psnr=table.psnr.mask(lost)))
+    assert lines == [
+        "not measured yet: WNNM, told 25; K-SVD, told 25 (σ = 15, 50)",
+        "not trained here: TNRD, trained at 25",
+    ]
+    assert "- Not trained here: TNRD, trained at 25.\n" in claims.spectrum_verdict(table.assign(psnr=np.nan), [])
+
+
+def test_figure_6_draws_what_is_fixed_at_25_on_the_right():
+    ours = [("on_demand", None), ("fixated", None)]
+    told = [(name, t) for name, entry in DENOISERS.items() if entry["knows_sigma"] for t in (None, 25)]
+    untold = [(name, None) for name, entry in DENOISERS.items() if not entry["knows_sigma"]]
+    axes = plots_systems.noise_curves(spectrum_of(*ours, *told, *untold)).axes
+    left, right = ([line.get_label() for line in axis.lines] for axis in axes)
+    named = (
+        "all-rounder (ours)|BM3D, told σ|BM3D, told 25|MLP, trained on many σ, told σ|MLP, trained at 25|DnCNN, blind"
+    )
+    assert left == named.split("|")
+    assert len(right) == len(set(right)) == 1 + 1 + len(told) // 2 + 4  # and MLP, CSF, TNRD, DnCNN trained at 25
+    assert {label for label in right if "25" not in label} == {"all-rounder (ours)"}
+    plt.close("all")
+
+
+def test_pictures_are_told_25_whatever_the_noise(monkeypatch):
+    told = []
+    monkeypatch.setitem(DENOISERS["tv"], "denoise", lambda y, sigma: told.append(sigma) or y)
+    image = PHOTOGRAPH[:64, :64]
+    denoisers = denoising.denoisers(["tv", "tnrd", "on_demand"], denoising.our_systems())
+    shown = denoising.pictures(denoisers, [10, 75], "x", image)
+    assert told == [25, 25] and list(shown.system) == ["noisy", "tv"] * 2  # the others are not trained here
+    expected = peak_signal_noise_ratio(image / 255, denoising.add_awgn(image, "x", 75, True), data_range=1)
+    assert shown[shown.sigma == 75].psnr.tolist() == pytest.approx([expected] * 2, abs=1e-4)
+
+
 def test_without_its_package_a_row_says_so(monkeypatch):
     monkeypatch.setattr(comparators, "find_spec", lambda name: None)
     assert not comparators.available("bm3d") and comparators.available("tv")
     table = denoising.table3(["bm3d"], dataset="demo", profile="nobm3d")
     assert table.psnr.isna().all() and table.note.str.contains("bm3d is not installed").all()
     assert not (paths.results() / "nobm3d").exists()
+
+
+def test_tables_say_why_a_number_is_not_there(monkeypatch):
+    monkeypatch.delenv("ODL_ROOT")
+    table = denoising.table3(["bm3d", "mlp_many", "tnrd", "tv"], measure=False)
+    assert "<td" in plots_systems.show_table3(table).data
+    for shown in (plots_systems.show_table3_means(table), plots_systems.show_photograph(table, "Lena")):
+        rows = shown.data.set_index("system")
+        assert list(rows.index) == [
+            plots_systems.noted(*row) for row in table[["system", "note"]].drop_duplicates().values
+        ]
+        measured = rows.filter(like="clipped").notna().all(axis=1)
+        assert [("(" in name) for name in rows.index] == list(~measured) and measured["BM3D"]
+    lena = table[(table.image == "Lena") & (table.system == "bm3d")].set_index("clipped").psnr
+    row = plots_systems.show_photograph(table, "Lena").data.set_index("system").loc["BM3D"]
+    assert (row.clipped, row.unclipped, row.published) == (lena[True], lena[False], paper.TABLE3["Lena"]["bm3d"])
 
 
 def test_measured_bm3d_agrees_with_the_published_column(monkeypatch):
@@ -343,6 +412,34 @@ def test_blocks_are_measured_inside_the_block_only(side, value):
             assert expected.psnr == pytest.approx(np.mean(-10 * np.log10(error)), abs=1e-3)
 
 
+def holes(n=2, side=64, channels=1, dtype=torch.bool):
+    return torch.ones((n, channels, side, side), dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("y", "mask", "message"),
+    [
+        (torch.zeros(2, 3, 32, 64), holes(), "shape"),
+        (torch.zeros(3, 64, 64), holes(), "shape"),
+        (torch.zeros(2, 1, 64, 64), holes(), "shape"),
+        (torch.zeros(2, 3, 64, 64), holes(side=32), "mask"),
+        (torch.zeros(2, 3, 64, 64), holes(n=1), "mask"),
+        (torch.zeros(2, 3, 64, 64), holes(channels=3), "mask"),
+        (torch.zeros(2, 3, 64, 64), holes(dtype=torch.float32), "mask"),
+        (torch.full((2, 3, 64, 64), torch.nan), holes(), "finite"),
+        (torch.full((2, 3, 64, 64), torch.inf), holes(), "finite"),
+        (torch.full((2, 3, 64, 64), 117.0), holes(), "scale"),
+    ],
+)
+@pytest.mark.parametrize(
+    "network", [ContextEncoder(32, 8), ContextEncoder(64, 8), EncoderDecoder(3, 8)], ids=[*ENCODERS, "on_demand"]
+)
+def test_bad_input_of_an_inpainter_is_one_clear_line(network, y, mask, message):
+    with pytest.raises(ParameterError, match=message) as error:
+        blocks.inpaint(network.eval(), y, mask)
+    assert "\n" not in str(error.value)
+
+
 def test_blocks_are_32_wide_in_the_middle_or_anywhere():
     generator = torch.Generator().manual_seed(0)
     central, anywhere = (blocks.block_masks(block, 400, generator)[:, 0] for block in blocks.BLOCKS)
@@ -363,8 +460,6 @@ def test_known_pixels_are_untouched_and_a_centre_network_leaves_the_rest():
 
 
 def test_table2_is_in_per_cent_beside_the_papers_numbers():
-    import pandas as pd
-
     def result(schedule, offset):
         rows = [(t, b, 10 + offset + t, 20 - offset + 0.1 * t) for t in range(3) for b in blocks.BLOCKS]
         frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from odl import defects
 from odl.network import EncoderDecoder, initialize
 from odl.restore import ImageError, fold_batchnorm, inpaint_image, restore_image, window_starts
 
@@ -96,13 +97,21 @@ def test_a_small_hole_is_the_mean_over_the_windows_that_see_it():
 
 @pytest.mark.parametrize(
     "image",
-    [np.zeros((0, 5)), np.zeros((5, 5, 4)), np.zeros(5), np.full((70, 70, 3), np.nan), np.zeros((1, 70))],
-    ids=["empty", "four channels", "a line", "nan", "one row"],
+    [
+        np.zeros((0, 5)),
+        np.zeros((5, 5, 4)),
+        np.zeros(5),
+        np.full((70, 70, 3), np.nan),
+        np.zeros((1, 70)),
+        255 * np.ones((70, 70)),
+    ],
+    ids=["empty", "four channels", "a line", "nan", "one row", "0–255"],
 )
 def test_bad_images_are_refused(image):
-    with pytest.raises(ImageError) as error:
-        restore_image(trained_like(3), image)
-    assert "\n" not in str(error.value)
+    for refuse in (restore_image, lambda *given: inpaint_image(*given, np.zeros(image.shape[:2], bool))):
+        with pytest.raises(ImageError) as error:
+            refuse(trained_like(3), image)
+        assert "\n" not in str(error.value)
 
 
 def test_bad_masks_are_refused():
@@ -110,3 +119,22 @@ def test_bad_masks_are_refused():
     for mask in (np.zeros((70, 71), bool), np.ones((70, 70), bool)):
         with pytest.raises(ImageError):
             inpaint_image(network, image, mask)
+
+
+# Defects to repair
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (120, 301), (10, 33)])
+@pytest.mark.parametrize("draw", [defects.scratches, defects.dust, defects.scars])
+def test_drawn_defects_are_masks_of_any_size_that_leave_most_of_a_photograph(draw, shape):
+    mask, again, other = (draw(*shape, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    assert mask.shape == shape and mask.dtype == bool and np.array_equal(mask, again)
+    assert not np.array_equal(mask, other) and mask.any() and (mask.mean() < 0.6 or min(shape) < 64)
+
+
+def test_a_spot_is_an_ellipse_in_its_box():
+    mask = defects.spot(100, 200, 0.2, 0.1, 0.6, 0.5)
+    rows, columns = np.nonzero(mask)
+    box = [rows.min(), rows.max(), columns.min(), columns.max()]
+    np.testing.assert_allclose(box, [20, 60, 20, 100], atol=1)
+    assert mask.sum() == pytest.approx(np.pi * 20 * 40, rel=0.02)

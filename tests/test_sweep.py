@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import pytest
 
-from odl import paths, results, sweep, train
+from odl import denoising, paths, reproduce, results, sweep, train
 from odl.__main__ import main
-from odl.comparators import INPAINTERS
+from odl.comparators import DENOISERS, INPAINTERS, trained
 from odl.experiment import Experiment, ParameterError, duration
 from odl.reproduce import jobs
 from odl.schedules import SCHEDULES
@@ -191,3 +192,26 @@ def test_durations():
     assert [duration("budget", t) for t in ("90s", "10min", "1.5h", "2d")] == [90, 600, 5400, 172800]
     with pytest.raises(ParameterError):
         duration("budget", "")
+
+
+def test_figure_6_is_measured_whole(root, monkeypatch):
+    """Whatever a page of Figure 6 draws is in a job; what learns is trained first; the slow ones come last."""
+    monkeypatch.setattr(reproduce, "is_here", lambda dataset: True)
+    jobs = {job.name.split("/")[-1]: job for job in reproduce.comparator_jobs("reference")}
+    systems = [system for system in DENOISERS if system != "bm3d" or find_spec("bm3d")]
+    assert set(jobs) == set(systems) and list(jobs)[-2:] == list(denoising.SLOW)
+    for system, job in jobs.items():
+        given = [m.load.args for m in job.measurements]
+        assert (job.experiment == trained.run_of(system)) if system in trained.LEARNERS else job.experiment is None
+        assert given.pop(0) == (system,) if job.experiment else (system,) not in given
+        measured = {denoising.measurement_of(*case, "db11", "reference", {})[0] for case in given}
+        for name, told in denoising.curves_of([system]):
+            for sigma in denoising.SPECTRUM:
+                assert denoising.measurement_of(name, sigma, True, told, "db11", "reference", {})[0] in measured
+        assert (system, 25, False, None) in given and len(measured) == len(given)
+
+
+def test_what_is_measured_is_not_trained_for(root, monkeypatch):
+    monkeypatch.setattr(reproduce, "is_here", lambda dataset: True)
+    monkeypatch.setattr(denoising, "load", lambda *_, **__: {})
+    assert reproduce.job_on_db11("csf", "reference").missing() == []

@@ -11,5 +11,6 @@ for task in ("inpaint", "interpolate", "deblur", "denoise"):
         ours, joint = (overall(run.evaluation).psnr for run in pair)
         last = [np.mean(epoch["psnr"]) for run in pair for epoch in run.history[-5:]]
         step = np.abs(np.diff(np.reshape(last, (2, 5)))).mean()
-        print(f"{task}: {(ours - joint).mean():+.2f} dB, p paired {paired_p_value(ours, joint):.0e},", end=" ")
-        print(f"unpaired {ttest_ind(ours, joint).pvalue:.0e}; from one epoch to the next {step:.2f} dB")
+        p_paired, p_unpaired = paired_p_value(ours, joint), ttest_ind(ours, joint).pvalue
+        print(f"{task}: {(ours - joint).mean():+.2f} dB, p = {p_paired:.0e} paired, {p_unpaired:.0e} unpaired;")
+        print(f"    from one epoch to the next {step:.2f} dB")

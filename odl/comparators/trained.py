@@ -108,7 +108,7 @@ def train(run: Run, device="cpu", precision="auto", progress=None):
         score = validate(run, network, x_validation, precision)
         return {"loss": total / run.iterations, "psnr": [score], "allocation": None}
 
-    given = learner.precision if precision == "auto" else precision
+    given = precision if learner.precision == "auto" else learner.precision
     network, history = fit(run, build, run_epoch, device, given)
     results.keep_weights(run, network)
     return network, history

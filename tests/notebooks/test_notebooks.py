@@ -29,7 +29,9 @@ def run(notebook: Path, folder: Path, *parameters, timeout=240, output="out.ipyn
 
 
 def test_the_notebooks_of_the_paper_are_all_there():
-    named = "fixation table1 table2 table3 db11_spectrum allocation qualitative extra_data applications scorecard"
+    named = (
+        "fixation table1 table2 table3 db11_spectrum allocation gallery qualitative extra_data applications scorecard"
+    )
     assert {*named.split(), "extensions"} <= set(NAMES)
 
 
@@ -78,15 +80,17 @@ WRONG = {
     "dataset": ["nowhere", "", 3, None, "/nowhere/at/all"],
     "profile": ["demoo", "", 3, None, True],
     "seed": [-1, "zero", "", 1.5, True, None, 2**40],
-    "seeds": [-1, "zero", "", [], [0, -1], [0.5], None],
+    "seeds": [-1, "zero", "", [], [0, -1], [0.5], "[0, -1]", "[0, one]", "[]", None],
     "device": ["gpu", "", 0, None],
     "train": ["false", "", 0, None],
-    "systems": ["bm3d", [], ["bm4d"], "", None],
-    "sigmas": [25, [], [0], ["25"], None],
+    "systems": ["bm3d", [], ["bm4d"], "[bm3d, bm4d]", "[]", "", None],
+    "sigmas": [25, [], [0], ["25"], "[25, 0]", "[25, many]", None],
     "sigma": [0, -25, "25", float("nan"), None],
     "photographs": ["nowhere", "", 3, None],
     "image": ["nowhere.png", 3, None],
     "mask": ["nowhere.png", 3, None],
+    "longest": [63, "400", None],
+    "size": [63, 513, "80", None],
     "stride": [0, 65, "8", 2.5, None],
     "images": [0, -1, "3", 10**9, 2.5, None],
     "tsak": ["inpaint"],
@@ -119,6 +123,38 @@ def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, name,
         exec(check, namespace)
     assert "\n" not in str(error.value) and name in str(error.value)
     assert not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("notebook", "name", "text", "meant"),
+    [
+        ("table3", "systems", "[bm3d, ksvd]", ["bm3d", "ksvd"]),
+        ("gallery", "systems", "['tv', \"nlm\",tv]", ["tv", "nlm"]),
+        ("db11_spectrum", "sigmas", "[5, 12.5]", [5, 12.5]),
+        ("scorecard", "seeds", "[0, 1]", [0, 1]),
+    ],
+)
+def test_a_list_may_be_text_as_papermill_passes_it(notebook, name, text, meant, tmp_path, monkeypatch):
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    parameters, check = first_cells(ROOT / "notebooks" / f"{notebook}.ipynb")
+    namespace = {}
+    exec(parameters, namespace)
+    namespace[name] = text
+    exec(check, namespace)
+    assert namespace[name] == meant
+
+
+@pytest.mark.timeout(280)
+def test_table3_runs_the_systems_that_were_asked_for(tmp_path):
+    table3 = ROOT / "notebooks" / "table3.ipynb"
+    done = run(table3, tmp_path, ("systems", "[tv, wavelet]"), ("profile", "smoke"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    table = pd.read_csv(tmp_path / "data/results/smoke/tables/table3-demo-denoise.csv")
+    assert set(table.system) == {"tv", "wavelet"} and table.psnr.notna().all()
+    refused = run(table3, tmp_path, ("systems", "[tv, bm4d]"), output="no.ipynb")
+    line = refused.stderr.strip().splitlines()[-1]
+    assert refused.returncode and line.startswith("ParameterError: systems='bm4d' is not one of bm3d, ksvd, ")
+    assert line.endswith("nearest: 'bm3d'")
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
