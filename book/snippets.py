@@ -14,7 +14,7 @@ import pandas as pd
 import sources
 import torch
 
-from odl import claims, datasets, judge, paper, results, scorecard, store
+from odl import claims, datasets, extensions, judge, paper, results, scorecard, store
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
 from odl.network import ChannelwiseLinear, EncoderDecoder
@@ -63,6 +63,12 @@ def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
         return None
     value = pd.read_csv(store.used(path), index_col=0)[column].get(row)
     return None if pd.isna(value) else value
+
+
+def extension_verdicts(task: str) -> str:
+    """How many comparisons beyond the paper came out how."""
+    table = extensions.table(extensions.gaps(extensions.runs(task, DATASET, PROFILE, [0, 1])))
+    return ", ".join(f"{n} {verdict}" for verdict, n in table.verdict.value_counts().items()) or NOT_MEASURED
 
 
 def last_shares() -> tuple[str, tuple]:
@@ -142,6 +148,9 @@ def result_rows():
     yield "Supp. H: Lena and all photographs", "gallery", {"photographs": "db11"}, "pictures", "pictures", ()
     yield "Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()
     yield "every claim, one by one", "scorecard", {}, "–", "verdicts", ()
+    task = "interpolate"
+    place = "Sec. 6.2 and 7: continuous levels, other N, mixtures; sharper feedback"
+    yield place, "extensions", {"task": task}, "future work", extension_verdicts(task), ()
 
 
 def options(notebook: str, given: dict) -> dict:

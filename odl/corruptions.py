@@ -52,9 +52,9 @@ def uniform(shape, generator: torch.Generator) -> torch.Tensor:
 
 
 def draw_square(low, high, size, generator, centred=False):
-    """Integer side uniform in [low, high]; place uniform over the image."""
+    """Whole side uniform in [low, high]; place uniform over the image. A side s stands for [s, s + 1)."""
     u = uniform((len(low), 3), generator)
-    side = (low + u[:, 0] * (high - low + 1)).floor().minimum(high)
+    side = (low + u[:, 0] * (high - low + 1)).floor().minimum(high.ceil())
     corner = (u[:, 1:] * (size - side + 1).unsqueeze(1)).floor()
     if centred:
         corner = ((size - side) / 2).floor().unsqueeze(1).expand(-1, 2)

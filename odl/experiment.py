@@ -5,7 +5,7 @@ import math
 import os
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 
 from odl import datasets, paper, paths
@@ -103,7 +103,7 @@ class Experiment:
     @property
     def overrides(self) -> dict:
         """The numbers that differ from the profile's."""
-        plain = PROFILES[self.profile] | {f.name: f.default for f in fields(self)[-4:]}
+        plain = PROFILES[self.profile] | {f.name: f.default for f in fields(self) if f.default is not MISSING}
         return {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
 
     @property

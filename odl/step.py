@@ -9,7 +9,7 @@ import threading
 
 import torch
 
-from odl import data
+from odl import data, paper
 from odl.evaluate import task_of
 
 CAPTURING = threading.Lock()  # one capture at a time, where several runs share a GPU
@@ -35,6 +35,12 @@ class Step:
         self.centred, self.keep = False, None
         self.capture = device.type == "cuda" and os.environ.get("ODL_EAGER") != "1"
         self.graphs = {}
+
+    def assign(self, counts) -> None:
+        """Say how many images of the coming batches belong to each level; None: all to a fixated model's severity."""
+        low, high, self.centred = severities(self.experiment, counts, self.index.device)
+        self.low.copy_(low)
+        self.high.copy_(high)
 
     def __call__(self) -> None:
         if not self.capture:
@@ -67,6 +73,16 @@ class Step:
         """Every tensor that a step changes."""
         slots = [slot.values() for slot in self.optimizer.state.values()]
         return [*self.network.parameters(), *self.network.buffers(), *(t for slot in slots for t in slot), self.total]
+
+
+def severities(experiment, counts, device):
+    """Lower and upper severity (B,) of every image of a batch, and whether holes are centred."""
+    if counts is None:
+        value = experiment.severity or paper.TASKS[experiment.task][experiment.schedule.removeprefix("fixated_")]
+        bound = torch.full((experiment.batch_size,), float(value), device=device)
+        return bound, bound, True
+    levels = torch.arange(1, len(counts) + 1, device=device).repeat_interleave(torch.tensor(counts, device=device))
+    return *task_of(experiment).bounds(levels), False
 
 
 def restore(network, y, precision: str) -> torch.Tensor:

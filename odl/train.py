@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from odl import data, paper, paths
-from odl.evaluate import images_of, psnr, squared_error, task_of
+from odl.evaluate import bounds_of, images_of, psnr, squared_error, task_of
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate
 from odl.step import Step, make_deterministic, restore
@@ -108,22 +108,10 @@ def allocation(experiment, epoch: int, history) -> list[int] | None:
     return allocate(schedule(epoch / experiment.epochs, last, paper.N_LEVELS), experiment.batch_size).tolist()
 
 
-def severities(experiment, counts, device):
-    """Lower and upper severity (B,) of every image of a batch, and whether holes are centred."""
-    if counts is None:
-        value = experiment.severity or paper.TASKS[experiment.task][experiment.schedule.removeprefix("fixated_")]
-        bound = torch.full((experiment.batch_size,), float(value), device=device)
-        return bound, bound, True
-    levels = torch.arange(1, len(counts) + 1, device=device).repeat_interleave(torch.tensor(counts, device=device))
-    return *task_of(experiment).bounds(levels), False
-
-
 def batches(step: Step, epoch: int, counts):
     """Fill the step's buffers for each batch of an epoch in turn, and answer its number."""
     e, device, generator = step.experiment, step.index.device, step.generator
-    low, high, step.centred = severities(e, counts, device)
-    step.low.copy_(low)
-    step.high.copy_(high)
+    step.assign(counts)
     generator.manual_seed(data.seed_of(e.seed, epoch, "train"))
     order = shuffled(len(step.pack), e.iterations * e.batch_size, generator).view(e.iterations, e.batch_size)
     pool = shuffled(max(1, e.pool_images // e.batch_size), e.iterations, generator).tolist()
@@ -159,14 +147,18 @@ def train_epoch(step: Step, epoch: int, counts, progress=None) -> float:
 
 
 @torch.inference_mode()
-def validate(experiment, network, x, device, precision) -> list[float]:
-    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch."""
+def validate(experiment, network, x, device, precision, sub_tasks=None) -> list[float]:
+    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch.
+
+    sub_tasks: others in their place, a (task, lowest severity, highest severity) each.
+    """
     network.eval()
-    task, scores = task_of(experiment), []
-    for level in range(1, paper.N_LEVELS + 1):
+    own, scores = task_of(experiment), []
+    sub_tasks = sub_tasks or [(own, *bounds_of(own, level)) for level in range(1, paper.N_LEVELS + 1)]
+    for level, (task, low, high) in enumerate(sub_tasks, 1):
         generator = torch.Generator(device).manual_seed(data.seed_of("validate", level))
         parts = [
-            squared_error(restore(network, task.corrupt(part, level, generator), precision), part)
+            squared_error(restore(network, task.corrupt_between(part, low, high, generator), precision), part)
             for part in x.split(experiment.batch_size)
         ]
         scores.append(psnr(torch.cat(parts)).mean().item())

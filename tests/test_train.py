@@ -19,7 +19,7 @@ from odl import data, paper, paths, train
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
 from odl.schedules import SCHEDULES
-from odl.step import Step
+from odl.step import Step, severities
 from odl.train import TrainingError
 from tests.faults.campaign import PROCESSES
 
@@ -365,7 +365,7 @@ def test_adam_is_that_of_the_paper():
 @pytest.mark.parametrize("task", TASKS)
 def test_a_batch_holds_the_allocated_levels(task):
     counts = [8, 6, 3, 2, 1]
-    low, high, centred = train.severities(tiny(task=task), counts, "cpu")
+    low, high, centred = severities(tiny(task=task), counts, "cpu")
     bounds = [paper.TASKS[task]["levels"][level - 1] for level in levels_of(counts)]
     assert list(zip(low.tolist(), high.tolist(), strict=True)) == bounds and not centred
 
@@ -374,9 +374,9 @@ def test_a_batch_holds_the_allocated_levels(task):
 @pytest.mark.parametrize("task", TASKS)
 def test_a_fixated_batch_has_one_severity(task, end):
     experiment = tiny(f"fixated_{end}", task)
-    low, high, centred = train.severities(experiment, train.allocation(experiment, 0, []), "cpu")
+    low, high, centred = severities(experiment, train.allocation(experiment, 0, []), "cpu")
     assert low.tolist() == high.tolist() == [paper.TASKS[task][end]] * 20 and centred
-    low, high, _ = train.severities(tiny(f"fixated_{end}", task, severity=2.0), None, "cpu")
+    low, high, _ = severities(tiny(f"fixated_{end}", task, severity=2.0), None, "cpu")
     assert low.tolist() == high.tolist() == [2] * 20
 
 

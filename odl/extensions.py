@@ -1,0 +1,371 @@
+"""Beyond the paper: continuous levels, N sub-tasks, sharper feedback, mixtures of distortions (Sec. 6.2 and 7).
+
+The paper names these as future work. A run here is the paper's with one thing changed, and pairs with it by seed.
+"""
+
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from math import ceil
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.integrate import cumulative_trapezoid, trapezoid
+
+from odl import data, paper, results, store, sweep
+from odl.claims import scale
+from odl.corruptions import TASKS
+from odl.evaluate import LEVELS, evaluate
+from odl.experiment import Experiment, choice, flag, integer, number
+from odl.judge import ALONE, FAILED, LEAST, REPRODUCED, UNTESTED, decide, score, span
+from odl.restore import restorer
+from odl.results import Result
+from odl.schedules import allocate, on_demand
+from odl.step import Step
+from odl.train import build, fit, train_epoch, validate
+
+N_VALUES = (2, 5, 10, 20)
+K_VALUES = (0, 1, 4, 16)  # the paper's shares hardly move at k = 1; 16 moves half of a batch
+MIXTURE = ("inpaint", "interpolate", "deblur")  # the three tasks on colour images
+FEEDBACK = ("levels", "tasks")
+GRID = 2001  # points on which a density is integrated
+SCALE = {  # in place of the profile's numbers: 28 runs in seconds, and in half an hour of one CPU core
+    "smoke": {"width": 4, "iterations": 1, "batch_size": 20, "validation_images": 4, "test_images": 4},
+    "reference": {"epochs": 10, "iterations": 20, "validation_images": 100, "trials": 3},
+}
+
+
+@dataclass(frozen=True)
+class Extension(Experiment):
+    """A run that goes beyond the paper; with every default it is the paper's run of the same name.
+
+    `levels` is N, `sharpness` the k of B_i ∝ P_i^-k. `continuous` draws severities from a density in place of levels.
+    `mixture` joins tasks by +, and each image gets one of them; `feedback` decides over tasks × `levels` or over
+    `tasks` alone.
+    """
+
+    levels: int = paper.N_LEVELS
+    sharpness: float = 1.0
+    continuous: bool = False
+    mixture: str = ""
+    feedback: str = "levels"
+
+    def __post_init__(self):
+        super().__post_init__()
+        choice("schedule", self.schedule, ("on_demand", "rigid_joint"))
+        choice("variant", self.variant, ("paper",))
+        integer("levels", self.levels, 1, self.batch_size)
+        number("sharpness", self.sharpness, 0, 64)
+        flag("continuous", self.continuous)
+        choice("feedback", self.feedback, FEEDBACK)
+        for task in self.tasks[1:]:
+            choice("mixture", task, MIXTURE)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(self.mixture.split("+")) if self.mixture else (self.task,)
+
+    def asdict(self) -> dict:
+        """The fields as JSON, without what is as in the paper."""
+        own = {f.name: f.default for f in fields(Extension)[len(fields(Experiment)) :]}
+        return {name: v for name, v in super().asdict().items() if name not in own or v != own[name]}
+
+
+def runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Extension]]:
+    """Every run of the page by name, a list with one per seed."""
+    of = partial(Extension.of, dataset=dataset, profile=profile, **SCALE.get(profile, {}))
+    given = {"task": task, "schedule": "on_demand"}
+    variants = {"rigid joint": given | {"schedule": "rigid_joint"}, "on-demand": given}
+    variants |= {"continuous": given | {"continuous": True}}
+    variants |= {f"N = {n}": given | {"levels": n} for n in N_VALUES}
+    variants |= {f"k = {k}": given | ({"sharpness": k} if k else {"schedule": "rigid_joint"}) for k in K_VALUES}
+    variants |= {f"specialist: {name}": given | {"task": name} for name in MIXTURE}
+    mixed = given | {"task": MIXTURE[0], "mixture": "+".join(MIXTURE)}
+    variants |= {"mixture, rigid joint": mixed | {"schedule": "rigid_joint"}, "mixture, on-demand": mixed}
+    variants |= {"mixture, on-demand over tasks": mixed | {"feedback": "tasks"}}
+    longer = len(MIXTURE) * of(**given).epochs
+    variants |= {"mixture, on-demand, longer": mixed | {"epochs": longer}}
+    return {name: [of(**(v | {"seed": seed})) for seed in seeds] for name, v in variants.items()}
+
+
+# Sub-tasks and densities
+
+
+def severity_range(task: str) -> tuple[float, float]:
+    """Where the severities of levels 1…5 begin and end; a missing side of s pixels stands for [s, s + 1)."""
+    levels = paper.TASKS[task]["levels"]
+    return levels[0][0], levels[paper.N_LEVELS - 1][1] + whole(task)
+
+
+def whole(task: str) -> int:
+    """1 where severities are whole numbers, else 0."""
+    return int(task == "inpaint")
+
+
+def intervals(task: str, n: int) -> list[tuple[float, float]]:
+    """Lowest and highest severity of n equal sub-tasks; for n = 5 the paper's levels."""
+    edges = np.linspace(*severity_range(task), n + 1)
+    return [(float(low), float(high) - whole(task)) for low, high in zip(edges, edges[1:], strict=False)]
+
+
+def sub_tasks(run: Extension) -> list[tuple]:
+    """(task, lowest severity, highest severity) of every sub-task of a run, the tasks one after another."""
+    return [(TASKS[task], *interval) for task in run.tasks for interval in intervals(task, run.levels)]
+
+
+def weights(run: Extension, psnr=None) -> np.ndarray:
+    """P_i^-k from the last validation PSNR in dB of each sub-task, or of its whole task: (tasks, N); equal at first."""
+    shape = (len(run.tasks), run.levels)
+    if psnr is None or run.schedule == "rigid_joint":
+        return np.ones(shape)
+    p = np.reshape(psnr, shape)
+    if run.feedback == "tasks":
+        p = np.broadcast_to(p.mean(1, keepdims=True), shape)
+    return on_demand(0, p, run.levels) ** run.sharpness  # Eq. 3 at sharpness 1
+
+
+def counts_of(run: Extension, psnr=None) -> list[int]:
+    """Images of a batch per sub-task: the batch is divided among the tasks, then each part among its levels."""
+    w = weights(run, psnr)
+    parts = allocate(w.sum(1), run.batch_size)
+    return np.concatenate([allocate(row, part) for row, part in zip(w, parts, strict=True)]).tolist()
+
+
+def density(psnr, task: str, sharpness: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Severities and a density on them that follows P^-k; P lies in the middle of each sub-task, linear between.
+
+    psnr: dB per sub-task, None for a uniform density. Outside the first and the last middle P is constant.
+    """
+    severity = np.linspace(*severity_range(task), GRID)
+    if psnr is None:
+        p = np.ones(GRID)
+    else:
+        middles = (np.arange(len(psnr)) + 0.5) / len(psnr) * np.ptp(severity) + severity[0]
+        p = on_demand(0, np.interp(severity, middles, psnr), GRID) ** sharpness
+    return severity, p / trapezoid(p, severity)
+
+
+def quantiles(severity, p, n: int) -> np.ndarray:
+    """Edges of n intervals that hold the same share of a density: (n + 1,)."""
+    cumulative = cumulative_trapezoid(p, severity, initial=0)
+    return np.interp(np.linspace(0, 1, n + 1), cumulative / cumulative[-1], severity)
+
+
+def divide(run: Extension, psnr=None) -> tuple[np.ndarray, list[int]]:
+    """A batch, and how many of its images belong to each sub-task, from the last validation PSNR in dB.
+
+    The batch has a row per image: number of its task, lowest and highest severity. Continuous: image j draws from the
+    interval that holds the j-th of B equal shares of the density, so that a batch follows the density as exactly as
+    B images can, just as Eq. 3 fixes counts.
+    """
+    if run.continuous:
+        edges = quantiles(*density(psnr, run.task, run.sharpness), run.batch_size)
+        batch = np.stack([np.zeros(run.batch_size), edges[:-1], edges[1:] - whole(run.task)], 1)
+        bins = np.linspace(*severity_range(run.task), run.levels + 1)
+        return batch, np.histogram((edges[:-1] + edges[1:]) / 2, bins)[0].tolist()
+    counts = counts_of(run, psnr)
+    rows = [(i, *bounds) for i, task in enumerate(run.tasks) for bounds in intervals(task, run.levels)]
+    return np.repeat(np.array(rows), counts, axis=0), counts
+
+
+# Training
+
+
+class MixedStep(Step):
+    """A training step in which each image has a task of its own; with a single task it is the paper's step."""
+
+    def __init__(self, run, *rest):
+        super().__init__(run, *rest)
+        self.which = torch.zeros_like(self.index)  # number of each image's task
+
+    def assign(self, batch: np.ndarray) -> None:
+        """Say to which task and between which severities the images of the coming batches belong."""
+        for buffer, column in zip((self.which, self.low, self.high), batch.T, strict=True):
+            buffer.copy_(torch.from_numpy(column))
+
+    def draw(self):
+        """Every task corrupts every image and keeps its own, so that the draws do not depend on who gets what."""
+        tasks = [TASKS[name] for name in self.experiment.tasks]
+        if len(tasks) == 1:
+            return super().draw()
+        x = y = data.crop(self.pack, self.index, self.generator)
+        for i, task in enumerate(tasks):
+            corrupted = task.corrupt_between(x, self.low, self.high, self.generator)
+            y = torch.where((self.which == i).view(-1, 1, 1, 1), corrupted, y)
+        return x, y
+
+
+def train(run: Extension, device="cpu", precision="auto", progress=None):
+    """Train one run, resuming from its checkpoint if there is one. Returns (network, history) as `odl.train.train`.
+
+    psnr and allocation of the history have an entry per sub-task.
+    """
+    step = None
+
+    def run_epoch(network, optimizer, pack, x_validation, precision, history):
+        nonlocal step
+        step = step or MixedStep(run, network, optimizer, pack, precision)
+        batch, counts = divide(run, history[-1]["psnr"] if history else None)
+        loss = train_epoch(step, len(history), batch, progress)
+        scores = validate(run, network, x_validation, device, precision, sub_tasks(run))
+        return {"loss": loss, "psnr": scores, "allocation": counts}
+
+    return fit(run, build, run_epoch, device, precision)
+
+
+def evaluate_tasks(run: Extension, network, device, precision, progress) -> pd.DataFrame:
+    """Rows (trial, level, l2, psnr, task) on the paper's six levels of every task of a run."""
+    restore, n, frames = restorer(network, precision, device), len(run.tasks), []
+    for i, task in enumerate(run.tasks):
+        share = progress and (lambda done, i=i: progress((i + done) / n))
+        single = replace(run, task=task, mixture="")
+        frames.append(evaluate(single, restore, device, share).assign(task=task))
+    return pd.concat(frames, ignore_index=True)
+
+
+def run_or_load(run: Extension, device="auto", precision="auto", progress=None) -> Result:
+    """The result from disk, else train, evaluate and write it; a run as in the paper is left to `odl.results`."""
+    if run.asdict() == plain(run).asdict():
+        return results.run_or_load(plain(run), device, precision, progress)
+
+    def measure():
+        return results.train_and_evaluate(run, train, evaluate_tasks, device, precision, progress)
+
+    path = results.path_of(run)
+    return results.as_result(store.run_or_load(path, run.asdict(), measure), path)
+
+
+def plain(run: Extension) -> Experiment:
+    """The paper's run with the same numbers."""
+    return Experiment(**{f.name: getattr(run, f.name) for f in fields(Experiment)})
+
+
+def job_of(run: Extension) -> sweep.Job:
+    """The job that trains and evaluates one run."""
+    training = run.epochs * (3 * run.iterations + validation_batches(run))
+    evaluation = len(run.tasks) * run.trials * len(LEVELS) * ceil(run.test_images / run.batch_size)
+    one = sweep.Measurement(partial(results.load, run), partial(run_or_load, run), training + evaluation)
+    return sweep.Job(run.run_id, (one,), run)
+
+
+def measure(runs: dict[str, list[Extension]], device="auto", train=True) -> pd.DataFrame:
+    """The `gaps` of all runs; what is missing is trained with one progress bar, with `train` false it is left out."""
+    if train:
+        sweep.run_jobs([job_of(run) for run in dict.fromkeys(run for seeds in runs.values() for run in seeds)], device)
+    return gaps(runs)
+
+
+def validation_batches(run: Extension) -> int:
+    """Batches passed forward after each epoch."""
+    return len(run.tasks) * run.levels * ceil(run.validation_images / run.batch_size)
+
+
+# What came out
+
+
+QUESTIONS = {  # question → (run, the run beside which it is judged), each on the page's task
+    "continuous levels": [("continuous", "on-demand"), ("rigid joint", "on-demand")],
+    "number of sub-tasks": [(f"N = {n}", "on-demand") for n in N_VALUES if n != paper.N_LEVELS],
+    "sharpness": [(f"k = {k}", "on-demand") for k in K_VALUES if k != 1],
+    "mixture: feedback": [
+        ("mixture, on-demand", "mixture, rigid joint"),
+        ("mixture, on-demand over tasks", "mixture, rigid joint"),
+    ],
+    "mixture: specialists": [
+        (mixed, f"specialist: {task}")
+        for mixed in ("mixture, on-demand", "mixture, on-demand, longer")
+        for task in MIXTURE
+    ],
+}
+COLUMNS = ["question", "run", "against", "tasks", "seed", "psnr", "gap"]
+
+
+def gaps(runs: dict[str, list[Extension]]) -> pd.DataFrame:
+    """Mean PSNR (dB) over levels 1…6 of each measured run, and its gap to the run of the same seed beside it.
+
+    Columns question, run, against, tasks (on which both are measured), seed, psnr, gap.
+    """
+    rows = []
+    for question, pairs in QUESTIONS.items():
+        for one, other in pairs:
+            for a, b in zip(map(results.load, runs[one]), map(results.load, runs[other]), strict=True):
+                if a and b:
+                    tasks = tuple(t for t in runs[one][0].tasks if t in runs[other][0].tasks)
+                    psnr, beside = (np.mean([score(on_task(r, t)) for t in tasks]) for r in (a, b))
+                    seed = a.experiment["seed"]
+                    rows.append((question, one, other, "+".join(tasks), seed, psnr, psnr - beside))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def on_task(result: Result, task: str) -> Result:
+    """The rows of one task of a result."""
+    rows = result.evaluation
+    return replace(result, evaluation=rows[rows.task == task] if "task" in rows else rows)
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row per comparison of `gaps`: means over seeds, least and most gap (dB), seeds, verdict."""
+    by = frame.groupby(["question", "run", "against", "tasks"], sort=False)
+    answer = by.agg(psnr=("psnr", "mean"), gap_least=("gap", "min"), gap_most=("gap", "max"), seeds=("seed", "count"))
+    return answer.assign(verdict=by.gap.agg(lambda g: verdict(list(g)))).reset_index()
+
+
+def verdict(margins: list[float]) -> str:
+    """better, worse, alike (no seed beyond 0.1 dB) or not decided, by the rule of the scorecard."""
+    if len(margins) > 1 and max(map(abs, margins)) <= LEAST:
+        return "alike"
+    return {REPRODUCED: "better", FAILED: "worse", UNTESTED: "not decided"}[decide(margins)]
+
+
+def validation_share(run: Extension) -> float:
+    """Share of training's arithmetic that validation takes; a backward pass counts as two forward ones."""
+    images = len(run.tasks) * run.levels * run.validation_images
+    return images / (images + 3 * run.iterations * run.batch_size)
+
+
+def cost(runs: dict[str, list[Extension]]) -> pd.DataFrame:
+    """Columns N and the share of validation in the arithmetic of an epoch, in these runs and in the paper's."""
+    rows = []
+    for n in N_VALUES:
+        ours = runs[f"N = {n}"][0]
+        theirs = Extension.of(ours.task, ours.dataset, profile="paper", levels=n)
+        rows.append((n, validation_share(ours), validation_share(theirs)))
+    return pd.DataFrame(rows, columns=["N", "ours", "paper"])
+
+
+def moved(result: Result) -> int:
+    """Images of the last batches that are not where equal shares would have them."""
+    counts = np.array(result.history[-1]["allocation"])
+    return int(np.abs(counts - allocate(np.ones(len(counts)), counts.sum())).sum() // 2)
+
+
+def say(frame: pd.DataFrame, runs: dict[str, list[Extension]]) -> str:
+    """The verdict on each question, from `gaps`, with the rule, the scale and what is missing."""
+    if frame.empty:
+        return "Nothing is measured at this scale: no verdict."
+    parts = [f"- **{q.capitalize()}.** {sentences(rows)}" for q, rows in table(frame).groupby("question", sort=False)]
+    shares = cost(runs).set_index("N")
+    ends = [
+        f"{shares.loc[n, 'ours']:.0%} at N = {n} (the paper's epochs: {shares.loc[n, 'paper']:.1%})" for n in (5, 20)
+    ]
+    parts.append(f"- **Cost of N.** Validation takes {' and '.join(ends)} of the arithmetic.")
+    last = {k: result for k in K_VALUES for result in map(results.load, runs[f"k = {k}"][:1]) if result}
+    shifts = [f"{moved(result)} with k = {k}" for k, result in last.items() if k]
+    parts.append(f"- **Images moved** of {paper.BATCH_SIZE} from equal shares, last epoch: {', '.join(shifts) or '–'}.")
+    found = [result for name in runs for result in map(results.load, runs[name]) if result]
+    absent = [name for name in runs if not all(map(results.load, runs[name]))]
+    parts += [
+        "",
+        f"Alike: no seed differs by more than {LEAST:g} dB. Better and worse need two seeds that agree beyond it,",
+    ]
+    parts += [f"or a lone one beyond {ALONE:g} dB.", "", scale(found)]
+    parts += [f"The longer mixture trains {len(MIXTURE)} times as long."]
+    return "\n".join(parts + ([f"Not measured for every seed: {', '.join(absent)}."] if absent else []))
+
+
+def sentences(rows: pd.DataFrame) -> str:
+    """`N = 2 beside on-demand: alike (−0.01 to +0.02 dB); …`."""
+    words = []
+    for row in rows.itertuples():
+        words.append(f"{row.run} beside {row.against}: {row.verdict} ({span((row.gap_least, row.gap_most))})")
+    return "; ".join(words) + "."

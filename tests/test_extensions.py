@@ -1,0 +1,320 @@
+"""Beyond the paper: densities, sub-tasks, sharpness, mixtures, and that the paper's own case comes out bit for bit."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, ndimage, stats
+
+from odl import data, extensions, paper, paths, results, train
+from odl.corruptions import FILL, TASKS
+from odl.experiment import Experiment, ParameterError
+from odl.extensions import MIXTURE, Extension, MixedStep
+from odl.results import Result
+from odl.step import Step
+
+GAP = [40, 33, 26, 18, 10]  # dB of levels 1 to 5
+TINY = {"profile": "smoke", "width": 4, "epochs": 3, "iterations": 2, "validation_images": 4, "test_images": 4}
+
+
+def tiny(task="interpolate", **numbers):
+    return Extension.of(task, **(TINY | numbers))
+
+
+def inverse(severity, task, psnr, k=1):
+    """P(s)^-k by a plain loop over straight lines between the middles of the levels."""
+    low, high = (paper.TASKS[task]["levels"][i][i and 1] for i in (0, 4))
+    high += task == "inpaint"
+    width = (high - low) / len(psnr)
+    middles = [low + (i + 0.5) * width for i in range(len(psnr))]
+    if severity <= middles[0]:
+        return psnr[0] ** -k
+    for i in range(len(psnr) - 1):
+        if severity <= middles[i + 1]:
+            share = (severity - middles[i]) / width
+            return ((1 - share) * psnr[i] + share * psnr[i + 1]) ** -k
+    return psnr[-1] ** -k
+
+
+def cumulative(task, psnr, k=1):
+    """The distribution function of continuous levels, by quadrature."""
+    low, high = extensions.severity_range(task)
+    whole = integrate.quad(inverse, low, high, (task, psnr, k), limit=200)[0]
+    return lambda s: integrate.quad(inverse, low, s, (task, psnr, k), limit=200)[0] / whole
+
+
+# Continuous levels
+
+
+@pytest.mark.parametrize("k", [0, 1, 4])
+@pytest.mark.parametrize("task", TASKS)
+def test_the_density_integrates_to_one_and_follows_the_inverse(task, k):
+    severity, p = extensions.density(GAP, task, k)
+    assert integrate.simpson(p, x=severity) == pytest.approx(1, abs=1e-5)
+    expected = np.array([inverse(s, task, GAP, k) for s in severity])
+    np.testing.assert_allclose(p / p[0], expected / expected[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("task", ["interpolate", "denoise"])
+def test_draws_follow_the_density(task):
+    """Kolmogorov and Smirnov accept the draws of whole batches, and refuse those of equal levels."""
+    run, generator = tiny(task, continuous=True), torch.Generator().manual_seed(0)
+    drawn = {}
+    for psnr in (GAP, None):
+        bounds = torch.tensor(extensions.divide(run, psnr)[0][:, 1:], dtype=torch.float32)
+        parts = [TASKS[task].draw(*bounds.T, 64, generator) for _ in range(20)]
+        drawn[psnr is None] = torch.cat(parts)[:, 0].double().numpy()
+    grid = np.linspace(*extensions.severity_range(task), 41)
+    table = [cumulative(task, GAP)(s) for s in grid]
+    expected = lambda s: np.interp(s, grid, table)  # noqa: E731
+    assert stats.kstest(drawn[False], expected).pvalue > 0.01
+    assert stats.kstest(drawn[True], expected).pvalue < 1e-6
+
+
+def test_sides_of_squares_follow_the_density():
+    """Whole pixels: a side s has the mass of [s, s + 1)."""
+    bounds = torch.tensor(extensions.divide(tiny("inpaint", continuous=True), GAP)[0][:, 1:], dtype=torch.float32)
+    generator = torch.Generator().manual_seed(0)
+    sides = torch.cat([TASKS["inpaint"].draw(*bounds.T, 64, generator)[:, 0] for _ in range(200)])
+    counts = np.bincount(sides.long().numpy(), minlength=31)
+    f = cumulative("inpaint", GAP)
+    expected = np.diff([f(s) for s in range(1, 32)]) * len(sides)
+    assert (sides == sides.floor()).all() and counts[0] == 0 and len(counts) == 31
+    np.testing.assert_allclose(counts[1:], expected, atol=4 * np.sqrt(expected.max()))
+
+
+def test_a_uniform_density_before_the_first_validation():
+    batch, counts = extensions.divide(tiny(continuous=True))
+    np.testing.assert_allclose(batch[:, 1], np.arange(100) * 0.75, atol=1e-9)
+    assert counts == [20] * 5
+
+
+# Sub-tasks and sharpness
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_five_sub_tasks_are_the_papers_levels(task):
+    assert extensions.intervals(task, 5) == [tuple(map(float, bounds)) for bounds in paper.TASKS[task]["levels"][:5]]
+
+
+@pytest.mark.parametrize("n", range(2, 21))
+def test_squares_of_any_number_of_sub_tasks_have_every_side(n):
+    """Together n equal sub-tasks are uniform over whole sides 1 to 30."""
+    draws = 20_000
+    bounds = torch.tensor(extensions.intervals("inpaint", n)).repeat_interleave(-(-draws // n), 0)
+    sides = TASKS["inpaint"].draw(*bounds.T, 64, torch.Generator().manual_seed(n))[:, 0]
+    counts = np.bincount(sides.long().numpy())
+    assert (sides == sides.floor()).all() and counts[0] == 0 and len(counts) == 31
+    np.testing.assert_allclose(counts[1:], len(sides) / 30, atol=5 * np.sqrt(draws / 30))
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 20), st.floats(0, 64), st.booleans(), st.data())
+def test_every_batch_is_full(n, k, mixed, given_data):
+    mixture = "+".join(MIXTURE) if mixed else ""
+    run = tiny(
+        "inpaint",
+        levels=n,
+        sharpness=k,
+        mixture=mixture,
+        feedback=given_data.draw(st.sampled_from(["levels", "tasks"])),
+    )
+    psnr = given_data.draw(st.lists(st.floats(-5, 100), min_size=n * len(run.tasks), max_size=n * len(run.tasks)))
+    batch, counts = extensions.divide(run, psnr)
+    assert sum(counts) == len(batch) == 100 and min(counts) >= 0 and len(counts) == n * len(run.tasks)
+    assert np.isfinite(batch).all()
+
+
+def test_sharpness_by_hand():
+    """20 and 10 dB at k = 2: weights 1 to 4."""
+    assert extensions.counts_of(tiny(levels=2, sharpness=2), [20, 10]) == [20, 80]
+    assert extensions.counts_of(tiny(sharpness=0), GAP) == [20] * 5
+    assert extensions.counts_of(tiny(schedule="rigid_joint", sharpness=9), GAP) == [20] * 5
+    moved = [20 - extensions.counts_of(tiny(sharpness=k), GAP)[0] for k in (0, 1, 2, 4)]
+    assert moved == sorted(set(moved))
+
+
+def test_feedback_over_tasks_divides_each_part_equally():
+    run = tiny("inpaint", levels=2, mixture="inpaint+deblur", feedback="tasks")
+    assert extensions.counts_of(run, [30, 50, 5, 15]) == [10, 10, 40, 40]  # means 40 and 10 dB
+    run = tiny("inpaint", levels=2, mixture="inpaint+deblur")
+    assert extensions.counts_of(run, [20, 60, 20, 60]) == [38, 12, 38, 12]  # 37.5 and 12.5 of each half
+
+
+# The paper's own case
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_defaults_assign_the_papers_batch(demo, task):
+    run, pack = tiny(task), data.load("demo", "train")
+    network, optimizer = train.build(run, "cpu")
+    ours, theirs = (kind(run, network, optimizer, pack) for kind in (MixedStep, Step))
+    for history in ([], [{"psnr": GAP}]):
+        ours.assign(extensions.divide(run, history[-1]["psnr"] if history else None)[0])
+        theirs.assign(train.allocation(run, 0, history))
+        assert torch.equal(ours.low, theirs.low) and torch.equal(ours.high, theirs.high)
+
+
+@pytest.mark.parametrize("task", ["inpaint", "denoise"])
+def test_five_levels_at_sharpness_one_are_on_demand_learning_bit_for_bit(task, demo, monkeypatch):
+    """Scores far apart, so that the allocation moves; the same run id in two roots."""
+
+    def far_apart(experiment, network, *rest):
+        return [40 - 6 * i + next(network.parameters()).abs().mean().item() for i in range(5)]
+
+    outcomes = []
+    for module, experiment in ((extensions, tiny(task)), (train, Experiment.of(task, **TINY))):
+        monkeypatch.setattr(module, "validate", far_apart)
+        network, history = module.train(experiment, "cpu", "fp32")
+        outcomes.append(([t.clone() for t in network.state_dict().values()], history))
+        (paths.runs() / experiment.run_id).rename(demo / f"kept-{len(outcomes)}")
+    (ours, history), (theirs, expected) = outcomes
+    assert history == expected and history[-1]["allocation"] != [20] * 5
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_the_defaults_have_the_name_and_the_file_of_the_papers_run():
+    """What is on disk for on-demand learning keeps loading, under both descriptions."""
+    for task in TASKS:
+        given = {"dataset": "bsds500", "profile": "reference"}
+        plain, run = Experiment.of(task, **given), Extension.of(task, **given)
+        assert run.run_id == plain.run_id and run.asdict() == plain.asdict() == extensions.plain(run).asdict()
+        assert results.load(run) is not None
+    changed = Extension.of("deblur", levels=10, sharpness=4)
+    assert changed.run_id.endswith("-levels=10-sharpness=4") and changed.asdict()["levels"] == 10
+
+
+# Mixtures
+
+
+def mixed_batch(run, psnr=None, seed=0):
+    network, optimizer = train.build(run, "cpu")
+    step = MixedStep(run, network, optimizer, data.load("demo", "train"))
+    step.assign(extensions.divide(run, psnr)[0])
+    step.generator.manual_seed(seed)
+    return step, *step.draw()
+
+
+def test_each_image_gets_its_own_task(demo):
+    run = tiny("inpaint", mixture="+".join(MIXTURE))
+    step, x, y = mixed_batch(run)
+    fill = torch.tensor(FILL).view(3, 1, 1) / 127.5 - 1
+    seen = dict.fromkeys(MIXTURE, 0)
+    for i, task in enumerate(run.tasks[j] for j in step.which):
+        filled = ((y[i] - fill).abs() < 1e-6).all(0)
+        low, high = step.low[i].item(), step.high[i].item()
+        if task == "inpaint":
+            rows, columns = filled.any(1).sum().item(), filled.any(0).sum().item()
+            assert rows == columns and low <= rows <= high and filled.sum() == rows * columns
+            assert torch.equal(y[i][:, ~filled], x[i][:, ~filled])
+        elif task == "interpolate":
+            share, spread = 100 * filled.float().mean().item(), 4 * 100 * 0.5 / 64
+            assert low - spread <= share <= high + spread
+            assert torch.equal(y[i][:, ~filled], x[i][:, ~filled])
+        else:
+            step.low[i] = step.high[i] = 2.0
+        seen[task] += 1
+    assert list(seen.values()) == [34, 33, 33]
+    step.generator.manual_seed(0)
+    x, y = step.draw()
+    for i in (step.which == 2).nonzero()[:, 0]:
+        expected = ndimage.gaussian_filter(x[i].double().numpy(), (0, 2, 2), mode="mirror", truncate=4)
+        np.testing.assert_allclose(y[i].numpy(), expected, atol=1e-5)
+
+
+def test_mixtures_pair_by_seed(demo):
+    """Another allocation, the same crops; an image that keeps its task and level keeps its corruption."""
+    run = tiny("inpaint", mixture="+".join(MIXTURE), sharpness=8)
+    (a, x_a, y_a), (b, x_b, y_b) = mixed_batch(run), mixed_batch(run, GAP * 3)
+    same = (a.which == b.which) & (a.low == b.low) & (a.high == b.high)
+    assert torch.equal(x_a, x_b) and 0 < same.sum() < 100
+    assert torch.equal(y_a[same], y_b[same]) and (y_a != y_b)[~same].flatten(1).any(1).float().mean() > 0.9
+
+
+def test_a_mixture_is_measured_on_each_of_its_tasks(demo):
+    run = tiny("inpaint", mixture="interpolate+deblur", levels=2)
+    result = extensions.run_or_load(run, "cpu", "fp32")
+    assert set(result.evaluation.task) == {"interpolate", "deblur"} and len(result.history[0]["psnr"]) == 4
+    single = extensions.on_task(result, "deblur").evaluation
+    assert list(single.groupby("level").size()) == [run.trials] * 8
+    assert json.loads(result.path.read_text())["experiment"]["mixture"] == "interpolate+deblur"
+    before = result.path.stat().st_mtime_ns
+    assert extensions.run_or_load(run).evaluation.equals(result.evaluation)
+    assert result.path.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("levels", 0), ("levels", 2.5), ("sharpness", -1), ("sharpness", float("nan")), ("continuous", "yes")]
+    + [
+        ("mixture", "inpaint+denoise"),
+        ("mixture", "inpaint+deblurr"),
+        ("feedback", "task"),
+        ("schedule", "hard_mining"),
+    ],
+)
+def test_a_wrong_number_is_named(name, value):
+    with pytest.raises(ParameterError, match=name):
+        tiny(**{name: value})
+
+
+# Tables and verdicts
+
+
+def made_up(levels, tasks=None):
+    rows = [(t, str(i + 1), 1.0, p) for t in (0, 1) for i, p in enumerate(levels)]
+    frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
+    return (
+        frame if tasks is None else pd.concat([frame.assign(task=t, psnr=frame.psnr + j) for j, t in enumerate(tasks)])
+    )
+
+
+def test_gaps_are_paired_by_seed_and_task(monkeypatch):
+    runs = extensions.runs("deblur", "demo", "smoke", [0, 1])
+    on_disk = {}
+    for seed in (0, 1):
+        on_disk[runs["on-demand"][seed]] = made_up([20 + seed] * 6)
+        on_disk[runs["k = 16"][seed]] = made_up([20.5 + 2 * seed] * 6)
+        on_disk[runs["mixture, on-demand"][seed]] = made_up([19] * 6, MIXTURE)
+    on_disk[runs["continuous"][1]] = made_up([21.05] * 6)
+
+    def load(run):
+        frame = on_disk.get(run)
+        return None if frame is None else Result(run.asdict(), {}, [], frame, None)
+
+    monkeypatch.setattr(results, "load", load)
+    frame = extensions.gaps(runs)
+    by = {(run, against): list(part.gap) for (run, against), part in frame.groupby(["run", "against"])}
+    assert by["k = 16", "on-demand"] == pytest.approx([0.5, 1.5])
+    assert by["continuous", "on-demand"] == pytest.approx([0.05])
+    assert by["mixture, on-demand", "specialist: deblur"] == pytest.approx([1, 0])  # deblurring is third: 21 dB
+    assert len(by) == 3
+    table = extensions.table(frame).set_index(["run", "against"])
+    assert (
+        table.verdict["k = 16", "on-demand"] == "better" and table.verdict["continuous", "on-demand"] == "not decided"
+    )
+    assert table.gap_most["k = 16", "on-demand"] == pytest.approx(1.5) and table.seeds["k = 16", "on-demand"] == 2
+
+
+@pytest.mark.parametrize(
+    ("margins", "expected"),
+    [([0.2, 0.3], "better"), ([-0.2, -0.3], "worse"), ([0.05, -0.09], "alike"), ([0.05, 0.3], "not decided")]
+    + [([-0.2, 0.3], "not decided"), ([0.01], "not decided"), ([2.0], "better")],
+)
+def test_verdicts(margins, expected):
+    assert extensions.verdict(margins) == expected
+
+
+def test_validations_share_is_counted():
+    """20 sub-tasks × 1,000 images forward, beside 1,000 × 100 images forward and back."""
+    run = Extension.of("deblur", profile="paper", levels=20)
+    assert extensions.validation_share(run) == pytest.approx(20_000 / (20_000 + 300_000))
+
+
+def test_images_moved():
+    result = Result({}, {}, [{"allocation": [18, 19, 20, 21, 22]}], None, None)
+    assert extensions.moved(result) == 3
