@@ -97,7 +97,8 @@ def done(name: str, options: measure.Options, origin: dict) -> bool:
     except Exception as error:
         print(f"bench: {name}: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return False
-    print(f"\n{name}, {origin['device']}, {options.rounds} rounds, {time.monotonic() - start:.0f} s\n")
+    rounds, seconds = content.get("rounds", options.rounds), time.monotonic() - start
+    print(f"\n{name}, {origin['device']}, {rounds} rounds, {seconds:.0f} s\n")
     print(measure.table(content["rows"]), f"\n{path}", sep="\n", flush=True)
     return True
 
