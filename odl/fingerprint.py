@@ -16,7 +16,15 @@ FOLDER = Path(__file__).parent
 SCHEDULES = (*paper.SCHEDULES, *paper.FIXATED)
 # Where files lie, how they are kept and how parameters are checked changes no number; packs have a hash of their own.
 OUTSIDE = {"odl.paths", "odl.store", "odl.experiment", "odl.datasets", "odl.fingerprint", "odl.data.load"}
-KEPT = ("choose_precision", "take_snapshot", "save_checkpoint", "load_checkpoint", "read_checkpoint", "put_back", "finite")
+KEPT = (
+    "choose_precision",
+    "take_snapshot",
+    "save_checkpoint",
+    "load_checkpoint",
+    "read_checkpoint",
+    "put_back",
+    "finite",
+)
 KEPT += ("TrainingError", "CHECKPOINT_SECONDS")
 OUTSIDE |= {f"odl.train.{name}" for name in KEPT}
 OUTSIDE |= {"odl.results.provenance", "odl.results.keep_weights", "odl.denoising.provenance"}
