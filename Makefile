@@ -10,11 +10,11 @@ READY := .venv/ready
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help book class test table1 demo bench faults audit lint clean
+.PHONY: help book class test table1 demo bench faults audit sweep sweep-slurm lint clean
 
 help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
-	@sed -n 's/^\([a-z0-9]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-9s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-13s %s\n' "$$name" "$$text"; done
 
 book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo retrains everything)
 	@$(BIN)/python book/build.py $(PROFILE)
@@ -41,6 +41,15 @@ faults: $(READY)  ## inject every fault a promise is about; goes on where it sto
 
 audit: $(READY)  ## look up the exact versions in the database of known vulnerabilities (needs the network)
 	@$(BIN)/uv tool run --from pip-audit pip-audit --strict --disable-pip --no-deps --requirement requirements.txt
+
+sweep: $(READY)  ## every run, notebook and the book as one graph, on this machine at the smoke profile (in runs/sweep/)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[sweep]"
+	@mkdir -p runs/sweep
+	@PATH="$(CURDIR)/$(BIN):$$PATH" ODL_ROOT=$(CURDIR)/runs/sweep $(BIN)/snakemake --cores 2
+
+sweep-slurm: $(READY)  ## one task's graph on a SLURM of its own that loses a node; needs root and slurm-wlm, munge
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[sweep]"
+	@$(BIN)/python -m pytest tests/slurm/on_slurm.py
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
 	@$(BIN)/python -m pytest -n auto --dist worksteal

@@ -27,10 +27,11 @@ import sources
 import yaml
 from traitlets.config import Config
 
+from odl import paths
 from odl.comparators import DENOISERS
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "_build"
+BUILD = paths.root() / "_build"
 SOURCE = BUILD / "source"
 LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "data/results"]
 
@@ -63,6 +64,12 @@ class Page:
     def executed(self):
         return BUILD / "notebooks" / f"{self.name}.ipynb"
 
+    @property
+    def source(self):
+        """The code of its notebook."""
+        cells = nbformat.read(self.template, as_version=4).cells
+        return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+
 
 def toc_entries(node):
     """Every entry of the table of contents with a `file`, in reading order."""
@@ -73,14 +80,15 @@ def toc_entries(node):
             yield from toc_entries(entry.get(part, []))
 
 
-def plan(profile):
+def plan(profile, dataset=None, seeds=None):
     """The pages to execute and, for each, those of our parameters that its notebook declares."""
     pages, missing = [], []
     for entry in toc_entries(yaml.safe_load((ROOT / "_toc.yml").read_text())):
         folder, _, name = entry["file"].partition("/")
         if folder != "notebooks":
             continue
-        given = {"profile": profile, "dataset": DATASETS[profile], "train": profile in TRAINED_HERE}
+        given = {"profile": profile, "dataset": dataset or DATASETS[profile], "train": profile in TRAINED_HERE}
+        given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
         given["photographs"] = "demo" if profile in TRAINED_HERE else "db11"
         template = ROOT / "notebooks" / f"{name}.ipynb"
         if not template.exists() and "-" in name:
@@ -118,8 +126,7 @@ def execute(page):
 def execute_all(pages):
     """Run the notebooks two at a time, `FIRST` first, `LAST` alone at the end; a line for each as it finishes."""
     os.environ |= {"OMP_NUM_THREADS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    shutil.rmtree(BUILD / "notebooks", ignore_errors=True)
-    (BUILD / "notebooks").mkdir(parents=True)
+    (BUILD / "notebooks").mkdir(parents=True, exist_ok=True)
     done, failed = 0, []
     pages = sorted(pages, key=lambda page: page.name != FIRST)
     for batch in ([p for p in pages if p.name != LAST], [p for p in pages if p.name == LAST]):
@@ -199,7 +206,7 @@ def build():
     shutil.rmtree(BUILD / "html", ignore_errors=True)
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
     strict = ["--all", "--quiet", "-W", "--keep-going", "-n"]
-    command = [jupyter_book, "build", SOURCE, "--path-output", ROOT, *strict]
+    command = [jupyter_book, "build", SOURCE, "--path-output", BUILD.parent, *strict]
     if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
         sys.exit("book: not built: each warning above counts as an error")
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
@@ -210,11 +217,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profile", nargs="?", default="reference", choices=DATASETS)
     parser.add_argument("--pages", action="store_true", help="rebuild the pages around the last executed notebooks")
+    parser.add_argument("--page", help="execute the notebook of one page, and build nothing")
+    parser.add_argument("--dataset", help="what the notebooks show (default: the profile's)")
+    parser.add_argument("--seeds", type=int, nargs="+", help="for notebooks that take some (default: their own)")
     options = parser.parse_args()
 
     began = time.perf_counter()
-    pages = plan(options.profile)
+    pages = plan(options.profile, options.dataset, options.seeds)
+    if options.page:
+        named = [page for page in pages if page.name == options.page]
+        return execute_all(named) if named else sys.exit(f"book: no page {options.page!r} in _toc.yml")
     if not options.pages:
+        shutil.rmtree(BUILD / "notebooks", ignore_errors=True)
         print(f"executing {len(pages)} notebooks at profile {options.profile}, two at a time", flush=True)
         execute_all(pages)
     print("building the pages", flush=True)

@@ -14,7 +14,7 @@ import pandas as pd
 import sources
 import torch
 
-from odl import claims, datasets, extensions, judge, paper, results, scorecard, store
+from odl import claims, datasets, extensions, judge, paper, plan, results, scorecard, store
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
 from odl.network import ChannelwiseLinear, EncoderDecoder
@@ -341,6 +341,55 @@ def cost(book=False) -> str:
     return "\n".join(lines)
 
 
+MS_PER_STEP = 1.0  # of the plan; times grow in proportion to it
+FLEETS = (1, 8, 64)
+
+
+def planned(gpus: int) -> plan.Plan:
+    return plan.plan("paper", ["celeba", "sun397"], [0], gpus, MS_PER_STEP)
+
+
+def plans(book=False) -> str:
+    """What `python -m odl plan` says of a few numbers of GPUs."""
+    named = {gpus: dict(plan.lines(planned(gpus))) for gpus in FLEETS}
+    rows = [[name, *(named[gpus][name] for gpus in FLEETS)] for name in named[FLEETS[0]]]
+    own = [row for row in rows if len(set(row[1:])) > 1]
+    shared = [row[:2] for row in rows if len(set(row[1:])) == 1]
+    header = [f"{MS_PER_STEP:g} ms a step", *(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in FLEETS)]
+    return "\n".join([markdown(header, own), "", markdown(["Whatever the number of GPUs", ""], shared)])
+
+
+def width(book=False) -> str:
+    """Where more GPUs stop helping."""
+    one, wide = planned(1), planned(10**4)
+    grid = 2 * len(paper.TASKS) * (len(paper.SCHEDULES) + len(paper.FIXATED))
+    gain = one.wall_seconds / wide.wall_seconds
+    return (
+        f"A run is one GPU, and runs do not depend on each other.\n"
+        f"The paper's {grid} runs of seven schedules and two fixated models, on four tasks and two data sets, "
+        f"and {one.runs - grid} more for its other tables are the width of the graph: "
+        f"{one.runs} GPUs finish in the time of the longest run, {gain:.0f} times as fast as one, "
+        f"and the next GPU has nothing to do.\n"
+        f"More seeds make the graph wider, not longer."
+    )
+
+
+def feeding(book=False) -> str:
+    """Packs of sets of faces of several sizes; the index grows as measured with the packing of the Speed page."""
+    path = results.paths.results() / "benchmarks" / "cpu-2-threads" / "packing.json"
+    if not path.exists():
+        return f"The memory of reading is {NOT_MEASURED}."
+    small, large = json.loads(path.read_text())["rows"]
+    column = "reading, own memory (MB)"
+    each = (large[column] - small[column]) / (large["files"] - small["files"]) * 1e6
+    bytes_each = plan.pack_bytes("celeba") / datasets.DATASETS["celeba"]["images"]
+    rows = [
+        [f"{n:,}", plan.size(n * bytes_each), f"{plan.size(n * each)}{'' if n == large['files'] else ', extrapolated'}"]
+        for n in (100_000, 1_000_000, 10_000_000)
+    ]
+    return markdown(["Faces of CelebA's size", "Pack", "Memory of a process that reads it"], rows)
+
+
 def speed_of(run: results.Result) -> float:
     e = run.experiment
     channels = 1 if e["task"] == "denoise" else 3
@@ -426,6 +475,9 @@ SNIPPETS = {
     "cost": cost,
     "lessons": lessons,
     "launch": launch.setup,
+    "plans": plans,
+    "width": width,
+    "feeding": feeding,
     "data-table": data_table,
     "checksums": checksums,
     "variant": variant,

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from tests.benchmarks.measure import cell
 
 OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
-ORDER = ("training", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling")
+ORDER = ("training", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "packing")
 
 
 def measured(gpu: bool | None = None) -> list[dict[str, dict]]:
@@ -136,6 +136,15 @@ def without_bf16_notes(content: dict) -> list[str]:
     ]
 
 
+def packing_notes(content: dict) -> list[str]:
+    size = content["scale"]
+    return [
+        f"JPEGs of {size['width_px']}×{size['height_px']}, {cell(size['kilobytes_per_file'])} kB each, made for this; "
+        f"{size['cores']} cores, which other work loaded too (load average {cell(size['load'])}).\n"
+        "CPU times and memory stand for themselves; images a second would be more on an idle machine."
+    ]
+
+
 NOTES = {
     "training": training_notes,
     "corruptions": corruption_notes,
@@ -143,6 +152,7 @@ NOTES = {
     "whole_images": whole_image_notes,
     "scaling": lambda content: [],
     "without_bf16": without_bf16_notes,
+    "packing": packing_notes,
 }
 
 

@@ -77,8 +77,19 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
     reproduce.add_argument("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
     reproduce.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
+    reproduce.add_argument("--precision", default="auto", help="auto, fp32 or bf16 (default: the faster one here)")
+    reproduce.add_argument("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     reproduce.add_argument("--list", action="store_true", help="list the runs and what is done of them, and stop")
     reproduce.set_defaults(run=run_reproduce)
+
+    plan = commands.add_parser("plan", help="what all runs would cost: GPU hours, wall time, disk, network")
+    plan.add_argument("--profile", default="paper", help=f"{', '.join(PROFILES)} (default paper)")
+    sets = f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)"
+    plan.add_argument("--dataset", nargs="+", default=["celeba", "sun397"], help=sets)
+    plan.add_argument("--seeds", type=int, nargs="+", default=[0], help="the close contests' (default 0)")
+    plan.add_argument("--gpus", type=int, default=1, help="GPUs that run at once (default 1)")
+    plan.add_argument("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
+    plan.set_defaults(run=run_plan)
 
     results = commands.add_parser("results", help="list what is measured")
     results.set_defaults(run=run_results)
@@ -206,8 +217,8 @@ def run_reproduce(options) -> None:
     import math
     import time
 
-    from odl.experiment import check_seeds, duration, integer
-    from odl.reproduce import jobs
+    from odl.experiment import check_seeds, choice, duration, integer
+    from odl.reproduce import jobs, only
     from odl.sweep import run_jobs
 
     start = time.monotonic()  # a clock that is set back changes nothing
@@ -217,16 +228,31 @@ def run_reproduce(options) -> None:
     )
     if options.workers is not None:
         integer("workers", options.workers, 1, 1024)
+    choice("precision", options.precision, ("auto", "fp32", "bf16"))
     todo = jobs(options.profile, options.dataset, seeds)
+    todo = only(options.only, todo) if options.only else todo
     if options.list:
-        for job in todo:
-            missing = len(job.missing())
-            print(f"{job.name:60} {'done' if not missing else f'{missing} of {len(job.measurements)} to do'}")
+        for m in (m for job in todo for m in job.measurements):
+            print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
         return
-    run_jobs(todo, options.device, options.workers, start + budget)
+    run_jobs(todo, options.device, options.workers, start + budget, options.precision)
     left = [job for job in todo if job.missing()]
     done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
+
+
+def run_plan(options) -> None:
+    from odl.experiment import check_seeds, choice, integer, known_dataset, number
+    from odl.plan import lines, plan
+
+    choice("profile", options.profile, PROFILES)
+    for name in options.dataset:
+        known_dataset(name)
+    integer("gpus", options.gpus, 1, 10**6)
+    number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
+    sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
+    for name, text in lines(plan(options.profile, sets, seeds, options.gpus, options.gpu_ms_per_step)):
+        print(f"{name:14} {text}")
 
 
 def run_results(options) -> None:

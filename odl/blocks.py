@@ -109,7 +109,8 @@ def load(experiment) -> Result | None:
 
 def job_of(experiment) -> sweep.Job:
     """The job that trains one of our inpainters and measures it on the levels and on the blocks."""
-    later = sweep.Measurement(partial(load, experiment), partial(run_or_load, experiment), work_of(experiment))
+    load_it, run_it = partial(load, experiment), partial(run_or_load, experiment)
+    later = sweep.Measurement(load_it, run_it, work_of(experiment), path_of(experiment))
     return sweep.job_of(experiment, later)
 
 

@@ -11,6 +11,9 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +30,7 @@ CROP = 64
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP")
 MAX_PIXELS = 100_000_000
 MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
+RESERVED = 4 << 30  # bytes of a GPU that training wants beside the images
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,12 @@ class Pack:
         return len(self.names)
 
     def to(self, device) -> "Pack":
-        """The same images with their pixels on `device`; only this split's bytes are copied."""
+        """The same images on `device`, this split's bytes only; pixels that do not fit there stay in the file."""
         first = int(self.offset[0])
         last = int(self.offset[-1] + 3 * self.height[-1] * self.width[-1])
-        moved = (self.pixels[first:last], self.offset - first, self.height, self.width)
-        return Pack(*(t.to(device) for t in moved), self.names, self.sha256, self.skipped)
+        pixels, index = self.pixels[first:last], (self.offset - first, self.height, self.width)
+        pixels = pixels.to(device) if len(pixels) < room(device) else pixels
+        return Pack(pixels, *(t.to(device) for t in index), self.names, self.sha256, self.skipped)
 
     def image(self, i: int) -> np.ndarray:
         """Image i as (height, width, 3) uint8."""
@@ -69,17 +74,24 @@ class Pack:
         )
 
 
+def room(device) -> float:
+    """Bytes that a pack may take on a device; on a CPU any number, because its file is mapped into memory."""
+    if torch.device(device).type == "cpu":
+        return float("inf")
+    return torch.cuda.mem_get_info(device)[0] - RESERVED
+
+
 def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool = True) -> torch.Tensor:
     """A random 64×64 crop of each image in `index` (B,), flipped with probability ½: (B, 3, 64, 64) in [-1, 1].
 
-    One gather of rows, without a loop, channels_last.
+    One gather of rows where the pixels are, without a loop, channels_last.
     """
     u = torch.rand((len(index), 3), generator=generator, device=generator.device)
     height, width = pack.height[index], pack.width[index]
     top, left = ((u[:, k] * (side - CROP + 1)).long() for k, side in enumerate((height, width)))
     row = torch.arange(CROP, device=index.device)
     start = pack.offset[index, None] + ((top[:, None] + row) * width[:, None] + left[:, None]) * 3  # (B, 64)
-    pixels = pack.pixels.unfold(0, 3 * CROP, 1)[start]  # (B, 64, 192)
+    pixels = pack.pixels.unfold(0, 3 * CROP, 1)[start.to(pack.pixels.device)].to(start.device)  # (B, 64, 192)
     x = pixels.view(-1, CROP, CROP, 3).permute(0, 3, 1, 2).float() / 127.5 - 1
     return torch.where((u[:, 2] < 0.5).view(-1, 1, 1, 1), x.flip(-1), x) if flip else x
 
@@ -125,12 +137,17 @@ def seed_of(*parts) -> int:
 # Packing
 
 
+def folder_of(name: str) -> Path:
+    """Where a set's pack lies."""
+    return home(name) / f"packed-{parse(name)[1] or 'native'}"
+
+
 def load(name: str, split: str, train_images: int = 0) -> Pack:
     """One split of a data set, packed first if it is not yet; `train_images` limits the training images.
 
     Raises DataError when the originals are not here or the pack is damaged.
     """
-    folder = home(name) / f"packed-{parse(name)[1] or 'native'}"
+    folder = folder_of(name)
     if not (folder / "index.json").exists():
         pack(name, find(name), folder)
     file = folder / "pixels.bin"
@@ -161,20 +178,40 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
         folder.mkdir(exist_ok=True)
         listing = [(split, file) for split, files in list_images(name, source).items() for file in files]
         journal = Journal(folder, listing)
-        for split, file in tqdm(
-            listing[journal.done :],
-            desc=f"packing {name}",
-            initial=journal.done,
-            total=len(listing),
-            unit="image",
-        ):
-            try:
-                journal.append(split, file, read_image(source / file, parse(name)[1]))
-            except DataError:
-                if not skip_bad:
-                    raise
-                journal.skip(file)
+        shown = {"desc": f"packing {name}", "initial": journal.done, "total": len(listing), "unit": "image"}
+        todo = listing[journal.done :]
+        with closing(in_order(lambda entry: image_or_error(source / entry[1], parse(name)[1]), todo)) as images:
+            for (split, file), image in tqdm(zip(todo, images, strict=True), **shown):
+                if not isinstance(image, DataError):
+                    journal.append(split, file, image)
+                elif skip_bad:
+                    journal.skip(file)
+                else:
+                    raise image
         journal.finish()
+
+
+def in_order(function, items):
+    """What `function` answers for each item, in their order, on all cores; a few answers at most wait in memory."""
+    cores, waiting = os.cpu_count() or 1, deque()
+    with ThreadPoolExecutor(cores) as pool:  # decoding and resizing leave Python's lock to others
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 2 * cores:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def image_or_error(path: Path, shorter_side: int) -> np.ndarray | DataError:
+    """`read_image`, or what it raises."""
+    try:
+        return read_image(path, shorter_side)
+    except DataError as error:
+        return error
 
 
 class Journal:
@@ -271,7 +308,7 @@ def read_image(path: Path, shorter_side: int) -> np.ndarray:
 
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
-    base, side = parse(name)
+    base, _ = parse(name)
     if source:
         folder = unpack(base, Path(source))
     else:
@@ -283,7 +320,7 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
         check_listing(base, folder)
     if base == "db11":
         check_files(folder, DATASETS["db11"]["files"])
-    target = home(name) / f"packed-{side or 'native'}"
+    target = folder_of(name)
     pack(name, folder, target, skip_bad)
     return target
 

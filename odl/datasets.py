@@ -23,6 +23,7 @@ DATASETS = {
         "title": "Berkeley Segmentation Data Set, 500 photographs",
         "size": "about 70 MB",
         "images": 500,
+        "pixels": (481, 321),
         "url": "https://github.com/BIDS/BSDS500/archive/a04b7c6.zip",
         "folders": ("BSDS500/data/images", "images", ""),
         "sha256": "eaae4240cb921a9a77b3a87ade9a6a517588996ac105d7fb25c57c21256f856c",  # of the list of files
@@ -32,6 +33,7 @@ DATASETS = {
         "title": "CelebA, 202,599 aligned faces",
         "size": "1.4 GB",
         "images": 202_599,
+        "pixels": (178, 218),
         "where": "mmlab.ie.cuhk.edu.hk/projects/CelebA.html, file img_align_celeba.zip",
         "archive": "img_align_celeba.zip",
         "md5": "00d2c5bc6d35e252742224ab0c1e8fcb",

@@ -1,10 +1,14 @@
-"""Every run of the paper, in an order that makes each table useful early (Sec. 6, Supp. C–H)."""
+"""Every run of the paper, in an order that makes each table useful early (Sec. 6, Supp. C–H).
 
+`python -m odl reproduce`, `python -m odl plan` and the Snakefile share this list.
+"""
+
+from dataclasses import replace
 from functools import partial
 
-from odl import blocks, datasets, denoising, paper
+from odl import blocks, datasets, denoising, paper, paths
 from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
-from odl.experiment import Experiment, extra_data
+from odl.experiment import Experiment, ParameterError, extra_data, nearest
 from odl.sweep import Job, Measurement, job_of
 
 FIRST = ("on_demand", "rigid_joint", *paper.FIXATED, "staged_curriculum")
@@ -31,6 +35,57 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         tables += grid(profile, dataset, seed, CLOSE) + table2_jobs(profile, dataset, seed)
         tables += [job_of(e) for e in extra_data("inpaint", dataset, profile, [seed])]
     return list({job.name: job for job in tables}.values())
+
+
+def only(names: list[str], jobs: list[Job]) -> list[Job]:
+    """The jobs with those of their measurements that go by `names`, or by paths below the root.
+
+    Raises ParameterError for an unknown one.
+    """
+    names_of = {id(m): {m.name, str(m.path.relative_to(paths.root()))} for job in jobs for m in job.measurements}
+    known = sorted(set().union(*names_of.values()))
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"only={name!r} is none of these runs{nearest(name, known)}")
+    chosen = [
+        replace(job, measurements=tuple(m for m in job.measurements if names_of[id(m)] & {*names})) for job in jobs
+    ]
+    return [job for job in chosen if job.measurements]
+
+
+# The pages of the book
+
+GRID = {  # schedules that a page shows, of every task or of its own
+    "table1": tuple(paper.SCHEDULES),
+    "fixation": ("on_demand", *paper.FIXATED),
+    "allocation": ("on_demand",),
+    "qualitative": ("on_demand", "rigid_joint", *paper.FIXATED),
+}
+
+
+def shown_on(page: str, jobs: list[Job]) -> list[Job]:
+    """The jobs whose results a page of the book shows, all for a page that is not known here, as for the scorecard.
+
+    `table1-deblur` is the notebook `table1` with a task.
+    """
+    notebook, _, task = page.partition("-")
+
+    def shows(job) -> bool:
+        e = job.experiment
+        if notebook in ("table3", "db11_spectrum", "gallery"):
+            return e is None or datasets.parse(e.dataset)[1] == 0
+        if e is None or datasets.parse(e.dataset)[1] == 0:
+            return False
+        if notebook == "extra_data":
+            return e in extra_data("inpaint", e.dataset, e.profile, [e.seed])
+        if notebook == "table2":
+            return e.schedule in INPAINTERS or e == inpainter(e.profile, e.dataset, e.seed)
+        if notebook == "applications":
+            return e == inpainter(e.profile, e.dataset, e.seed)
+        return e.schedule in GRID[notebook] and not e.train_images and task in ("", e.task)
+
+    known = (*GRID, "table2", "table3", "db11_spectrum", "gallery", "extra_data", "applications")
+    return [job for job in jobs if shows(job)] if notebook in known else jobs
 
 
 def inpainter(profile: str, dataset: str, seed: int) -> Experiment:
@@ -91,9 +146,9 @@ def job_on_db11(system: str, profile: str) -> Job:
     if available(system) or not job.missing():
         return job
     run = trained.run_of(system)
-    training = Measurement(
-        partial(weights_or_none, system), partial(trained.train, run), 3 * run.epochs * run.iterations
-    )
+    work = 3 * run.epochs * run.iterations
+    weights = paths.runs() / run.run_id / "weights.safetensors"
+    training = Measurement(partial(weights_or_none, system), partial(trained.train, run), work, weights)
     return Job(job.name, (training, *job.measurements), run)
 
 
@@ -117,6 +172,7 @@ def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:
             partial(denoising.load, system, *case, **given),
             partial(measure_on_db11, system, *case, **given),
             DB11_WORK,
+            denoising.measurement_of(system, *case, "db11", profile, ours or denoising.our_systems())[0],
         )
         for case in cases
     ]

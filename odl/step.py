@@ -25,7 +25,7 @@ class Step:
     """
 
     def __init__(self, experiment, network, optimizer, pack, precision="fp32"):
-        device, size = pack.pixels.device, experiment.batch_size
+        device, size = pack.offset.device, experiment.batch_size
         self.experiment, self.network, self.optimizer = experiment, network, optimizer
         self.pack, self.precision = pack, precision
         self.index = torch.zeros(size, dtype=torch.long, device=device)
@@ -33,7 +33,7 @@ class Step:
         self.total = torch.zeros((), device=device)
         self.generator = torch.Generator(device)
         self.centred, self.keep = False, None
-        self.capture = device.type == "cuda" and os.environ.get("ODL_EAGER") != "1"
+        self.capture = pack.pixels.is_cuda and os.environ.get("ODL_EAGER") != "1"  # a graph reads no file
         self.graphs = {}
 
     def assign(self, counts) -> None:

@@ -16,7 +16,7 @@ from time import monotonic
 import torch
 from tqdm.auto import tqdm
 
-from odl import data, results
+from odl import data, paths, results
 from odl.evaluate import LEVELS
 from odl.experiment import Experiment, check_device
 from odl.results import Result
@@ -34,12 +34,19 @@ class Stopped(Exception):
 class Measurement:
     """`load()` answers what is on disk or None, `measure(device, precision, progress)` loads or measures.
 
-    Both can be pickled. `work` says how long it takes: batches passed forward through the network.
+    Both can be pickled. `work` says how long it takes: batches passed forward through the network. It writes `path`.
     """
 
     load: Callable
     measure: Callable
     work: float
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Its place below the results, or below the root where it is a network's weights."""
+        above = paths.results() if self.path.is_relative_to(paths.results()) else paths.root()
+        return self.path.relative_to(above).with_suffix("").as_posix()
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,8 @@ def job_of(experiment: Experiment, *later: Measurement) -> Job:
     e = experiment
     training = 3 * e.epochs * e.iterations  # backward costs twice forward
     evaluation = e.trials * len(LEVELS) * math.ceil(e.test_images / e.batch_size)
-    own = Measurement(partial(results.load, e), partial(results.run_or_load, e), training + evaluation)
+    work = training + evaluation
+    own = Measurement(partial(results.load, e), partial(results.run_or_load, e), work, results.path_of(e))
     return Job(e.run_id, (own, *later), e)
 
 
@@ -81,7 +89,9 @@ def run_many(experiments: list[Experiment], device="auto", train=True, workers: 
     return [result for result in map(results.load, experiments) if result]
 
 
-def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
+def run_jobs(
+    jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf, precision: str = "auto"
+) -> None:
     """Measure what is missing, `workers` jobs at a time: by default a process per CPU thread, one job on a GPU.
 
     Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its checkpoint and stops.
@@ -97,7 +107,7 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
         quick = sum(m.work for job in todo for m in job.missing()) < QUICK
         workers = 1 if quick or device == "cuda" else torch.get_num_threads()
     workers = min(workers, len(todo))
-    precision = choose_precision(device)
+    precision = choose_precision(device, precision)
     done = sum(job.work for job in jobs if job not in todo)
     with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:
 

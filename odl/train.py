@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from odl import data, paper, paths
+from odl import data, fingerprint, paper, paths
 from odl.evaluate import bounds_of, images_of, psnr, squared_error, task_of
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate
@@ -59,7 +59,8 @@ def fit(experiment, build, run_epoch, device, precision):
     folder = paths.runs() / experiment.run_id
     for left_over in folder.glob(".*.tmp"):
         left_over.unlink()  # of a process that was killed while it wrote
-    state = load_checkpoint(folder, experiment)
+    code = fingerprint.of_training(build, experiment)
+    state = load_checkpoint(folder, experiment, code)
     precision = state["precision"] if state else choose_precision(device, precision)
     pack = data.load(experiment.dataset, "train", experiment.train_images).to(device)
     held_out = data.load(experiment.dataset, "validation")
@@ -75,7 +76,7 @@ def fit(experiment, build, run_epoch, device, precision):
             entry = run_epoch(network, optimizer, pack, x_validation, precision, history)
             finite(entry, network, optimizer, len(history))
             history.append(entry)
-            snapshot = take_snapshot(experiment, network, optimizer, history, precision)
+            snapshot = take_snapshot(experiment, network, optimizer, history, precision, code)
             if len(history) == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 save_checkpoint(folder, snapshot)
                 snapshot, saved = None, time.monotonic()
@@ -204,11 +205,12 @@ def step_seconds(precision: str, rounds: int = 5) -> float:
 # Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
 
 
-def take_snapshot(experiment, network, optimizer, history, precision) -> dict:
+def take_snapshot(experiment, network, optimizer, history, precision, code) -> dict:
     """A copy of everything that an exact resume needs, at the end of an epoch."""
     buffer = io.BytesIO()
     state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-    torch.save(state | {"history": history, "precision": precision, "experiment": experiment.asdict()}, buffer)
+    described = experiment.asdict() | {"code": code}
+    torch.save(state | {"history": history, "precision": precision, "experiment": described}, buffer)
     return {"payload": buffer.getvalue()}
 
 
@@ -221,8 +223,8 @@ def save_checkpoint(folder: Path, snapshot: dict) -> None:
     paths.write_atomically(path, hashlib.sha256(payload).digest() + payload)
 
 
-def load_checkpoint(folder: Path, experiment) -> dict | None:
-    """The newest whole checkpoint of this very experiment; a damaged one is named and the previous one used."""
+def load_checkpoint(folder: Path, experiment, code: str | None = None) -> dict | None:
+    """The newest whole checkpoint of this very experiment and code; a damaged one is named, the previous one used."""
     for path in (folder / "checkpoint.pt", folder / "previous.pt"):
         if not path.exists():
             continue
@@ -230,7 +232,12 @@ def load_checkpoint(folder: Path, experiment) -> dict | None:
         if state is None:
             print(f"{path}: damaged checkpoint, going back to the previous one")
             path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
-        elif state["experiment"] == experiment.asdict():
+            continue
+        held = state["experiment"] if isinstance(state["experiment"], dict) else {}
+        held = {"code": code} | held  # the first checkpoints did not name their code
+        if code and held["code"] != code:
+            print(f"{path}: made by other code; not used")
+        elif held == experiment.asdict() | {"code": held["code"]}:
             return state
     return None
 

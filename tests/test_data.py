@@ -269,6 +269,7 @@ def half_packed(folder, target, n=7):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data, "read_image", stopping)
+        patch.setattr(os, "cpu_count", lambda: 1)  # else the first n calls may be of other images
         with pytest.raises(Stop):
             data.pack(str(folder), folder, target)
 
@@ -300,6 +301,43 @@ def test_a_resumed_packing_does_not_begin_again(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(data, "read_image", lambda *a: seen.append(a) or read(*a))
     data.pack(str(folder), folder, tmp_path / "half")
     assert len(seen) == 5
+
+
+@pytest.mark.parametrize("cores", [1, 3, 8])
+def test_answers_come_in_order_and_few_wait(monkeypatch, cores):
+    """Whatever the first item takes, nobody works far ahead of it, and every answer is at its place."""
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    begun, taken, lead = [], [], []
+
+    def slow(i):
+        begun.append(i)
+        time.sleep(0.02 if i % 10 == 0 else 0)
+        return i * i
+
+    for answer in data.in_order(slow, range(60)):
+        lead.append(len(begun) - len(taken))
+        taken.append(answer)
+    assert taken == [i * i for i in range(60)] and max(lead) <= 2 * cores + 1
+
+
+def test_packing_reads_side_by_side(folder, tmp_path, monkeypatch):
+    """Two readers meet at a barrier that one alone would never pass; the pack is that of one reader."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    data.pack(str(folder), folder, tmp_path / "one")
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    read, both = data.read_image, threading.Barrier(2, timeout=30)
+    monkeypatch.setattr(data, "read_image", lambda *a: both.wait() * 0 + 1 and read(*a))
+    data.pack(str(folder), folder, tmp_path / "two")
+    assert (tmp_path / "two/index.json").read_bytes() == (tmp_path / "one/index.json").read_bytes()
+    assert sha(tmp_path / "two") == sha(tmp_path / "one")
+
+
+def test_pixels_that_do_not_fit_stay_in_the_file(folder, monkeypatch):
+    whole = data.load(str(folder), "train").to("cpu")
+    monkeypatch.setattr(data, "room", lambda device: 0)
+    mapped = data.load(str(folder), "train").to("meta")
+    assert mapped.pixels.device.type == "cpu" and mapped.offset.device.type == "meta"
+    assert torch.equal(mapped.pixels, whole.pixels)
 
 
 @pytest.mark.parametrize("damage", ["bit", "short", "long", "gone"])

@@ -180,6 +180,8 @@ def test_a_closed_pipe_is_no_error(root):
         (["--dataset", "nowhere"], "dataset='nowhere' is neither a set"),
         (["--seeds", "-1"], "seeds=-1 is not from 0"),
         (["--device", "gpu"], "device='gpu' is not one of auto, cpu, cuda"),
+        (["--precision", "bf8"], "precision='bf8' is not one of auto, fp32, bf16; nearest: 'bf16'"),
+        (["--profile", "smoke", "--dataset", "demo", "--only", "x"], "only='x' is none of these runs"),
     ],
 )
 def test_a_wrong_option_is_one_line(root, arguments, expected, capsys):

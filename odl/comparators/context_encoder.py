@@ -112,9 +112,14 @@ def masks_of(run: Run, n: int, generator) -> torch.Tensor:
     return random_regions(n, generator)
 
 
+def network_of(run: Run) -> ContextEncoder:
+    """The network of a run, not yet initialized."""
+    return ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
+
+
 def build(run: Run, device):
     """The network with its initial weights and its Adam."""
-    network = ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
+    network = network_of(run)
     initialize(network, torch.Generator().manual_seed(data.seed_of(run.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
     judge = list(network.discriminator.parameters())
@@ -215,7 +220,8 @@ def measure_all(ours: Experiment, encoders: list[Run], device="auto", train=True
 def job_of(run: Run) -> sweep.Job:
     """The job that trains and measures one context encoder."""
     trained, measured = 3 * run.epochs * run.iterations, blocks.work_of(run)
-    one = sweep.Measurement(partial(results.load, run), partial(run_or_load, run), trained + measured)
+    load, measure = partial(results.load, run), partial(run_or_load, run)
+    one = sweep.Measurement(load, measure, trained + measured, results.path_of(run))
     return sweep.Job(run.run_id, (one,), run)
 
 

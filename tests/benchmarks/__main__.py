@@ -3,6 +3,7 @@
 make bench                                       all of it, on the GPU if there is one, under 15 minutes
 python -m tests.benchmarks --only training       one benchmark
 python -m tests.benchmarks --only without_bf16   training where the CPU has no bf16, simulated
+python -m tests.benchmarks --only packing        100,000 files into a pack; not part of make bench
 python -m tests.benchmarks --quick               tiny sizes, into runs/benchmarks/: whether it works, not how fast
 """
 
@@ -17,7 +18,7 @@ from odl.__main__ import Parser
 from odl.experiment import DEVICES, ParameterError, check_device, choice, integer
 from odl.train import choose_precision
 
-from . import corruptions, evaluation, measure, scaling, training, whole_images, without_bf16
+from . import corruptions, evaluation, measure, packing, scaling, training, whole_images, without_bf16
 
 BENCHMARKS = {
     "training": training,
@@ -26,7 +27,9 @@ BENCHMARKS = {
     "whole_images": whole_images,
     "scaling": scaling,
     "without_bf16": without_bf16,
+    "packing": packing,
 }
+ON_REQUEST = ("packing",)  # takes minutes and two gigabytes of disk
 LEFT_OUT = {"cpu": (), "cuda": ("without_bf16",)}  # what a device leaves out
 ROUNDS = 7
 LEAST_ROUNDS = 5
@@ -37,7 +40,9 @@ def main(arguments=None) -> int:
     try:
         given = parser().parse_args(arguments)
         options = options_of(given)
-        names = list(dict.fromkeys(given.only or [n for n in BENCHMARKS if n not in LEFT_OUT[options.device]]))
+        names = list(
+            dict.fromkeys(given.only or [n for n in BENCHMARKS if n not in (*LEFT_OUT[options.device], *ON_REQUEST)])
+        )
         origin, failed = measure.provenance(options), []
         for name in names:
             failed += [] if done(name, options, origin) else [name]
@@ -92,7 +97,8 @@ def done(name: str, options: measure.Options, origin: dict) -> bool:
     except Exception as error:
         print(f"bench: {name}: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return False
-    print(f"\n{name}, {origin['device']}, {options.rounds} rounds, {time.monotonic() - start:.0f} s\n")
+    rounds, seconds = content.get("rounds", options.rounds), time.monotonic() - start
+    print(f"\n{name}, {origin['device']}, {rounds} rounds, {seconds:.0f} s\n")
     print(measure.table(content["rows"]), f"\n{path}", sep="\n", flush=True)
     return True
 

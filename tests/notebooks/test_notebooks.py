@@ -9,7 +9,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from odl import paper
+from odl import paper, reproduce
 from odl.experiment import ParameterError
 from tests.faults.parameters import cases, cells_of
 
@@ -54,6 +54,17 @@ def test_runs_at_smoke(notebook, tmp_path):
     assert any("image/png" in output.get("data", {}) or "text/html" in output.get("data", {}) for output in outputs)
     warnings = [output.text for output in outputs if output.get("name") == "stderr" and "Warning" in output.text]
     assert not warnings
+    check_runs(notebook.stem, tmp_path / "data" / "results")
+
+
+def check_runs(name: str, folder: Path) -> None:
+    """What a notebook has trained is what the graph of the sweep says that its page shows."""
+    jobs = reproduce.jobs("smoke", "demo", [0])
+    page = "table1-inpaint" if name == "table1" else name
+    shown = {m.name for job in reproduce.shown_on(page, jobs) for m in job.measurements}
+    known = {m.name for job in jobs for m in job.measurements}
+    written = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.json")}
+    assert written & known <= shown and (written & known or name == "scorecard")
 
 
 @pytest.mark.timeout(280)

@@ -1,0 +1,216 @@
+"""Every run of the paper as a graph: data → train → evaluate → notebook → book.
+
+snakemake --cores 2                                                         the smoke profile, on this machine
+snakemake --cores 2 --config profile=demo
+snakemake --executor slurm --jobs 72 --config profile=paper dataset=celeba gpu=1 precision=bf16
+
+--config takes profile, dataset, seeds, device and precision as `python -m odl reproduce` does, and task: that task's
+runs alone, and the pages that need no others. gpu is what a run asks the cluster for; bundle=4 trains four runs side
+by side in one job; mem_mb and runtime (minutes) are the limits of a job. What runs again follows from hashes of the
+code and of the configuration (profiles/default). Checkpoints are no outputs: a job that is queued again goes on.
+"""
+
+import hashlib
+import re
+import sys
+from shlex import join, quote
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+sys.path[:0] = [workflow.basedir, f"{workflow.basedir}/book"]
+import build
+from odl import data, fingerprint, paper, paths, reproduce
+from odl.datasets import DataError
+from odl.experiment import PROFILES, ParameterError, check_seeds, choice, integer
+
+min_version("9.0")
+workdir: paths.root()
+
+
+GIVEN = {"profile": "smoke", "dataset": "", "seeds": [0], "task": "", "device": "auto", "precision": "auto"}
+GIVEN |= {"gpu": 0, "bundle": 1, "mem_mb": 8000, "runtime": 1440}
+
+
+def options():
+    """The configuration. Raises ParameterError."""
+    for name in config:
+        choice("config", name, GIVEN)
+    given = GIVEN | config
+    choice("profile", given["profile"], PROFILES)
+    choice("task", given["task"], ("", *paper.TASKS))
+    for name, low, high in (("gpu", 0, 64), ("bundle", 1, 64), ("mem_mb", 1, 10**7), ("runtime", 1, 10**6)):
+        integer(name, given[name], low, high)
+    dataset = given["dataset"] or build.DATASETS[given["profile"]]
+    return given | {"dataset": dataset, "seeds": check_seeds(given["seeds"])}
+
+
+def pages():
+    """The pages of the book all of whose runs are in this sweep."""
+    names = {job.name for job in JOBS}
+    shown = [(page, {job.name for job in reproduce.shown_on(page.name, EVERY)}) for page in build.plan(*SCALE)]
+    return [page for page, needed in shown if needed <= names and (needed or not O["task"])]
+
+
+def path_of(file):
+    """A path as Snakemake has it: below the root."""
+    return str(file.relative_to(paths.root()))
+
+
+def name_of(rule, what):
+    return re.sub(r"\W", "_", f"{rule}_{what}")
+
+
+def pack_of(dataset):
+    return path_of(data.folder_of(dataset) / "index.json")
+
+
+def packs_of(jobs):
+    return sorted({pack_of(job.experiment.dataset) for job in jobs if job.experiment})
+
+
+def not_here(measurements):
+    return [m for m in measurements if not m.path.exists()]
+
+
+def results_of(measurements):
+    return [path_of(m.path) for m in measurements]
+
+
+def hash_of(measurements):
+    return hashlib.sha256("".join(fingerprint.of(m.measure) for m in measurements).encode()).hexdigest()
+
+
+def files_below(*places):
+    """Files, and every file in folders, in order."""
+    found = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]
+    return [file for file in found if file.is_file() and not {"__pycache__", "node_modules"} & {*file.parts}]
+
+
+try:
+    O = options()
+    SCALE = O["profile"], O["dataset"], O["seeds"]
+    EVERY = reproduce.jobs(*SCALE)
+except (ParameterError, DataError) as error:
+    raise WorkflowError(str(error)) from None
+
+BASE = Path(workflow.basedir)
+PACKING = fingerprint.digest(fingerprint.code(fingerprint.PACKING, ()))
+LIMITS = {"mem_mb": O["mem_mb"], "runtime": O["runtime"]}
+# Every rule's command is made of these: a shell directive is read when the job runs, and sees no variable of a loop.
+PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable)}"
+GIVE = join(["--dataset", O["dataset"], "--seeds", *map(str, O["seeds"])])
+MEASURE = f"{PYTHON} -m odl reproduce --profile {O['profile']} {GIVE}"
+MEASURE += " " + join(["--device", O["device"], "--precision", O["precision"], "--only"])
+BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE}"
+JOBS = [job for job in EVERY if not O["task"] or job.experiment and job.experiment.task == O["task"]]
+TRAINED = [job for job in JOBS if job.experiment]
+BUNDLES = [TRAINED[i : i + O["bundle"]] for i in range(0, len(TRAINED), O["bundle"])]
+LATER = {job.name: job.measurements[bool(job.experiment) :] for job in JOBS}
+PAGES = pages()
+BOOK = [] if O["task"] else [path_of(build.BUILD / "html" / "index.html")]
+
+
+rule all:
+    input:
+        [path_of(page.executed) for page in PAGES],
+        results_of(m for job in JOBS for m in job.measurements),
+        BOOK,
+
+
+for dataset in sorted({job.experiment.dataset for job in TRAINED}):
+
+    rule:
+        name:
+            name_of("data", dataset)
+        output:
+            pack_of(dataset),
+        params:
+            code=PACKING,
+            dataset=dataset,
+        resources:
+            **LIMITS,
+        log:
+            f"runs/logs/{name_of('data', dataset)}.log",
+        shell:
+            "{PYTHON} -m odl data prepare {params.dataset:q} > {log} 2>&1"
+
+
+for bundle in BUNDLES:
+    first = [job.measurements[0] for job in bundle]
+
+    rule:
+        name:
+            name_of("train", first[0].name)
+        input:
+            packs_of(bundle) if not_here(first) else [],  # a set packed anew by the same code is the same
+        output:
+            results_of(first),
+        params:
+            code=hash_of(first),
+            packing=PACKING,
+        threads: len(bundle)
+        resources:
+            gpu=O["gpu"],
+            **LIMITS,
+        log:
+            f"runs/logs/{first[0].name}.log",
+        shell:
+            "{MEASURE} {output} --workers {threads} > {log} 2>&1"
+
+
+for job in (job for job in JOBS if LATER[job.name]):
+
+    rule:
+        name:
+            name_of("evaluate", job.name)
+        input:
+            results_of(job.measurements[:1]) if job.experiment else [],
+        output:
+            results_of(LATER[job.name]),
+        params:
+            code=hash_of(LATER[job.name]),
+        resources:
+            gpu=O["gpu"],
+            **LIMITS,
+        log:
+            f"runs/logs/{job.name}-evaluate.log",
+        shell:
+            "{MEASURE} {output} --workers 1 > {log} 2>&1"
+
+
+for page in PAGES:
+    rule:
+        name:
+            name_of("notebook", page.name)
+        input:
+            results_of(m for job in reproduce.shown_on(page.name, JOBS) for m in job.measurements),
+            [path_of(p.executed) for p in PAGES if page.name == build.LAST != p.name],  # whose tables it judges
+        output:
+            path_of(page.executed),
+        params:
+            code=fingerprint.of_source(page.source),
+            page=page.name,
+            parameters=page.parameters,
+        resources:
+            **LIMITS,
+        log:
+            text=f"runs/logs/notebooks/{page.name}.log",
+            notebook=f"runs/logs/notebooks/{page.name}.ipynb",  # what is kept of one that failed
+        shell:
+            "{BUILD} --page {params.page} > {log.text} 2>&1 || {{ cp {output} {log.notebook}; exit 1; }}"
+
+
+rule book:
+    input:
+        [path_of(page.executed) for page in PAGES],
+    output:
+        BOOK or "runs/logs/no-book-of-one-task",
+    params:
+        code=fingerprint.of_files(BASE, files_below(BASE / "book", BASE / "odl", BASE / "_toc.yml", BASE / "_config.yml")),
+    resources:
+        **LIMITS,
+    log:
+        "runs/logs/book.log",
+    shell:
+        "{BUILD} --pages > {log} 2>&1"

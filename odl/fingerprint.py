@@ -1,0 +1,152 @@
+"""A hash of everything in odl that a number depends on: the definitions that its function reaches, and its config.
+
+Comments, docstrings and code that is not reached do not count, and of a table with a row for the run itself only
+that row does: another number in one schedule leaves the other schedules' runs as they are.
+"""
+
+import ast
+import hashlib
+import json
+from functools import cache, partial
+from pathlib import Path
+
+from odl import paper
+
+FOLDER = Path(__file__).parent
+SCHEDULES = (*paper.SCHEDULES, *paper.FIXATED)
+# Where files lie, how they are kept and how parameters are checked changes no number; packs have a hash of their own.
+OUTSIDE = {"odl.paths", "odl.store", "odl.experiment", "odl.datasets", "odl.fingerprint", "odl.data.load"}
+KEPT = (
+    "choose_precision",
+    "take_snapshot",
+    "save_checkpoint",
+    "load_checkpoint",
+    "read_checkpoint",
+    "put_back",
+    "finite",
+)
+KEPT += ("TrainingError", "CHECKPOINT_SECONDS")
+OUTSIDE |= {f"odl.train.{name}" for name in KEPT}
+OUTSIDE |= {"odl.results.provenance", "odl.results.keep_weights", "odl.denoising.provenance"}
+PACKING = (("odl.data", "read_image"), ("odl.datasets", "list_images"), ("odl.datasets", "parse"))
+
+
+def of(measure: partial) -> str:
+    """The hash of a measurement: a partial of a function of odl, with the experiments that it is of."""
+    values = [*measure.args, *measure.keywords.values()]
+    values += [v for value in values if isinstance(value, dict) for v in value.values()]
+    experiments = [value.asdict() for value in values if hasattr(value, "asdict")]
+    rest = [value for value in values if isinstance(value, str | float | int | None)]
+    own = [e[key] for e in experiments for key in ("task", "schedule")] + [v for v in rest if isinstance(v, str)]
+    return digest(code([(measure.func.__module__, measure.func.__name__)], own), experiments, rest)
+
+
+def of_training(build, experiment) -> str:
+    """The hash of what a checkpoint depends on; `build` makes the network, in the module of its `train`."""
+    own = (experiment.task, experiment.schedule)
+    return digest(code([(build.__module__, "train")], own), experiment.asdict())
+
+
+def of_source(text: str) -> str:
+    """The hash of Python source with what it reaches in odl, training schedules apart: those belong to its runs."""
+    found = {}
+    for module, name in references(ast.parse(text), "", {}):
+        reach(module, name, frozenset(), found)
+    return digest({key: found[key] for key in found if key[0] != "odl.schedules"}, text)
+
+
+def of_files(base: Path, files) -> str:
+    """The hash of some files below `base`, by name and content."""
+    return digest({(str(f.relative_to(base)), ""): hashlib.sha256(f.read_bytes()).hexdigest() for f in files})
+
+
+def code(roots, own) -> dict[tuple, str]:
+    """(module, name) → source of all definitions that `roots` reach, for a run that goes by the names `own`."""
+    found = {}
+    for module, name in roots:
+        reach(module, name, frozenset(own), found)
+    return found
+
+
+def digest(found: dict, *config) -> str:
+    parts = [f"{module}.{name}\n{text}" for (module, name), text in sorted(found.items())]
+    return hashlib.sha256("\n".join([*parts, json.dumps(config, sort_keys=True)]).encode()).hexdigest()
+
+
+def reach(module: str, name: str, own: frozenset, found: dict) -> None:
+    """Add a definition and, in turn, whatever it refers to."""
+    if (module, name) in found or {module, f"{module}.{name}"} & OUTSIDE:
+        return
+    if name.startswith(tuple(f"{schedule.upper()}_" for schedule in SCHEDULES if schedule not in own)):
+        return  # HARD_MINING_KEEP: a number of another schedule
+    pieces = definitions(module, FOLDER).get(name, [])
+    pieces = [piece for piece in pieces if piece[0] in own] or pieces
+    if pieces:
+        found[module, name] = "\n".join(text for _, text, _ in pieces)
+    for _, _, refers in pieces:
+        for other in refers:
+            reach(*other, own, found)
+
+
+@cache
+def definitions(module: str, folder: Path) -> dict[str, list[tuple]]:
+    """Name → pieces of its definition: (key of a row of a table or None, source, what it refers to)."""
+    place = folder.joinpath(*module.split(".")[1:])
+    path = next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.exists()), None)
+    if not module.startswith("odl") or path is None:
+        return {}
+    tree, found = ast.parse(path.read_text()), {}
+    imported = imports(tree)
+    for name, (source, attribute) in imported.items():
+        found[name] = [(None, "", [(source, attribute)])]
+    for node in tree.body:
+        for name in bound(node):
+            for key, part in rows(node):
+                found.setdefault(name, []).append((key, source_of(part), references(part, module, imported)))
+    return found
+
+
+def imports(tree) -> dict[str, tuple[str, str]]:
+    """Imported name → (module of odl, name in it)."""
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("odl")]
+    return {alias.asname or alias.name: (node.module, alias.name) for node in nodes for alias in node.names}
+
+
+def bound(node) -> list[str]:
+    """The names that a top-level statement defines or extends."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+    return []
+
+
+def rows(node) -> list[tuple]:
+    """The rows (key, value) of a table of constants, else the whole statement."""
+    table = getattr(node, "value", None)
+    if isinstance(table, ast.Dict) and all(isinstance(key, ast.Constant) for key in table.keys):
+        return [(key.value, value) for key, value in zip(table.keys, table.values, strict=True)]
+    return [(None, node)]
+
+
+def source_of(node) -> str:
+    """Its source without comments and docstrings."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(part) is not None:
+            part.body = part.body[1:] or [ast.Pass()]
+    return ast.unparse(node)
+
+
+def references(node, module: str, imported: dict) -> list[tuple[str, str]]:
+    """The (module, name) that a piece of source names, whatever is local to it left out."""
+    imported = imported | imports(node)
+    names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+    function = isinstance(node, ast.FunctionDef | ast.ClassDef)
+    local = {part.id for part in names if function and isinstance(part.ctx, ast.Store)}
+    local |= {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+    found = [imported.get(part.id, (module, part.id)) for part in names if part.id not in local]
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in imported:
+            found.append((".".join(imported[part.value.id]), part.attr))
+    return sorted(set(found))

@@ -1,0 +1,122 @@
+"""The hash of a run's code: what changes it, and what must not."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from odl import fingerprint, paths, results, train
+from odl.comparators import context_encoder
+from odl.experiment import Experiment
+from odl.reproduce import jobs
+from odl.schedules import SCHEDULES
+
+ODL = Path(fingerprint.__file__).parent
+TINY = {"profile": "smoke", "epochs": 1, "iterations": 2, "batch_size": 20, "test_images": 6, "validation_images": 4}
+
+
+@pytest.fixture
+def edit(tmp_path, monkeypatch):
+    """Replace text in a copy of odl, the one that is hashed; each call begins with a copy of its own."""
+    count = iter(range(100))
+
+    def edited(file, old, new):
+        folder = tmp_path / f"odl{next(count)}"
+        shutil.copytree(ODL, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        text = (folder / file).read_text()
+        assert text.count(old) == 1
+        (folder / file).write_text(text.replace(old, new))
+        monkeypatch.setattr(fingerprint, "FOLDER", folder)
+
+    return edited
+
+
+def hashes(build=train.build):
+    return {s: fingerprint.of_training(build, Experiment.of("inpaint", schedule=s)) for s in SCHEDULES}
+
+
+def changed(before) -> set:
+    return {name for name, value in hashes().items() if value != before[name]}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "runs"),
+    [
+        ("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11", {"hard_mining"}),
+        ("schedules.py", "psnr, float), nan=1.0), 1.0)", "psnr, float), nan=1.0), 2.0)", {"on_demand"}),
+        ("schedules.py", "<= stage(", "< stage(", {"cumulative_curriculum", "cumulative_anti_curriculum"}),
+        ("schedules.py", "done * n + 1e-9", "done * n + 1e-8", {s for s in SCHEDULES if "curriculum" in s}),
+        ("schedules.py", "- counts), kind", "+ counts), kind", set(SCHEDULES)),
+        ("train.py", "betas=(0.5, 0.999)", "betas=(0.9, 0.999)", set(SCHEDULES)),
+        ("network.py", "LeakyReLU(0.2)", "LeakyReLU(0.1)", set(SCHEDULES)),
+        ("network.py", '"""', '"""Another docstring. ', set()),
+        ("train.py", "# Precision\n", "# Another comment\n", set()),
+        ("train.py", "CHECKPOINT_SECONDS = 60", "CHECKPOINT_SECONDS = 30", set()),
+        ("plots.py", "def schedules(", "def the_schedules(", set()),
+        ("paths.py", "os.fsync(file.fileno())", "pass", set()),
+        ("comparators/context_encoder.py", "ADVERSARIAL = 0.001", "ADVERSARIAL = 0.002", set()),
+    ],
+)
+def test_a_change_reaches_exactly_its_dependants(edit, file, old, new, runs):
+    before = hashes()
+    if old == '"""':  # the first one of the file
+        old, new = (text + (ODL / file).read_text().split('"""')[1] for text in (old, new))
+    edit(file, old, new)
+    assert changed(before) == runs
+
+
+def test_a_task_depends_on_its_own_corruption(edit):
+    def of_tasks():
+        return [fingerprint.of_training(train.build, Experiment.of(task)) for task in ("denoise", "deblur")]
+
+    before = of_tasks()
+    edit("corruptions.py", '"denoise": Task("denoise", 1', '"denoise": Task("denoise", 3')
+    after = of_tasks()
+    assert before[0] != after[0] and before[1] == after[1]
+
+
+def test_a_context_encoder_depends_on_its_own_module(edit):
+    run = context_encoder.run_of("context_encoder_center", Experiment.of())
+    before = fingerprint.of_training(context_encoder.build, run)
+    edit("comparators/context_encoder.py", "ADVERSARIAL = 0.001", "ADVERSARIAL = 0.002")
+    assert fingerprint.of_training(context_encoder.build, run) != before
+
+
+def test_every_measurement_has_a_hash_of_its_own():
+    measurements = [m for job in jobs("smoke", "demo", [0, 1]) for m in job.measurements]
+    assert len({fingerprint.of(m.measure) for m in measurements}) == len(measurements)
+    assert [fingerprint.of(m.measure) for m in measurements] == [fingerprint.of(m.measure) for m in measurements]
+
+
+def test_a_number_of_the_configuration_changes_the_hash():
+    numbers = ({}, {"epochs": 3}, {"learning_rate": 1e-3}, {"seed": 1}, {"train_images": 4})
+    measures = [results.run_or_load, results.run_or_load]
+    found = [fingerprint.of(fingerprint.partial(m, Experiment.of(**n))) for m in measures for n in numbers]
+    assert len(set(found)) == len(numbers)
+
+
+def test_a_notebook_depends_on_what_it_calls_but_not_on_the_schedules_of_its_runs(edit):
+    source = (
+        "from odl import results, sweep\nmeasured = sweep.run_many([])\ntable = results.table1(measured, 'inpaint')"
+    )
+    before = fingerprint.of_source(source)
+    edit("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11")
+    assert fingerprint.of_source(source) == before
+    edit("results.py", '"schedule": schedule} | summarize(frame)', '"name": schedule} | summarize(frame)')
+    assert fingerprint.of_source(source) != before
+    assert fingerprint.of_source(source + "\nprint()") != before
+
+
+def test_training_does_not_go_on_from_a_checkpoint_of_other_code(demo, edit, capsys):
+    experiment = Experiment.of("interpolate", schedule="hard_mining", **TINY)
+    train.train(experiment, "cpu", "fp32")
+    folder, written = paths.runs() / experiment.run_id, []
+
+    def progress(share):
+        written.append(share)
+
+    train.train(experiment, "cpu", "fp32", progress)
+    assert not written  # the same code has nothing left to do
+    edit("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11")
+    train.train(experiment, "cpu", "fp32", progress)
+    assert written and f"{folder / 'checkpoint.pt'}: made by other code" in capsys.readouterr().out

@@ -1,0 +1,102 @@
+"""What a sweep costs: against counts by hand, and what must hold whatever the numbers."""
+
+import pytest
+
+from odl import plan, reproduce
+from odl.__main__ import main
+from odl.comparators import context_encoder
+from odl.experiment import PROFILES, Experiment
+
+SETS = ["celeba", "sun397"]
+
+
+def planned(gpus=1, ms=1.0, seeds=(0,), sets=SETS):
+    return plan.plan("paper", sets, list(seeds), gpus, ms)
+
+
+def test_the_runs_are_those_of_the_shared_list():
+    listed = [job for name in SETS for job in reproduce.jobs("paper", name, [0]) if job.experiment]
+    listed = [job for job in listed if job.experiment.profile == "paper"]
+    assert planned().runs == len(listed)
+    grid = [j for j in listed if not j.experiment.train_images and "-native" not in j.experiment.dataset]
+    assert len([j for j in grid if "context" not in j.experiment.schedule]) == 2 * 4 * 9
+    assert planned(seeds=(0, 1)).runs > planned().runs
+
+
+def test_hours_are_steps_times_milliseconds():
+    """1.5 million steps a run; a test is 20 trials × 8 levels × 10 batches of a third of a step each."""
+    p = planned(ms=2.0, sets=["celeba"])
+    steps = PROFILES["paper"]["epochs"] * PROFILES["paper"]["iterations"]
+    assert steps == 1_500_000
+    assert p.gpu_seconds == pytest.approx(p.runs * (steps + 20 * 8 * 10 / 3) * 2e-3, rel=1e-3)
+    assert p.chain_seconds == pytest.approx((steps + 20 * 8 * 10 / 3) * 2e-3, rel=1e-3)
+
+
+def test_more_gpus_help_as_far_as_there_are_runs():
+    one, wide = planned(), planned(10_000)
+    assert one.wall_seconds == pytest.approx(one.gpu_seconds) and one.gpu_seconds == wide.gpu_seconds
+    assert wide.wall_seconds == pytest.approx(wide.chain_seconds)
+    walls = [planned(n).wall_seconds for n in (1, 2, 8, 64, one.runs)]
+    assert walls == sorted(walls, reverse=True) and walls[-1] == pytest.approx(wide.wall_seconds)
+    for n, wall in zip((1, 2, 8, 64), walls, strict=False):
+        assert one.gpu_seconds / n <= wall <= one.gpu_seconds / n + one.chain_seconds
+
+
+def test_twice_the_step_is_twice_the_time():
+    assert planned(8, 2.0).wall_seconds == pytest.approx(2 * planned(8, 1.0).wall_seconds)
+
+
+def test_bytes_are_counted(root, monkeypatch):
+    monkeypatch.delenv("ODL_DATA", raising=False)
+    assert plan.pack_bytes("celeba") == 202_599 * 3 * 96 * 118
+    assert plan.pack_bytes("celeba-native") == 202_599 * 3 * 178 * 218
+    assert plan.download_bytes("sun397") == 39e9 and plan.download_bytes("demo") == 0
+    assert plan.parameters(Experiment.of("inpaint", profile="paper")) == 5_653_248
+    assert plan.parameters(Experiment.of("denoise", profile="paper")) == 5_649_152
+    ours = Experiment.of("inpaint", profile="smoke")
+    run = context_encoder.run_of("context_encoder_center", ours)
+    assert plan.parameters(run) == sum(p.numel() for p in context_encoder.build(run, "cpu")[0].parameters())
+
+
+def test_a_pack_that_is_here_counts_as_it_is(demo):
+    assert plan.pack_bytes("demo") == (demo / "data/demo/packed-192/pixels.bin").stat().st_size
+
+
+def test_the_command_prints_each_number_once(root, capsys):
+    assert main(["plan", "--gpus", "8", "--gpu-ms-per-step", "1"]) == 0
+    printed = capsys.readouterr().out
+    expected = dict(plan.lines(planned(8)))
+    assert [line[:14].strip() for line in printed.splitlines()] == list(expected)
+    assert all(text in printed for text in expected.values()) and "on 8 GPUs" in printed
+    assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--gpus", "0", "--gpu-ms-per-step", "1"], "gpus=0 is not from 1 to 1000000; nearest: 1"),
+        (["--gpu-ms-per-step", "-1"], "gpu-ms-per-step=-1.0 is not a number"),
+        (["--gpu-ms-per-step", "nan"], "gpu-ms-per-step=nan is not a number"),
+        (["--gpu-ms-per-step", "1", "--profile", "papr"], "nearest: 'paper'"),
+        (["--gpu-ms-per-step", "1", "--dataset", "celebb"], "nearest: 'celeba'"),
+        (["--gpu-ms-per-step", "1", "--seeds", "-1"], "seeds=-1 is not from 0"),
+    ],
+)
+def test_a_wrong_parameter_is_one_line(root, capsys, arguments, words):
+    assert main(["plan", *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert words in printed and printed.count("\n") == 1 and not root.exists()
+
+
+def test_a_missing_or_unreadable_number_is_one_line(capsys):
+    for arguments in (["plan"], ["plan", "--gpu-ms-per-step", "fast"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(arguments)
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(5, "5 s"), (90, "1.5 min"), (3600, "1 h"), (124_560, "34.6 h"), (5e6, "1,389 h")]
+)
+def test_durations_are_plain(seconds, text):
+    assert plan.duration(seconds) == text

@@ -1,0 +1,109 @@
+"""The sweep as a graph, by Snakemake itself: what runs, what is left alone, what runs again."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odl import reproduce
+from odl.experiment import ParameterError
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = "data/results/smoke/demo/interpolate"
+CHANGED = ("HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 9")
+HARD_MINING, RIGID_JOINT, BROKEN = (f"{FOLDER}/{s}-seed0.json" for s in ("hard_mining", "rigid_joint", "fixated_easy"))
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def sweep(demo_pack, tmp_path_factory):
+    """`sweep(*arguments)` runs Snakemake on a copy of the code, in a root with the demo pack."""
+    pytest.importorskip("snakemake", reason="snakemake is not installed; the extra `sweep` has it: make sweep")
+    code, root = tmp_path_factory.mktemp("code"), tmp_path_factory.mktemp("root")
+    for name in ("odl", "book", "notebooks", "profiles"):
+        shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    for name in ("Snakefile", "_toc.yml", "_config.yml"):
+        shutil.copy(ROOT / name, code)
+    (root / "data" / "demo").mkdir(parents=True)
+    (root / "data" / "demo" / demo_pack.name).symlink_to(demo_pack)
+    environment = os.environ | {"ODL_ROOT": str(root)}
+    environment.pop("PYTHONPATH", None)
+
+    def run(*arguments, config=("precision=fp32", "task=interpolate")):
+        command = [sys.executable, "-m", "snakemake", "--cores", "1", "--nocolor", *arguments, "--config", *config]
+        return subprocess.run(command, cwd=code, env=environment, capture_output=True, text=True, timeout=280)
+
+    run.code, run.root = code, root
+    return run
+
+
+def started(run) -> set[str]:
+    """The rules that a run of Snakemake names as to be done, `all` apart."""
+    return set(re.findall(r"(?m)^(?:local)?rule (\w+):", run.stdout + run.stderr)) - {"all"}
+
+
+def train_rule(path: str) -> str:
+    return "train_" + re.sub(r"\W", "_", path.removeprefix("data/results/").removesuffix(".json"))
+
+
+@pytest.fixture(scope="module")
+def two_runs(sweep):
+    """Two runs of a task, measured, and one that cannot be."""
+    broken = sweep.root / "runs" / "smoke" / "demo" / "interpolate" / "fixated_easy-seed0"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("a file where a folder is needed")
+    return sweep(HARD_MINING, RIGID_JOINT, BROKEN)
+
+
+def test_a_run_that_fails_keeps_its_log_and_stops_no_other(sweep, two_runs):
+    assert two_runs.returncode and started(two_runs) == set(map(train_rule, (HARD_MINING, RIGID_JOINT, BROKEN)))
+    log = sweep.root / "runs" / "logs" / "smoke" / "demo" / "interpolate" / "fixated_easy-seed0.log"
+    assert "error: " in log.read_text() and not (sweep.root / BROKEN).exists()
+    for path in (HARD_MINING, RIGID_JOINT):
+        assert json.loads((sweep.root / path).read_text())["experiment"]["profile"] == "smoke"
+
+
+def test_what_is_there_is_left_alone_whatever_its_age(sweep, two_runs):
+    os.utime(sweep.root / RIGID_JOINT, (1, 1))
+    again = sweep(HARD_MINING, RIGID_JOINT)
+    assert again.returncode == 0 and not started(again) and "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_another_number_in_one_schedule_runs_exactly_its_dependants_again(sweep, two_runs):
+    file = sweep.code / "odl" / "schedules.py"
+    before = file.read_text()
+    assert CHANGED[0] in before
+    file.write_text(before.replace(*CHANGED))
+    rules = started(sweep("-n"))
+    file.write_text(before)
+    assert {train_rule(HARD_MINING), "notebook_table1_interpolate"} <= rules and train_rule(RIGID_JOINT) not in rules
+
+
+def test_a_mistake_in_the_configuration_is_named(sweep):
+    run = sweep("-n", config=["profil=demo"])
+    said = run.stdout + run.stderr
+    assert run.returncode and "config='profil' is not one of" in said and "nearest: 'profile'" in said
+
+
+# The list that it shares with `reproduce`
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    return reproduce.jobs("smoke", "demo", [0, 1])
+
+
+def test_only_takes_names_and_paths(jobs):
+    names = ["smoke/demo/inpaint/on_demand-seed0-blocks", RIGID_JOINT]
+    chosen = reproduce.only(names, jobs)
+    assert [m.name for job in chosen for m in job.measurements] == [
+        names[0],
+        "smoke/demo/interpolate/rigid_joint-seed0",
+    ]
+    with pytest.raises(ParameterError, match="nearest: 'smoke/demo/inpaint/on_demand-seed0'"):
+        reproduce.only(["smoke/demo/inpaint/ondemand-seed0"], jobs)
