@@ -20,5 +20,10 @@ def link(file: PurePosixPath) -> str:
 
 def papermill(notebook: str, parameters: dict) -> str:
     """The command that runs a notebook."""
-    given = " ".join(f"-p {name} {shlex.quote(str(value))}" for name, value in parameters.items())
+    given = " ".join(f"-p {name} {word(value)}" for name, value in parameters.items())
     return f"papermill notebooks/{notebook}.ipynb out.ipynb {given}"
+
+
+def word(value) -> str:
+    """A value as a shell takes it; a list as text without quotes of its own."""
+    return f'"[{", ".join(map(str, value))}]"' if isinstance(value, list) else shlex.quote(str(value))

@@ -72,6 +72,8 @@ def shown_on(page: str, jobs: list[Job]) -> list[Job]:
 
     def shows(job) -> bool:
         e = job.experiment
+        if notebook == "extensions":
+            return False  # it trains what is beyond the paper by itself
         if notebook in ("table3", "db11_spectrum", "gallery"):
             return e is None or datasets.parse(e.dataset)[1] == 0
         if e is None or datasets.parse(e.dataset)[1] == 0:
@@ -84,7 +86,7 @@ def shown_on(page: str, jobs: list[Job]) -> list[Job]:
             return e == inpainter(e.profile, e.dataset, e.seed)
         return e.schedule in GRID[notebook] and not e.train_images and task in ("", e.task)
 
-    known = (*GRID, "table2", "table3", "db11_spectrum", "gallery", "extra_data", "applications")
+    known = (*GRID, "table2", "table3", "db11_spectrum", "gallery", "extra_data", "applications", "extensions")
     return [job for job in jobs if shows(job)] if notebook in known else jobs
 
 

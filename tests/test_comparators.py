@@ -364,7 +364,7 @@ def test_a_context_encoder_runs_once_and_then_loads():
     first = context_encoder.run_or_load(run("context_encoder_random"), "cpu", "fp32")
     path = paths.results() / "smoke/demo/inpaint/context_encoder_random-seed0.json"
     assert first.path == path and (paths.runs() / "smoke/demo/inpaint/context_encoder_random-seed0").is_dir()
-    assert set(json.loads(path.read_text())) == {"experiment", "provenance", "history", "evaluation"}
+    assert set(json.loads(path.read_text())) == {"experiment", "provenance", "history", "evaluation", "seal"}
     assert list(first.evaluation.columns) == ["trial", "level", "l2", "psnr"] and len(first.evaluation) == 4
     before = path.stat().st_mtime_ns
     again = context_encoder.run_or_load(run("context_encoder_random"), "cpu", "fp32")
