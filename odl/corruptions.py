@@ -143,8 +143,10 @@ def border(size: int, device: torch.device) -> torch.Tensor:
 def blur(x, severity, generator):
     """Separable Gaussian: one matrix down, one across."""
     sigma_y, sigma_x, radius = severity.unbind(1)
-    down, across = (blur_matrix(sigma, radius, x.shape[-1]).unsqueeze(1) for sigma in (sigma_y, sigma_x))
-    return down @ x @ across.transpose(2, 3)
+    matrices = blur_matrix(torch.cat([sigma_y, sigma_x]), torch.cat([radius, radius]), x.shape[-1])
+    down, across = matrices.chunk(2)
+    y = torch.einsum("bij,bcjk->bcik", down, x)
+    return torch.einsum("bcik,blk->bcil", y, across)
 
 
 # Denoising: severity is the standard deviation σ on the 0–255 scale.
