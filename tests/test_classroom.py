@@ -23,7 +23,7 @@ import snippets  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
-NO_CHAPTERS = {"introduction", "teaching", "references", "reproducibility", "reliability"}  # nothing to practise
+NO_CHAPTERS = {"introduction", "teaching", "references", "reproducibility"}  # nothing to practise
 CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("*.md") if path.stem not in NO_CHAPTERS)
 STEPS = ["**Predict.**", "**Change.**", "**Measure.**"]
 
