@@ -1,9 +1,7 @@
 """Wrong parameters: of every notebook, and of the command line."""
 
 import contextlib
-import json
 import os
-import subprocess
 import sys
 import time
 from dataclasses import fields
@@ -112,26 +110,6 @@ def commands(n):
         option, value = OPTIONS[i * len(OPTIONS) // n]
         name = value.partition("=")[0] if option == "--set" else option.strip("-")
         yield refused(name, run_command, ["train", "--profile", "smoke", option, value])
-
-
-def papermills(n):
-    """One wrong value of each notebook through papermill itself, and a kernel."""
-    for i in range(n):
-        notebook = NOTEBOOKS[i % len(NOTEBOOKS)]
-        own = [case for case in cases() if case[0] == notebook]
-        _, name, value = own[7 * i % len(own)]
-        with fresh_root(demo=False) as root:
-            start = time.perf_counter()
-            command = [Path(sys.executable).with_name("papermill"), notebook, os.devnull, "--no-progress-bar"]
-            given = ["-y", json.dumps({name: value})]
-            done = subprocess.run([*command, *given], cwd=root, capture_output=True, text=True)
-            seconds = time.perf_counter() - start
-            line = (done.stderr.strip() or "nothing").splitlines()[-1]
-            if done.returncode == 0 or files_below(root):
-                yield SILENT, seconds
-            else:
-                good = line.startswith("ParameterError: ") and name in line
-                yield (RECOVERED if good and seconds < LIMIT else LOUD), seconds
 
 
 CHOICES = Edit("odl.experiment.choice", "not isinstance(value, str) or value not in options", "False")
