@@ -35,6 +35,20 @@ BROKEN = 20  # injections with the promise broken are enough to see it break
 PATIENCE = 120  # seconds after which a process counts as hanging
 
 
+def located(place: str) -> tuple:
+    """The module and the name that `odl.train.fit` stands for."""
+    module, name = place.rsplit(".", 1)
+    return import_module(module), name
+
+
+def swapped(place: str, value) -> Callable:
+    """Put a value in the place of an attribute. Returns what puts it back."""
+    module, name = located(place)
+    original = getattr(module, name)
+    setattr(module, name, value)
+    return lambda: setattr(module, name, original)
+
+
 @dataclass(frozen=True)
 class Edit:
     """A promise broken: a function of odl with a piece of its source replaced."""
@@ -45,8 +59,7 @@ class Edit:
 
     def apply(self) -> Callable:
         """Replace the function. Returns what puts it back."""
-        module, name = self.place.rsplit(".", 1)
-        module = import_module(module)
+        module, name = located(self.place)
         original = getattr(module, name)
         source = getattr(original, "edited", None) or textwrap.dedent(inspect.getsource(original))
         assert source.count(self.old) == 1, f"{self.place} has no line {self.old!r}"
@@ -54,8 +67,7 @@ class Edit:
         source = source.replace(self.old, self.new)
         exec(source, vars(module), made)
         made[name].edited = source  # a second edit goes on from here
-        setattr(module, name, made[name])
-        return lambda: setattr(module, name, original)
+        return swapped(self.place, made[name])
 
 
 @dataclass(frozen=True)
@@ -66,11 +78,7 @@ class Setting:
     value: object
 
     def apply(self) -> Callable:
-        module, name = self.place.rsplit(".", 1)
-        module = import_module(module)
-        original = getattr(module, name)
-        setattr(module, name, self.value)
-        return lambda: setattr(module, name, original)
+        return swapped(self.place, self.value)
 
 
 TEMPORARY = 'temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")'
