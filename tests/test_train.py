@@ -22,6 +22,7 @@ from odl.schedules import SCHEDULES
 from odl.step import Step, severities
 from odl.train import TrainingError
 from tests.faults.campaign import PROCESSES
+from tests.faults.training import poisoned
 
 TINY = {"profile": "smoke", "width": 8, "epochs": 5, "iterations": 2, "batch_size": 20, "validation_images": 4}
 
@@ -278,37 +279,12 @@ def test_a_checkpoint_of_other_numbers_is_not_resumed(demo):
 # Numbers that are not finite
 
 
-@pytest.mark.parametrize("where", ["x", "y", "weights", "psnr"])
+@pytest.mark.parametrize("place", ["x", "y", "weight", "psnr"])
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_number_that_is_not_finite_stops_the_run(demo, monkeypatch, where, value):
+def test_a_number_that_is_not_finite_stops_the_run(demo, place, value):
     """One line, and the last checkpoint is of the epoch before."""
-    experiment, run, validate = tiny(epochs=3), train.train_epoch, train.validate
-    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", 0)
-    epochs = []
-
-    def poisoned_epoch(step, epoch, *rest):
-        epochs.append(epoch)
-        draw = step.draw
-
-        def poisoned_draw():
-            x, y = draw()
-            if epoch == 1 and where in "xy":
-                (x if where == "x" else y)[3, 0, 5, 5] = value
-            return x, y
-
-        step.draw = poisoned_draw
-        return run(step, epoch, *rest)
-
-    def poisoned_validate(e, network, *rest):
-        if epochs[-1] == 1 and where == "weights":
-            with torch.no_grad():
-                network.bottleneck.bias[0, 0] = math.nan
-        scores = validate(e, network, *rest)
-        return [value, *scores[1:]] if epochs[-1] == 1 and where == "psnr" else scores
-
-    monkeypatch.setattr(train, "train_epoch", poisoned_epoch)
-    monkeypatch.setattr(train, "validate", poisoned_validate)
-    with pytest.raises(TrainingError, match="epoch 2: .*not finite") as error:
+    experiment = tiny(epochs=3)
+    with poisoned(place, value), pytest.raises(TrainingError, match="epoch 2: .*not finite") as error:
         train.train(experiment, "cpu", "fp32")
     assert "\n" not in str(error.value)
     state = train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
