@@ -71,7 +71,9 @@ PLACES = re.compile(r"(?<![\w.])/(?:home|root|work|Users|mnt|tmp|var|private)/\w
 def told_by(text: str) -> list[str]:
     """Folders and names of a machine and of a person."""
     own = {str(Path.home()), str(ROOT), socket.gethostname(), getpass.getuser()} - {"root", "/root", "localhost", "/"}
-    return PLACES.findall(text) + [name for name in own if len(name) > 3 and re.search(rf"\b{re.escape(name)}\b", text)]
+    return PLACES.findall(text) + [
+        name for name in own if len(name) > 3 and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    ]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
