@@ -33,7 +33,7 @@ from odl.comparators import DENOISERS
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = paths.root() / "_build"
 SOURCE = BUILD / "source"
-LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "data/results"]
+LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl"]
 
 DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "paper": "celeba"}
 TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing
@@ -186,13 +186,14 @@ def source_of(page, record):
 
 
 def lay_out(pages):
-    """Fill _build/source: links to the repository, and the executed notebooks."""
+    """Fill _build/source: links to the repository and to the results, and the executed notebooks."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     (SOURCE / "notebooks").mkdir(parents=True)
-    for name in LINKED:
-        if (ROOT / name).exists():
-            (SOURCE / name).parent.mkdir(exist_ok=True)
-            (SOURCE / name).symlink_to(ROOT / name)
+    (SOURCE / "data").mkdir()
+    links = {name: ROOT / name for name in LINKED} | {"data/results": paths.results()}
+    for name, place in links.items():
+        if place.exists():
+            (SOURCE / name).symlink_to(place.absolute())
     for page in pages:
         tidy(page)
     subprocess.run([sys.executable, ROOT / "book" / "figures.py", SOURCE / "generated"], check=True)
