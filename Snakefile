@@ -213,4 +213,4 @@ rule book:
     log:
         "runs/logs/book.log",
     shell:
-        "{BUILD} --pages > {log} 2>&1"
+        "{BUILD} --pages --strict > {log} 2>&1"

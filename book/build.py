@@ -27,7 +27,7 @@ import sources
 import yaml
 from traitlets.config import Config
 
-from odl import paths
+from odl import paths, results
 from odl.comparators import DENOISERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -202,6 +202,19 @@ def lay_out(pages):
         print(f"book: the lab page shows still pictures: {missing}", flush=True)
 
 
+def check_current(profile):
+    """End when a measurement is not of the code as it is, or of other data than are here."""
+    found = sorted((paths.results() / profile).rglob("*.json"))
+    stale = [path for path in found if results.state_of(path) in sources.STATES]
+    if stale:
+        names = ", ".join(path.relative_to(paths.results()).as_posix() for path in stale[:3])
+        more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
+        sys.exit(
+            f"book: {len(stale)} of {len(found)} results are not of today's code and data: {names}{more}; "
+            "delete them to measure them again, or build without --strict"
+        )
+
+
 def build():
     """Run Jupyter Book over _build/source with every warning an error, saying nothing but the warnings."""
     shutil.rmtree(BUILD / "html", ignore_errors=True)
@@ -219,6 +232,7 @@ def main():
     parser.add_argument("profile", nargs="?", default="reference", choices=DATASETS)
     parser.add_argument("--pages", action="store_true", help="rebuild the pages around the last executed notebooks")
     parser.add_argument("--page", help="execute the notebook of one page, and build nothing")
+    parser.add_argument("--strict", action="store_true", help="fail when a result is not of today's code and data")
     parser.add_argument("--dataset", help="what the notebooks show (default: the profile's)")
     parser.add_argument("--seeds", type=int, nargs="+", help="for notebooks that take some (default: their own)")
     options = parser.parse_args()
@@ -232,6 +246,8 @@ def main():
         shutil.rmtree(BUILD / "notebooks", ignore_errors=True)
         print(f"executing {len(pages)} notebooks at profile {options.profile}, two at a time", flush=True)
         execute_all(pages)
+    if options.strict:
+        check_current(options.profile)
     print("building the pages", flush=True)
     lay_out(pages)
     build()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import sources
 from snippets import DATASET, NOT_MEASURED, PROFILE, duration, markdown, plain
 
 from odl import judge, paper, paths, scorecard, store
@@ -147,7 +148,8 @@ def versions() -> str:
     return (
         f"Versions in the {len(found)} files: {'; '.join(known)}.\n"
         f"{len(found) - dirty} were measured on a committed state of the code, and {dirty} on a commit with changes, "
-        "which their commit says by the ending `-dirty`."
+        "which their commit says by the ending `-dirty`.\n"
+        + sources.currency([file.path.relative_to(paths.results()).as_posix() for file in found])
     )
 
 

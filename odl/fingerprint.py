@@ -1,12 +1,15 @@
 """A hash of everything in odl that a number depends on: the definitions that its function reaches, and its config.
 
 Comments, docstrings and code that is not reached do not count, and of a table with a row for the run itself only
-that row does: another number in one schedule leaves the other schedules' runs as they are.
+that row does: another number in one schedule leaves the other schedules' runs as they are. What is hashed is text, so
+every version of Python finds the same hash.
 """
 
 import ast
 import hashlib
+import io
 import json
+import tokenize
 from functools import cache, partial
 from pathlib import Path
 
@@ -45,6 +48,18 @@ def of_training(build, experiment) -> str:
     """The hash of what a checkpoint depends on; `build` makes the network, in the module of its `train`."""
     own = (experiment.task, experiment.schedule)
     return digest(code([(build.__module__, "train")], own), experiment.asdict())
+
+
+def of_result(root: tuple[str, str], experiment: dict) -> str:
+    """The hash of what a result depends on that the function `root`, (module, name), measures of `experiment`."""
+    return digest(code([tuple(root)], strings_of(experiment)), experiment)
+
+
+def strings_of(value) -> set[str]:
+    """Every text in nested dicts and lists: the task, the schedule, the system of an experiment."""
+    if isinstance(value, dict | list):
+        return set().union(*map(strings_of, value.values() if isinstance(value, dict) else value))
+    return {value} if isinstance(value, str) else set()
 
 
 def of_source(text: str) -> str:
@@ -95,14 +110,16 @@ def definitions(module: str, folder: Path) -> dict[str, list[tuple]]:
     path = next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.exists()), None)
     if not module.startswith("odl") or path is None:
         return {}
-    tree, found = ast.parse(path.read_text()), {}
+    text = path.read_text()
+    tree, found = ast.parse(text), {}
+    plain = without_words(text, tree)
     imported = imports(tree)
     for name, (source, attribute) in imported.items():
         found[name] = [(None, "", [(source, attribute)])]
     for node in tree.body:
         for name in bound(node):
             for key, part in rows(node):
-                found.setdefault(name, []).append((key, source_of(part), references(part, module, imported)))
+                found.setdefault(name, []).append((key, source_of(part, plain), references(part, module, imported)))
     return found
 
 
@@ -130,12 +147,25 @@ def rows(node) -> list[tuple]:
     return [(None, node)]
 
 
-def source_of(node) -> str:
-    """Its source without comments and docstrings."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(part) is not None:
-            part.body = part.body[1:] or [ast.Pass()]
-    return ast.unparse(node)
+def without_words(text: str, tree) -> str:
+    """Source with its comments and docstrings blank, everything else where it was."""
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            first, last = node.body[0].lineno - 1, node.body[0].end_lineno
+            lines[first:last] = [""] * (last - first)
+    return "\n".join(lines)
+
+
+def source_of(node, text: str) -> str:
+    """A node's part of the text, decorators included and blank lines left out."""
+    parts = [*getattr(node, "decorator_list", []), node]
+    found = "\n".join(ast.get_source_segment(text, part) for part in parts)
+    return "\n".join(line.rstrip() for line in found.splitlines() if line.strip())
 
 
 def references(node, module: str, imported: dict) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
-from odl import data, datasets, paper, paths, store
+from odl import data, datasets, fingerprint, paper, paths, store
 from odl.evaluate import evaluate, overall, paired_p_value, summarize, task_of
 from odl.experiment import Experiment, check_device
 from odl.network import EncoderDecoder
@@ -337,9 +337,26 @@ def record(**parameters) -> dict:
 
 def data_hash(dataset: str | None) -> str | None:
     """SHA-256 of a set's packed pixels, None where it is not packed."""
-    side = datasets.parse(dataset or "")[1] or "native"
-    index = datasets.home(dataset or "") / f"packed-{side}" / "index.json"
+    index = data.folder_of(dataset or "") / "index.json"
     return paths.unseal(index)["sha256"] if dataset and index.exists() else None
+
+
+def state_of(path: Path) -> str | None:
+    """Whether a result was measured by today's code on the data here: `current`, `changed`, or `unknown`.
+
+    Unknown where no hash of the code is in it; None for a file that is no measured experiment.
+    """
+    content = paths.unseal(path) if path.suffix == ".json" else {}
+    if not {"experiment", "provenance"} <= content.keys():
+        return None
+    experiment, known = content["experiment"], content["provenance"]
+    here = data_hash(experiment.get("dataset"))
+    if here and known.get("data_sha256", here) != here:
+        return "changed"
+    if "code" not in known:
+        return "unknown"
+    code = known["code"]
+    return "current" if fingerprint.of_result(code["root"], experiment) == code["sha256"] else "changed"
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from odl import paths
+from odl import fingerprint, paths
 
 USED: set[Path] = set()  # the results files behind what this process has shown; pages name them
 
@@ -31,7 +31,8 @@ def names_of_used() -> list[str]:
 def run_or_load(path: Path, experiment: dict, measure) -> dict:
     """What is on disk, else what `measure()` answers (provenance and evaluation, as a dict), written to `path`.
 
-    A lock lets one of several processes measure and the others load.
+    `measure` is defined inside the function whose code counts, of which a hash is kept. A lock lets one of several
+    processes measure and the others load.
     """
     found = load(path, experiment)
     if found:
@@ -42,5 +43,7 @@ def run_or_load(path: Path, experiment: dict, measure) -> dict:
         found = load(path, experiment)
         if not found:
             content = {"experiment": experiment} | measure()
+            root = [measure.__module__, measure.__qualname__.partition(".")[0]]
+            content["provenance"]["code"] = {"root": root, "sha256": fingerprint.of_result(root, experiment)}
             paths.write_atomically(path, paths.seal(content))
     return load(path, experiment)

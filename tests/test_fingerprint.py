@@ -1,5 +1,6 @@
 """The hash of a run's code: what changes it, and what must not."""
 
+import importlib
 import shutil
 from pathlib import Path
 
@@ -120,3 +121,43 @@ def test_training_does_not_go_on_from_a_checkpoint_of_other_code(demo, edit, cap
     edit("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11")
     train.train(experiment, "cpu", "fp32", progress)
     assert written and f"{folder / 'checkpoint.pt'}: made by other code" in capsys.readouterr().out
+
+
+# What a result is measured by
+
+
+@pytest.fixture
+def result(demo):
+    return results.run_or_load(Experiment.of("interpolate", schedule="hard_mining", **TINY), "cpu", "fp32").path
+
+
+def test_a_result_knows_whether_its_code_has_changed(result, edit):
+    assert results.state_of(result) == "current"
+    edit("schedules.py", "<= stage(", "< stage(")  # of another schedule
+    assert results.state_of(result) == "current"
+    edit("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11")
+    assert results.state_of(result) == "changed"
+
+
+def test_a_result_knows_whether_its_data_are_those_here(result):
+    content = paths.unseal(result)
+    other = content["provenance"] | {"data_sha256": "0" * 64}
+    result.write_bytes(paths.seal(content | {"provenance": other}))
+    assert results.state_of(result) == "changed"
+
+
+def test_a_strict_build_ends_with_the_results_of_other_code(result, edit, monkeypatch):
+    monkeypatch.syspath_prepend(str(ODL.parent / "book"))
+    build = importlib.import_module("build")
+    build.check_current("smoke")
+    edit("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11")
+    with pytest.raises(SystemExit, match="1 of 1 results .*: smoke/demo/interpolate/hard_mining-seed0"):
+        build.check_current("smoke")
+
+
+def test_an_older_result_does_not_know(result):
+    content = paths.unseal(result)
+    del content["provenance"]["code"]
+    result.write_bytes(paths.seal(content))
+    assert results.state_of(result) == "unknown"
+    assert results.state_of(result.with_name("table.csv")) is None
