@@ -45,6 +45,23 @@ def test_small_images_and_every_sigma_give_finite_images(system):
         assert np.abs(x_hat - y).max() < 0.02 or sigma > 1
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_one_thread_is_used_and_the_rest_given_back(system, monkeypatch):
+    used = []
+    module = {"ksvd": ksvd, "wnnm": wnnm}[system]
+    unfold = module.unfold
+    monkeypatch.setattr(module, "unfold", lambda *a: (used.append(torch.get_num_threads()), unfold(*a))[1])
+    torch.set_num_threads(2)
+    try:
+        module.denoise(noisy(25)[:16, :16], 25)
+        assert set(used) == {1} and torch.get_num_threads() == 2
+        with pytest.raises(ParameterError):
+            module.denoise(noisy(25)[:16, :16], -1)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
 def test_wnnm_refuses_images_with_too_few_patches():
     with pytest.raises(ParameterError, match="16×16"):
         wnnm.denoise(np.zeros((15, 40)), 25)

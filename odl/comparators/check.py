@@ -1,6 +1,9 @@
-"""What every denoiser asks of its input."""
+"""What every denoiser asks of its input, and of the machine."""
+
+from contextlib import contextmanager
 
 import numpy as np
+import torch
 
 from odl.experiment import ParameterError
 
@@ -23,3 +26,14 @@ def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:
     if sigma.shape != () or sigma.dtype.kind not in "iuf" or not 0 < sigma <= 255:
         raise ParameterError(f"sigma={sigma.tolist()!r} is not a number above 0 and at most 255")
     return y.astype(np.float64), float(sigma) / 255
+
+
+@contextmanager
+def one_thread():
+    """PyTorch on one thread: for many small decompositions more gain a fifth, and lose fivefold on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

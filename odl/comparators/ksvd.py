@@ -15,6 +15,7 @@ SEED = 0
 CHUNK = 8192  # patches coded together
 
 
+@check.one_thread()
 def denoise(y, sigma):
     """Learn a dictionary on the image's patches, code every patch by it to the noise's error, average them with y.
 

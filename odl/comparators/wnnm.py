@@ -19,6 +19,7 @@ KEYS = 32  # whose distances are computed together
 GROUPS = 1024  # that are decomposed together
 
 
+@check.one_thread()
 def denoise(y, sigma):
     """Shrink the singular values of each group of similar patches, small ones most, and average; again and again.
 
