@@ -126,12 +126,13 @@ def provenance() -> dict:
 
 
 def code_of(name: str) -> str:
-    """SHA-256 of odl, of the row's module and of what the rows share."""
+    """SHA-256 of odl without its plots, of the row's module and of what the rows share."""
     module = Path(__file__).with_name("others.py")
     if name in ROWS:
         module = Path(sys.modules[ROWS[name].inject.__module__].__file__)
     total = hashlib.sha256()
-    for path in [*sorted((ROOT / "odl").rglob("*.py")), module, module.with_name("campaign.py")]:
+    odl = [path for path in sorted((ROOT / "odl").rglob("*.py")) if not path.name.startswith("plots")]
+    for path in [*odl, module, module.with_name("campaign.py")]:
         total.update(path.read_bytes())
     return total.hexdigest()
 
