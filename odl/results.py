@@ -104,13 +104,18 @@ def device_name(device: str) -> str:
     return "CPU, 1 thread" if threads == 1 else f"CPU, {threads} threads"
 
 
-def commit() -> str:
-    """The commit of the code, marked when it has changes; `unknown` outside a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+def commit(*folders: Path) -> str:
+    """The commit of the code, marked when odl or one of `folders` has changes; `unknown` outside a repository."""
+    git = ["git", "-C", str(Path(__file__).parent)]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        answers = [
+            subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout.strip()
+            for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", ".", *map(str, folders)])
+        ]
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    name, changes = answers
+    return f"{name}-dirty" if changes else name
 
 
 # Networks

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import random
+import subprocess
 import time
 
 import numpy as np
@@ -62,6 +63,29 @@ def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
     records = [results.record(dataset="demo", seed=seed)["sha256"] for seed in (0, 0, 1)]
     assert records[0] == records[1] and records[0]["config"] != records[2]["config"]
     assert records[0]["data"] == data.load("demo", "test").sha256
+
+
+def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path, monkeypatch):
+    def git(*command):
+        return subprocess.run(["git", "-C", tmp_path, *command], check=True, capture_output=True, text=True).stdout
+
+    files = [tmp_path / name for name in ("odl/results.py", "tests/faults.py", "data/results.json")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("1")
+    monkeypatch.setattr(results, "__file__", str(files[0]))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert results.commit() == "unknown"
+    git("init", "-q")
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+    head = git("rev-parse", "HEAD")
+    files[2].write_text("2")
+    assert head.startswith(results.commit()) and len(results.commit()) >= 7
+    files[1].write_text("2")
+    assert head.startswith(results.commit()) and results.commit(tmp_path / "tests").endswith("-dirty")
+    files[0].write_text("2")
+    assert results.commit().endswith("-dirty")
 
 
 # Tables

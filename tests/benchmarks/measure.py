@@ -99,7 +99,7 @@ def provenance(options: Options) -> dict:
     """What the numbers are measured with; no date and no host."""
     versions = {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES}
     return {
-        "commit": commit(),
+        "commit": commit(Path(__file__).parents[1]),
         "device": device_name(options.device),
         "processor": processor(),
         "capability": torch.backends.cpu.get_cpu_capability(),

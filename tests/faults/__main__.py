@@ -122,7 +122,12 @@ def lines_of(name: str, row: dict) -> list[str]:
 def provenance() -> dict:
     """What the rows are measured with; no date and no host."""
     versions = {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES}
-    return {"commit": commit(), "processor": processor(), "system": platform.system(), "versions": versions}
+    return {
+        "commit": commit(ROOT / "tests"),
+        "processor": processor(),
+        "system": platform.system(),
+        "versions": versions,
+    }
 
 
 def code_of(name: str) -> str:
