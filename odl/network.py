@@ -14,6 +14,14 @@ class ChannelwiseLinear(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(channels, side * side, side * side))
         self.bias = nn.Parameter(torch.empty(channels, side * side))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None):
+        """Torch7's default of a Linear: uniform within ±1/√inputs, 1/4 for 4 × 4 positions."""
+        bound = self.weight.shape[-1] ** -0.5
+        self.weight.uniform_(-bound, bound, generator=generator)
+        self.bias.uniform_(-bound, bound, generator=generator)
 
     def forward(self, x):
         flat = x.flatten(2).transpose(0, 1)  # (C, B, side²)
@@ -71,7 +79,5 @@ def initialize(network: EncoderDecoder, generator: torch.Generator) -> EncoderDe
             module.weight.normal_(1, 0.02, generator=generator)
             module.bias.zero_()
         elif isinstance(module, ChannelwiseLinear):
-            bound = module.weight.shape[-1] ** -0.5  # 1/4 for 4 × 4 positions
-            module.weight.uniform_(-bound, bound, generator=generator)
-            module.bias.uniform_(-bound, bound, generator=generator)
+            module.reset_parameters(generator)
     return network

@@ -1,6 +1,7 @@
 """The fault campaign in short: nothing is lost silently, and every promise is noticed when it is broken."""
 
 import importlib
+import random
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ def test_a_promise_is_kept_and_its_breach_noticed(name):
     kept = campaign.measure(row, row.short)
     assert kept["recovered"] == kept["injected"] == row.short, kept
     assert campaign.measure(row, row.short, edits=row.edits)["silent"] > 0
+
+
+def test_a_loop_that_forgets_its_random_state_ends_otherwise_after_a_kill():
+    others = pytest.importorskip("tests.faults.others", reason="deepinv is not installed; make faults installs it")
+    ends = {way: others.clean(way) for way in ("odl", "torch.save loop")}
+    assert all(others.clean(way) == end for way, end in ends.items())
+    found = [others.outcome(way, "kill -9", random.Random(0), end) for way, end in ends.items()]
+    assert found == [campaign.RECOVERED, campaign.SILENT]
 
 
 def test_a_wrong_row_is_one_line(capsys):

@@ -55,6 +55,18 @@ def test_channelwise_linear_keeps_channels_apart():
     assert layer(x)[0].flatten(1).abs().sum(1).nonzero().ravel().tolist() == [2]
 
 
+def test_a_new_network_can_be_trained_at_once():
+    """Without `initialize` too, as any module: finite weights that follow torch's seed."""
+    made = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        made.append(EncoderDecoder(3, 8))
+    flat = [torch.cat([part.detach().flatten() for part in network.parameters()]) for network in made]
+    assert flat[0].isfinite().all() and flat[0].equal(flat[1]) and not flat[0].equal(flat[2])
+    weight = made[0].bottleneck.weight
+    assert weight.abs().max() <= 0.25 and weight.std().item() == pytest.approx(0.25 / 3**0.5, rel=0.03)
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_output_has_the_shape_of_the_input_and_is_in_range(channels):
     y = torch.randn(2, channels, 64, 64) * 10

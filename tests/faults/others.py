@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from odl import paths, train
 from odl.experiment import Experiment
-from odl.network import EncoderDecoder
+from odl.network import EncoderDecoder, initialize
 
 from .campaign import (
     LOUD,
@@ -51,40 +51,45 @@ def photographs(bad=False) -> torch.Tensor:
     return x
 
 
-# Ways to train: `run(folder, bad, epoch_done)` trains or goes on, and answers the digest of the weights.
+# Ways to train: `run(folder, bad, epoch_done)` trains or goes on, and answers the weights.
 
 
-def plain(folder: Path, bad=False, epoch_done=lambda n: None) -> str:
+def network() -> EncoderDecoder:
+    """With the same initial weights every time."""
+    return initialize(EncoderDecoder(3, WIDTH), torch.Generator().manual_seed(0))
+
+
+def plain(folder: Path, bad=False, epoch_done=lambda n: None) -> dict:
     """What one would write first: torch.save once an epoch, torch.load at the start."""
     torch.manual_seed(0)
-    network = EncoderDecoder(3, WIDTH)
-    optimizer = torch.optim.Adam(network.parameters(), 2e-3)
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     path, first = folder / "checkpoint.pt", 0
     if path.exists():
         state = torch.load(path)
-        network.load_state_dict(state["network"])
+        model.load_state_dict(state["network"])
         optimizer.load_state_dict(state["optimizer"])
         first = state["epoch"]
     x = photographs(bad)
     for epoch in range(first, EPOCHS):
         for part in x[torch.randperm(len(x))].split(BATCH):
-            loss = (network(part + 0.1 * torch.randn_like(part)) - part).square().mean()
+            loss = (model(part + 0.1 * torch.randn_like(part)) - part).square().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch + 1}, path)
+        torch.save({"network": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch + 1}, path)
         epoch_done(epoch + 1)
-    return digest(dict(network.state_dict()))
+    return dict(model.state_dict())
 
 
-def with_deepinv(folder: Path, bad=False, epoch_done=lambda n: None) -> str:
+def with_deepinv(folder: Path, bad=False, epoch_done=lambda n: None) -> dict:
     """deepinv's Trainer with its checkpoints, given its newest one at the start."""
     torch.manual_seed(0)
 
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.network = EncoderDecoder(3, WIDTH)
+            self.network = network()
 
         def forward(self, y, physics, **_):
             return self.network(y)
@@ -119,10 +124,10 @@ def with_deepinv(folder: Path, bad=False, epoch_done=lambda n: None) -> str:
         show_progress_bar=False,
     )
     trainer.train()
-    return digest(dict(model.state_dict()))
+    return dict(model.state_dict())
 
 
-def ours(folder: Path, bad=False, epoch_done=lambda n: None) -> str:
+def ours(folder: Path, bad=False, epoch_done=lambda n: None) -> dict:
     """odl's training of the same network, with a checkpoint every epoch."""
     sizes = {"width": WIDTH, "epochs": EPOCHS, "iterations": BATCHES, "batch_size": BATCH, "validation_images": 4}
     experiment = Experiment.of("deblur", profile="smoke", **sizes)
@@ -139,10 +144,10 @@ def ours(folder: Path, bad=False, epoch_done=lambda n: None) -> str:
 
     train.save_checkpoint, train.train_epoch = saved, poisoned
     try:
-        network, _ = train.train(experiment, "cpu", "fp32")
+        model, _ = train.train(experiment, "cpu", "fp32")
     finally:
         train.save_checkpoint, train.train_epoch = save, run_epoch
-    return digest(dict(network.state_dict()))
+    return dict(model.state_dict())
 
 
 WAYS = {"odl": ours, "deepinv Trainer": with_deepinv, "torch.save loop": plain}
@@ -195,7 +200,9 @@ def run_in_child(shared, way, folder, bad, action, when, delay):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            code.value = WAYS[way](folder, bad, epoch_done)[:15].encode()
+            weights = WAYS[way](folder, bad, epoch_done)
+            assert bad or all(part.isfinite().all() for part in weights.values())
+            code.value = digest(weights)[:15].encode()
     except Exception as error:
         clear = isinstance(error, paths.OneLine) or getattr(error, "filename", None)  # it names the file
         code.value = b"one line" if clear else b"traceback"
@@ -258,12 +265,21 @@ FAULTS = (
 )
 
 
+def clean(way: str) -> str:
+    """How a run ends that no fault meets."""
+    with fresh_root() as root, quiet():
+        (root / "training").mkdir()
+        status, said = attempt(way, root / "training")
+        assert status == 0, f"{way} does not train"
+        return said
+
+
 def compare(n: int) -> list[dict]:
     """A row per fault: of n injections, how many each way recovered from, how many were loud, how many silent."""
     expected = {}
     for way in WAYS:
-        with fresh_root() as root, quiet():
-            expected[way] = attempt(way, root / "training" if (root / "training").mkdir() is None else root)[1]
+        expected[way], again = clean(way), clean(way)
+        assert expected[way] == again, f"{way} does not train alike twice"
     rows = []
     with tqdm(total=n * len(FAULTS) * len(WAYS), desc="comparison", leave=False, disable=None) as bar:
         for fault in FAULTS:
