@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -84,6 +85,8 @@ def plain(folder: Path, bad=False, epoch_done=lambda n: None) -> dict:
 
 def with_deepinv(folder: Path, bad=False, epoch_done=lambda n: None) -> dict:
     """deepinv's Trainer with its checkpoints, given its newest one at the start."""
+    if any(folder.iterdir()):
+        time.sleep(1)  # it names its folder by the second, and nobody starts again within one
     torch.manual_seed(0)
 
     class Model(torch.nn.Module):
