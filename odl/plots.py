@@ -53,8 +53,10 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
     """A grid of images: `rows` is a list of lists; optional titles per column, labels per row, a line per image."""
     n, m = len(rows), max(len(row) for row in rows)
     high, wide = to_picture(rows[0][0]).shape[:2]
-    tall = size * high / wide + 0.2 * bool(scores)
-    figure, axes = plt.subplots(n, m, figsize=(size * m + 0.4 * bool(labels), tall * n + 0.3), squeeze=False)
+    width = size * m + 0.4 * bool(labels)
+    small = max(8, width)  # points: the wider a figure, the more a page reduces it
+    tall = size * high / wide + small / 40 * bool(scores)
+    figure, axes = plt.subplots(n, m, figsize=(width, tall * n + 0.3), squeeze=False)
     for i, row in enumerate(rows):
         for j in range(m):
             axis = axes[i, j]
@@ -64,11 +66,11 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
             if j < len(row):
                 axis.imshow(to_picture(row[j]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
             if scores and j < len(scores[i]) and scores[i][j] is not None:
-                axis.set_xlabel(scores[i][j], fontsize=8, labelpad=2)
+                axis.set_xlabel(scores[i][j], fontsize=small, labelpad=2)
             if columns and i == 0:
-                axis.set_title(columns[j], fontsize=9)
+                axis.set_title(columns[j], fontsize=small + 1)
         if labels:
-            axes[i, 0].set_ylabel(labels[i], fontsize=9)
+            axes[i, 0].set_ylabel(labels[i], fontsize=small + 1)
     figure.tight_layout(pad=0.3)
     return figure
 
@@ -76,7 +78,8 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
 def picture_blocks(rows: list, titles, blocks: int = 2):
     """Rows (label, list of (title, image, line below)) under a column per title, side by side in `blocks` blocks."""
     n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
-    size = (1.08 * sum(ratios), 1.32 * n + 0.3)
+    size = (1.08 * sum(ratios), 1.36 * n + 0.3)
+    small = max(8, size[0])  # points: the wider a figure, the more a page reduces it
     figure, axes = plt.subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
     for axis in axes.flat:
         axis.set(xticks=[], yticks=[])
@@ -85,14 +88,14 @@ def picture_blocks(rows: list, titles, blocks: int = 2):
         axis.set_box_aspect(1)  # also where there is no picture
     for k, (label, pictures) in enumerate(rows):
         i, first = k // blocks, k % blocks * (len(titles) + 1)
-        axes[i, first].set_ylabel(label, fontsize=8, labelpad=3)
+        axes[i, first].set_ylabel(label, fontsize=small, labelpad=3)
         for j, title in enumerate(titles if i == 0 else ()):
-            axes[0, first + j].set_title(title, fontsize=9)
+            axes[0, first + j].set_title(title, fontsize=small)
         for title, image, line in pictures:
             axis = axes[i, first + titles.index(title)]
             axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axis.set_xlabel(line, fontsize=8, labelpad=2)
-    figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.24)
+            axis.set_xlabel(line, fontsize=small, labelpad=2)
+    figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.28)
     return figure
 
 
@@ -108,7 +111,7 @@ def schedules():
     from odl.schedules import SCHEDULES, allocate
 
     names = [name for name in paper.SCHEDULES if name not in ("hard_mining", "on_demand")]
-    figure, axes = plt.subplots(1, len(names), figsize=(11, 2.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(names), figsize=(8.6, 2.2), sharey=True, layout="constrained")
     done = np.linspace(0, 1, 200, endpoint=False)
     for axis, name in zip(axes, names, strict=True):
         shares = [allocate(SCHEDULES[name](d, None, paper.N_LEVELS), paper.BATCH_SIZE) for d in done]
@@ -177,18 +180,18 @@ def history_frame(result) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["epoch", "level", "psnr", "allocation"])
 
 
-def show_table(frame: pd.DataFrame, caption: str = "", best: dict | None = None, digits: dict | None = None):
+def show_table(frame: pd.DataFrame, best: dict | None = None, digits: dict | None = None):
     """A table for the page: titles for schedules, the best of a column bold. `best`: column → "min" or "max"."""
     frame = frame.replace({"schedule": TITLES}) if "schedule" in frame else frame
-    formats = {c: "{:.2f}" for c in frame.select_dtypes("number")} | (digits or {})
-    style = frame.style.format(formats, na_rep="–").hide(axis="index").set_caption(caption)
+    formats = {c: "{:.2f}" for c in frame.select_dtypes("floating")} | (digits or {})
+    style = frame.style.format(formats, na_rep="–").hide(axis="index")
     for column, how in (best or {}).items():
         extreme = getattr(frame[column], how)()
         style = style.map(lambda v, e=extreme: "font-weight: bold" if v == e else "", subset=[column])
     return style.set_table_attributes('class="odl-table"')
 
 
-def show_table1(table: pd.DataFrame, caption: str = ""):
+def show_table1(table: pd.DataFrame):
     """Table 1 with ± standard errors, the paper's columns under their data set."""
 
     def pm(value, error, digits):
@@ -208,7 +211,7 @@ def show_table1(table: pd.DataFrame, caption: str = ""):
             for key, unit in (("l2", "L2 (‰)"), ("psnr", "PSNR (dB)"))
         }
     )
-    style = shown.style.format(precision=2).hide(axis="index").set_caption(caption)
+    style = shown.style.format(precision=2).hide(axis="index")
     bold = pd.DataFrame("", index=shown.index, columns=shown.columns)
     bold.loc[table.psnr == best, [("ours", "PSNR (dB)")]] = "font-weight: bold"
     for name in ("CelebA", "SUN397"):
@@ -325,27 +328,27 @@ def spectrum(frame: pd.DataFrame, task: str):
 
 def spectra(frames: dict):
     """One small spectrum per task; frames: task → frame of `fixation.spectrum`, empty where nothing is measured."""
-    figure, axes = plt.subplots(1, len(frames), figsize=(12, 3.2), layout="constrained")
-    for axis, (task, frame) in zip(axes, frames.items(), strict=True):
+    figure, axes = plt.subplots(2, len(frames) // 2, figsize=(8.6, 6), layout="constrained")
+    for axis, (task, frame) in zip(axes.flat, frames.items(), strict=True):
         draw_spectrum(axis, frame[frame.centred == False], task)  # noqa: E712
         axis.set_title(paper.TASKS[task]["title"], fontsize=10, pad=16)
         if frame.empty:
             axis.set_yticks([])
             axis.text(0.5, 0.5, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
-    axes[0].set_ylabel("PSNR (dB)")
-    entries = {t: h for axis in axes for h, t in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.supylabel("PSNR (dB)", fontsize=10)
+    entries = {t: h for axis in axes.flat for h, t in zip(*axis.get_legend_handles_labels(), strict=True)}
     if entries:
         figure.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=9)
     return figure
 
 
-def show_levels(table: pd.DataFrame, task: str, caption: str = ""):
+def show_levels(table: pd.DataFrame, task: str):
     """PSNR (dB) per level of `results.level_table`, the best of each column bold."""
     known = paper.TASKS[task]
     names = {f"level_{i}": f"{i}: {low}–{high}" for i, (low, high) in enumerate(known["levels"], 1)}
     names |= {"mean": "mean 1–6"} | {name: f"only {paper.severity_text(task, name)}" for name in ("easy", "hard")}
     best = dict.fromkeys(names.values(), "max") if len(table) else {}
-    return show_table(table.rename(columns=names), caption, best)
+    return show_table(table.rename(columns=names), best)
 
 
 # Allocation
@@ -361,7 +364,7 @@ def shares():
         "large gap: 36 to 24 dB": (36, 33, 30, 27, 24),
         "a level fails: 40 to 10 dB": (40, 32.5, 25, 17.5, 10),
     }
-    figure, axes = plt.subplots(1, len(given), figsize=(10, 2.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(given), figsize=(8.8, 2.5), sharey=True, layout="constrained")
     levels = np.arange(1, paper.N_LEVELS + 1)
     for axis, (title, psnr) in zip(axes, given.items(), strict=True):
         counts = allocate(on_demand(0, psnr, paper.N_LEVELS), paper.BATCH_SIZE)
@@ -370,14 +373,14 @@ def shares():
         axis.axhline(paper.BATCH_SIZE / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
         axis.set(xticks=levels, xlabel="level and its PSNR (dB)")
         axis.set_xticklabels([f"{level}\n{value:g}" for level, value in zip(levels, psnr, strict=True)])
-        axis.set_title(title, fontsize=10)
+        axis.set_title(title, fontsize=9.5)
     axes[0].set_ylabel("images per batch")
     return figure
 
 
 def allocation(result):
     """Validation PSNR and images per level after each epoch of one on-demand run."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     frame = history_frame(result)
     for level, part in frame.groupby("level"):
         style = {"color": LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
@@ -404,8 +407,8 @@ def draw_allocation(axis, frame: pd.DataFrame) -> None:
 
 def allocations(runs: dict):
     """Images per level over training of all tasks; runs: task → Result or None."""
-    figure, axes = plt.subplots(1, len(runs), figsize=(12, 2.8), sharey=True, layout="constrained")
-    for axis, (task, result) in zip(axes, runs.items(), strict=True):
+    figure, axes = plt.subplots(2, len(runs) // 2, figsize=(8.6, 4.6), sharey=True, layout="constrained")
+    for axis, (task, result) in zip(axes.flat, runs.items(), strict=True):
         axis.set_title(paper.TASKS[task]["title"], fontsize=10)
         if result:
             draw_allocation(axis, history_frame(result))
@@ -413,7 +416,7 @@ def allocations(runs: dict):
         else:
             axis.set_xticks([])
             axis.text(0.5, 0.5, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
-    axes[0].set_ylabel("images of 100")
+    figure.supylabel("images of 100", fontsize=10)
     if any(runs.values()):
         figure.legend(*entries, title="level", loc="outside right center")
     return figure
@@ -430,13 +433,13 @@ def quintuples(rows: list, blocks: int = 2):
 # Extra data
 
 
-def show_extra_data(table: pd.DataFrame, caption: str = ""):
+def show_extra_data(table: pd.DataFrame):
     """The extra-data test with ± standard errors and two p-values."""
     names = {"run": "run", "train_images": "images", "l2": "L2 (‰)", "psnr": "PSNR (dB)", "psnr_se": "± (dB)"}
     names |= {"p_value": "p against on-demand, half", "p_value_half": "p against rigid joint, half"}
     digits = {"images": "{:,}", "PSNR (dB)": "{:.3f}", "± (dB)": "{:.1g}"}
     digits |= dict.fromkeys(list(names.values())[-2:], "{:.0e}")
-    return show_table(table[list(names)].rename(columns=names), caption, {"PSNR (dB)": "max"}, digits)
+    return show_table(table[list(names)].rename(columns=names), {"PSNR (dB)": "max"}, digits)
 
 
 def training_curves(measured: dict, axis=None):

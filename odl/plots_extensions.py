@@ -21,7 +21,7 @@ MIXED = {"mixture, on-demand": "#D55E00", "mixture, on-demand, longer": "#0072B2
 
 def rule(task: str, runs: dict):
     """Before any training, with made-up scores: densities for several N and without levels; images per level for k."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for n in N_VALUES:
         middle = (np.arange(n) + 0.5) / n * paper.N_LEVELS - 0.5
         run = runs[f"N = {n}"][0]
@@ -95,7 +95,7 @@ def loaded(runs) -> list:
 
 def continuous(task: str, runs: dict):
     """Shares and densities that training ended with, and the gap of continuous levels on each of the six levels."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     pairs = [(results.load(a), results.load(b)) for a, b in zip(runs["continuous"], runs["on-demand"], strict=True)]
     for i, (ours, levels) in enumerate(pair for pair in pairs if all(pair)):
         look = {"linestyle": ("-", "--")[i % 2], "linewidth": 1.6}
@@ -112,7 +112,7 @@ def continuous(task: str, runs: dict):
 
 def numbers(frame: pd.DataFrame, cost: pd.DataFrame):
     """Gap to N = 5 for other N, and what share of an epoch's arithmetic validation takes."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     dots(left, gaps_of(frame, "number of sub-tasks"))
     left.set_title("against N = 5", fontsize=10)
     for column, title, colour in (("ours", "these runs", "#D55E00"), ("paper", "the paper's epochs", "#0072B2")):
@@ -125,7 +125,7 @@ def numbers(frame: pd.DataFrame, cost: pd.DataFrame):
 
 def sharpness(frame: pd.DataFrame, runs: dict):
     """Images per level in the last epoch for every k, first seed, and the gap to k = 1."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     for k in K_VALUES:
         for result in loaded(runs[f"k = {k}"][:1]):
             draw_counts(left, k, result.history[-1]["allocation"])
@@ -139,7 +139,7 @@ def sharpness(frame: pd.DataFrame, runs: dict):
 
 def mixtures(frame: pd.DataFrame):
     """Gap of the mixtures to each task's specialist, and of feedback to rigid joint learning on the mixture."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), width_ratios=(3, 2), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(3, 2), layout="constrained")
     for i, (run, colour) in enumerate(MIXED.items()):
         part = frame[(frame.question == "mixture: specialists") & (frame.run == run)]
         groups = {task: list(part.gap[part.tasks == task]) for task in MIXTURE}
@@ -159,5 +159,5 @@ def show(frame: pd.DataFrame):
     names = {"question": "question", "run": "run", "against": "beside", "psnr": "PSNR (dB)"}
     shown = table[list(names)].rename(columns=names)
     shown["question"] = table.question.where(~table.question.duplicated(), "")
-    shown["gap of each seed (dB)"] = [", ".join(f"{gap:+.2f}".replace("-", "−") for gap in part) for _, part in by]
-    return show_table(shown.assign(verdict=table.verdict))
+    shown["gap of each seed (dB)"] = [",\u00a0".join(f"{gap:+.2f}".replace("-", "−") for gap in part) for _, part in by]
+    return show_table(shown.assign(verdict=table.verdict)).set_table_attributes('class="odl-table odl-words"')

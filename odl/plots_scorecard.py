@@ -12,7 +12,7 @@ from odl.scorecard import SECTIONS
 COLOURS = {REPRODUCED: "#00875A", FAILED: "#C8501E", UNTESTED: "#767676"}  # on white
 IN_THE_DARK = {REPRODUCED: "#3DBE8B", FAILED: "#F08A5D", UNTESTED: "#A6A6A6"}
 SYMBOLS = {REPRODUCED: "✓", FAILED: "✗", UNTESTED: "○"}
-WIDTHS = {"no.": 7, "claim and test": 34, "paper": 13, "measured here": 26, "verdict": 20}  # per cent of the page
+WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # per cent of the page
 
 
 def show(table: pd.DataFrame):

@@ -64,7 +64,7 @@ def show_table2(table: pd.DataFrame):
             values = table[f"{block}_{name}"]
             bold.loc[values == values.max(), [(f"{block} block", column)]] = "font-weight: bold"
     style = frame.style.format(precision=2).hide(axis="index").apply(lambda _: bold, axis=None)
-    return style.set_table_attributes('class="odl-table"')
+    return style.set_table_attributes('class="odl-table odl-numbers"')
 
 
 def blocks_filled(x, ours, encoders):
@@ -147,7 +147,7 @@ def show_table3_means(table: pd.DataFrame):
     columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image"]
     frame = pd.DataFrame(rows, columns=columns)
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
-    return style.set_table_attributes('class="odl-table"')
+    return style.set_table_attributes('class="odl-table odl-dense"')
 
 
 def noted(system: str, note: str) -> str:
@@ -174,7 +174,8 @@ def show_photograph(table: pd.DataFrame, image: str):
     names = [noted(row.system, row.note) for row in clipped.itertuples()]
     frame = clipped.assign(system=names, clipped=clipped.psnr, unclipped=list(unclipped.psnr))
     frame = frame[["system", "clipped", "unclipped", "published"]]
-    style = frame.style.format(precision=2, na_rep="–").hide(axis="index").set_caption(f"{image}, σ = 25, PSNR (dB)")
+    style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
+    style = style.relabel_index([f"{image}, PSNR (dB)", *frame.columns[1:]], axis="columns")
     return style.set_table_attributes('class="odl-table"')
 
 
@@ -214,7 +215,7 @@ def noise_spectrum(name: str, sigmas):
 
 def noise_curves(table: pd.DataFrame):
     """PSNR against σ: on the left the paper's curves and DnCNN's, on the right everything that is fixed at σ = 25."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 5.6), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 5.6), sharey=True)
     measured = table.dropna(subset="psnr").groupby(["system", table.told.fillna(0)], sort=False)
     curves = {(system, told or None): part for (system, told), part in measured}
     ours = ("on_demand", None)
