@@ -39,9 +39,18 @@ def plain(text: str, labels: dict) -> str:
     text = re.sub(r"(?ms)^(:{3,})\{dropdown\}.*?^\1$", "", text)
     text = re.sub(r"(?ms)^```\{exercise\} ([^\n]*)\n(?::[^\n]*\n)*(.*?)^```$", r"## Exercise: \1\n\2", text)
     text = re.sub(r"(?m)^```\{literalinclude\} (\S+)\n((?::.*\n)*)```$", code, text)
+    text = re.sub(r"(?m)^\$\$ \(eq-[\w-]+\)$", "$$", text)
     text = re.sub(r" ?\(?\{(?:eq|numref)\}`[^`]*`\)?", "", text)
+    text = re.sub(r"\{doc\}`(/[^`<]*)`", lambda match: f"“{title(match[1])}”", text)
     text = re.sub(r"\{cite(?::\w+)?\}`([^`]+)`", lambda m: f"({'; '.join(labels[k] for k in m[1].split(','))})", text)
     return re.sub(r"\{\w+\}`([^`<]*?)(?: <[^`]*>)?`", r"\1", text).strip()
+
+
+def title(page: str) -> str:
+    """The heading of a page of the book: /book/method, /notebooks/fixation."""
+    path = ROOT / f"{page[1:]}.ipynb"
+    text = nbformat.read(path, 4).cells[0].source if path.exists() else path.with_suffix(".md").read_text()
+    return text.splitlines()[0].removeprefix("# ")
 
 
 def code(match: re.Match) -> str:
@@ -100,10 +109,10 @@ def on_slides(notebook):
     labels, cells, text = citations(), [], ""  # text: of the cell before, where that is text
     for cell in notebook.cells:
         tags, solution = set(cell.metadata.get("tags", [])), "nbgrader" in cell.metadata
-        before, text = text, cell.source if cell.cell_type == "markdown" else ""
+        before, text = text, ""
         if cell.cell_type == "markdown":
             cell.source = "" if GATE.match(cell.source) else plain(cell.source, labels)
-            shown = cell.source
+            cell.source = shown = text = re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.html)", cell.source)
             kind = "slide" if cell.source.startswith("#") else "-" if before or solution else "subslide"
         else:
             step = not cell.outputs and before and "hide-input" not in tags  # what a section is about, but no picture
