@@ -92,8 +92,8 @@ def as_text(x: torch.Tensor) -> str:
     return base64.b64encode(x.numpy().tobytes()).decode()
 
 
-def network(task: str, schedule: str):
-    """As the weights ship: in half precision."""
+def network_as_shipped(task: str, schedule: str):
+    """In half precision."""
     return results.network_of(live.reference(task, schedule)).half().float()
 
 
@@ -121,7 +121,7 @@ def test_exported_networks_are_torchs(browser, task):
         script = "const run = await odlLab.network(args[0], args[1]); return base64(await run(floats(args[2])));"
         answer = as_floats(browser.run(script, task, schedule, as_text(x)))
         with torch.inference_mode():
-            assert np.abs(answer - network(task, schedule)(x).numpy().ravel()).max() < 1e-3
+            assert np.abs(answer - network_as_shipped(task, schedule)(x).numpy().ravel()).max() < 1e-3
 
 
 # The fixation lab
@@ -177,7 +177,7 @@ def test_fixation_lab_shows_what_torch_computes(browser, task, severities):
         assert torch.allclose(corrupted(task, shown["x"], severity, answer), shown["y"], atol=1e-5)
         for schedule in live.SCHEDULES:
             with torch.inference_mode():
-                x_hat = network(task, schedule)(shown["y"])
+                x_hat = network_as_shipped(task, schedule)(shown["y"])
             expected = peak_signal_noise_ratio(shown["x"].numpy(), x_hat.numpy(), data_range=2)
             assert abs(scores[schedule] - expected) < 0.05, (severity, schedule)
 
@@ -313,7 +313,7 @@ def test_fill_is_inpaint_image(browser):
     mask = as_floats(answer["hole"]).reshape(answer["size"]) > 0
     filled = (as_floats(answer["filled"]).reshape(3, *answer["size"]).transpose(1, 2, 0) + 1) / 2
     assert 500 < mask.sum() < mask.size / 4
-    expected = inpaint_image(network("inpaint", "on_demand"), image, mask)
+    expected = inpaint_image(network_as_shipped("inpaint", "on_demand"), image, mask)
     assert np.allclose(filled[~mask], image[~mask], atol=1e-6)
     ours, theirs = (peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (filled, expected))
     assert abs(ours - theirs) < 0.05

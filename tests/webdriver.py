@@ -80,6 +80,11 @@ class Browser:
     def element(self, selector: str) -> str:
         return next(iter(self.send("POST", "/element", {"using": "css selector", "value": selector}).values()))
 
+    def shown(self, selector: str) -> list[bool]:
+        """Whether each element that a selector finds is displayed; needs no script of the page."""
+        found = self.send("POST", "/elements", {"using": "css selector", "value": selector})
+        return [self.send("GET", f"/element/{next(iter(element.values()))}/displayed") for element in found]
+
     def type(self, selector: str, text: str) -> None:
         """Send keys to an element, or to a file input the path of a file."""
         self.send("POST", f"/element/{self.element(selector)}/value", {"text": text})
