@@ -166,8 +166,9 @@ def tidy(page):
             tags.append("remove-cell")
         if cell.cell_type == "code":
             cell.outputs = without_progress(cell.outputs)
-        if label := cell.metadata.get("mystnb", {}).get("figure", {}).get("name"):
-            cell.metadata.mystnb.figure.name = f"fig-{page.name}-{label}"  # four pages share one template
+        if figure := cell.metadata.get("mystnb", {}).get("figure"):
+            kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
+            figure.name = f"{kind}-{page.name}-{figure.name}"  # four pages share one template
     first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
     first.source += launch.buttons(page.template.stem)
     notebook.cells = cells

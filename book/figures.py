@@ -56,7 +56,8 @@ def main():
             save(drawn, options.folder / name)
             (options.folder / f"{Path(name).stem}-source.md").write_text(source)
         for name, table in TABLES.items():
-            (options.folder / f"{name}.md").write_text("\n\n".join(with_source(name, table)) + "\n")
+            made, source = with_source(name, table)
+            (options.folder / f"{name}.md").write_text(f"{captioned(name, made)}\n\n{source}\n")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 
@@ -67,6 +68,12 @@ def with_source(name: str, make) -> tuple:
     made = make()
     command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
     return made, sources.line(store.names_of_used(), command)
+
+
+def captioned(name: str, text: str) -> str:
+    """A table that has a caption gets it, and a number; anything else stays as it is."""
+    known = name in CAPTIONS and text.startswith("| ")
+    return f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{text}\n```" if known else text
 
 
 def save(figure, path: Path) -> None:
@@ -233,6 +240,13 @@ TABLES |= {
     "speed-gpu": speed.gpu_tables,
     "reliability-promises": reliability.promises,
     "reliability-comparison": reliability.comparison,
+}
+CAPTIONS = {  # of the tables that stand on one page alone
+    "findings": "What the paper reports: mean PSNR in dB over levels 1 to 6 on its two data sets.",
+    "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
+    "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
+    "results-table": "Every figure and table of the paper, the notebook that makes it, the paper's numbers and ours.",
+    "variant": "On-demand learning, each variant scored on its own damage.",
 }
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def write(html: Path, pages: list[str]) -> None:
     frame = read(html / f"{pages[0]}.html")
     for part in frame.select(CHROME):
         part.decompose()
-    for script in frame.select("script"):
+    for script in frame.select("script, link[rel=preload]"):
         if "mathjax" not in str(script).lower():  # what the others move is gone
             script.decompose()
     frame.html["data-theme"] = frame.html["data-mode"] = "light"
@@ -46,7 +46,7 @@ def chapter(article, page: str, pages: list[str]):
     for name in ("for", "aria-labelledby", "aria-describedby"):
         for element in article.select(f"[{name}]"):
             element[name] = " ".join(anchor(page, part) for part in element[name].split())
-    for part in article.select("pre, .pst-scrollable-table-container, .text_html, div.math"):
+    for part in article.select("pre, .pst-scrollable-table-container, .text_html, div.math, figure:has(img)"):
         part["tabindex"] = "0"  # scrolls on a phone, so keys must reach it; on the pages the theme's script sees to it
     for link in article.select("a[href]"):
         address, fragment = urldefrag(urljoin(f"{page}.html", link["href"]))

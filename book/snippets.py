@@ -424,6 +424,7 @@ def data_table(book=False) -> str:
         url = entry.get("url", "").removesuffix("/")
         url = re.sub(r"raw\.githubusercontent\.com/([^/]+/[^/]+)/", r"github.com/\1/tree/", url)
         where = entry.get("where") or (f"<{url}>" if url else "inside the package scikit-image")
+        where = where.replace("/", "/<wbr>") if book and "<" not in where else where  # a narrow page breaks it there
         rows.append([f"`{name}`", entry["title"], where, entry["size"], entry["terms"]])
     return markdown(["Name", "What", "Where from", "Size", "Terms"], rows)
 

@@ -12,15 +12,20 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 from bs4 import BeautifulSoup
 from filelock import FileLock
 from page_facts import HTML, KEPT, LAB, LOADED, LOGS, bytes_of, first_restoration, load, network, served
+from PIL import Image
+from skimage.metrics import peak_signal_noise_ratio
+from test_lab import corrupted, network_as_shipped, set_fixation
 from webdriver import INSTALLED, Browser
 
-from odl import paths
+from odl import paths, results
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
@@ -121,12 +126,13 @@ def test_page_on_a_phone(chromium, axe, address, page):
     assert facts["unset"] == 0
     assert facts["width"] <= PHONE["width"]
     assert bytes_of(events) / 1e6 < HEAVIEST
-    slow = {"rules": {"color-contrast": {"enabled": page != PRINT}}}  # the same text as on the pages, in one place
-    assert chromium.run(AXE, slow) == []
+    contrast = "color-contrast"  # on its own: it takes longest, on the print page some seconds
+    assert chromium.run(AXE, {"rules": {contrast: {"enabled": False}}}) == []
+    assert chromium.run(AXE, {"runOnly": [contrast]}) == []
     if page != PRINT:  # which is light, as paper is
         look(chromium, scheme="dark")
         chromium.wait(lambda: chromium.run("return document.documentElement.dataset.theme") == "dark")
-        assert chromium.run(AXE, {"runOnly": ["color-contrast"]}) == []
+        assert chromium.run(AXE, {"runOnly": [contrast]}) == []
 
 
 def test_pages_from_the_file_system(chromium, html):
@@ -136,6 +142,42 @@ def test_pages_from_the_file_system(chromium, html):
         chromium.go((html / page).as_uri())
         chromium.run(LOADED)
         assert complaints(chromium) == [], page
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_labs_work_on_their_page(chromium, html, address, tmp_path, scheme):
+    """Slider, dragged hole and the reader's own file; the PSNR is what torch gives for the same input."""
+    look(chromium, width=1280, mobile=False)
+    complaints(chromium)
+    chromium.go(address + LAB if scheme == "http" else (html / LAB).as_uri())
+    chromium.wait(lambda: chromium.run("return document.getElementById('lab-fixation').dataset.ready") == "yes")
+    noise = np.random.default_rng(0).integers(0, 255, (90, 200, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "own.png")
+    before = set_fixation(chromium, "inpaint", 20)["shown"]["x"]
+    chromium.type("#lab-fixation input[type=file]", str(tmp_path / "own.png"))
+    chromium.wait(lambda: not torch.equal(set_fixation(chromium, "inpaint", 20)["shown"]["x"], before))
+    chromium.drag("#lab-fixation canvas[data-show=y]", (0, 0), (-60, 0))
+    answer = set_fixation(chromium, "inpaint", 20)
+    x, y = answer["shown"]["x"], answer["shown"]["y"]
+    assert answer["left"] == 0 and torch.allclose(corrupted("inpaint", x, 20, answer), y, atol=1e-5)
+    for schedule in live.SCHEDULES:
+        with torch.inference_mode():
+            x_hat = network_as_shipped("inpaint", schedule)(y)
+        expected = peak_signal_noise_ratio(x.numpy(), x_hat.numpy(), data_range=2)
+        assert abs(answer["scores"][schedule] - expected) < 0.05
+    assert complaints(chromium) == []
+
+
+def test_lab_without_javascript_shows_still_pictures(chromium, html):
+    look(chromium, width=1280, mobile=False)
+    chromium.devtools("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        chromium.go((html / LAB).as_uri())
+        shown = chromium.shown("#fig-lab-fixation img, #fig-lab-allocation img, #fig-lab-inpaint img, noscript p")
+        assert shown == [True] * 4
+        assert chromium.shown(".odl-lab") == [False] * 3
+    finally:
+        chromium.devtools("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def test_search_finds_without_a_server(chromium, html):
@@ -156,6 +198,20 @@ def test_every_picture_says_what_it_shows_and_every_figure_has_a_number(soup, pa
         assert figure.select_one(".caption-number"), figure
         assert len(figure.select_one(".caption-text").get_text()) > 12
     assert not article.select("div.cell_output > img, div.cell_output > .output > img")  # outside of a figure
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("notebooks/")])
+def test_every_table_of_a_notebook_has_a_number_and_a_caption(soup, page):
+    for table in soup(page).select("div.cell_output table"):
+        figure = table.find_parent("figure", class_="odl-tabular")
+        assert figure.select_one(".caption-number").get_text().startswith("Tab. ")
+        assert len(figure.select_one(".caption-text").get_text()) > 12
+
+
+def test_tables_are_numbered_through_the_book(soup):
+    numbers = [number.get_text() for page in PAGES for number in soup(page).select("article .caption-number")]
+    tables = [int(number.removeprefix("Tab. ")) for number in numbers if number.startswith("Tab. ")]
+    assert tables == list(range(1, len(tables) + 1)) and len(tables) > 15
 
 
 def test_links_under_what_is_measured_lead_to_the_results_files(html, soup):
@@ -291,6 +347,14 @@ def test_first_figure_shows_the_measured_means(soup):
     for strip, schedule in zip(strips[1:], ("on_demand", "fixated_easy", "fixated_hard"), strict=True):
         rows = table[(table.schedule == schedule) & (table.severity % 5 == 0)].sort_values("severity")
         assert strip == [f"{psnr:.1f} dB" for psnr in rows.psnr]
+
+
+def test_first_figure_shows_the_measured_allocation(soup):
+    drawing = soup(PAGES[0]).select_one(".odl-stage svg")
+    counts = [int(bar.find_next_sibling("text").get_text()) for bar in drawing.select(".odl-share")]
+    heights = [float(bar["height"]) for bar in drawing.select(".odl-share")]
+    assert counts == [*results.load(live.reference("interpolate", "on_demand")).history[-1]["allocation"], 0]
+    assert heights == [2 * count for count in counts]
 
 
 # Weight and time

@@ -3,6 +3,11 @@
 
 for (const table of document.querySelectorAll("table.odl-sortable")) enhance(table);
 
+// What scrolls can be reached by keys; of what is not in a figure the theme takes care.
+for (const box of document.querySelectorAll("figure:has(img), figure > .output")) {
+  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+}
+
 function enhance(table) {
   const bodies = [...table.tBodies];
   const rows = [...table.querySelectorAll("tbody tr:not(.odl-section)")];
