@@ -113,9 +113,8 @@ def run_jobs(
 
         def show(shares):
             finished = len(jobs) - len(todo) + sum(share == 1 for share in shares)
-            bar.set_description_str(
-                todo[0].experiment.schedule if len(jobs) == 1 else f"{finished} of {len(jobs)} runs", refresh=False
-            )
+            one = todo[0].experiment.schedule if todo[0].experiment else todo[0].name.split("/")[-1]
+            bar.set_description_str(one if len(jobs) == 1 else f"{finished} of {len(jobs)} runs", refresh=False)
             bar.n = done + sum(job.work * share for job, share in zip(todo, shares, strict=True))
             bar.update(0)
 

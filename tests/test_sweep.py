@@ -38,6 +38,18 @@ def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
     assert [r.experiment["schedule"] for r in measured] == ["rigid_joint", "on_demand"]
 
 
+def test_one_job_that_trains_nothing_shows_its_progress(root, capsys):
+    def measure(device, precision, progress):
+        progress(1)
+        done.write_text("")
+
+    done = root / "reference" / "db11" / "tv-sigma25.json"
+    done.parent.mkdir(parents=True)
+    job = sweep.Job("reference/db11/tv", (sweep.Measurement(lambda: done.exists() or None, measure, 1, done),))
+    sweep.run_jobs([job], "cpu", workers=1)
+    assert done.exists() and "tv" in capsys.readouterr().err
+
+
 def test_side_by_side_equals_alone(demo, tmp_path, monkeypatch):
     """Bit for bit: weights, history and evaluation of runs in two processes against one after the other."""
     experiments = [tiny(schedule, seed) for schedule in ("on_demand", "hard_mining") for seed in (0, 1)]
