@@ -355,7 +355,7 @@ def state_of(path: Path) -> str | None:
     if not {"experiment", "provenance"} <= content.keys():
         return None
     experiment, known = content["experiment"], content["provenance"]
-    here = data_hash(experiment.get("dataset"))
+    here = data_hash(experiment["dataset"]) if "task" in experiment else None  # a system's photographs are no pack
     if here and known.get("data_sha256", here) != here:
         return "changed"
     if "code" not in known:

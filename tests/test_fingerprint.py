@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odl import fingerprint, paths, results, train
+from odl import denoising, fingerprint, paths, results, train
 from odl.comparators import context_encoder
 from odl.experiment import Experiment
 from odl.reproduce import jobs
@@ -144,6 +144,12 @@ def test_a_result_knows_whether_its_data_are_those_here(result):
     other = content["provenance"] | {"data_sha256": "0" * 64}
     result.write_bytes(paths.seal(content | {"provenance": other}))
     assert results.state_of(result) == "changed"
+
+
+def test_a_system_is_current_whatever_is_packed(demo):
+    denoising.run_or_load("tv", dataset="demo", profile="smoke", device="cpu")
+    [path] = (paths.results() / "smoke" / "demo").glob("tv-*.json")
+    assert results.state_of(path) == "current"
 
 
 def test_a_strict_build_ends_with_the_results_of_other_code(result, edit, monkeypatch):
