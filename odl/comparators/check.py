@@ -30,7 +30,7 @@ def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:
 
 @contextmanager
 def one_thread():
-    """PyTorch on one thread: for many small decompositions more gain a fifth, and lose fivefold on a busy machine."""
+    """PyTorch on one thread: many small decompositions gain little from more, which wait for one another."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
