@@ -10,7 +10,9 @@ from functools import cache
 
 import torch
 
-from odl import paper
+from odl import memory, paper
+
+memory.keep()  # whatever works on batches imports this module
 
 FILL = (117, 104, 123)  # mean colour of deleted pixels on the 0–255 scale, from the released code
 MAX_RADIUS = 24  # of a blur kernel cut at 4σ, for the largest σ of level 6
@@ -122,31 +124,34 @@ def draw_widths_and_size(low, high, size, generator, centred=False):
 
 def blur_matrix(sigma, radius, size: int) -> torch.Tensor:
     """Gaussian blur along one axis as a banded matrix (B, size, size), reflect-101 border folded in."""
-    d = torch.arange(-MAX_RADIUS, MAX_RADIUS + 1, device=sigma.device)
+    d = torch.arange(MAX_RADIUS + 1, device=sigma.device)
     sigma, radius = sigma.unsqueeze(1), radius.unsqueeze(1)
     cut = torch.where(radius > 0, radius, (4 * sigma + 0.5).floor())
-    weight = torch.exp(-0.5 * (d / sigma.clamp(min=1e-3)) ** 2) * (d.abs() <= cut)  # (B, 49)
-    weight = weight / weight.sum(1, keepdim=True)
+    weight = torch.exp(-0.5 * (d / sigma.clamp(min=1e-3)) ** 2) * (d <= cut)  # (B, 25), one side and the middle
+    weight = weight / (2 * weight.sum(1, keepdim=True) - 1)
     return (weight @ border(size, sigma.device)).view(-1, size, size)
 
 
 @cache
 def border(size: int, device: torch.device) -> torch.Tensor:
-    """Which pixel each tap of the kernel meets at each place: (49, size · size), ones and zeros."""
+    """How often each pair of opposite taps meets each pixel, at each place: (25, size · size), 0, 1 or 2."""
     with torch.inference_mode(False):  # kept for training too, whoever asks first
-        place, d = torch.arange(size).unsqueeze(0), torch.arange(-MAX_RADIUS, MAX_RADIUS + 1).unsqueeze(1)
+        d, place = torch.arange(-MAX_RADIUS, MAX_RADIUS + 1).unsqueeze(1), torch.arange(size).unsqueeze(0)
         source = (place + d).abs()  # reflect-101 on the left: -1 → 1
         source = (size - 1) - ((size - 1) - source).abs()  # and on the right: size → size - 2
-        return torch.nn.functional.one_hot(source, size).float().flatten(1).to(device)
+        taps = torch.nn.functional.one_hot(source, size).float().flatten(1)
+        pairs = taps[MAX_RADIUS:] + taps[: MAX_RADIUS + 1].flip(0)
+        pairs[0] /= 2  # the middle has no opposite
+        return pairs.to(device)
 
 
 def blur(x, severity, generator):
-    """Separable Gaussian: one matrix down, one across."""
+    """Separable Gaussian: one matrix across, one down."""
     sigma_y, sigma_x, radius = severity.unbind(1)
     matrices = blur_matrix(torch.cat([sigma_y, sigma_x]), torch.cat([radius, radius]), x.shape[-1])
     down, across = matrices.chunk(2)
-    y = torch.einsum("bij,bcjk->bcik", down, x)
-    return torch.einsum("bcik,blk->bcil", y, across)
+    y = (x.flatten(1, 2) @ across.mT).view(x.shape)
+    return down.unsqueeze(1) @ y
 
 
 # Denoising: severity is the standard deviation σ on the 0–255 scale.
