@@ -209,10 +209,14 @@ def all_rounder(task: str) -> Experiment:
     return Experiment.of(task, "bsds500", "on_demand", profile="reference")
 
 
+# Wider and longer than the profile says, as far as two CPU cores go: published denoisers stand beside it.
+DB11_TRAINING = {"reference": {"width": 32, "epochs": 100, "learning_rate": 5e-4}}
+
+
 def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:
     """The denoiser of Table 3, trained on crops at native resolution; fixated means σ = 25."""
     severity = {"severity": 25.0} if schedule == "fixated_hard" else {}
-    return Experiment.of("denoise", dataset, schedule, profile=profile, **severity)
+    return Experiment.of("denoise", dataset, schedule, profile=profile, **DB11_TRAINING.get(profile, {}), **severity)
 
 
 def command_of(experiment: Experiment) -> str:
