@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
     reproduce.add_argument("--dataset", default="bsds500", help=f"{', '.join(DATASETS)} or a folder (default bsds500)")
     reproduce.add_argument(
-        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="of all trained runs, the close contests of further seeds first (default 0 1 2)"
+        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="of every trained run (default 0 1 2)"
     )
     reproduce.add_argument("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
     reproduce.add_argument("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--profile", default="paper", help=f"{', '.join(PROFILES)} (default paper)")
     sets = f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)"
     plan.add_argument("--dataset", nargs="+", default=["celeba", "sun397"], help=sets)
-    plan.add_argument("--seeds", type=int, nargs="+", default=[0], help="the close contests' (default 0)")
+    plan.add_argument("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
     plan.add_argument("--gpus", type=int, default=1, help="GPUs that run at once (default 1)")
     plan.add_argument("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
     plan.set_defaults(run=run_plan)
