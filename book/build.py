@@ -88,6 +88,7 @@ def plan(profile, dataset=None, seeds=None):
         if folder != "notebooks":
             continue
         given = {"profile": profile, "dataset": dataset or DATASETS[profile], "train": profile in TRAINED_HERE}
+        given |= {} if profile in TRAINED_HERE else {"seeds": sources.SEEDS}
         given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
         given["photographs"] = "demo" if profile in TRAINED_HERE else "db11"
         template = ROOT / "notebooks" / f"{name}.ipynb"
@@ -235,7 +236,12 @@ def main():
     parser.add_argument("--page", help="execute the notebook of one page, and build nothing")
     parser.add_argument("--strict", action="store_true", help="fail when a result is not of today's code and data")
     parser.add_argument("--dataset", help="what the notebooks show (default: the profile's)")
-    parser.add_argument("--seeds", type=int, nargs="+", help="for notebooks that take some (default: their own)")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        nargs="+",
+        help="for notebooks that take some (default: what is measured, where nothing is trained; else their own)",
+    )
     options = parser.parse_args()
 
     began = time.perf_counter()

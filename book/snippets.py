@@ -161,7 +161,7 @@ def options(notebook: str, given: dict) -> dict:
         cells = json.loads(path.read_text())["cells"]
         parameters = ["".join(c["source"]) for c in cells if "parameters" in c["metadata"].get("tags", [])]
         declared = set(re.findall(r"(?m)^(\w+) *=", "\n".join(parameters)))
-    values = given | {"dataset": DATASET, "profile": PROFILE}
+    values = given | {"dataset": DATASET, "profile": PROFILE, "seeds": sources.SEEDS}
     return {name: value for name, value in values.items() if name in declared}
 
 
@@ -173,7 +173,10 @@ def results_table(book=False) -> str:
         rest = [published, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")]
         if book:
             page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
-            parameters = "".join(f"<br>`-p {name} {value}`" for name, value in given.items())
+            own = {
+                name: value for name, value in options(notebook, given).items() if name not in ("dataset", "profile")
+            }
+            parameters = "".join(f"<br>`-p {name} {sources.word(value)}`" for name, value in own.items())
             rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{parameters}", *rest])
         else:
             command = sources.papermill(notebook, options(notebook, given))
