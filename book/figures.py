@@ -236,6 +236,7 @@ TABLES |= {
     "speed-evaluation": partial(speed.table, "evaluation"),
     "speed-whole-images": partial(speed.table, "whole_images"),
     "speed-scaling": partial(speed.table, "scaling"),
+    "speed-notebooks": partial(speed.table, "notebooks"),
     "speed-packing": partial(speed.table, "packing"),
     "speed-gpu": speed.gpu_tables,
     "reliability-promises": reliability.promises,

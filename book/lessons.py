@@ -9,15 +9,10 @@ is processor time: other work on the machine lengthens it little, and the time o
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import skimage
 import torch
 
@@ -53,33 +48,8 @@ def run(name: str, folder: Path) -> dict:
     command = STEPS[name].split()
     files = {"out.ipynb", "photograph.png", "restored.png"}
     words = [str(folder / word) if word in files else word for word in command]
-    words[0] = str(Path(sys.executable).with_name(words[0]))
-    environment = os.environ | {"OMP_NUM_THREADS": str(CORES)}
-    environment |= {} if name in IN_PLACE else {"ODL_ROOT": str(folder)}
-    peak, began = 0, time.perf_counter()
-    with open(folder / "stderr", "w+b") as stderr:
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
-        process = subprocess.Popen(words, cwd=ROOT, env=environment, **quiet)
-        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            peak = max(peak, memory(process.pid))
-            time.sleep(1)
-        _, process.returncode, used = os.wait4(process.pid, 0)
-        stderr.seek(0)
-        said = stderr.read().decode(errors="replace").strip().splitlines()
-    if process.returncode:
-        raise RuntimeError(said[-1] if said else "no message")
-    clock = time.perf_counter() - began
-    return {"cpu_seconds": used.ru_utime + used.ru_stime, "seconds": clock, "memory_gb": peak / 1e9}
-
-
-def memory(pid: int) -> int:
-    """Bytes that a process and those below it hold, shared pages counted once."""
-    total = 0
-    with suppress(psutil.Error):
-        for process in [(top := psutil.Process(pid)), *top.children(recursive=True)]:
-            with suppress(psutil.Error):
-                total += process.memory_full_info().pss
-    return total
+    environment = {"OMP_NUM_THREADS": str(CORES)} | ({} if name in IN_PLACE else {"ODL_ROOT": str(folder)})
+    return measure.command(words, environment)
 
 
 def main():

@@ -50,6 +50,11 @@ def seconds(runs) -> float:
     return sum(sum(run.provenance["seconds"].values()) for run in runs)
 
 
+def denoisers() -> list[Experiment]:
+    """The two runs of Table 3."""
+    return [results.db11_experiment(s, PROFILE, f"{DATASET}-native") for s in ("on_demand", "fixated_hard")]
+
+
 def db11(system: str) -> float | None:
     """Mean PSNR over the eleven images at σ = 25, clipped noise."""
     path = results.paths.results() / PROFILE / "db11" / f"{system}-sigma25.json"
@@ -141,8 +146,7 @@ def result_rows():
     systems = ("on_demand", "fixated", "bm3d")
     published = decibels(*(sum(row[s] for row in paper.TABLE3.values()) / len(paper.TABLE3) for s in systems))
     place = "Table 3, mean of eleven: all-rounder / fixated / BM3D"
-    wanted = [results.db11_experiment(s, PROFILE, f"{DATASET}-native") for s in ("on_demand", "fixated_hard")]
-    runs = tuple(run for run in map(results.load, wanted) if run)
+    runs = tuple(run for run in map(results.load, denoisers()) if run)
     yield place, "table3", {"photographs": "db11"}, published, decibels(*map(db11, systems)), runs
     yield "Fig. 6: PSNR against σ", "db11_spectrum", {"photographs": "db11"}, "curves only", "curves", ()
     yield "Supp. H: Lena and all photographs", "gallery", {"photographs": "db11"}, "pictures", "pictures", ()
@@ -186,9 +190,13 @@ def results_table(book=False) -> str:
 
 
 def scale(book=False) -> str:
-    """One paragraph: what the reference numbers were measured with."""
+    """What the reference numbers were measured with."""
     runs = [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
-    return claims.scale(runs) if runs else f"The reference runs are {NOT_MEASURED}."
+    if not runs:
+        return f"The reference runs are {NOT_MEASURED}."
+    e = denoisers()[0]
+    table3 = f"Table 3 and Figure 6: width {e.width}, {e.epochs * e.iterations:,} iterations, rate {e.learning_rate:g}."
+    return f"{claims.scale(runs)}\n{table3}"
 
 
 def verdicts(book=False) -> str:

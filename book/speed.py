@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from tests.benchmarks.measure import cell
 
 OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
-ORDER = ("training", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "packing")
+ORDER = ("training", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks", "packing")
 
 
 def measured(gpu: bool | None = None) -> list[dict[str, dict]]:
@@ -145,6 +145,10 @@ def packing_notes(content: dict) -> list[str]:
     ]
 
 
+def notebook_notes(content: dict) -> list[str]:
+    return [f"Notebooks train two runs side by side where there are two cores; here are {content['scale']['cores']}."]
+
+
 NOTES = {
     "training": training_notes,
     "corruptions": corruption_notes,
@@ -152,6 +156,7 @@ NOTES = {
     "whole_images": whole_image_notes,
     "scaling": lambda content: [],
     "without_bf16": without_bf16_notes,
+    "notebooks": notebook_notes,
     "packing": packing_notes,
 }
 

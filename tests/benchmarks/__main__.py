@@ -18,7 +18,7 @@ from odl.__main__ import Parser
 from odl.experiment import DEVICES, ParameterError, check_device, choice, integer
 from odl.train import choose_precision
 
-from . import corruptions, evaluation, measure, packing, scaling, training, whole_images, without_bf16
+from . import corruptions, evaluation, measure, notebooks, packing, scaling, training, whole_images, without_bf16
 
 BENCHMARKS = {
     "training": training,
@@ -27,10 +27,11 @@ BENCHMARKS = {
     "whole_images": whole_images,
     "scaling": scaling,
     "without_bf16": without_bf16,
+    "notebooks": notebooks,
     "packing": packing,
 }
 ON_REQUEST = ("packing",)  # takes minutes and two gigabytes of disk
-LEFT_OUT = {"cpu": (), "cuda": ("without_bf16",)}  # what a device leaves out
+LEFT_OUT = {"cpu": (), "cuda": ("without_bf16", "notebooks")}  # what a device leaves out
 ROUNDS = 7
 LEAST_ROUNDS = 5
 

@@ -6,13 +6,16 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+import psutil
 import torch
 from tqdm.auto import tqdm
 
@@ -199,3 +202,38 @@ def child_options() -> tuple[Options, dict]:
     known = {name: given.pop(name) for name in Options.__dataclass_fields__}
     torch.set_num_threads(known["threads"])
     return Options(**known), given
+
+
+# A command, as a person types it
+
+
+def command(words: list[str], environment: dict) -> dict[str, float]:
+    """Processor and clock seconds of a command of this Python, and the most memory (GB) that its processes held.
+
+    Raises RuntimeError with the last line that a failing one says.
+    """
+    program = Path(sys.executable).with_name(words[0])
+    peak, began = 0, time.perf_counter()
+    with tempfile.TemporaryFile() as stderr:
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
+        process = subprocess.Popen([program, *words[1:]], cwd=ROOT, env=os.environ | environment, **quiet)
+        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            peak = max(peak, memory(process.pid))
+            time.sleep(1)
+        _, process.returncode, used = os.wait4(process.pid, 0)
+        stderr.seek(0)
+        said = stderr.read().decode(errors="replace").strip().splitlines()
+    if process.returncode:
+        raise RuntimeError(said[-1] if said else "no message")
+    clock = time.perf_counter() - began
+    return {"cpu_seconds": used.ru_utime + used.ru_stime, "seconds": clock, "memory_gb": peak / 1e9}
+
+
+def memory(pid: int) -> int:
+    """Bytes that a process and those below it hold, shared pages counted once."""
+    total = 0
+    with suppress(psutil.Error):
+        for process in [(top := psutil.Process(pid)), *top.children(recursive=True)]:
+            with suppress(psutil.Error):
+                total += process.memory_full_info().pss
+    return total
