@@ -22,7 +22,7 @@ LINEAR = (0.9, 1.1)
 
 def sizes(options: measure.Options) -> dict:
     """`side` of the image at stride 3, and a second image, with more windows, for the check of linearity."""
-    full = {"widths": [64, 16], "side": 256, "large": 512, "large_stride": 6}
+    full = {"widths": [64, 32], "side": 256, "large": 512, "large_stride": 6}
     return options.sizes(full, {"widths": [8, 4], "side": 70, "large": 76, "large_stride": 4})
 
 
