@@ -109,9 +109,14 @@ def run_jobs(
     workers = min(workers, len(todo))
     precision = choose_precision(device, precision)
     done = sum(job.work for job in jobs if job not in todo)
+    resumed = {}  # job → the share of it that a checkpoint held: it took no time now
     with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:
 
         def show(shares):
+            for i, share in enumerate(shares):
+                if 0 < share < 1:
+                    resumed.setdefault(i, share)
+            bar.initial = done + sum(todo[i].work * share for i, share in resumed.items())
             finished = len(jobs) - len(todo) + sum(share == 1 for share in shares)
             one = todo[0].experiment.schedule if todo[0].experiment else todo[0].name.split("/")[-1]
             bar.set_description_str(one if len(jobs) == 1 else f"{finished} of {len(jobs)} runs", refresh=False)
