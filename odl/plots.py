@@ -201,6 +201,7 @@ def show_table1(table: pd.DataFrame):
     shown = pd.DataFrame(
         {
             ("", "schedule"): table.schedule.map(TITLES),
+            ("ours", "seeds"): table.seeds,
             ("ours", "L2 (‰)"): [pm(*row, 2) for row in zip(table.l2, table.l2_se, strict=True)],
             ("ours", "PSNR (dB)"): [pm(*row, 3) for row in zip(table.psnr, table.psnr_se, strict=True)],
             ("ours", "p"): ["–" if pd.isna(p) else f"{p:.0e}" for p in table.p_value],

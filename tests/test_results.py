@@ -113,8 +113,8 @@ def test_table1_against_scipy(task):
     runs = {name: [made_up(name, seed) for seed in (0, 1)] for name in reversed(paper.SCHEDULES)}
     table = results.table1([r for pair in runs.values() for r in pair], task)
     paper_columns = ["paper_celeba_l2", "paper_celeba_psnr", "paper_sun397_l2", "paper_sun397_psnr"]
-    assert list(table) == ["schedule", "l2", "l2_se", "psnr", "psnr_se", "p_value", *paper_columns]
-    assert list(table.schedule) == list(paper.SCHEDULES)
+    assert list(table) == ["schedule", "seeds", "l2", "l2_se", "psnr", "psnr_se", "p_value", *paper_columns]
+    assert list(table.schedule) == list(paper.SCHEDULES) and set(table.seeds) == {2}
     ours = per_trial(runs["on_demand"], "psnr")
     for row in table.itertuples():
         for column in ("l2", "psnr"):
@@ -135,6 +135,7 @@ def test_table1_pairs_only_what_both_have_and_leaves_room_for_what_is_missing():
     table = results.table1(runs, "inpaint").set_index("schedule")
     expected = stats.ttest_rel(per_trial(runs[1:2], "psnr"), per_trial(runs[:1], "psnr")).pvalue
     assert table.p_value["rigid_joint"] == pytest.approx(expected)
+    assert list(table.seeds[["on_demand", "rigid_joint", "hard_mining"]]) == [1, 2, 0]
     assert len(table) == 7 and np.isnan(table.psnr["hard_mining"]) and table.paper_sun397_l2["hard_mining"] == 2.61
 
 
