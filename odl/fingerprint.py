@@ -9,6 +9,10 @@ import ast
 import hashlib
 import io
 import json
+import re
+import subprocess
+import tarfile
+import tempfile
 import tokenize
 from functools import cache, partial
 from pathlib import Path
@@ -31,6 +35,7 @@ KEPT = (
 KEPT += ("TrainingError", "CHECKPOINT_SECONDS")
 OUTSIDE |= {f"odl.train.{name}" for name in KEPT}
 OUTSIDE |= {"odl.results.provenance", "odl.results.keep_weights", "odl.denoising.provenance"}
+OUTSIDE |= {"odl.results.db11_experiment"}  # which run is meant: the run itself is in the result
 PACKING = (("odl.data", "read_image"), ("odl.datasets", "list_images"), ("odl.datasets", "parse"))
 
 
@@ -50,9 +55,40 @@ def of_training(build, experiment) -> str:
     return digest(code([(build.__module__, "train")], own), experiment.asdict())
 
 
-def of_result(root: tuple[str, str], experiment: dict) -> str:
-    """The hash of what a result depends on that the function `root`, (module, name), measures of `experiment`."""
-    return digest(code([tuple(root)], strings_of(experiment)), experiment)
+def of_result(root: tuple[str, str], experiment: dict, folder: Path | None = None) -> str:
+    """The hash of what a result depends on that the function `root`, (module, name), measures of `experiment`.
+
+    `folder` holds another odl than this one.
+    """
+    own = strings_of(experiment) | ({"denoise"} if root[0] == "odl.denoising" else set())
+    return digest(code([tuple(root)], own, folder), experiment)
+
+
+def unchanged_since(commit: str, root: tuple[str, str], experiment: dict) -> bool:
+    """Whether a result's code was at a commit what it is now; False where git does not know that commit."""
+    folder = odl_at(commit)
+    return folder is not None and of_result(root, experiment, folder) == of_result(root, experiment)
+
+
+@cache
+def odl_at(commit: str) -> Path | None:
+    """A folder with odl as it was at a commit, until this process ends; None where git does not know it."""
+    if not re.fullmatch("[0-9a-f]{7,40}", commit):
+        return None  # unknown, or with changes that no commit has
+    command = ["git", "-C", Path(__file__).parent, "archive", commit, "."]
+    try:
+        run = subprocess.run(command, capture_output=True)
+    except OSError:
+        return None
+    if run.returncode:
+        return None
+    TEMPORARY.append(tempfile.TemporaryDirectory(prefix="odl-at-"))
+    with tarfile.open(fileobj=io.BytesIO(run.stdout)) as archive:
+        archive.extractall(TEMPORARY[-1].name, filter="data")
+    return Path(TEMPORARY[-1].name)
+
+
+TEMPORARY = []  # folders of `odl_at`, deleted when this list is
 
 
 def strings_of(value) -> set[str]:
@@ -75,11 +111,11 @@ def of_files(base: Path, files) -> str:
     return digest({(str(f.relative_to(base)), ""): hashlib.sha256(f.read_bytes()).hexdigest() for f in files})
 
 
-def code(roots, own) -> dict[tuple, str]:
+def code(roots, own, folder: Path | None = None) -> dict[tuple, str]:
     """(module, name) → source of all definitions that `roots` reach, for a run that goes by the names `own`."""
     found = {}
     for module, name in roots:
-        reach(module, name, frozenset(own), found)
+        reach(module, name, frozenset(own), found, folder)
     return found
 
 
@@ -88,24 +124,24 @@ def digest(found: dict, *config) -> str:
     return hashlib.sha256("\n".join([*parts, json.dumps(config, sort_keys=True)]).encode()).hexdigest()
 
 
-def reach(module: str, name: str, own: frozenset, found: dict) -> None:
+def reach(module: str, name: str, own: frozenset, found: dict, folder: Path | None = None) -> None:
     """Add a definition and, in turn, whatever it refers to."""
     if (module, name) in found or {module, f"{module}.{name}"} & OUTSIDE:
         return
     if name.startswith(tuple(f"{schedule.upper()}_" for schedule in SCHEDULES if schedule not in own)):
         return  # HARD_MINING_KEEP: a number of another schedule
-    pieces = definitions(module, FOLDER).get(name, [])
-    pieces = [piece for piece in pieces if piece[0] in own] or pieces
+    pieces = definitions(module, folder or FOLDER).get(name, [])
+    pieces = [piece for piece in pieces if piece[0] is None or piece[0] in own] or pieces
     if pieces:
         found[module, name] = "\n".join(text for _, text, _ in pieces)
     for _, _, refers in pieces:
         for other in refers:
-            reach(*other, own, found)
+            reach(*other, own, found, folder)
 
 
 @cache
 def definitions(module: str, folder: Path) -> dict[str, list[tuple]]:
-    """Name → pieces of its definition: (key of a row of a table or None, source, what it refers to)."""
+    """Name → pieces of its definition: (key of a row of a table, source, what it refers to); else the key is None."""
     place = folder.joinpath(*module.split(".")[1:])
     path = next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.exists()), None)
     if not module.startswith("odl") or path is None:
@@ -140,8 +176,10 @@ def bound(node) -> list[str]:
 
 
 def rows(node) -> list[tuple]:
-    """The rows (key, value) of a table of constants, else the whole statement."""
+    """The rows (key, value) of a table of constants, after what it is joined to; else the whole statement."""
     table = getattr(node, "value", None)
+    if isinstance(table, ast.BinOp) and isinstance(table.op, ast.BitOr) and isinstance(table.right, ast.Dict):
+        return [(None, table.left), *rows(ast.Expr(table.right))]
     if isinstance(table, ast.Dict) and all(isinstance(key, ast.Constant) for key in table.keys):
         return [(key.value, value) for key, value in zip(table.keys, table.values, strict=True)]
     return [(None, node)]

@@ -354,6 +354,7 @@ def data_hash(dataset: str | None) -> str | None:
 def state_of(path: Path) -> str | None:
     """Whether a result was measured by today's code on the data here: `current`, `changed`, or `unknown`.
 
+    Where the hash of the code is another, git tells whether what is hashed today was the same at the result's commit.
     Unknown where no hash of the code is in it; None for a file that is no measured experiment.
     """
     content = paths.unseal(path) if path.suffix == ".json" else {}
@@ -366,7 +367,8 @@ def state_of(path: Path) -> str | None:
     if "code" not in known:
         return "unknown"
     code = known["code"]
-    return "current" if fingerprint.of_result(code["root"], experiment) == code["sha256"] else "changed"
+    same = fingerprint.of_result(code["root"], experiment) == code["sha256"]
+    return "current" if same or fingerprint.unchanged_since(known["commit"], code["root"], experiment) else "changed"
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:

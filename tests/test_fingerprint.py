@@ -2,6 +2,7 @@
 
 import importlib
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,9 @@ def test_a_task_depends_on_its_own_corruption(edit):
     edit("corruptions.py", '"denoise": Task("denoise", 1', '"denoise": Task("denoise", 3')
     after = of_tasks()
     assert before[0] != after[0] and before[1] == after[1]
+    edit("corruptions.py", "down.unsqueeze(1) @ y", "y")
+    after = of_tasks()
+    assert before[0] == after[0] and before[1] != after[1]
 
 
 def test_a_context_encoder_depends_on_its_own_module(edit):
@@ -137,6 +141,31 @@ def test_a_result_knows_whether_its_code_has_changed(result, edit):
     assert results.state_of(result) == "current"
     edit("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11")
     assert results.state_of(result) == "changed"
+
+
+def test_git_tells_whether_the_code_was_the_same_where_the_hash_is_another(result, edit, tmp_path, monkeypatch):
+    """As after a change of how things are hashed, or of what is hashed."""
+    repository = tmp_path / "repository"
+    shutil.copytree(ODL, repository / "odl", ignore=shutil.ignore_patterns("__pycache__"))
+    git = ["git", "-C", repository, "-c", "user.name=test", "-c", "user.email=test@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "as it was"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    monkeypatch.setattr(fingerprint, "__file__", str(repository / "odl" / "fingerprint.py"))
+
+    def state_at(commit):
+        content = paths.unseal(result)
+        known = content["provenance"] | {"commit": commit}
+        known["code"] = known["code"] | {"sha256": "0" * 64}
+        result.write_bytes(paths.seal(content | {"provenance": known}))
+        return results.state_of(result)
+
+    assert state_at(head) == state_at(head[:9]) == "current"
+    assert {state_at(other) for other in (f"{head}-dirty", "f" * 40, "unknown", "--help")} == {"changed"}
+    edit("corruptions.py", "down.unsqueeze(1) @ y", "y")  # of another task
+    assert state_at(head) == "current"
+    edit("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11")
+    assert state_at(head) == "changed"
 
 
 def test_a_result_knows_whether_its_data_are_those_here(result):
