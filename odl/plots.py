@@ -158,7 +158,7 @@ def margins(table: pd.DataFrame):
     looks |= {"paper_sun397_psnr": ("paper, SUN397", "D", "#56B4E9")}
     figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
     for column, (label, marker, color) in looks.items():
-        gap = rows.loc["on_demand", column] - rows.loc[rivals, column]
+        gap = rows.ahead[rivals] if column == "psnr" else rows.loc["on_demand", column] - rows.loc[rivals, column]
         axis.plot(gap, range(len(rivals)), marker, color=color, label=label, alpha=0.9)
     axis.axvline(0, color="0.4", linewidth=1)
     axis.set_xscale("symlog", linthresh=1)  # margins of a tenth and of ten dB in one picture

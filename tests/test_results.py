@@ -113,7 +113,7 @@ def test_table1_against_scipy(task):
     runs = {name: [made_up(name, seed) for seed in (0, 1)] for name in reversed(paper.SCHEDULES)}
     table = results.table1([r for pair in runs.values() for r in pair], task)
     paper_columns = ["paper_celeba_l2", "paper_celeba_psnr", "paper_sun397_l2", "paper_sun397_psnr"]
-    assert list(table) == ["schedule", "seeds", "l2", "l2_se", "psnr", "psnr_se", "p_value", *paper_columns]
+    assert list(table) == ["schedule", "seeds", "l2", "l2_se", "psnr", "psnr_se", "ahead", "p_value", *paper_columns]
     assert list(table.schedule) == list(paper.SCHEDULES) and set(table.seeds) == {2}
     ours = per_trial(runs["on_demand"], "psnr")
     for row in table.itertuples():
@@ -122,8 +122,9 @@ def test_table1_against_scipy(task):
             assert getattr(row, column) == pytest.approx(np.mean(values))
             assert getattr(row, f"{column}_se") == pytest.approx(stats.sem(values))
         if row.schedule == "on_demand":
-            assert np.isnan(row.p_value)
+            assert np.isnan(row.p_value) and np.isnan(row.ahead)
         else:
+            assert row.ahead == pytest.approx(np.mean(ours) - np.mean(per_trial(runs[row.schedule], "psnr")))
             assert row.p_value == pytest.approx(stats.ttest_rel(per_trial(runs[row.schedule], "psnr"), ours).pvalue)
         (celeba, sun397), printed = paper.TABLE1[task][row.schedule], table.set_index("schedule").loc[row.schedule]
         assert tuple(printed[paper_columns]) == (*celeba, *sun397)
@@ -135,6 +136,8 @@ def test_table1_pairs_only_what_both_have_and_leaves_room_for_what_is_missing():
     table = results.table1(runs, "inpaint").set_index("schedule")
     expected = stats.ttest_rel(per_trial(runs[1:2], "psnr"), per_trial(runs[:1], "psnr")).pvalue
     assert table.p_value["rigid_joint"] == pytest.approx(expected)
+    expected = np.mean(per_trial(runs[:1], "psnr")) - np.mean(per_trial(runs[1:2], "psnr"))
+    assert table.ahead["rigid_joint"] == pytest.approx(expected) and np.isnan(table.ahead["hard_mining"])
     assert list(table.seeds[["on_demand", "rigid_joint", "hard_mining"]]) == [1, 2, 0]
     assert len(table) == 7 and np.isnan(table.psnr["hard_mining"]) and table.paper_sun397_l2["hard_mining"] == 2.61
 
