@@ -33,11 +33,10 @@ def table1_verdict(table: pd.DataFrame, results) -> str:
     margins = [paper.TABLE1[task]["on_demand"][k][1] - paper.TABLE1[task][best][k][1] for k in (0, 1)]
     seeds = len({r.experiment["seed"] for r in results if r.experiment["schedule"] == "on_demand"})
     order = "**ahead of every other schedule**" if ahead.iloc[0] > 0 else f"**behind {paper.SCHEDULES[best]}**"
-    margin = f"{ahead.iloc[0]:+.3f}".replace("-", "−")
     missing = [paper.SCHEDULES[s] for s in paper.SCHEDULES if s not in rows.index]
     return "\n\n".join(
         [
-            f"On-demand learning reaches {ours:.2f} dB and is {order}: {margin} dB against "
+            f"On-demand learning reaches {ours:.2f} dB and is {order}: {ahead.iloc[0]:+.3f} dB against "
             f"{paper.SCHEDULES[best]} (paper: {margins[0]:+.2f} on CelebA, {margins[1]:+.2f} on SUN397). "
             f"The weakest is {paper.SCHEDULES[worst]} at {rows.psnr[worst]:.2f} dB.",
             "The p-value says that two trained networks differ on these test images; it says nothing about another "

@@ -1,5 +1,7 @@
 """The figures, each from a DataFrame or from images, and tables with the paper's numbers beside ours."""
 
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -459,7 +461,7 @@ def training_curves(measured: dict, axis=None):
 
 
 def say(text: str):
-    """A sentence made from measured numbers, as text on the page."""
+    """A sentence made from measured numbers, as text on the page, with a minus where a number has one."""
     from IPython.display import Markdown
 
-    return Markdown(text)
+    return Markdown(re.sub(r"(?<=[\s(])-(?=\d)", "−", text))
