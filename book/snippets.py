@@ -194,9 +194,12 @@ def scale(book=False) -> str:
     runs = [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
     if not runs:
         return f"The reference runs are {NOT_MEASURED}."
-    e = denoisers()[0]
-    table3 = f"Table 3 and Figure 6: width {e.width}, {e.epochs * e.iterations:,} iterations, rate {e.learning_rate:g}."
-    return f"{claims.scale(runs)}\n{table3}"
+    lines = [claims.scale(runs)]
+    if run := results.load(denoisers()[0]):
+        e = run.experiment
+        steps, rate = e["epochs"] * e["iterations"], e["learning_rate"]
+        lines.append(f"Table 3 and Figure 6: width {e['width']}, {steps:,} iterations, rate {rate:g}.")
+    return "\n".join(lines)
 
 
 def verdicts(book=False) -> str:
