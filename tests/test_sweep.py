@@ -53,8 +53,8 @@ def test_one_job_that_trains_nothing_shows_its_progress(root, capsys):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_a_checkpoint_holds_does_not_count_as_fast(root, capsys, monkeypatch, workers):
-    """A run that begins at 90 % and takes two seconds for a twentieth more is not nearly done."""
+def test_what_a_checkpoint_holds_does_not_count_as_fast(root, monkeypatch, workers):
+    """Of two runs that go on at 90 %, the bar's speed counts the last tenths alone."""
     bars = []
     monkeypatch.setattr(sweep, "tqdm", lambda **given: bars.append(tqdm(**given)) or bars[-1])
     paths_of_two = [root / "a", root / "b"]

@@ -12,8 +12,6 @@ from odl import paths
 
 from . import measure
 
-TABLE1 = "papermill notebooks/table1.ipynb {folder}/out.ipynb"
-BOOK = "python book/build.py {profile}"
 LIMITS = {"Table 1 of one task": 180}  # seconds on two cores
 
 
@@ -21,12 +19,12 @@ def run(options: measure.Options) -> dict:
     profiles = options.sizes({"table1": "demo", "book": "reference"}, {"table1": "smoke", "book": None})
     with tempfile.TemporaryDirectory(prefix="odl-notebooks-") as folder:
         given = {"ODL_ROOT": folder, "OMP_NUM_THREADS": str(options.threads)}
-        words = f"{TABLE1} -p profile {profiles['table1']}".format(folder=folder).split()
+        words = ["papermill", "notebooks/table1.ipynb", f"{folder}/out.ipynb", "-p", "profile", profiles["table1"]]
         found = {"Table 1 of one task": (f"profile {profiles['table1']}", measure.command(words, given))}
     if profiles["book"]:
         with tempfile.TemporaryDirectory(prefix="odl-book-") as folder:
             Path(folder, "data").symlink_to(paths.results().parent)
-            words = BOOK.format(profile=profiles["book"]).split()
+            words = ["python", "book/build.py", profiles["book"]]
             found["the book"] = (f"profile {profiles['book']}", measure.command(words, given | {"ODL_ROOT": folder}))
     return {
         "rounds": 1,
