@@ -178,10 +178,10 @@ def bound(node) -> list[str]:
 def rows(node) -> list[tuple]:
     """The rows (key, value) of a table of constants, after what it is joined to; else the whole statement."""
     table = getattr(node, "value", None)
-    if isinstance(table, ast.BinOp) and isinstance(table.op, ast.BitOr) and isinstance(table.right, ast.Dict):
-        return [(None, table.left), *rows(ast.Expr(table.right))]
-    if isinstance(table, ast.Dict) and all(isinstance(key, ast.Constant) for key in table.keys):
-        return [(key.value, value) for key, value in zip(table.keys, table.values, strict=True)]
+    joined = isinstance(table, ast.BinOp) and isinstance(table.op, ast.BitOr)
+    first, last = ([(None, table.left)], table.right) if joined else ([], table)
+    if isinstance(last, ast.Dict) and all(isinstance(key, ast.Constant) for key in last.keys):
+        return first + [(key.value, value) for key, value in zip(last.keys, last.values, strict=True)]
     return [(None, node)]
 
 

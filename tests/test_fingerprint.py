@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from odl import denoising, fingerprint, paths, results, train
@@ -110,6 +111,27 @@ def test_a_notebook_depends_on_what_it_calls_but_not_on_the_schedules_of_its_run
     edit("results.py", "| summarize(frame) |", "| summarize(frame[1:]) |")
     assert fingerprint.of_source(source) != before
     assert fingerprint.of_source(source + "\nprint()") != before
+
+
+@pytest.mark.parametrize("path", sorted(ODL.rglob("*.py")), ids=lambda path: path.relative_to(ODL).as_posix())
+def test_every_definition_of_odl_has_its_source(path):
+    module = ".".join(["odl", *path.relative_to(ODL).with_suffix("").parts]).removesuffix(".__init__")
+    for name, pieces in fingerprint.definitions(module, ODL).items():
+        assert all(source or refers for _, source, refers in pieces), name
+
+
+@pytest.mark.parametrize("path", sorted((ODL.parent / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_every_notebook_has_a_hash(path):
+    cells = nbformat.read(path, as_version=4).cells
+    source = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    assert fingerprint.of_source(source) != fingerprint.of_source(source + "\nprint()")
+
+
+def test_a_table_joined_to_one_without_constant_keys_counts_as_a_whole(edit):
+    source = "from odl import plots_systems\nprint(plots_systems.SHORT)"
+    before = fingerprint.of_source(source)
+    edit("plots_systems.py", '"nlm": "NLM"', '"nlm": "non-local means"')
+    assert fingerprint.of_source(source) != before
 
 
 def test_training_does_not_go_on_from_a_checkpoint_of_other_code(demo, edit, capsys):
