@@ -20,6 +20,7 @@ from pathlib import Path
 from odl import paper
 
 FOLDER = Path(__file__).parent
+FORMER = "odl.former"
 SCHEDULES = (*paper.SCHEDULES, *paper.FIXATED)
 # Where files lie, how they are kept and how parameters are checked changes no number; packs have a hash of their own.
 OUTSIDE = {"odl.paths", "odl.store", "odl.experiment", "odl.datasets", "odl.fingerprint", "odl.data.load"}
@@ -141,7 +142,10 @@ def reach(module: str, name: str, own: frozenset, found: dict, folder: Path | No
 
 @cache
 def definitions(module: str, folder: Path) -> dict[str, list[tuple]]:
-    """Name → pieces of its definition: (key of a row of a table, source, what it refers to); else the key is None."""
+    """Name → pieces of its definition: (key of a row of a table, source, what it refers to); else the key is None.
+
+    What odl.former holds counts in place of today's, which gives the same numbers.
+    """
     place = folder.joinpath(*module.split(".")[1:])
     path = next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.exists()), None)
     if not module.startswith("odl") or path is None:
@@ -156,7 +160,8 @@ def definitions(module: str, folder: Path) -> dict[str, list[tuple]]:
         for name in bound(node):
             for key, part in rows(node):
                 found.setdefault(name, []).append((key, source_of(part, plain), references(part, module, imported)))
-    return found
+    former = {} if module.startswith(FORMER) else definitions(module.replace("odl", FORMER, 1), folder)
+    return found | {name: pieces for name, pieces in former.items() if pieces[0][1]}  # what it imports has no source
 
 
 def imports(tree) -> dict[str, tuple[str, str]]:

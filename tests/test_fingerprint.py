@@ -76,9 +76,20 @@ def test_a_task_depends_on_its_own_corruption(edit):
     edit("corruptions.py", '"denoise": Task("denoise", 1', '"denoise": Task("denoise", 3')
     after = of_tasks()
     assert before[0] != after[0] and before[1] == after[1]
-    edit("corruptions.py", "down.unsqueeze(1) @ y", "y")
+    edit("corruptions.py", "(4 * sigma + 0.5)", "(3 * sigma + 0.5)")
     after = of_tasks()
     assert before[0] == after[0] and before[1] != after[1]
+
+
+def test_faster_code_with_the_same_numbers_leaves_results_current(edit):
+    root = [("odl.corruptions", "TASKS")]
+    text = fingerprint.code(root, ["denoise"])["odl.corruptions", "add_noise"]
+    assert "x + noise" in text and "mul_" not in text  # what odl.former holds, compared in test_former.py
+    before = fingerprint.digest(fingerprint.code(root, ["denoise"]))
+    edit("corruptions.py", "y.clamp_(-1, 1)", "y.clip_(-1, 1)")
+    assert fingerprint.digest(fingerprint.code(root, ["denoise"])) == before
+    edit("former/corruptions.py", "y.clamp(-1, 1)", "y.clip(-1, 1)")
+    assert fingerprint.digest(fingerprint.code(root, ["denoise"])) != before
 
 
 def test_a_context_encoder_depends_on_its_own_module(edit):
@@ -184,7 +195,7 @@ def test_git_tells_whether_the_code_was_the_same_where_the_hash_is_another(resul
 
     assert state_at(head) == state_at(head[:9]) == "current"
     assert {state_at(other) for other in (f"{head}-dirty", "f" * 40, "unknown", "--help")} == {"changed"}
-    edit("corruptions.py", "down.unsqueeze(1) @ y", "y")  # of another task
+    edit("corruptions.py", "(4 * sigma + 0.5)", "(3 * sigma + 0.5)")  # of another task
     assert state_at(head) == "current"
     edit("schedules.py", "HARD_MINING_KEEP = 10", "HARD_MINING_KEEP = 11")
     assert state_at(head) == "changed"
