@@ -117,7 +117,7 @@ def draw_amount(low, high, size, generator, centred=False):
 def delete_pixels(x, severity, generator):
     """Delete each pixel independently, all channels together."""
     u = uniform_pixels((len(x), 1, *x.shape[2:]), generator)
-    return delete(x, u.neg_().add_(severity.view(-1, 1, 1, 1) / 100).sign_().clamp_(min=0))  # 1.0 where u is below
+    return delete(x, (severity.view(-1, 1, 1, 1) / 100 - u).sign_().clamp_(min=0))  # 1.0 where u is below
 
 
 # Deblurring: severity is (σ down, σ across, kernel radius), radius 0 standing for a kernel cut at 4σ.
