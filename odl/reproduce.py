@@ -6,7 +6,7 @@
 from dataclasses import replace
 from functools import partial
 
-from odl import blocks, datasets, denoising, paper, paths
+from odl import blocks, datasets, denoising, longer, paper, paths
 from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
 from odl.experiment import Experiment, ParameterError, extra_data, nearest
 from odl.sweep import Job, Measurement, job_of
@@ -21,7 +21,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
 
     First seed: the close contests of every task, Table 3's denoisers, Table 2, the other schedules of Table 1, the
     extra data of Sec. 6.6; then the other denoisers of Figure 6; then per further seed all of it once more but the
-    denoisers, the close contests first.
+    denoisers, the close contests first; then the longer runs of all seeds.
     """
     seed, *further = seeds
     rest = [schedule for schedule in paper.SCHEDULES if schedule not in FIRST]
@@ -36,6 +36,8 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         tables += [job_of(e) for e in extra_data("inpaint", dataset, profile, [seed])]
     for seed in further:
         tables += grid(profile, dataset, seed, (*FIRST, *rest))
+    if profile != "paper":  # whose runs are as long as the paper's
+        tables += [job_of(e) for e in longer.runs("inpaint", dataset, profile, seeds)["long"]]
     return list({job.name: job for job in tables}.values())
 
 
@@ -82,13 +84,25 @@ def shown_on(page: str, jobs: list[Job]) -> list[Job]:
             return False
         if notebook == "extra_data":
             return e in extra_data("inpaint", e.dataset, e.profile, [e.seed])
+        if notebook == "longer":
+            return e in sum(longer.runs("inpaint", e.dataset, e.profile, [e.seed]).values(), [])
         if notebook == "table2":
             return e.schedule in INPAINTERS or e == inpainter(e.profile, e.dataset, e.seed)
         if notebook == "applications":
             return e == inpainter(e.profile, e.dataset, e.seed)
-        return e.schedule in GRID[notebook] and not e.train_images and task in ("", e.task)
+        return e.schedule in GRID[notebook] and not e.overrides and task in ("", e.task)
 
-    known = (*GRID, "table2", "table3", "db11_spectrum", "gallery", "extra_data", "applications", "extensions")
+    known = (
+        *GRID,
+        "table2",
+        "table3",
+        "db11_spectrum",
+        "gallery",
+        "extra_data",
+        "longer",
+        "applications",
+        "extensions",
+    )
     return [job for job in jobs if shows(job)] if notebook in known else jobs
 
 
