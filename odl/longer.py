@@ -41,13 +41,23 @@ def iterations(run: Experiment) -> int:
 
 def gaps(measured: dict[str, list[Result]], task: str) -> dict[str, dict[str, list[float]]]:
     """length → rival → dB by which on-demand learning is ahead of it, one per seed that has both."""
-    keyed = {
-        length: {(task, r.experiment["schedule"], r.experiment["seed"]): r for r in measured[length]}
-        for length in LENGTHS
-    }
+    keyed = {length: {(task, *key): r for key, r in by_run(measured[length]).items()} for length in LENGTHS}
     return {
-        length: {rival: judge.gaps(keyed[length], task, "on_demand", rival) for rival in RIVALS} for length in keyed
+        length: {rival: judge.gaps(keyed[length], task, "on_demand", rival) for rival in RIVALS} for length in LENGTHS
     }
+
+
+def gains(measured: dict[str, list[Result]]) -> dict[str, list[float]]:
+    """schedule → dB that the longer training brought, one per seed that has both lengths."""
+    short, long = (by_run(measured[length]) for length in LENGTHS)
+    both = [key for key in long if key in short]
+    names = ("on_demand", *RIVALS)
+    return {n: [judge.score(long[k]) - judge.score(short[k]) for k in both if k[0] == n] for n in names}
+
+
+def by_run(found: list[Result]) -> dict[tuple[str, int], Result]:
+    """(schedule, seed) → result."""
+    return {(r.experiment["schedule"], r.experiment["seed"]): r for r in found}
 
 
 def table(measured: dict[str, list[Result]], task: str) -> pd.DataFrame:
@@ -80,11 +90,8 @@ def verdict(measured: dict[str, list[Result]], runs: dict[str, list[Experiment]]
             if found[length][rival]
         ]
         parts += [f"- **Against {paper.SCHEDULES[rival].lower()}**: {'; '.join(words)}."] if words else []
-    gained = [
-        f"{paper.SCHEDULES[name].lower()} {ahead:+.2f} dB"
-        for name, ahead in table(measured, task).set_index("schedule").eval("psnr_long - psnr_short").dropna().items()
-    ]
-    parts += [f"- **More training brought** {', '.join(gained)}."] if gained else []
+    gained = {paper.SCHEDULES[name].lower(): values for name, values in gains(measured).items() if values}
+    parts += [f"- **More training brought** {judge.enumerate_parts(gained)}."] if gained else []
     absent = [e.run_id.rpartition("/")[2] for length in LENGTHS for e in runs[length] if not results.load(e)]
     parts = parts or ["Nothing is measured at this scale: no verdict."]
     parts += ["", judge.RULE] if any(measured.values()) else []
