@@ -14,7 +14,7 @@ import pandas as pd
 import sources
 import torch
 
-from odl import claims, datasets, extensions, judge, paper, plan, results, scorecard, store
+from odl import claims, datasets, extensions, judge, longer, paper, plan, results, scorecard, store
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
 from odl.network import ChannelwiseLinear, EncoderDecoder
@@ -221,6 +221,12 @@ def verdicts(book=False) -> str:
         for row in card[(card.verdict == verdict) & (card.measured != judge.NOT_MEASURED)].itertuples():
             lines.append(f"- **{verdict}**: {row.claim} Here: {row.measured}. Paper: {row.paper}.")
     return "\n".join(lines)
+
+
+def longer_statements(book=False) -> str:
+    """What five times the training makes of inpainting's margins."""
+    runs = longer.runs("inpaint", DATASET, PROFILE, sources.SEEDS)
+    return "\n".join(f"- {s}" for s in longer.statements(longer.load(runs), runs)) or NOT_MEASURED
 
 
 def findings(book=False) -> str:
@@ -493,6 +499,7 @@ SNIPPETS = {
     "results-table": results_table,
     "scale": scale,
     "verdicts": verdicts,
+    "longer": longer_statements,
     "findings": findings,
     "tasks-table": tasks,
     "parameter-counts": parameter_counts,

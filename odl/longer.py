@@ -18,7 +18,7 @@ EPOCHS, RATE = 5, 1 / 4  # of a longer run, as multiples of the profile's
 LENGTHS = ("short", "long")
 MEANINGS = {
     REPRODUCED: "on-demand is ahead, as in the paper",
-    FAILED: "on-demand is behind, **unlike the paper**",
+    FAILED: "on-demand is behind, unlike the paper",
     UNTESTED: "not decided",
 }
 
@@ -76,24 +76,22 @@ def table(measured: dict[str, list[Result]], task: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def verdict(measured: dict[str, list[Result]], runs: dict[str, list[Experiment]]) -> str:
-    """What more training made of each margin, by the rule of the scorecard, with the scale and what is missing."""
-    task = runs["short"][0].task
-    found = gaps(measured, task)
-    steps = {length: f"{iterations(runs[length][0]):,}" for length in LENGTHS}
-    parts = []
+def statements(measured: dict[str, list[Result]], runs: dict[str, list[Experiment]]) -> list[str]:
+    """What more training made of each margin, by the rule of the scorecard; empty where nothing is measured."""
+    found, parts = gaps(measured, runs["short"][0].task), []
+    when = {length: f"after {iterations(runs[length][0]):,} iterations" for length in LENGTHS}
     for rival in RIVALS:
-        words = [
-            f"after {steps[length]} iterations {MEANINGS[judge.decide(found[length][rival])]} "
-            f"({judge.span(found[length][rival])})"
-            for length in LENGTHS
-            if found[length][rival]
-        ]
-        parts += [f"- **Against {paper.SCHEDULES[rival].lower()}**: {'; '.join(words)}."] if words else []
+        known = {length: found[length][rival] for length in LENGTHS if found[length][rival]}
+        words = [f"{when[k]} {MEANINGS[judge.decide(margins)]} ({judge.span(margins)})" for k, margins in known.items()]
+        parts += [f"Against {paper.SCHEDULES[rival].lower()}: {'; '.join(words)}."] if words else []
     gained = {paper.SCHEDULES[name].lower(): values for name, values in gains(measured).items() if values}
-    parts += [f"- **More training brought** {judge.enumerate_parts(gained)}."] if gained else []
-    absent = [e.run_id.rpartition("/")[2] for length in LENGTHS for e in runs[length] if not results.load(e)]
-    parts = parts or ["Nothing is measured at this scale: no verdict."]
+    return [*parts, *([f"More training brought {judge.enumerate_parts(gained)}."] if gained else [])]
+
+
+def verdict(measured: dict[str, list[Result]], runs: dict[str, list[Experiment]]) -> str:
+    """`statements` with the rule, the scale and what is missing."""
+    parts = [f"- {s}" for s in statements(measured, runs)] or ["Nothing is measured at this scale: no verdict."]
     parts += ["", judge.RULE] if any(measured.values()) else []
     parts += ["", scale(measured["long"])] if measured["long"] else []
+    absent = [e.run_id.rpartition("/")[2] for length in LENGTHS for e in runs[length] if not results.load(e)]
     return "\n".join([*parts, *(["", f"Not measured at this scale: {', '.join(absent)}."] if absent else [])])

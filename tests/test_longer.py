@@ -86,10 +86,10 @@ def test_verdict_follows_the_rule_of_the_scorecard(nothing_on_disk):
     runs = longer.runs("inpaint", "demo", "smoke", SEEDS)
     text = longer.verdict(measured(SCORES), runs)
     assert (
-        "Against rigid joint learning**: after 6 iterations not decided (−0.30 to +0.10 dB); "
+        "Against rigid joint learning: after 6 iterations not decided (−0.30 to +0.10 dB); "
         "after 30 iterations on-demand is ahead, as in the paper (+0.20 to +0.40 dB)." in text
     )
-    assert "Against staged curriculum**: after 6 iterations on-demand is behind, **unlike the paper**" in text
+    assert "Against staged curriculum: after 6 iterations on-demand is behind, unlike the paper" in text
     brought = "on-demand learning +3.00 dB, rigid joint learning +2.30 to +2.90 dB, staged curriculum +2.80 to +3.00 dB"
     assert brought in text
 
