@@ -176,7 +176,10 @@ def lengths(measured: dict, task: str):
             e, curve = result.experiment, history_frame(result).groupby("epoch").psnr.mean()
             first = e["seed"] == measured[length][0].experiment["seed"]
             label = f"{TITLES[e['schedule']]}, {length}" if first else None
-            left.plot(curve.index * e["iterations"], curve, style, color=COLOURS[e["schedule"]], label=label)
+            thin = (
+                {"linewidth": 1.2, "zorder": 3} if e["schedule"] == "on_demand" else {"linewidth": 2.4}
+            )  # may lie on it
+            left.plot(curve.index * e["iterations"], curve, style, color=COLOURS[e["schedule"]], label=label, **thin)
     left.set(xscale="log", xlabel="iterations", ylabel="validation PSNR (dB)")
     left.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     left.xaxis.set_minor_formatter(NullFormatter())
@@ -200,5 +203,5 @@ def show_longer(table: pd.DataFrame):
     names |= {f"psnr_{length}": f"{length} (dB)" for length in longer.LENGTHS}
     names |= {f"ahead_{length}": f"on-demand ahead, {length} (dB)" for length in longer.LENGTHS}
     names |= {"paper_celeba": "paper, CelebA (dB)", "paper_sun397": "paper, SUN397 (dB)"}
-    digits = {name: "{:+.2f}" for name in list(names.values())[3:]}
+    digits = dict.fromkeys(list(names.values())[3:], lambda margin: f"{margin:+.2f}".replace("-", "−"))
     return show_table(table[list(names)].rename(columns=names), digits=digits)
