@@ -251,7 +251,7 @@ def repairs(photograph, masks, repaired):
         rows.append([photograph, *shown])
         scores.append([None] + [f"{psnr_inside(x, photograph, mask):.1f} dB inside" for x in shown])
     columns = ["original", "damaged", "repaired"][: len(rows[0])]
-    return picture_grid(rows, columns, list(masks), scores, size=2.6)
+    return picture_grid(rows, columns, list(masks), scores, size=2.4)
 
 
 def psnr_inside(x_hat, x, mask) -> float:
