@@ -154,14 +154,8 @@ def result_rows():
     yield "every claim, one by one", "scorecard", {}, "–", "verdicts", ()
     names = ("on_demand", "rigid_joint")
     ours = decibels(*(from_table("longer", "inpaint", name, "psnr_long") for name in names))
-    yield (
-        "Table 1, inpainting, five times as long: on-demand / rigid joint",
-        "longer",
-        {"task": "inpaint"},
-        "–",
-        ours,
-        (),
-    )
+    place = "Table 1, inpainting, five times as long: on-demand / rigid joint"
+    yield place, "longer", {"task": "inpaint"}, "–", ours, ()
     task = "interpolate"
     place = "Sec. 6.2 and 7: continuous levels, other N, mixtures; sharper feedback"
     yield place, "extensions", {"task": task}, "future work", extension_verdicts(task), ()

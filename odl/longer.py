@@ -35,10 +35,6 @@ def load(runs: dict[str, list[Experiment]]) -> dict[str, list[Result]]:
     return {length: [r for r in map(results.load, runs[length]) if r] for length in LENGTHS}
 
 
-def iterations(run: Experiment) -> int:
-    return run.epochs * run.iterations
-
-
 def gaps(measured: dict[str, list[Result]], task: str) -> dict[str, dict[str, list[float]]]:
     """length → rival → dB by which on-demand learning is ahead of it, one per seed that has both."""
     keyed = {length: {(task, *key): r for key, r in by_run(measured[length]).items()} for length in LENGTHS}
@@ -79,7 +75,7 @@ def table(measured: dict[str, list[Result]], task: str) -> pd.DataFrame:
 def statements(measured: dict[str, list[Result]], runs: dict[str, list[Experiment]]) -> list[str]:
     """What more training made of each margin, by the rule of the scorecard; empty where nothing is measured."""
     found, parts = gaps(measured, runs["short"][0].task), []
-    when = {length: f"after {iterations(runs[length][0]):,} iterations" for length in LENGTHS}
+    when = {length: f"after {e.epochs * e.iterations:,} iterations" for length, (e, *_) in runs.items()}
     for rival in RIVALS:
         known = {length: found[length][rival] for length in LENGTHS if found[length][rival]}
         words = [f"{when[k]} {MEANINGS[judge.decide(margins)]} ({judge.span(margins)})" for k, margins in known.items()]

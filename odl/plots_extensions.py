@@ -86,6 +86,11 @@ def dots(axis, groups: dict, colour="#D55E00", shift=0.0, label=None) -> None:
     axis.grid(axis="x", visible=False)
 
 
+def signed(gap: float) -> str:
+    """dB with a sign, as a table has it."""
+    return f"{gap:+.2f}".replace("-", "−")
+
+
 def gaps_of(frame: pd.DataFrame, question: str) -> dict:
     """run → gaps, one per seed."""
     return {run: list(part.gap) for run, part in frame[frame.question == question].groupby("run", sort=False)}
@@ -161,7 +166,7 @@ def show(frame: pd.DataFrame):
     names = {"question": "question", "run": "run", "against": "beside", "psnr": "PSNR (dB)"}
     shown = table[list(names)].rename(columns=names)
     shown["question"] = table.question.where(~table.question.duplicated(), "")
-    shown["gap of each seed (dB)"] = [",\u00a0".join(f"{gap:+.2f}".replace("-", "−") for gap in part) for _, part in by]
+    shown["gap of each seed (dB)"] = [",\u00a0".join(map(signed, part)) for _, part in by]
     return show_table(shown.assign(verdict=table.verdict)).set_table_attributes('class="odl-table odl-words"')
 
 
@@ -203,5 +208,5 @@ def show_longer(table: pd.DataFrame):
     names |= {f"psnr_{length}": f"{length} (dB)" for length in longer.LENGTHS}
     names |= {f"ahead_{length}": f"on-demand ahead, {length} (dB)" for length in longer.LENGTHS}
     names |= {"paper_celeba": "paper, CelebA (dB)", "paper_sun397": "paper, SUN397 (dB)"}
-    digits = dict.fromkeys(list(names.values())[3:], lambda margin: f"{margin:+.2f}".replace("-", "−"))
+    digits = dict.fromkeys(list(names.values())[3:], signed)
     return show_table(table[list(names)].rename(columns=names), digits=digits)

@@ -92,17 +92,8 @@ def shown_on(page: str, jobs: list[Job]) -> list[Job]:
             return e == inpainter(e.profile, e.dataset, e.seed)
         return e.schedule in GRID[notebook] and not e.overrides and task in ("", e.task)
 
-    known = (
-        *GRID,
-        "table2",
-        "table3",
-        "db11_spectrum",
-        "gallery",
-        "extra_data",
-        "longer",
-        "applications",
-        "extensions",
-    )
+    beyond_grid = "table2 table3 db11_spectrum gallery extra_data longer applications extensions"
+    known = {*GRID, *beyond_grid.split()}
     return [job for job in jobs if shows(job)] if notebook in known else jobs
 
 
