@@ -77,7 +77,6 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
     reproduce.add_argument("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
     reproduce.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    reproduce.add_argument("--precision", default="auto", help="auto, fp32 or bf16 (default: the faster one here)")
     reproduce.add_argument("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     reproduce.add_argument("--list", action="store_true", help="list the runs and what is done of them, and stop")
     reproduce.set_defaults(run=run_reproduce)
@@ -155,8 +154,8 @@ def run_restore(options) -> None:
     from odl.experiment import choice, integer
     from odl.restore import ImageError, inpaint_image, restore_image
     from odl.results import all_rounder, network_of
+    from odl.step import quick_precision
     from odl.sweep import BAR
-    from odl.train import choose_precision
 
     def read(path, mode):
         try:
@@ -178,7 +177,7 @@ def run_restore(options) -> None:
     network = network_of(all_rounder(options.task))
     with tqdm(total=100, desc=options.task, bar_format=BAR) as bar:
         arguments = {"stride": options.stride, "progress": lambda share: bar.update(100 * share - bar.n)}
-        arguments["precision"] = choose_precision("cpu")
+        arguments["precision"] = quick_precision()
         if options.task == "inpaint":
             restored = inpaint_image(network, image, mask, **arguments)
         else:
@@ -217,7 +216,7 @@ def run_reproduce(options) -> None:
     import math
     import time
 
-    from odl.experiment import check_seeds, choice, duration, integer
+    from odl.experiment import check_seeds, duration, integer
     from odl.reproduce import jobs, only
     from odl.sweep import run_jobs
 
@@ -228,14 +227,13 @@ def run_reproduce(options) -> None:
     )
     if options.workers is not None:
         integer("workers", options.workers, 1, 1024)
-    choice("precision", options.precision, ("auto", "fp32", "bf16"))
     todo = jobs(options.profile, options.dataset, seeds)
     todo = only(options.only, todo) if options.only else todo
     if options.list:
         for m in (m for job in todo for m in job.measurements):
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
         return
-    run_jobs(todo, options.device, options.workers, start + budget, options.precision)
+    run_jobs(todo, options.device, options.workers, start + budget)
     left = [job for job in todo if job.missing()]
     done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")

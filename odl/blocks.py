@@ -14,7 +14,6 @@ from odl.evaluate import paired_p_value, psnr, summarize
 from odl.experiment import ParameterError, check_device
 from odl.results import Result, network_of, provenance
 from odl.step import restore
-from odl.train import choose_precision
 
 BLOCKS = ("central", "arbitrary")
 SIDE = 32  # the paper does not say; the context encoder's setting implies it
@@ -87,16 +86,20 @@ def evaluate(experiment, network, device="cpu", precision="fp32", progress=None)
     return pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"]).round({"l2": 6, "psnr": 5})
 
 
-def run_or_load(experiment, device="auto", precision="auto", progress=None) -> Result:
+def of_trained(run, trained, device, progress) -> dict:
+    """The scores of a trained inpainter, as its result holds them."""
+    return {"evaluation": evaluate(run, trained.network, device, run.precision, progress).to_dict("list")}
+
+
+def run_or_load(experiment, device="auto", progress=None) -> Result:
     """What a trained inpainter of ours scores on the blocks, from `<run id>-blocks.json` or measured now."""
     path = path_of(experiment)
 
     def measure():
         start, where = time.monotonic(), check_device(device)
-        chosen = choose_precision(where, precision)
-        rows = evaluate(experiment, network_of(experiment), where, chosen, progress)
+        rows = evaluate(experiment, network_of(experiment), where, experiment.precision, progress)
         seconds = {"evaluate": round(time.monotonic() - start, 1)}
-        origin = provenance(experiment, where, chosen) | {"seconds": seconds}
+        origin = provenance(experiment, where) | {"seconds": seconds}
         return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
 
     return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)

@@ -15,7 +15,6 @@ from odl.corruptions import add_noise
 from odl.experiment import check_device, choice, number
 from odl.restore import restore_image
 from odl.results import commit, db11_experiment, device_name, network_of
-from odl.train import choose_precision
 
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures
@@ -177,7 +176,7 @@ def denoiser(system: str, ours: dict, device: str):
     """`denoise(y, sigma) -> x_hat` of a system; our networks are not told σ."""
     if system in DENOISERS:
         return DENOISERS[system]["denoise"]
-    network, precision = network_of(ours[system]), choose_precision(device)
+    network, precision = network_of(ours[system]), ours[system].precision
     return lambda y, _: restore_image(network, y, STRIDE, precision=precision, device=device)
 
 

@@ -8,6 +8,8 @@ from scipy import stats
 from odl import data, paper
 from odl.corruptions import RELEASED, TASKS, Task
 
+COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
+MISSING = ("inpaint", "interpolate")  # tasks whose known pixels are undamaged
 LEVELS = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the severities of the fixated models
 
 
@@ -32,14 +34,26 @@ def images_of(experiment, pack: data.Pack, n: int, stream: str) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def errors(restore, task: Task, x, level, generator, batch: int = 100) -> torch.Tensor:
-    """Squared error per image of `restore(y)` on fresh corruptions of x at `level` (1…6, `easy` or `hard`): (n,)."""
+def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[str, torch.Tensor]:
+    """Squared error per image (n,) on fresh corruptions y of x at `level` (1…6, `easy` or `hard`), by what is scored.
+
+    `output`: what `restore(y)` returns; `input`: y itself, not restored; `kept`: the output with the known pixels put
+    back; `hole`: the output inside the missing pixels alone, NaN where none is missing. The last two belong to tasks
+    with missing pixels.
+    """
     low, high = bounds_of(task, level)
     parts = []
     for part in x.split(batch):
         y = task.corrupt_between(part, low, high, generator, centred=level in ("easy", "hard"))
-        parts.append(squared_error(restore(y), part))
-    return torch.cat(parts)
+        x_hat = restore(y).clamp(-1, 1)
+        scored = {"output": squared_error(x_hat, part), "input": squared_error(y, part)}
+        if task.name in MISSING:
+            known = (y == part).all(1, keepdim=True)
+            hole = (~known).float().mean((1, 2, 3))  # share of an image
+            scored["kept"] = squared_error(torch.where(known, part, x_hat), part)
+            scored["hole"] = scored["kept"] / hole.where(hole > 0, torch.nan)
+        parts.append(scored)
+    return {name: torch.cat([scored[name] for scored in parts]) for name in parts[0]}
 
 
 @torch.inference_mode()
@@ -76,23 +90,32 @@ def bounds_of(task: Task, level) -> tuple[float, float]:
     return paper.TASKS[task.name]["levels"][level - 1]
 
 
-def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> pd.DataFrame:
-    """Rows (trial, level, l2, psnr) of `restore(y) -> x_hat` on the test crops; the same draws for every schedule.
+def evaluate(experiment, restore, device="cpu", progress=None, pack=None, trials=None) -> tuple[pd.DataFrame, dict]:
+    """Scores of `restore(y) -> x_hat` on the test crops; the same draws for every schedule.
 
-    l2 in ‰, psnr the mean over images of the PSNR per image.
+    Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
+    the PSNR per image, of what `errors` scores; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
-    task = task_of(experiment)
+    task, trials = task_of(experiment), trials or experiment.trials
     pack = pack or data.load(experiment.dataset, "test")
     x = images_of(experiment, pack, experiment.test_images, "test").to(device)
-    rows = []
-    for trial in range(experiment.trials):
+    rows, images = [], {}
+    for trial in range(trials):
         for level in LEVELS:
             generator = torch.Generator(device).manual_seed(data.seed_of("evaluate", trial, level))
             error = errors(restore, task, x, level, generator)
-            rows.append((trial, str(level), error.mean().item() * 1000, psnr(error).mean().item()))
+            db = {name: psnr(value) for name, value in error.items()}
+            missing = [db[name].nanmean().item() if name in db else float("nan") for name in ("kept", "hole")]
+            scores = [(error[name].mean().item() * 1000, db[name].mean().item()) for name in ("output", "input")]
+            rows.append((trial, str(level), *scores[0], *scores[1], *missing))
+            sums = images.setdefault(str(level), {"l2": 0, "psnr": 0})
+            sums["l2"], sums["psnr"] = (
+                sums["l2"] + 1000 * error["output"] / trials,
+                sums["psnr"] + db["output"] / trials,
+            )
         if progress:
-            progress((trial + 1) / experiment.trials)
-    return pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
+            progress((trial + 1) / trials)
+    return pd.DataFrame(rows, columns=COLUMNS), images
 
 
 def overall(evaluation: pd.DataFrame) -> pd.DataFrame:

@@ -16,13 +16,13 @@ from odl import data, paper, results, store, sweep
 from odl.claims import scale
 from odl.corruptions import TASKS
 from odl.evaluate import LEVELS, evaluate
-from odl.experiment import Experiment, choice, flag, integer, number
+from odl.experiment import Experiment, choice, flag, integer
 from odl.judge import ALONE, FAILED, LEAST, REPRODUCED, UNTESTED, decide, score, span
 from odl.restore import restorer
 from odl.results import Result
 from odl.schedules import allocate, on_demand
 from odl.step import Step
-from odl.train import build, fit, train_epoch, validate
+from odl.train import Trained, build, fit, train_epoch, validate
 
 N_VALUES = (2, 5, 10, 20)
 K_VALUES = (0, 1, 4, 16)  # the paper's shares hardly move at k = 1; 16 moves half of a batch
@@ -39,13 +39,12 @@ SCALE = {  # in place of the profile's numbers: 28 runs in seconds, and in half 
 class Extension(Experiment):
     """A run that goes beyond the paper; with every default it is the paper's run of the same name.
 
-    `levels` is N, `sharpness` the k of B_i ∝ P_i^-k. `continuous` draws severities from a density in place of levels.
+    `levels` is N. `continuous` draws severities from a density in place of levels.
     `mixture` joins tasks by +, and each image gets one of them; `feedback` decides over tasks × `levels` or over
     `tasks` alone.
     """
 
     levels: int = paper.N_LEVELS
-    sharpness: float = 1.0
     continuous: bool = False
     mixture: str = ""
     feedback: str = "levels"
@@ -55,7 +54,6 @@ class Extension(Experiment):
         choice("schedule", self.schedule, ("on_demand", "rigid_joint"))
         choice("variant", self.variant, ("paper",))
         integer("levels", self.levels, 1, self.batch_size)
-        number("sharpness", self.sharpness, 0, 64)
         flag("continuous", self.continuous)
         choice("feedback", self.feedback, FEEDBACK)
         for task in self.tasks[1:]:
@@ -64,11 +62,6 @@ class Extension(Experiment):
     @property
     def tasks(self) -> tuple[str, ...]:
         return tuple(self.mixture.split("+")) if self.mixture else (self.task,)
-
-    def asdict(self) -> dict:
-        """The fields as JSON, without what is as in the paper."""
-        own = {f.name: f.default for f in fields(Extension)[len(fields(Experiment)) :]}
-        return {name: v for name, v in super().asdict().items() if name not in own or v != own[name]}
 
 
 def runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Extension]]:
@@ -180,8 +173,8 @@ class MixedStep(Step):
 
     def assign(self, batch: np.ndarray) -> None:
         """Say to which task and between which severities the images of the coming batches belong."""
-        for buffer, column in zip((self.which, self.low, self.high), batch.T, strict=True):
-            buffer.copy_(torch.from_numpy(column))
+        which, self.lows, self.highs = (torch.from_numpy(column).to(self.low)[None] for column in batch.T)
+        self.which.copy_(which[0])
 
     def draw(self):
         """Every task corrupts every image and keeps its own, so that the draws do not depend on who gets what."""
@@ -195,41 +188,41 @@ class MixedStep(Step):
         return x, y
 
 
-def train(run: Extension, device="cpu", precision="auto", progress=None):
-    """Train one run, resuming from its checkpoint if there is one. Returns (network, history) as `odl.train.train`.
+def train(run: Extension, device="cpu", progress=None) -> Trained:
+    """Train one run, resuming from its checkpoint if there is one, as `odl.train.train`.
 
-    psnr and allocation of the history have an entry per sub-task.
+    psnr and allocation (in per cent of a batch) of the history have an entry per sub-task.
     """
-    step = None
 
-    def run_epoch(network, optimizer, pack, x_validation, precision, history):
-        nonlocal step
-        step = step or MixedStep(run, network, optimizer, pack, precision)
-        batch, counts = divide(run, history[-1]["psnr"] if history else None)
-        loss = train_epoch(step, len(history), batch, progress)
-        scores = validate(run, network, x_validation, device, precision, sub_tasks(run))
-        return {"loss": loss, "psnr": scores, "allocation": counts}
+    def epochs(state):
+        step = MixedStep(run, state.network, state.optimizer, state.pack)
+        for epoch in range(len(state.history), run.epochs):
+            batch, counts = divide(run, state.history[-1]["psnr"] if state.history else None)
+            loss = train_epoch(step, epoch, batch, progress)
+            scores = validate(run, state.network, state.x_validation, device, sub_tasks(run))
+            yield {"loss": loss, "psnr": scores, "allocation": [100 * n / run.batch_size for n in counts]}
 
-    return fit(run, build, run_epoch, device, precision)
+    state = fit(run, build, epochs, device)
+    return Trained(state.network.eval(), None, state.history)
 
 
-def evaluate_tasks(run: Extension, network, device, precision, progress) -> pd.DataFrame:
-    """Rows (trial, level, l2, psnr, task) on the paper's six levels of every task of a run."""
-    restore, n, frames = restorer(network, precision, device), len(run.tasks), []
+def evaluate_tasks(run: Extension, trained: Trained, device, progress) -> dict:
+    """The scores on the paper's six levels of every task of a run, as its result holds them."""
+    restore, n, frames = restorer(trained.network, run.precision, device), len(run.tasks), []
     for i, task in enumerate(run.tasks):
         share = progress and (lambda done, i=i: progress((i + done) / n))
         single = replace(run, task=task, mixture="")
-        frames.append(evaluate(single, restore, device, share).assign(task=task))
-    return pd.concat(frames, ignore_index=True)
+        frames.append(evaluate(single, restore, device, share)[0].assign(task=task))
+    return {"evaluation": results.rounded(pd.concat(frames, ignore_index=True))}
 
 
-def run_or_load(run: Extension, device="auto", precision="auto", progress=None) -> Result:
+def run_or_load(run: Extension, device="auto", progress=None) -> Result:
     """The result from disk, else train, evaluate and write it; a run as in the paper is left to `odl.results`."""
     if run.asdict() == plain(run).asdict():
-        return results.run_or_load(plain(run), device, precision, progress)
+        return results.run_or_load(plain(run), device, progress)
 
     def measure():
-        return results.train_and_evaluate(run, train, evaluate_tasks, device, precision, progress)
+        return results.train_and_evaluate(run, train, evaluate_tasks, device, progress)
 
     path = results.path_of(run)
     return results.as_result(store.run_or_load(path, run.asdict(), measure), path)
@@ -336,7 +329,7 @@ def cost(runs: dict[str, list[Extension]]) -> pd.DataFrame:
 def moved(result: Result) -> int:
     """Images of the last batches that are not where equal shares would have them."""
     counts = np.array(result.history[-1]["allocation"])
-    return int(np.abs(counts - allocate(np.ones(len(counts)), counts.sum())).sum() // 2)
+    return int(np.abs(counts - counts.mean()).sum() // 2)
 
 
 def say(frame: pd.DataFrame, runs: dict[str, list[Extension]]) -> str:

@@ -8,37 +8,53 @@ from functools import partial
 
 from odl import blocks, datasets, denoising, longer, paper, paths
 from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
-from odl.experiment import Experiment, ParameterError, extra_data, nearest
+from odl.experiment import PROFILES, Experiment, ParameterError, extra_data, nearest
+from odl.results import LONG
 from odl.sweep import Job, Measurement, job_of
 
-FIRST = ("on_demand", "rigid_joint", *paper.FIXATED, "staged_curriculum")
+CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
+CUMULATIVE = ("cumulative_curriculum", "cumulative_anti_curriculum")
+FAR = ("staged_curriculum", "staged_anti_curriculum", "hard_mining")  # large effects
+DOSES = (4, -1)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
 DB11_WORK = 1765  # batches of windows at stride 3 in the eleven photographs
-CLOSE = ("on_demand", "rigid_joint", *paper.FIXATED)  # what further seeds have to tell apart first
 
 
 def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
-    """Every job of the paper on one data set.
+    """Every job of the paper on one data set, in blocks, the most telling first.
 
-    First seed: the close contests of every task, Table 3's denoisers, Table 2, the other schedules of Table 1, the
-    extra data of Sec. 6.6; then the other denoisers of Figure 6; then per further seed all of it once more but the
-    denoisers, the close contests first; then the longer runs of all seeds.
+    The close contest and the fixated models of the first seed, the close contest of further seeds, Table 3's
+    denoisers and the long all-rounders, the cumulative schedules, those that differ much, doses, half the data, Table
+    2, the other denoisers of Figure 6; then what is left of further seeds.
     """
-    seed, *further = seeds
-    rest = [schedule for schedule in paper.SCHEDULES if schedule not in FIRST]
-    tables = grid(profile, dataset, seed, FIRST)
+    first, *further = seeds
+    tables = grid(profile, dataset, first, (*CLOSE, *paper.FIXATED))
+    for seed in further:
+        tables += grid(profile, dataset, seed, CLOSE)
+    tables += [job_of(e) for e in all_rounders(profile, dataset)]
     tables += table3_jobs(profile, dataset)
-    tables += table2_jobs(profile, dataset, seed)
-    tables += grid(profile, dataset, seed, rest)
-    tables += [job_of(e) for e in extra_data("inpaint", dataset, profile, [seed])]
+    for seed in seeds:
+        tables += grid(profile, dataset, seed, CUMULATIVE)
+    tables += grid(profile, dataset, first, FAR)
+    for seed in seeds:
+        tables += [job_of(e) for e in doses(profile, dataset, seed)]
+    for seed in seeds:
+        tables += [job_of(e) for e in extra_data("inpaint", dataset, profile, [seed])]
+        tables += table2_jobs(profile, dataset, seed)
     tables += comparator_jobs(profile)
     for seed in further:
-        tables += grid(profile, dataset, seed, CLOSE) + table2_jobs(profile, dataset, seed)
-        tables += [job_of(e) for e in extra_data("inpaint", dataset, profile, [seed])]
-    for seed in further:
-        tables += grid(profile, dataset, seed, (*FIRST, *rest))
-    if profile != "paper":  # whose runs are as long as the paper's
-        tables += [job_of(e) for e in longer.runs("inpaint", dataset, profile, seeds)["long"]]
+        tables += grid(profile, dataset, seed, (*paper.FIXATED, *FAR))
     return list({job.name: job for job in tables}.values())
+
+
+def all_rounders(profile: str, dataset: str) -> list[Experiment]:
+    """The on-demand networks behind pictures and the command restore: trained longer, where the profile is short."""
+    longer = {"epochs": LONG * PROFILES[profile]["epochs"]} if profile == "reference" else {}
+    return [Experiment.of(task, dataset, "on_demand", 0, profile, **longer) for task in paper.TASKS]
+
+
+def doses(profile: str, dataset: str, seed: int) -> list[Experiment]:
+    """On-demand learning with other feedback: B_i ∝ 1/P_i^k."""
+    return [Experiment.of(t, dataset, "on_demand", seed, profile, sharpness=k) for k in DOSES for t in paper.TASKS]
 
 
 def only(names: list[str], jobs: list[Job]) -> list[Job]:
@@ -187,7 +203,7 @@ def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:
     ]
 
 
-def measure_on_db11(system, sigma, clip, told, profile, ours, device, precision, progress):
+def measure_on_db11(system, sigma, clip, told, profile, ours, device, progress):
     """`denoising.run_or_load` as a measurement of a job."""
     return denoising.run_or_load(
         system, sigma, clip, told, profile=profile, ours=ours, progress=progress, device=device

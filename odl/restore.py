@@ -25,7 +25,7 @@ def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cp
 
     BatchNorm is folded into the convolutions, and weights are rounded once, not at every call.
     """
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64}[precision]
     network = fold_batchnorm(network).to(device, dtype)
     return torch.inference_mode()(lambda y: network(y.to(dtype)).float())
 

@@ -1,35 +1,44 @@
 """Run or load: one JSON per run with its provenance, and the tables made of them."""
 
+import base64
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
 from odl import data, datasets, fingerprint, paper, paths, store
-from odl.evaluate import evaluate, overall, paired_p_value, summarize, task_of
-from odl.experiment import Experiment, check_device
+from odl.evaluate import LEVELS, evaluate, overall, paired_p_value, summarize, task_of
+from odl.experiment import PROFILES, Experiment, check_device
 from odl.network import EncoderDecoder
 from odl.restore import restorer
-from odl.train import choose_precision, train
+from odl.train import Trained, train
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one run measured; `path` is its JSON."""
+    """What one run measured; `path` is its JSON.
+
+    `averaged` has the PSNR (dB) per level of the first trial, of the last weights and of averaged ones. `per_image`:
+    score (l2 in ‰, psnr in dB) → a row per level of `evaluate.LEVELS`, a column per test crop, means over trials.
+    """
 
     experiment: dict
     provenance: dict
     history: list[dict]
     evaluation: pd.DataFrame
     path: Path
+    averaged: dict = field(default_factory=dict)
+    per_image: dict = field(default_factory=dict)
 
 
 def path_of(experiment: Experiment) -> Path:
@@ -45,50 +54,76 @@ def load(experiment: Experiment, path: Path | None = None) -> Result | None:
 
 def as_result(content: dict, path: Path) -> Result:
     frame = pd.DataFrame(content["evaluation"])
-    return Result(content["experiment"], content["provenance"], content["history"], frame, path)
+    scores = {name: unpacked(text) for name, text in content.get("per_image", {}).items()}
+    origin = (content["experiment"], content["provenance"], content["history"])
+    return Result(*origin, frame, path, content.get("averaged", {}), scores)
 
 
-def run_or_load(experiment: Experiment, device="auto", precision="auto", progress=None) -> Result:
+def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
     """The result from disk, else train, evaluate, write it, and keep the weights in `runs/`."""
 
-    def on_levels(experiment, network, device, precision, progress):
-        return evaluate(experiment, restorer(network, precision, device), device, progress)
-
     def measure():
-        return train_and_evaluate(experiment, train, on_levels, device, precision, progress)
+        return train_and_evaluate(experiment, train, on_levels, device, progress)
 
     path = path_of(experiment)
     return as_result(store.run_or_load(path, experiment.asdict(), measure), path)
 
 
-def train_and_evaluate(experiment, train, evaluate, device="auto", precision="auto", progress=None) -> dict:
-    """What the result of a run holds: train, keep the weights in `runs/`, evaluate.
-
-    `train(experiment, device, precision, progress)` answers (network, history), and
-    `evaluate(experiment, network, device, precision, progress)` rows (trial, level, l2, psnr).
-    """
-    start, device = time.monotonic(), check_device(device)
-    precision = choose_precision(device, precision)
-    network, history = train(experiment, device, precision, progress and (lambda done: progress(0.9 * done)))
-    trained = time.monotonic()
-    keep_weights(experiment, network)
-    late = progress and (lambda done: progress(0.9 + 0.1 * done))
-    rows = evaluate(experiment, network, device, precision, late)
-    seconds = {"train": round(trained - start, 1), "evaluate": round(time.monotonic() - trained, 1)}
+def on_levels(experiment, trained: Trained, device, progress) -> dict:
+    """The scores of a run on the paper's levels, as its result holds them."""
+    last, average = (restorer(n, experiment.precision, device) for n in (trained.network, trained.averaged))
+    rows, images = evaluate(experiment, last, device, progress)
+    once = evaluate(experiment, average, device, trials=1)[0]
+    both = {"last": rows[rows.trial == 0], "averaged": once}
     return {
-        "provenance": provenance(experiment, device, precision) | {"seconds": seconds},
-        "history": history,
-        "evaluation": rows.round({"l2": 6, "psnr": 5}).to_dict("list"),
+        "evaluation": rounded(rows),
+        "averaged": {name: frame.set_index("level").psnr.round(5).to_dict() for name, frame in both.items()},
+        "per_image": {score: packed(torch.stack([images[level][score] for level in images])) for score in images["1"]},
     }
 
 
-def provenance(experiment: Experiment, device: str, precision: str) -> dict:
+def rounded(rows: pd.DataFrame) -> dict:
+    """The columns of an evaluation as JSON has them, null where a number does not exist."""
+    short = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows})
+    return {name: [None if v != v else v for v in column] for name, column in short.to_dict("list").items()}
+
+
+def packed(scores: torch.Tensor) -> str:
+    """Scores (levels, images) as half precision, row by row, in base64."""
+    return base64.b64encode(scores.cpu().numpy().astype("<f2").tobytes()).decode()
+
+
+def unpacked(text: str) -> np.ndarray:
+    """The scores (levels, images) of `packed`."""
+    return np.frombuffer(base64.b64decode(text), "<f2").reshape(len(LEVELS), -1).astype(float)
+
+
+def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None) -> dict:
+    """What the result of a run holds: train, keep the weights in `runs/`, evaluate.
+
+    `train(experiment, device, progress)` returns a `Trained`, and `evaluate(experiment, trained, device, progress)`
+    the scores as a dict with at least `evaluation`.
+    """
+    start, cpu, device = time.monotonic(), time.process_time(), check_device(device)
+    trained = train(experiment, device, progress and (lambda done: progress(0.9 * done)))
+    seconds = {"train": round(time.monotonic() - start, 1), "train_core": round(time.process_time() - cpu, 1)}
+    keep_weights(experiment, trained.network)
+    start = time.monotonic()
+    scores = evaluate(experiment, trained, device, progress and (lambda done: progress(0.9 + 0.1 * done)))
+    seconds["evaluate"] = round(time.monotonic() - start, 1)
+    return {
+        "provenance": provenance(experiment, device) | {"seconds": seconds},
+        "history": trained.history,
+        **scores,
+    }
+
+
+def provenance(experiment: Experiment, device: str) -> dict:
     """What a number was measured with."""
     pack = data.load(experiment.dataset, "train", experiment.train_images)
     return {
         "commit": commit(),
         "device": device_name(device),
-        "precision": precision,
         "versions": {"python": platform.python_version(), "torch": torch.__version__.split("+")[0]},
         "data_sha256": pack.sha256,
         "train_images": len(pack),
@@ -106,6 +141,8 @@ def device_name(device: str) -> str:
 
 def commit(*folders: Path) -> str:
     """The commit of the code, marked when odl or one of `folders` has changes; `unknown` outside a repository."""
+    if os.environ.get("ODL_COMMIT"):  # where the repository did not come along
+        return os.environ["ODL_COMMIT"]
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         answers = [
@@ -209,8 +246,8 @@ def all_rounder(task: str) -> Experiment:
     return Experiment.of(task, "bsds500", "on_demand", profile="reference")
 
 
-# Wider and longer than the profile says, as far as two CPU cores go: published denoisers stand beside it.
-DB11_TRAINING = {"reference": {"width": 32, "epochs": 100, "learning_rate": 5e-4}}
+LONG = 6  # times as many epochs as the profile has, for the networks behind pictures and for Table 3's
+DB11_TRAINING = {"reference": {"epochs": LONG * PROFILES["reference"]["epochs"]}}
 
 
 def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:

@@ -1,7 +1,7 @@
 """Training schedules: how a batch is divided among the sub-tasks of increasing difficulty (Sec. 5.3 and 6.3).
 
 A schedule takes the share of training that is done (in [0, 1)), the last validation PSNR per level in dB
-(None before the first epoch) and the number N of levels; it answers a weight per level.
+(None before the first epoch) and the number N of levels; it returns a weight per level.
 """
 
 import numpy as np
@@ -22,6 +22,31 @@ def allocate(weights, batch_size: int) -> np.ndarray:
     order = np.argsort(-(shares - counts), kind="stable")
     counts[order[: batch_size - counts.sum()]] += 1
     return counts
+
+
+def allocate_batches(weights, batch_size: int, batches: int) -> tuple[np.ndarray, np.ndarray]:
+    """Divide each of so many batches: integers (batches, N), each row summing to `batch_size`, and what is owed (N,).
+
+    The fraction that rounding leaves is carried to the next batch, so that the mean batch plus what is owed, divided
+    by the number of batches, is Eq. 3's shares exactly: these move by less than an image where PSNRs are alike.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    allocate(weights, batch_size)  # raises what is wrong with them
+    shares = weights / weights.sum() * batch_size
+    whole = np.floor(shares).astype(int)
+    counts, owed = np.tile(whole, (batches, 1)), np.zeros(len(weights))
+    for row in counts:
+        owed += shares - whole
+        extra = np.argsort(-owed, kind="stable")[: batch_size - whole.sum()]
+        row[extra] += 1
+        owed[extra] -= 1
+    return counts, owed
+
+
+def dose(shares) -> float:
+    """How far a batch is from equal shares: mean over levels of |share − 1/N|, of shares (N,) in any unit."""
+    shares = np.asarray(shares, dtype=np.float64) / np.sum(shares)
+    return float(np.abs(shares - 1 / len(shares)).mean())
 
 
 def stage(done: float, n: int) -> int:
@@ -71,7 +96,9 @@ SCHEDULES = {
     "fixated_easy": None,  # one severity for every image: nothing to divide
     "fixated_hard": None,
 }
-HARD_MINING_WARM_UP = 50 / 1500  # share of training on the whole pool before mining starts (Sec. 6.3)
-HARD_MINING_KEEP = 10  # examples of highest loss that are back-propagated per batch
+# Paper: "50 epochs on the dataset" of 1M images, which are 500,000 of its 1,500,000 iterations; read as 50 of its 1,500
+# epochs of 1,000 iterations it would be 50 / 1500.
+HARD_MINING_WARM_UP = 1 / 3  # share of training on the whole pool before mining starts (Sec. 6.3)
+HARD_MINING_KEEP = 10 / 100  # share of a batch, the examples of highest loss, that is back-propagated (Sec. 6.3)
 
 assert set(SCHEDULES) >= set(paper.SCHEDULES) | set(paper.FIXATED)

@@ -20,9 +20,9 @@ from odl import data, paths, results
 from odl.evaluate import LEVELS
 from odl.experiment import Experiment, check_device
 from odl.results import Result
-from odl.train import choose_precision
 
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
+LOCAL = threading.local()
 QUICK = 600  # batches of work that are not worth starting processes for
 
 
@@ -32,7 +32,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Measurement:
-    """`load()` answers what is on disk or None, `measure(device, precision, progress)` loads or measures.
+    """`load()` answers what is on disk or None, `measure(device, progress)` loads or measures.
 
     Both can be pickled. `work` says how long it takes: batches passed forward through the network. It writes `path`.
     """
@@ -89,9 +89,7 @@ def run_many(experiments: list[Experiment], device="auto", train=True, workers: 
     return [result for result in map(results.load, experiments) if result]
 
 
-def run_jobs(
-    jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf, precision: str = "auto"
-) -> None:
+def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
     """Measure what is missing, `workers` jobs at a time: by default a process per CPU thread, one job on a GPU.
 
     Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its checkpoint and stops.
@@ -107,7 +105,6 @@ def run_jobs(
         quick = sum(m.work for job in todo for m in job.missing()) < QUICK
         workers = 1 if quick or device == "cuda" else torch.get_num_threads()
     workers = min(workers, len(todo))
-    precision = choose_precision(device, precision)
     done = sum(job.work for job in jobs if job not in todo)
     resumed = {}  # job → the share of it that a checkpoint held: it took no time now
     with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:
@@ -124,11 +121,11 @@ def run_jobs(
             bar.update(0)
 
         run = in_turn if workers == 1 else partial(side_by_side, workers=workers)
-        run(todo, device, precision, deadline, show)
+        run(todo, device, deadline, show)
         bar.refresh()
 
 
-def in_turn(todo, device, precision, deadline, show) -> None:
+def in_turn(todo, device, deadline, show) -> None:
     """One job after the other, in this process."""
     shares = [0.0] * len(todo)
     for i, job in enumerate(todo):
@@ -140,14 +137,14 @@ def in_turn(todo, device, precision, deadline, show) -> None:
                 raise Stopped
 
         try:
-            measure(job, device, precision, progress)
+            measure(job, device, progress)
         except Stopped:
             return
         shares[i] = 1
         show(shares)
 
 
-def side_by_side(todo, device, precision, deadline, show, workers: int) -> None:
+def side_by_side(todo, device, deadline, show, workers: int) -> None:
     """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream."""
     if device == "cuda":
         shares = [0.0] * (len(todo) + 1)
@@ -157,7 +154,7 @@ def side_by_side(todo, device, precision, deadline, show, workers: int) -> None:
         shares = context.Array("d", len(todo) + 1, lock=False)  # the last one tells everyone to stop
         executor = ProcessPoolExecutor(workers, context, initializer=start_process, initargs=(shares,))
     with executor as pool:
-        futures = [pool.submit(work, job, device, precision, i) for i, job in enumerate(todo)]
+        futures = [pool.submit(work, job, device, i) for i, job in enumerate(todo)]
         try:
             while wait(futures, timeout=1.0).not_done:
                 show(shares[: len(todo)])
@@ -190,7 +187,7 @@ def die_with_parent() -> None:
     os._exit(1)
 
 
-def work(job: Job, device, precision, i: int) -> None:
+def work(job: Job, device, i: int) -> None:
     """Run one job in a worker, reporting its share in SHARES[i]."""
 
     def progress(share):
@@ -198,19 +195,18 @@ def work(job: Job, device, precision, i: int) -> None:
         if SHARES[-1]:
             raise Stopped
 
-    stream = torch.cuda.stream(torch.cuda.Stream()) if device == "cuda" else nullcontext()
-    with stream, suppress(Stopped):
+    if device == "cuda" and not hasattr(LOCAL, "stream"):
+        LOCAL.stream = torch.cuda.Stream()  # one a worker: PyTorch hands out 32 in rotation
+    with torch.cuda.stream(LOCAL.stream) if device == "cuda" else nullcontext(), suppress(Stopped):
         progress(0)
-        measure(job, device, precision, progress)
+        measure(job, device, progress)
         SHARES[i] = 1.0
 
 
-def measure(job: Job, device, precision, progress) -> None:
+def measure(job: Job, device, progress) -> None:
     """What is missing of a job, in its order."""
     missing, done = job.missing(), 0.0
     total = sum(m.work for m in missing)
     for m in missing:
-        m.measure(
-            device=device, precision=precision, progress=lambda s, m=m, done=done: progress((done + s * m.work) / total)
-        )
+        m.measure(device=device, progress=lambda s, m=m, done=done: progress((done + s * m.work) / total))
         done += m.work

@@ -18,7 +18,7 @@ from odl.experiment import Experiment, choice
 from odl.network import down, initialize, up
 from odl.results import Result
 from odl.step import restore
-from odl.train import adam, fit, shuffled
+from odl.train import Trained, adam, fit, rate, set_rate, shuffled
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
@@ -156,21 +156,23 @@ def verdict(judge, images, truth: float, precision) -> torch.Tensor:
     return nn.functional.binary_cross_entropy_with_logits(logits, torch.full_like(logits, truth))
 
 
-def train(run: Run, device="cpu", precision="auto", progress=None):
-    """Train one context encoder, resuming from its checkpoint if there is one. Returns (network, history).
+def train(run: Run, device="cpu", progress=None) -> Trained:
+    """Train one context encoder, resuming from its checkpoint if there is one.
 
     history: one dict an epoch with loss and psnr (dB inside the hole, on the validation crops).
     """
 
-    def run_epoch(network, optimizer, pack, x_validation, precision, history):
-        loss = train_epoch(run, network, optimizer, pack, len(history), device, precision, progress)
-        score = validate(run, network, x_validation, device, precision)
-        return {"loss": loss, "psnr": [score], "allocation": None}
+    def epochs(state):
+        for epoch in range(len(state.history), run.epochs):
+            loss = train_epoch(run, state.network, state.optimizer, state.pack, epoch, device, progress)
+            score = validate(run, state.network, state.x_validation, device)
+            yield {"loss": loss, "psnr": [score], "allocation": None}
 
-    return fit(run, build, run_epoch, device, precision)
+    state = fit(run, build, epochs, device)
+    return Trained(state.network.eval(), None, state.history)
 
 
-def train_epoch(run, network, optimizer, pack, epoch, device, precision, progress) -> float:
+def train_epoch(run, network, optimizer, pack, epoch, device, progress) -> float:
     """One epoch of Adam steps. Returns the mean squared error inside the holes, on the [-1, 1] scale."""
     network.train()
     generator = torch.Generator(device).manual_seed(data.seed_of(run.seed, epoch, "train"))
@@ -179,27 +181,28 @@ def train_epoch(run, network, optimizer, pack, epoch, device, precision, progres
     for i, index in enumerate(order.split(run.batch_size)):
         x = data.crop(pack, index, generator)
         mask = masks_of(run, len(x), generator)
-        total += step(network, optimizer, x, mask, precision)
+        set_rate(optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
+        total += step(network, optimizer, x, mask, run.precision)
         if progress:
             progress((epoch + (i + 1) / run.iterations) / run.epochs)
     return (total / run.iterations).item()
 
 
 @torch.inference_mode()
-def validate(run, network, x, device, precision) -> float:
+def validate(run, network, x, device) -> float:
     """Mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
     network.eval()
     mask = masks_of(run, len(x), torch.Generator(device).manual_seed(data.seed_of("validate", run.schedule)))
     parts = zip(x.split(run.batch_size), mask.split(run.batch_size), strict=True)
-    errors = [blocks.hole_error(blocks.inpaint(network, delete(p, m), m, precision), p, m) for p, m in parts]
+    errors = [blocks.hole_error(blocks.inpaint(network, delete(p, m), m, run.precision), p, m) for p, m in parts]
     return psnr(torch.cat(errors)).mean().item()
 
 
-def run_or_load(run: Run, device="auto", precision="auto", progress=None) -> Result:
+def run_or_load(run: Run, device="auto", progress=None) -> Result:
     """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
 
     def measure():
-        return results.train_and_evaluate(run, train, blocks.evaluate, device, precision, progress)
+        return results.train_and_evaluate(run, train, blocks.of_trained, device, progress)
 
     path = results.path_of(run)
     return results.as_result(store.run_or_load(path, run.asdict(), measure), path)

@@ -21,7 +21,7 @@ from odl.corruptions import add_noise
 from odl.evaluate import psnr, squared_error
 from odl.experiment import Experiment, choice
 from odl.step import restore
-from odl.train import adam, fit, shuffled
+from odl.train import Trained, adam, fit, set_rate, shuffled
 
 VALIDATION_SIGMA = 25
 
@@ -30,7 +30,7 @@ VALIDATION_SIGMA = 25
 class Learner:
     """`make()` builds the network; σ is uniform in [low, high]; `told` says whether the network is given σ.
 
-    `precision` is fp32 where a Fourier transform needs it, or auto.
+    `precision` is fp32 where a Fourier transform needs it.
     """
 
     make: Callable[[], nn.Module]
@@ -38,7 +38,7 @@ class Learner:
     high: float
     learning_rate: float
     told: bool = False
-    precision: str = "auto"
+    precision: str = "bf16"
 
 
 LEARNERS = {
@@ -66,7 +66,9 @@ def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-nati
     """The training run of a system. Raises ParameterError."""
     choice("system", system, LEARNERS)
     choice("profile", profile, LENGTH)
-    numbers = {"batch_size": 16, "learning_rate": LEARNERS[system].learning_rate} | LENGTH[profile]
+    learner = LEARNERS[system]
+    numbers = {"batch_size": 16, "learning_rate": learner.learning_rate, "precision": learner.precision}
+    numbers |= LENGTH[profile]
     return Run.of("denoise", dataset, system, 0, profile, **numbers)
 
 
@@ -79,39 +81,45 @@ def build(run: Run, device):
     return network, adam(network.parameters(), run.learning_rate, device)
 
 
-def train(run: Run, device="cpu", precision="auto", progress=None):
-    """Train one system, resuming from its checkpoint if there is one. Returns (network, history).
+def train(run: Run, device="cpu", progress=None) -> Trained:
+    """Train one system, resuming from its checkpoint if there is one.
 
     history: one dict an epoch with loss and psnr (dB at σ = 25 on the validation crops).
     """
     learner = LEARNERS[run.schedule]
 
-    def run_epoch(network, optimizer, pack, x_validation, precision, history):
-        network.train()
-        epoch = len(history)
-        for group in optimizer.param_groups:  # down to a tenth, in a straight line
-            group["lr"] = run.learning_rate * (1 - 0.9 * epoch / run.epochs)
-        generator = torch.Generator(device).manual_seed(data.seed_of(run.seed, epoch, "train"))
-        order = shuffled(len(pack), run.iterations * run.batch_size, generator)
-        total = 0.0
-        for i, index in enumerate(order.split(run.batch_size)):
-            x = data.grey(data.crop(pack, index, generator))
-            u = torch.rand(len(x), generator=generator, device=device)
-            y, sigma = noisy(x, learner.low + u * (learner.high - learner.low), generator)
-            loss = nn.functional.mse_loss(apply(network, learner, y, sigma, precision), (x + 1) / 2)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
-            if progress:
-                progress((epoch + (i + 1) / run.iterations) / run.epochs)
-        score = validate(run, network, x_validation, precision)
-        return {"loss": total / run.iterations, "psnr": [score], "allocation": None}
+    def epochs(state):
+        for epoch in range(len(state.history), run.epochs):
+            loss = train_epoch(run, learner, state, epoch, progress)
+            score = validate(run, state.network, state.x_validation, run.precision)
+            yield {"loss": loss, "psnr": [score], "allocation": None}
 
-    given = precision if learner.precision == "auto" else learner.precision
-    network, history = fit(run, build, run_epoch, device, given)
-    results.keep_weights(run, network)
-    return network, history
+    state = fit(run, build, epochs, device)
+    results.keep_weights(run, state.network)
+    return Trained(state.network.eval(), None, state.history)
+
+
+def train_epoch(run: Run, learner: Learner, state, epoch: int, progress) -> float:
+    """One epoch of Adam steps. Returns the mean squared error on the [0, 1] scale."""
+    state.network.train()
+    set_rate(state.optimizer, 1 - 0.9 * epoch / run.epochs)  # down to a tenth, in a straight line
+    device = state.pack.offset.device
+    generator = torch.Generator(device).manual_seed(data.seed_of(run.seed, epoch, "train"))
+    total = 0.0
+    for i, index in enumerate(
+        shuffled(len(state.pack), run.iterations * run.batch_size, generator).split(run.batch_size)
+    ):
+        x = data.grey(data.crop(state.pack, index, generator))
+        u = torch.rand(len(x), generator=generator, device=device)
+        y, sigma = noisy(x, learner.low + u * (learner.high - learner.low), generator)
+        loss = nn.functional.mse_loss(apply(state.network, learner, y, sigma, run.precision), (x + 1) / 2)
+        state.optimizer.zero_grad()
+        loss.backward()
+        state.optimizer.step()
+        total += loss.item()
+        if progress:
+            progress((epoch + (i + 1) / run.iterations) / run.epochs)
+    return total / run.iterations
 
 
 def noisy(x, sigma, generator):
