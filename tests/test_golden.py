@@ -1,0 +1,57 @@
+"""Golden runs: short trainings of every task × schedule whose numbers are stored beside this file.
+
+A change of the code that moves one of them is a change of the protocol: raise `odl.PROTOCOL` and write them anew,
+with `python -m tests.test_golden`. They run in double precision, because 40 steps of Adam in single precision make
+tenths of a dB of a rounding error.
+"""
+
+import json
+import os
+import tempfile
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from odl import PROTOCOL, data, paper, train
+from odl.experiment import Experiment
+from odl.schedules import SCHEDULES
+
+FILE = Path(__file__).with_name("golden.json")
+RUNS = [*product(paper.TASKS, SCHEDULES)]
+SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
+
+
+def numbers(task: str, schedule: str) -> list[float]:
+    """Loss of the last epoch, validation PSNR (dB) of levels 1…5 after it, and PSNR of the averaged weights."""
+    run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **SIZES)
+    trained = train.train(run)
+    x = train.images_of(run, data.load("demo", "validation"), run.validation_images, "validation")
+    return [trained.history[-1]["loss"], *trained.history[-1]["psnr"], *train.validate(run, trained.averaged, x, "cpu")]
+
+
+@pytest.mark.parametrize(("task", "schedule"), RUNS)
+def test_a_golden_run(demo, task, schedule):
+    stored = json.loads(FILE.read_text())
+    assert stored["protocol"] == PROTOCOL
+    np.testing.assert_allclose(numbers(task, schedule), stored[f"{task}/{schedule}"], atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize(("task", "schedule"), [("inpaint", "on_demand"), ("denoise", "hard_mining")])
+def test_two_threads_agree(demo, task, schedule):
+    torch.set_num_threads(2)
+    try:
+        np.testing.assert_allclose(
+            numbers(task, schedule), json.loads(FILE.read_text())[f"{task}/{schedule}"], atol=1e-3
+        )
+    finally:
+        torch.set_num_threads(1)
+
+
+if __name__ == "__main__":
+    os.environ["ODL_ROOT"] = tempfile.mkdtemp()
+    torch.set_num_threads(1)
+    golden = {"/".join(run): [round(v, 5) for v in numbers(*run)] for run in RUNS}
+    FILE.write_text(json.dumps({"protocol": PROTOCOL} | golden, indent=0) + "\n")
