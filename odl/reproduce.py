@@ -6,7 +6,7 @@
 from dataclasses import replace
 from functools import partial
 
-from odl import blocks, datasets, denoising, longer, paper, paths
+from odl import blocks, datasets, denoising, longer, paper, paths, pilot
 from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
 from odl.experiment import PROFILES, Experiment, ParameterError, extra_data, nearest
 from odl.results import LONG
@@ -23,7 +23,8 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     """Every job of the paper on one data set, in blocks, the most telling first.
 
     The close contest and the fixated models of the first seed, the close contest of further seeds, Table 3's
-    denoisers and the long all-rounders, the cumulative schedules, those that differ much, doses, half the data, Table
+    denoisers and the long all-rounders, the cumulative schedules, those that differ much, the
+    pilot, doses, half the data, Table
     2, the other denoisers of Figure 6; then what is left of further seeds.
     """
     first, *further = seeds
@@ -35,6 +36,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     for seed in seeds:
         tables += grid(profile, dataset, seed, CUMULATIVE)
     tables += grid(profile, dataset, first, FAR)
+    tables += [job_of(e) for e in pilot.runs(dataset).values()] if profile == "reference" else []
     for seed in seeds:
         tables += [job_of(e) for e in doses(profile, dataset, seed)]
     for seed in seeds:
