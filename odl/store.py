@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from odl import fingerprint, paths
+from odl import PROTOCOL, paths
 
 USED: set[Path] = set()  # the results files behind what this process has shown; pages name them
 
@@ -14,9 +14,9 @@ def used(path: Path) -> Path:
 
 
 def load(path: Path, experiment: dict) -> dict | None:
-    """The content of `path` when it was measured for exactly this experiment, else None. Raises DamagedFile."""
+    """The content of `path` where it is of exactly this experiment and of today's protocol. Raises DamagedFile."""
     content = paths.unseal(path) if path.exists() else None
-    if not content or content.get("experiment") != experiment:
+    if not content or (content.get("protocol"), content.get("experiment")) != (PROTOCOL, experiment):
         return None
     used(path)
     return content
@@ -29,10 +29,9 @@ def names_of_used() -> list[str]:
 
 
 def run_or_load(path: Path, experiment: dict, measure) -> dict:
-    """What is on disk, else what `measure()` answers (provenance and evaluation, as a dict), written to `path`.
+    """What is on disk, else what `measure()` returns (provenance and evaluation, as a dict), written to `path`.
 
-    `measure` is defined inside the function whose code counts, of which a hash is kept. A lock lets one of several
-    processes measure and the others load.
+    A lock lets one of several processes measure and the others load.
     """
     found = load(path, experiment)
     if found:
@@ -42,8 +41,6 @@ def run_or_load(path: Path, experiment: dict, measure) -> dict:
     with paths.locked(lock):
         found = load(path, experiment)
         if not found:
-            content = {"experiment": experiment} | measure()
-            root = [measure.__module__, measure.__qualname__.partition(".")[0]]
-            content["provenance"]["code"] = {"root": root, "sha256": fingerprint.of_result(root, experiment)}
+            content = {"protocol": PROTOCOL, "experiment": experiment} | measure()
             paths.write_atomically(path, paths.seal(content))
     return load(path, experiment)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from odl import data, fingerprint, paper, paths
+from odl import PROTOCOL, data, paper, paths
 from odl.evaluate import bounds_of, images_of, psnr, squared_error, task_of
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate
@@ -59,8 +59,7 @@ def fit(experiment, build, run_epoch, device, precision):
     folder = paths.runs() / experiment.run_id
     for left_over in folder.glob(".*.tmp"):
         left_over.unlink()  # of a process that was killed while it wrote
-    code = fingerprint.of_training(build, experiment)
-    state = load_checkpoint(folder, experiment, code)
+    state = load_checkpoint(folder, experiment)
     precision = state["precision"] if state else choose_precision(device, precision)
     pack = data.load(experiment.dataset, "train", experiment.train_images).to(device)
     held_out = data.load(experiment.dataset, "validation")
@@ -76,7 +75,7 @@ def fit(experiment, build, run_epoch, device, precision):
             entry = run_epoch(network, optimizer, pack, x_validation, precision, history)
             finite(entry, network, optimizer, len(history))
             history.append(entry)
-            snapshot = take_snapshot(experiment, network, optimizer, history, precision, code)
+            snapshot = take_snapshot(experiment, network, optimizer, history, precision)
             if len(history) == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 save_checkpoint(folder, snapshot)
                 snapshot, saved = None, time.monotonic()
@@ -205,11 +204,11 @@ def step_seconds(precision: str, rounds: int = 5) -> float:
 # Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
 
 
-def take_snapshot(experiment, network, optimizer, history, precision, code) -> dict:
+def take_snapshot(experiment, network, optimizer, history, precision) -> dict:
     """A copy of everything that an exact resume needs, at the end of an epoch."""
     buffer = io.BytesIO()
     state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-    described = experiment.asdict() | {"code": code}
+    described = experiment.asdict() | {"protocol": PROTOCOL}
     torch.save(state | {"history": history, "precision": precision, "experiment": described}, buffer)
     return {"payload": buffer.getvalue()}
 
@@ -223,8 +222,8 @@ def save_checkpoint(folder: Path, snapshot: dict) -> None:
     paths.write_atomically(path, hashlib.sha256(payload).digest() + payload)
 
 
-def load_checkpoint(folder: Path, experiment, code: str | None = None) -> dict | None:
-    """The newest whole checkpoint of this very experiment and code; a damaged one is named, the previous one used."""
+def load_checkpoint(folder: Path, experiment) -> dict | None:
+    """The newest whole checkpoint of this very experiment and protocol; a damaged one is named and left."""
     for path in (folder / "checkpoint.pt", folder / "previous.pt"):
         if not path.exists():
             continue
@@ -233,11 +232,7 @@ def load_checkpoint(folder: Path, experiment, code: str | None = None) -> dict |
             print(f"{path}: damaged checkpoint, going back to the previous one")
             path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
             continue
-        held = state["experiment"] if isinstance(state["experiment"], dict) else {}
-        held = {"code": code} | held  # the first checkpoints did not name their code
-        if code and held["code"] != code:
-            print(f"{path}: made by other code; not used")
-        elif held == experiment.asdict() | {"code": held["code"]}:
+        if state["experiment"] == experiment.asdict() | {"protocol": PROTOCOL}:
             return state
     return None
 
