@@ -161,6 +161,8 @@ def verdicts() -> str:
 def weights() -> str:
     """The networks that ship."""
     found = sorted(paths.models().glob("*.safetensors"))
+    if not found:
+        return "No weights ship yet: `python -m odl reproduce` trains the networks, and keeps them in `runs/`."
     size = sum(path.stat().st_size for path in found) / 1e6
     return f"{len(found)} networks in half precision, {size:.0f} MB in all, with their SHA-256 in a manifest."
 
