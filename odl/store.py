@@ -16,7 +16,7 @@ def used(path: Path) -> Path:
 def load(path: Path, experiment: dict) -> dict | None:
     """The content of `path` where it is of exactly this experiment and of today's protocol. Raises DamagedFile."""
     content = paths.unseal(path) if path.exists() else None
-    if not content or (content.get("protocol"), content.get("experiment")) != (PROTOCOL, experiment):
+    if not content or content.get("protocol") != PROTOCOL or content.get("experiment") != experiment:
         return None
     used(path)
     return content
