@@ -16,7 +16,7 @@ help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-13s %s\n' "$$name" "$$text"; done
 
-book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo retrains everything; STRICT=1 fails on results of other code)
+book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo retrains everything; STRICT=1 fails on results of another protocol or of uncommitted code)
 	@$(BIN)/python book/build.py $(PROFILE) $(if $(STRICT),--strict)
 
 demo: $(READY)  ## the same, with everything retrained on the demo photographs: no download, a laptop is enough

@@ -20,7 +20,7 @@ from snakemake.utils import min_version
 
 sys.path[:0] = [workflow.basedir, f"{workflow.basedir}/book"]
 import build
-from odl import data, fingerprint, paper, paths, reproduce
+from odl import data, paper, paths, reproduce
 from odl.datasets import DataError
 from odl.experiment import PROFILES, ParameterError, check_seeds, choice, integer
 
@@ -77,14 +77,13 @@ def results_of(measurements):
     return [path_of(m.path) for m in measurements]
 
 
-def hash_of(measurements):
-    return hashlib.sha256("".join(fingerprint.of(m.measure) for m in measurements).encode()).hexdigest()
-
-
-def files_below(*places):
-    """Files, and every file in folders, in order."""
-    found = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]
-    return [file for file in found if file.is_file() and not {"__pycache__", "node_modules"} & {*file.parts}]
+def hash_of(*names):
+    """SHA-256 over files of the repository, and over every file in folders of it."""
+    places, total = [BASE / name for name in names], hashlib.sha256()
+    for file in [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]:
+        if file.is_file() and not {"__pycache__", "node_modules"} & {*file.parts}:
+            total.update(f"{file.relative_to(BASE)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
 
 
 try:
@@ -95,7 +94,7 @@ except (ParameterError, DataError) as error:
     raise WorkflowError(str(error)) from None
 
 BASE = Path(workflow.basedir)
-PACKING = fingerprint.digest(fingerprint.code(fingerprint.PACKING, ()))
+CODE, PACKING = hash_of("odl"), hash_of("odl/data.py", "odl/datasets.py")
 LIMITS = {"mem_mb": O["mem_mb"], "runtime": O["runtime"]}
 # Every rule's command is made of these: a shell directive is read when the job runs, and sees no variable of a loop.
 PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable)}"
@@ -147,8 +146,7 @@ for bundle in BUNDLES:
         output:
             results_of(first),
         params:
-            code=hash_of(first),
-            packing=PACKING,
+            code=CODE,
         threads: len(bundle)
         resources:
             gpu=O["gpu"],
@@ -169,7 +167,7 @@ for job in (job for job in JOBS if LATER[job.name]):
         output:
             results_of(LATER[job.name]),
         params:
-            code=hash_of(LATER[job.name]),
+            code=CODE,
         resources:
             gpu=O["gpu"],
             **LIMITS,
@@ -189,7 +187,8 @@ for page in PAGES:
         output:
             path_of(page.executed),
         params:
-            code=fingerprint.of_source(page.source),
+            code=CODE,
+            notebook=hash_of(page.template.relative_to(BASE)),
             page=page.name,
             parameters=page.parameters,
         resources:
@@ -207,10 +206,10 @@ rule book:
     output:
         BOOK or "runs/logs/no-book-of-one-task",
     params:
-        code=fingerprint.of_files(BASE, files_below(BASE / "book", BASE / "odl", BASE / "_toc.yml", BASE / "_config.yml")),
+        code=hash_of("book", "odl", "_toc.yml", "_config.yml"),
     resources:
         **LIMITS,
     log:
         "runs/logs/book.log",
     shell:
-        "{BUILD} --pages --strict > {log} 2>&1"
+        "{BUILD} --pages > {log} 2>&1"

@@ -64,12 +64,6 @@ class Page:
     def executed(self):
         return BUILD / "notebooks" / f"{self.name}.ipynb"
 
-    @property
-    def source(self):
-        """The code of its notebook."""
-        cells = nbformat.read(self.template, as_version=4).cells
-        return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-
 
 def toc_entries(node):
     """Every entry of the table of contents with a `file`, in reading order."""
@@ -205,15 +199,14 @@ def lay_out(pages):
 
 
 def check_current(profile):
-    """End when a measurement is not of the code as it is, or of other data than are here."""
+    """End when a result is of another protocol, of an unknown commit, or of code with uncommitted changes."""
     found = sorted((paths.results() / profile).rglob("*.json"))
-    stale = [path for path in found if results.state_of(path) in sources.STATES]
-    if stale:
-        names = ", ".join(path.relative_to(paths.results()).as_posix() for path in stale[:3])
-        more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
+    faults = {path.relative_to(paths.results()).as_posix(): results.fault_of(path) for path in found}
+    named = [f"{name} is {fault}" for name, fault in faults.items() if fault]
+    if named:
+        print("\n".join(named), file=sys.stderr)
         sys.exit(
-            f"book: {len(stale)} of {len(found)} results are not of today's code and data: {names}{more}; "
-            "delete them to measure them again, or build without --strict"
+            f"book: {len(named)} of {len(found)} results, named above, are not to be published; measure them again"
         )
 
 
@@ -234,7 +227,9 @@ def main():
     parser.add_argument("profile", nargs="?", default="reference", choices=DATASETS)
     parser.add_argument("--pages", action="store_true", help="rebuild the pages around the last executed notebooks")
     parser.add_argument("--page", help="execute the notebook of one page, and build nothing")
-    parser.add_argument("--strict", action="store_true", help="fail when a result is not of today's code and data")
+    parser.add_argument(
+        "--strict", action="store_true", help="fail on results of another protocol or of uncommitted code"
+    )
     parser.add_argument("--dataset", help="what the notebooks show (default: the profile's)")
     parser.add_argument(
         "--seeds",

@@ -11,7 +11,7 @@ import io
 import numpy as np
 import pandas as pd
 import torch
-from live import SCHEDULES, reference, square
+from live import SCHEDULES, UNTRAINED, reference, square
 from PIL import Image
 
 from odl import paper, plots, results, store
@@ -28,14 +28,16 @@ SHARES, SCALE = 372, 2  # where the bars stand, and their height for an image of
 def figure() -> str:
     """MyST: the moving figure, or a line that says what is missing."""
     path = results.table_path("fixation_spectrum", "reference", "bsds500", TASK)
+    run, absent = results.load(reference(TASK, "on_demand")), "The moving figure of this page is not drawn:"
     try:
         networks = {schedule: results.network_of(reference(TASK, schedule)) for schedule in SCHEDULES}
-        measured = pd.read_csv(store.used(path)).pivot(index="severity", columns="schedule", values="psnr")
-    except FileNotFoundError as error:
-        return f"The moving figure of this page is not drawn: {str(error).split(':')[0]}."
-    run = results.load(reference(TASK, "on_demand"))
-    if not run:
-        return "The moving figure of this page is not drawn: its run is not measured."
+    except FileNotFoundError:
+        return f"{absent} {UNTRAINED}."
+    if not run or not path.exists():
+        return (
+            f"{absent} its curves are not measured; `papermill notebooks/fixation.ipynb` does it, with `task={TASK}`."
+        )
+    measured = pd.read_csv(store.used(path)).pivot(index="severity", columns="schedule", values="psnr")
     counts = run.history[-1]["allocation"]
     return "\n".join(["```{raw} html", *html(networks, measured, counts), "```"])
 

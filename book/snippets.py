@@ -358,7 +358,7 @@ def cost(book=False) -> str:
         lines += [
             "",
             f"The reference runs sustained {speed / 1e9:.0f} GFLOP/s each on {reference[0].provenance['device']} "
-            f"at width {reference[0].experiment['width']} in {reference[0].provenance['precision']} "
+            f"at width {reference[0].experiment['width']} in {reference[0].experiment['precision']} "
             f"(median of {len(reference)} runs).",
             f"At that speed one run at the paper's scale would take {duration(run / speed)}.",
         ]

@@ -7,10 +7,6 @@ from pathlib import PurePosixPath
 from odl import paths, results
 
 SEEDS = [0, 1]  # what is measured at the scale of the book
-STATES = {
-    "changed": "by code or on data that have changed since",
-    "unknown": "from before the hash of the code was kept",
-}
 
 
 def line(files: list[str], command: str) -> str:
@@ -18,19 +14,10 @@ def line(files: list[str], command: str) -> str:
     folders = groupby(sorted(map(PurePosixPath, files)), key=lambda file: file.parent)
     items = [f"- `data/results/{folder}/`: {', '.join(map(link, group))}" for folder, group in folders]
     count = f"{len(files)} results file{'s' * (len(files) > 1)}"
+    edited = sum(results.fault_of(paths.results() / file) is not None for file in files)
+    count += f", {edited} of uncommitted code" if edited else ""
     head = [f":::{{dropdown}} From {count}: `{command}`", ":class-container: odl-source", ""]
-    return "\n".join([*head, *items, "", currency(files), ":::"]) if items else ""
-
-
-def currency(files: list[str]) -> str:
-    """How many of the files today's code would measure again the same way, by the hashes in them."""
-    states = [results.state_of(paths.results() / file) for file in files]
-    known = [state for state in states if state]
-    counts = [(known.count(state), words) for state, words in STATES.items() if state in known]
-    found = [f"{n} {'is' if n == 1 else 'are'} {words}" for n, words in counts]
-    if not known or not found:
-        return "Measured by the code as it is now." if known else ""
-    return f"Of {len(known)} measurements, {' and '.join(found)}."
+    return "\n".join([*head, *items, ":::"]) if items else ""
 
 
 def link(file: PurePosixPath) -> str:

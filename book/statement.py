@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import sources
 from snippets import DATASET, NOT_MEASURED, PROFILE, duration, markdown, plain
 
 from odl import judge, paper, paths, scorecard, store
@@ -80,9 +79,10 @@ def compute() -> str:
     everything = [file for part in groups.values() for file in part]
     rows.append(["**all**", len(everything), "", *spent(everything)])
     device = listed(file.provenance["device"] for file in everything)
-    precision = listed(file.provenance["precision"] for file in everything if "precision" in file.provenance)
+    trained = [file.experiment["precision"] for file in everything if "precision" in file.experiment]
+    precision = f" Precision of products: {listed(trained)}." if trained else ""
     table = markdown(["Folder", "Files", "What", "Median of one", "All"], rows)
-    return f"{table}\n\nDevice: {device}. Precision of products: {precision}."
+    return f"{table}\n\nDevice: {device}.{precision}"
 
 
 def spent(part: list[File]) -> list[str]:
@@ -148,8 +148,7 @@ def versions() -> str:
     return (
         f"Versions in the {len(found)} files: {'; '.join(known)}.\n"
         f"{len(found) - dirty} were measured on a committed state of the code, and {dirty} on a commit with changes, "
-        "which their commit says by the ending `-dirty`.\n"
-        + sources.currency([file.path.relative_to(paths.results()).as_posix() for file in found])
+        "which their commit says by the ending `-dirty`."
     )
 
 
@@ -162,6 +161,8 @@ def verdicts() -> str:
 def weights() -> str:
     """The networks that ship."""
     found = sorted(paths.models().glob("*.safetensors"))
+    if not found:
+        return "No weights ship yet: `python -m odl reproduce` trains the networks, and keeps them in `runs/`."
     size = sum(path.stat().st_size for path in found) / 1e6
     return f"{len(found)} networks in half precision, {size:.0f} MB in all, with their SHA-256 in a manifest."
 

@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     add_experiment(evaluate)
     evaluate.set_defaults(run=run_evaluate)
 
-    restore = commands.add_parser("restore", help="restore a photograph of any size with the shipped weights")
+    restore = commands.add_parser("restore", help="restore a photograph of any size with the all-rounder's weights")
     restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
     restore.add_argument("--mask", help="image that is white where pixels are missing (inpaint; optional: interpolate)")
     restore.add_argument("--stride", type=int, default=8, help="pixels between windows (default 8; paper: 3)")

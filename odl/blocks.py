@@ -145,4 +145,5 @@ def table2(measured: list[Result]) -> pd.DataFrame:
             measured = summarize(frame) | {"p_value": p_value, "paper_l2": l2, "paper_psnr": db}
             row |= {f"{block}_{name}": value for name, value in measured.items()}
         rows.append(row)
-    return pd.DataFrame(rows)
+    names = ("l2", "l2_se", "psnr", "psnr_se", "p_value", "paper_l2", "paper_psnr")
+    return pd.DataFrame(rows, columns=["method", *(f"{block}_{name}" for block in BLOCKS for name in names)])

@@ -148,7 +148,8 @@ def psnr_per_level(results, task: str, axis=None):
     axis.set(xticks=levels, xlabel=f"level: {paper.TASKS[task]['severity']}", ylabel="PSNR (dB)", xlim=(0.5, 6.5))
     axis.set_xticklabels(level_names(task))
     axis.text(6, axis.get_ylim()[0], "not trained", ha="center", va="bottom", fontsize=8, color="0.4")
-    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    if results:
+        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return axis.figure
 
 

@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
-from odl import data, datasets, fingerprint, paper, paths, store
+from odl import PROTOCOL, data, datasets, paper, paths, store
 from odl.evaluate import LEVELS, evaluate, overall, paired_p_value, summarize, task_of
 from odl.experiment import PROFILES, Experiment, check_device
 from odl.network import EncoderDecoder
@@ -390,24 +390,18 @@ def data_hash(dataset: str | None) -> str | None:
     return paths.unseal(index)["sha256"] if dataset and index.exists() else None
 
 
-def state_of(path: Path) -> str | None:
-    """Whether a result was measured by today's code on the data here: `current`, `changed`, or `unknown`.
-
-    Where the hash of the code is another, git tells whether what is hashed today was the same at the result's commit.
-    Unknown where no hash of the code is in it; None for a file that is no measured experiment.
-    """
+def fault_of(path: Path) -> str | None:
+    """Why a results file is not one to publish: its protocol, or its commit; None where it is, or is no experiment."""
     content = paths.unseal(path) if path.suffix == ".json" else {}
     if not {"experiment", "provenance"} <= content.keys():
         return None
-    experiment, known = content["experiment"], content["provenance"]
-    here = data_hash(experiment["dataset"]) if "task" in experiment else None  # a system's photographs are no pack
-    if here and known.get("data_sha256", here) != here:
-        return "changed"
-    if "code" not in known:
-        return "unknown"
-    code = known["code"]
-    same = fingerprint.of_result(code["root"], experiment) == code["sha256"]
-    return "current" if same or fingerprint.unchanged_since(known["commit"], code["root"], experiment) else "changed"
+    commit = content["provenance"]["commit"]
+    faults = {
+        "of another protocol": content.get("protocol") != PROTOCOL,
+        "of an unknown commit": commit == "unknown",
+        "of code with uncommitted changes": commit.endswith("-dirty"),
+    }
+    return next((fault for fault, found in faults.items() if found), None)
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:

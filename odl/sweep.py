@@ -84,9 +84,14 @@ def run_many(experiments: list[Experiment], device="auto", train=True, workers: 
     if train:
         run_jobs(jobs, device, workers)
     else:
-        absent = ", ".join(Path(job.name).name for job in jobs if job.missing())
-        print(f"Not measured yet: {absent}" if absent else "", end="")
+        say_absent([Path(job.name).name for job in jobs if job.missing()])
     return [result for result in map(results.load, experiments) if result]
+
+
+def say_absent(names: list[str]) -> None:
+    """A line that names what is not measured, and what measures it; none where nothing is absent."""
+    if names:
+        print(f"Not measured yet: {', '.join(names)}. Set train=True here, or run python -m odl reproduce.")
 
 
 def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:

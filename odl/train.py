@@ -259,7 +259,7 @@ def save_checkpoint(folder: Path, snapshot: dict, name: str = "checkpoint.pt") -
     """Replace the checkpoint atomically, keeping the one before."""
     path, buffer = folder / name, io.BytesIO()
     torch.save(snapshot, buffer)
-    if path.exists():
+    if path.exists() and name == "checkpoint.pt":
         path.replace(folder / "previous.pt")
     paths.write_atomically(path, hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
 
@@ -272,9 +272,9 @@ def trunk_epochs(experiment) -> int:
 def load_trunk(folder: Path, experiment) -> dict | None:
     """The longest trunk that a run differing in its length alone has left, where it is this run's beginning too.
 
-    A trunk ends where the learning rate begins to fall. Schedules with stages divide another length otherwise.
+    A trunk ends where the learning rate begins to fall. Other schedules divide another length otherwise.
     """
-    if SCHEDULES.get(experiment.schedule) not in (None, SCHEDULES["on_demand"], SCHEDULES["rigid_joint"]):
+    if experiment.schedule not in ("on_demand", "rigid_joint", *paper.FIXATED):
         return None
     wanted, found = experiment.asdict() | {"epochs": None, "protocol": PROTOCOL}, []
     for path in folder.parent.glob(f"{experiment.schedule}-seed{experiment.seed}*/trunk.pt"):

@@ -246,6 +246,8 @@ def test_without_its_package_a_row_says_so(monkeypatch):
 def test_tables_say_why_a_number_is_not_there(monkeypatch):
     monkeypatch.delenv("ODL_ROOT")
     table = denoising.table3(["bm3d", "mlp_many", "tnrd", "tv"], measure=False)
+    table.loc[table.system == "bm3d", "note"] = ""  # as if it were measured
+    table.loc[table.system == "bm3d", "psnr"] = np.linspace(25, 35, 22)
     assert "<td" in plots_systems.show_table3(table).data
     for shown in (plots_systems.show_table3_means(table), plots_systems.show_photograph(table, "Lena")):
         rows = shown.data.set_index("system")
@@ -265,6 +267,8 @@ def test_measured_bm3d_agrees_with_the_published_column(monkeypatch):
     for clip in (True, False):
         frame = denoising.run_or_load("bm3d", 25, clip, allowed=False)
         assert set(frame.image) == set(paper.TABLE3)
+        if frame.psnr.isna().all():
+            pytest.skip("BM3D is not measured at σ = 25: python -m odl reproduce")
         assert frame.psnr.mean() == pytest.approx(published, abs=0.1)
 
 

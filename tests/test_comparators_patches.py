@@ -70,7 +70,7 @@ def test_wnnm_refuses_images_with_too_few_patches():
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_measured_mean_agrees_with_the_published_column(system, monkeypatch):
     monkeypatch.delenv("ODL_ROOT", raising=False)
-    frame = denoising.run_or_load(system, 25, False, allowed=False)
+    frame = denoising.run_or_load(system, 25, allowed=False)
     assert set(frame.image) == set(paper.TABLE3)
     assert frame.psnr.mean() == pytest.approx(np.mean([row[system] for row in paper.TABLE3.values()]), abs=0.3)
 

@@ -9,10 +9,10 @@ from odl.network import EncoderDecoder, initialize
 from odl.restore import ImageError, fold_batchnorm, inpaint_image, restore_image, window_starts
 
 
-def trained_like(channels: int, seed: int = 0) -> EncoderDecoder:
+def trained_like(channels: int, seed: int = 0, width: int = 8) -> EncoderDecoder:
     """A small network whose BatchNorm has statistics that are not the initial ones."""
     generator = torch.Generator().manual_seed(seed)
-    network = initialize(EncoderDecoder(channels, 8), generator)
+    network = initialize(EncoderDecoder(channels, width), generator)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(3)

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 from scipy import stats
 
-from odl import data, evaluate, paper, paths, results
+from odl import PROTOCOL, data, evaluate, paper, paths, results
 from odl.experiment import Experiment
 from odl.results import Result
 
@@ -47,15 +47,31 @@ def test_the_json_holds_all_there_is_to_know(demo):
     assert str(demo) not in result.path.read_text()
 
 
-def test_a_result_measured_with_other_numbers_is_not_loaded(demo):
+def test_a_result_of_other_numbers_or_of_another_protocol_is_not_loaded(demo):
     experiment = Experiment.of(**TINY)
     path = results.run_or_load(experiment, "cpu", "fp32").path
     content = paths.unseal(path)
     for name, value in (("trials", 3), ("learning_rate", 1e-4), ("width", 9)):
         path.write_bytes(paths.seal(content | {"experiment": content["experiment"] | {name: value}}))
         assert results.load(experiment) is None
+    path.write_bytes(paths.seal(content | {"protocol": PROTOCOL - 1}))
+    assert results.load(experiment) is None
     path.write_text(json.dumps(content))  # without a seal, as the first results were written
     assert results.load(experiment)
+
+
+def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
+    path = root / "one.json"
+    root.mkdir()
+
+    def fault(commit="0123abc", **other):
+        path.write_bytes(paths.seal({"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": commit}} | other))
+        return results.fault_of(path)
+
+    assert fault() is None and "protocol" in fault(protocol=1) and "protocol" in fault(protocol=None)
+    assert "unknown" in fault("unknown") and "uncommitted" in fault("0123abc-dirty")
+    path.write_bytes(paths.seal({"rows": []}))
+    assert results.fault_of(path) is None and results.fault_of(root / "table.csv") is None
 
 
 def test_the_record_of_a_notebook_changes_with_config_and_data(demo):

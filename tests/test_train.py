@@ -270,10 +270,12 @@ def test_with_both_checkpoints_damaged_training_begins_again(demo, elsewhere, ca
     assert_same(resumed, elsewhere(uninterrupted, experiment))
 
 
-def test_a_checkpoint_of_other_numbers_is_not_resumed(demo):
+def test_a_checkpoint_of_other_numbers_or_of_another_protocol_is_not_resumed(demo, monkeypatch):
     experiment, other = tiny(), tiny(learning_rate=1e-4)
     folder = interrupted(experiment, 0.8)
     assert train.load_checkpoint(folder, experiment) and train.load_checkpoint(folder, other) is None
+    monkeypatch.setattr(train, "PROTOCOL", train.PROTOCOL + 1)
+    assert train.load_checkpoint(folder, experiment) is None
 
 
 # Numbers that are not finite

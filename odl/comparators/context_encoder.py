@@ -213,8 +213,7 @@ def measure_all(ours: Experiment, encoders: list[Run], device="auto", train=True
     if not train:
         found = {results.path_of(run): results.load(run) for run in encoders}
         found[blocks.path_of(ours)] = blocks.load(ours)
-        absent = ", ".join(path.stem for path, result in found.items() if result is None)
-        print(f"Not measured yet: {absent}" if absent else "", end="")
+        sweep.say_absent([path.stem for path, result in found.items() if result is None])
         return [result for result in found.values() if result]
     sweep.run_jobs([blocks.job_of(ours), *map(job_of, encoders)], device)
     return [*map(results.load, encoders), blocks.load(ours)]

@@ -273,7 +273,7 @@ ROWS = {
         len(OTHER),
         other_runs,
         "the experiment in the file is not compared",
-        (Edit("odl.store.load", 'not content or content.get("experiment") != experiment', "not content"),),
+        (Edit("odl.store.load", ' or content.get("experiment") != experiment', ""),),
         len(OTHER),
     ),
 }

@@ -14,7 +14,7 @@ import time
 import numpy as np
 import torch
 
-from odl import paths, results, schedules, train
+from odl import PROTOCOL, paths, results, schedules, train
 from odl.__main__ import main
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
@@ -122,7 +122,8 @@ def state_of(k: int, experiment, megabytes=0) -> dict:
     network, optimizer = train.build(experiment, "cpu")
     state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "precision": "fp32"}
     filler = torch.zeros(megabytes * 250_000)
-    return state | {"history": [k], "experiment": experiment.asdict(), "filler": filler}
+    described = experiment.asdict() | {"protocol": PROTOCOL}
+    return state | {"history": [k], "experiment": described, "filler": filler}
 
 
 def payload_of(state: dict) -> bytes:
