@@ -14,7 +14,7 @@ import pandas as pd
 import sources
 import torch
 
-from odl import claims, datasets, extensions, judge, longer, paper, plan, results, scorecard, store
+from odl import claims, datasets, extensions, judge, paper, plan, results, scorecard, store
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
 from odl.network import ChannelwiseLinear, EncoderDecoder
@@ -152,10 +152,6 @@ def result_rows():
     yield "Supp. H: Lena and all photographs", "gallery", {"photographs": "db11"}, "pictures", "pictures", ()
     yield "Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()
     yield "every claim, one by one", "scorecard", {}, "–", "verdicts", ()
-    names = ("on_demand", "rigid_joint")
-    ours = decibels(*(from_table("longer", "inpaint", name, "psnr_long") for name in names))
-    place = "Table 1, inpainting, five times as long: on-demand / rigid joint"
-    yield place, "longer", {"task": "inpaint"}, "–", ours, ()
     task = "interpolate"
     place = "Sec. 6.2 and 7: continuous levels, other N, mixtures; sharper feedback"
     yield place, "extensions", {"task": task}, "future work", extension_verdicts(task), ()
@@ -215,12 +211,6 @@ def verdicts(book=False) -> str:
         for row in card[(card.verdict == verdict) & (card.measured != judge.NOT_MEASURED)].itertuples():
             lines.append(f"- **{verdict}**: {row.claim} Here: {row.measured}. Paper: {row.paper}.")
     return "\n".join(lines)
-
-
-def longer_statements(book=False) -> str:
-    """What five times the training makes of inpainting's margins."""
-    runs = longer.runs("inpaint", DATASET, PROFILE, sources.SEEDS)
-    return "\n".join(f"- {s}" for s in longer.statements(longer.load(runs), runs)) or NOT_MEASURED
 
 
 def findings(book=False) -> str:
@@ -493,7 +483,6 @@ SNIPPETS = {
     "results-table": results_table,
     "scale": scale,
     "verdicts": verdicts,
-    "longer": longer_statements,
     "findings": findings,
     "tasks-table": tasks,
     "parameter-counts": parameter_counts,

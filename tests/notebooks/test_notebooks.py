@@ -32,7 +32,7 @@ def test_the_notebooks_of_the_paper_are_all_there():
     named = (
         "fixation table1 table2 table3 db11_spectrum allocation gallery qualitative extra_data applications scorecard"
     )
-    assert {*named.split(), "longer", "extensions"} <= set(NAMES)
+    assert {*named.split(), "extensions"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
