@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from odl import extensions, paper, results
 from odl.corruptions import TASKS
 from odl.extensions import K_VALUES, MIXTURE, N_VALUES
-from odl.judge import LEAST, LEVELS
+from odl.judge import LEVELS, WITHIN, number
 from odl.plots import level_names, picture_grid, show_table
 
 GIVEN = (36, 33, 30, 27, 24)  # dB: made-up scores of levels 1 to 5 with a large gap
@@ -68,7 +68,7 @@ def mixture(x):
 
 
 def dots(axis, groups: dict, colour="#D55E00", shift=0.0, label=None) -> None:
-    """Gaps in dB, a column per group and a mark per seed; the grey band is too narrow to decide anything."""
+    """Gaps in dB, a column per group and a mark per seed; in the grey band differences are called equivalent."""
     empty = not axis.lines and not any(groups.values())
     look = {"color": colour, "markersize": 6, "markerfacecolor": "none"}
     for column, margins in enumerate(groups.values()):
@@ -77,16 +77,11 @@ def dots(axis, groups: dict, colour="#D55E00", shift=0.0, label=None) -> None:
     axis.plot([], [], "o", label=label, **look)
     if empty:
         axis.text(0.5, 0.6, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
-    axis.axhspan(-LEAST, LEAST, color="0.9", zorder=0, linewidth=0)
+    axis.axhspan(-WITHIN, WITHIN, color="0.9", zorder=0, linewidth=0)
     axis.axhline(0, color="0.4", linewidth=1)
     axis.set_xticks(range(len(groups)), list(groups))
     axis.set(xlim=(-0.6, len(groups) - 0.4), ylabel="gap (dB)")
     axis.grid(axis="x", visible=False)
-
-
-def signed(gap: float) -> str:
-    """dB with a sign, as a table has it."""
-    return f"{gap:+.2f}".replace("-", "−")
 
 
 def gaps_of(frame: pd.DataFrame, question: str) -> dict:
@@ -158,11 +153,11 @@ def mixtures(frame: pd.DataFrame):
 
 
 def show(frame: pd.DataFrame):
-    """Every comparison of `extensions.gaps`: PSNR, the gap of each seed, verdict."""
+    """Every comparison of `extensions.gaps`: PSNR, and the gap of each seed."""
     table = extensions.table(frame)
     by = frame.groupby(["question", "run", "against"], sort=False).gap
     names = {"question": "question", "run": "run", "against": "beside", "psnr": "PSNR (dB)"}
     shown = table[list(names)].rename(columns=names)
     shown["question"] = table.question.where(~table.question.duplicated(), "")
-    shown["gap of each seed (dB)"] = [",\u00a0".join(map(signed, part)) for _, part in by]
-    return show_table(shown.assign(verdict=table.verdict)).set_table_attributes('class="odl-table odl-words"')
+    shown["gap of each seed (dB)"] = [",\u00a0".join(map(number, part)) for _, part in by]
+    return show_table(shown).set_table_attributes('class="odl-table odl-words"')
