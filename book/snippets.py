@@ -14,7 +14,7 @@ import pandas as pd
 import sources
 import torch
 
-from odl import claims, datasets, extensions, judge, longer, paper, plan, results, scorecard, store
+from odl import claims, datasets, judge, paper, plan, results, scorecard, store
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
 from odl.network import ChannelwiseLinear, EncoderDecoder
@@ -68,12 +68,6 @@ def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
         return None
     value = pd.read_csv(store.used(path), index_col=0)[column].get(row)
     return None if pd.isna(value) else value
-
-
-def extension_verdicts(task: str) -> str:
-    """How many comparisons beyond the paper came out how."""
-    table = extensions.table(extensions.gaps(extensions.runs(task, DATASET, PROFILE, [0, 1])))
-    return ", ".join(f"{n} {verdict}" for verdict, n in table.verdict.value_counts().items()) or NOT_MEASURED
 
 
 def last_shares() -> tuple[str, tuple]:
@@ -152,13 +146,9 @@ def result_rows():
     yield "Supp. H: Lena and all photographs", "gallery", {"photographs": "db11"}, "pictures", "pictures", ()
     yield "Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()
     yield "every claim, one by one", "scorecard", {}, "–", "verdicts", ()
-    names = ("on_demand", "rigid_joint")
-    ours = decibels(*(from_table("longer", "inpaint", name, "psnr_long") for name in names))
-    place = "Table 1, inpainting, five times as long: on-demand / rigid joint"
-    yield place, "longer", {"task": "inpaint"}, "–", ours, ()
     task = "interpolate"
     place = "Sec. 6.2 and 7: continuous levels, other N, mixtures; sharper feedback"
-    yield place, "extensions", {"task": task}, "future work", extension_verdicts(task), ()
+    yield place, "extensions", {"task": task}, "future work", "demonstration", ()
 
 
 def options(notebook: str, given: dict) -> dict:
@@ -207,20 +197,13 @@ def scale(book=False) -> str:
 
 
 def verdicts(book=False) -> str:
-    """The scorecard's measured claims, a line each, those that are decided first."""
+    """The scorecard's measured claims, a line each, the core ones first."""
     card = scorecard.scorecard(PROFILE, DATASET, list(SEEDS))
-    counts = card.verdict.value_counts()
-    lines = [f"Of {len(card)} claims: {', '.join(f'{counts.get(v, 0)} {v}' for v in judge.VERDICTS)}.", ""]
-    for verdict in judge.VERDICTS:
-        for row in card[(card.verdict == verdict) & (card.measured != judge.NOT_MEASURED)].itertuples():
-            lines.append(f"- **{verdict}**: {row.claim} Here: {row.measured}. Paper: {row.paper}.")
+    lines = [scorecard.counted(card), ""]
+    for row in card[(card.kind != scorecard.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
+        word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"
+        lines.append(f"- {word}: {row.claim} Here: {row.measured}. Paper: {row.paper}.")
     return "\n".join(lines)
-
-
-def longer_statements(book=False) -> str:
-    """What five times the training makes of inpainting's margins."""
-    runs = longer.runs("inpaint", DATASET, PROFILE, sources.SEEDS)
-    return "\n".join(f"- {s}" for s in longer.statements(longer.load(runs), runs)) or NOT_MEASURED
 
 
 def findings(book=False) -> str:
@@ -493,7 +476,6 @@ SNIPPETS = {
     "results-table": results_table,
     "scale": scale,
     "verdicts": verdicts,
-    "longer": longer_statements,
     "findings": findings,
     "tasks-table": tasks,
     "parameter-counts": parameter_counts,

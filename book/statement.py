@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from snippets import DATASET, NOT_MEASURED, PROFILE, duration, markdown, plain
+from snippets import DATASET, NOT_MEASURED, PROFILE, SEEDS, duration, markdown, plain
 
-from odl import judge, paper, paths, scorecard, store
+from odl import paper, paths, scorecard, store
 from odl.experiment import PROFILES
 
 NAMES = {
@@ -154,8 +154,7 @@ def versions() -> str:
 
 def verdicts() -> str:
     """The count of verdicts."""
-    counts = scorecard.scorecard(PROFILE, DATASET, [0, 1, 2]).verdict.value_counts()
-    return f"Of {counts.sum()} claims: {', '.join(f'{counts.get(v, 0)} {v}' for v in judge.VERDICTS)}."
+    return scorecard.counted(scorecard.scorecard(PROFILE, DATASET, list(SEEDS)))
 
 
 def weights() -> str:

@@ -4,20 +4,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from odl import extensions, longer, paper, results
+from odl import extensions, paper, results
 from odl.corruptions import TASKS
 from odl.extensions import K_VALUES, MIXTURE, N_VALUES
-from odl.judge import LEAST, LEVELS
-from odl.plots import COLOURS, TITLES, history_frame, level_names, picture_grid, show_table
+from odl.judge import LEVELS, WITHIN, number
+from odl.plots import level_names, picture_grid, show_table
 
 GIVEN = (36, 33, 30, 27, 24)  # dB: made-up scores of levels 1 to 5 with a large gap
 SEED_MARKS = "os^Dv"
 N_COLOURS = dict(zip(N_VALUES, ("#CC79A7", "#D55E00", "#56B4E9", "#009E73"), strict=True))
 K_COLOURS = dict(zip(K_VALUES, ("#0072B2", "#D55E00", "#E69F00", "#555555"), strict=True))
-SHOWN = 4  # dB below the best that training curves are shown
-LENGTH_COLOURS = dict(zip(longer.LENGTHS, ("#56B4E9", "#D55E00"), strict=True))
 MIXED = {"mixture, on-demand": "#D55E00", "mixture, on-demand, longer": "#0072B2"}
 
 
@@ -70,7 +68,7 @@ def mixture(x):
 
 
 def dots(axis, groups: dict, colour="#D55E00", shift=0.0, label=None) -> None:
-    """Gaps in dB, a column per group and a mark per seed; the grey band is too narrow to decide anything."""
+    """Gaps in dB, a column per group and a mark per seed; in the grey band differences are called equivalent."""
     empty = not axis.lines and not any(groups.values())
     look = {"color": colour, "markersize": 6, "markerfacecolor": "none"}
     for column, margins in enumerate(groups.values()):
@@ -79,16 +77,11 @@ def dots(axis, groups: dict, colour="#D55E00", shift=0.0, label=None) -> None:
     axis.plot([], [], "o", label=label, **look)
     if empty:
         axis.text(0.5, 0.6, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
-    axis.axhspan(-LEAST, LEAST, color="0.9", zorder=0, linewidth=0)
+    axis.axhspan(-WITHIN, WITHIN, color="0.9", zorder=0, linewidth=0)
     axis.axhline(0, color="0.4", linewidth=1)
     axis.set_xticks(range(len(groups)), list(groups))
     axis.set(xlim=(-0.6, len(groups) - 0.4), ylabel="gap (dB)")
     axis.grid(axis="x", visible=False)
-
-
-def signed(gap: float) -> str:
-    """dB with a sign, as a table has it."""
-    return f"{gap:+.2f}".replace("-", "−")
 
 
 def gaps_of(frame: pd.DataFrame, question: str) -> dict:
@@ -160,53 +153,11 @@ def mixtures(frame: pd.DataFrame):
 
 
 def show(frame: pd.DataFrame):
-    """Every comparison of `extensions.gaps`: PSNR, the gap of each seed, verdict."""
+    """Every comparison of `extensions.gaps`: PSNR, and the gap of each seed."""
     table = extensions.table(frame)
     by = frame.groupby(["question", "run", "against"], sort=False).gap
     names = {"question": "question", "run": "run", "against": "beside", "psnr": "PSNR (dB)"}
     shown = table[list(names)].rename(columns=names)
     shown["question"] = table.question.where(~table.question.duplicated(), "")
-    shown["gap of each seed (dB)"] = [",\u00a0".join(map(signed, part)) for _, part in by]
-    return show_table(shown.assign(verdict=table.verdict)).set_table_attributes('class="odl-table odl-words"')
-
-
-# Longer training
-
-
-def lengths(measured: dict, task: str):
-    """Validation PSNR against iterations, short runs dotted; by how much on-demand learning is ahead in the end."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
-    for length, style in zip(longer.LENGTHS, (":", "-"), strict=True):
-        for result in measured[length]:
-            e, curve = result.experiment, history_frame(result).groupby("epoch").psnr.mean()
-            first = e["seed"] == measured[length][0].experiment["seed"]
-            label = f"{TITLES[e['schedule']]}, {length}" if first else None
-            thin = (
-                {"linewidth": 1.2, "zorder": 3} if e["schedule"] == "on_demand" else {"linewidth": 2.4}
-            )  # may lie on it
-            left.plot(curve.index * e["iterations"], curve, style, color=COLOURS[e["schedule"]], label=label, **thin)
-    left.set(xscale="log", xlabel="iterations", ylabel="validation PSNR (dB)")
-    left.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    left.xaxis.set_minor_formatter(NullFormatter())
-    if left.lines:
-        left.set_ylim(bottom=max(max(line.get_ydata()) for line in left.lines) - SHOWN)
-        left.legend(fontsize=8)
-    gaps, rows = longer.gaps(measured, task), longer.table(measured, task).set_index("schedule")
-    for length, shift in zip(longer.LENGTHS, (-0.2, 0), strict=True):
-        groups = {TITLES[rival]: gaps[length][rival] for rival in longer.RIVALS}
-        dots(right, groups, LENGTH_COLOURS[length], shift, f"{length} runs, a mark per seed")
-    theirs = {TITLES[rival]: list(rows.loc[rival, ["paper_celeba", "paper_sun397"]]) for rival in longer.RIVALS}
-    dots(right, theirs, "0.4", 0.2, "paper: CelebA and SUN397")
-    right.set(ylabel="on-demand is ahead by (dB)")
-    right.legend(fontsize=8)
-    return figure
-
-
-def show_longer(table: pd.DataFrame):
-    """The table of `odl.longer` with the paper's margins."""
-    names = {"schedule": "schedule"}
-    names |= {f"psnr_{length}": f"{length} (dB)" for length in longer.LENGTHS}
-    names |= {f"ahead_{length}": f"on-demand ahead, {length} (dB)" for length in longer.LENGTHS}
-    names |= {"paper_celeba": "paper, CelebA (dB)", "paper_sun397": "paper, SUN397 (dB)"}
-    digits = dict.fromkeys(list(names.values())[3:], signed)
-    return show_table(table[list(names)].rename(columns=names), digits=digits)
+    shown["gap of each seed (dB)"] = [",\u00a0".join(map(number, part)) for _, part in by]
+    return show_table(shown).set_table_attributes('class="odl-table odl-words"')

@@ -6,31 +6,33 @@ from html import escape
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from odl.judge import ALONE, FAILED, LEAST, REPRODUCED, UNTESTED, VERDICTS, decide
-from odl.scorecard import SECTIONS
+from odl.judge import VERDICTS, WITHIN, interval, judge
+from odl.plots import show_table
+from odl.scorecard import BUILT_IN, KINDS
 
-COLOURS = {REPRODUCED: "#00875A", FAILED: "#C8501E", UNTESTED: "#767676"}  # on white
-IN_THE_DARK = {REPRODUCED: "#3DBE8B", FAILED: "#F08A5D", UNTESTED: "#A6A6A6"}
-SYMBOLS = {REPRODUCED: "✓", FAILED: "✗", UNTESTED: "○"}
+COLOURS = dict(zip(VERDICTS, ("#00875A", "#C8501E", "#0072B2", "#767676", "#767676"), strict=True))  # on white
+IN_THE_DARK = dict(zip(VERDICTS, ("#3DBE8B", "#F08A5D", "#5FB0E5", "#A6A6A6", "#A6A6A6"), strict=True))
+SYMBOLS = dict(zip(VERDICTS, "✓✗≈○–", strict=True))
 WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # per cent of the page
 
 
 def show(table: pd.DataFrame):
-    """The claims grouped by section; in small print the place in the paper and the test, and the scale."""
+    """The claims, core ones first; in small print the place in the paper and the test."""
     from IPython.display import HTML
 
     columns = "".join(f'<col style="width:{width}%">' for width in WIDTHS.values())
     head = "".join(cell(escape(name), "th") for name in WIDTHS)
-    bodies = [body(section, table[table.section == section]) for section in SECTIONS]
+    bodies = [body(kind, table[table.kind == kind]) for kind in KINDS]
     return HTML(
-        '<table class="odl-table odl-sortable" data-choices="verdict,section" '
+        '<table class="odl-table odl-sortable" data-choices="verdict,kind" '
         'style="width:100%; min-width:40rem; table-layout:fixed; font-size:0.85rem">'
         f"<colgroup>{columns}</colgroup><thead><tr>{head}</tr></thead>{''.join(bodies)}</table>"
     )
 
 
-def body(section: str, rows: pd.DataFrame) -> str:
-    title = f'<th colspan="{len(WIDTHS)}" style="text-align:left; padding-top:1rem"><b>{escape(section)}</b></th>'
+def body(kind: str, rows: pd.DataFrame) -> str:
+    name = f"{kind}, not counted" if kind == BUILT_IN else kind
+    title = f'<th colspan="{len(WIDTHS)}" style="text-align:left; padding-top:1rem"><b>{name}</b></th>'
     return f"<tbody><tr class='odl-section'>{title}</tr>{''.join(line(row) for row in rows.itertuples())}</tbody>"
 
 
@@ -42,10 +44,10 @@ def line(row) -> str:
         str(row.number),
         keep(row.claim) + small(f"{row.place}. {row.test[:1].upper()}{row.test[1:]}."),
         keep(row.paper),
-        keep(row.measured) + (small(row.scale) if row.scale != "–" else ""),
+        keep(row.measured),
         verdict,
     ]
-    facts = f'data-verdict="{row.verdict}" data-section="{escape(row.section)}"'
+    facts = f'data-verdict="{row.verdict}" data-kind="{row.kind}"'
     return f"<tr {facts}>{''.join(map(cell, parts))}</tr>"
 
 
@@ -64,20 +66,18 @@ def keep(text: str) -> str:
 
 
 def counts(table: pd.DataFrame):
-    """How many claims of each section got which verdict."""
-    numbers = pd.crosstab(table.section, table.verdict).reindex(index=SECTIONS, columns=VERDICTS, fill_value=0)
-    figure, axis = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    """How many claims of each kind got which verdict."""
+    kinds = KINDS[:2]
+    numbers = pd.crosstab(table.kind, table.verdict).reindex(index=kinds, columns=VERDICTS, fill_value=0)
+    figure, axis = plt.subplots(figsize=(7, 1.7), layout="constrained")
     left = numbers.iloc[:, 0] * 0
     for verdict in VERDICTS:
-        bars = axis.barh(
-            SECTIONS, numbers[verdict], left=left, color=COLOURS[verdict], edgecolor="white", label=verdict
-        )
+        look = {"color": COLOURS[verdict], "edgecolor": "white", "label": f"{SYMBOLS[verdict]} {verdict}"}
+        bars = axis.barh(kinds, numbers[verdict], left=left, **look)
         labels = [f"{SYMBOLS[verdict]} {n}" if n else "" for n in numbers[verdict]]
         axis.bar_label(bars, labels, label_type="center", color="white", fontsize=9)
         left = left + numbers[verdict]
-    handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[verdict]) for verdict in VERDICTS]
-    names = [f"{SYMBOLS[verdict]} {verdict}" for verdict in VERDICTS]
-    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=len(VERDICTS), fontsize=9)
     axis.invert_yaxis()
     axis.grid(axis="y", visible=False)
     axis.set(xlabel="claims")
@@ -85,29 +85,37 @@ def counts(table: pd.DataFrame):
 
 
 EXAMPLES = {  # margins in dB in favour of a claim, one per seed: no measured numbers
-    "two seeds agree": [0.25, 0.35],
-    "two seeds, too close": [0.05, 0.3],
-    "two seeds disagree": [-0.3, 0.4],
-    "a lone seed, close": [0.6],
-    "a lone seed, far": [1.5],
-    "two seeds against": [-0.5, -0.4],
+    "three seeds agree": [0.25, 0.35, 0.29],
+    "too much spread": [0.05, 0.55, 0.2],
+    "no difference": [0.01, -0.02, 0.03],
+    "small and sure": [0.05, 0.06, 0.04],
+    "against": [-0.5, -0.4, -0.42],
+    "a lone seed": [0.6],
 }
 
 
 def rule():
-    """Made-up margins, and the verdict that each gets."""
+    """Made-up margins with their 95 % intervals, and the verdict that each set gets."""
     figure, axis = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    axis.axvspan(-ALONE, ALONE, color="0.94", zorder=0, linewidth=0)
-    axis.axvspan(-LEAST, LEAST, color="0.82", zorder=0, linewidth=0)
+    axis.axvspan(-WITHIN, WITHIN, color="0.88", zorder=0, linewidth=0)
     for row, margins in enumerate(EXAMPLES.values()):
-        verdict = decide(margins)
-        axis.plot(margins, [row] * len(margins), "o", color=COLOURS[verdict])
-        axis.text(1.85, row, f"{SYMBOLS[verdict]} {verdict}", va="center", color=COLOURS[verdict], fontsize=9)
+        word = judge({"": margins}).word
+        if len(margins) > 1:
+            axis.plot(interval(margins), [row, row], color=COLOURS[word], linewidth=1.5)
+        axis.plot(margins, [row] * len(margins), "o", color=COLOURS[word], markersize=4)
+        axis.text(1.05, row, f"{SYMBOLS[word]} {word}", va="center", color=COLOURS[word], fontsize=9)
     axis.axvline(0, color="0.4", linewidth=1)
-    axis.set(
-        xlim=(-1.8, 1.8), xlabel="margin in favour of the claim (dB), a point per seed", yticks=range(len(EXAMPLES))
-    )
+    axis.set(xlim=(-1, 1), xlabel="margin in favour of the claim (dB), a point per seed", yticks=range(len(EXAMPLES)))
     axis.set_yticklabels(EXAMPLES)
     axis.set_ylim(len(EXAMPLES) - 0.4, -0.6)
     axis.grid(axis="y", visible=False)
     return figure
+
+
+def show_simulation(frame: pd.DataFrame):
+    """`judge.simulate` in per cent."""
+    names = {"parts": "claim", "seeds": "seeds", "spread": "spread (dB)", "false": "false at 0 dB"}
+    names |= {"even": "equivalent at 0 dB", "power_0.1": "reproduced at 0.1 dB", "power_0.2": "at 0.2 dB"}
+    names |= {"former": "former rule, false at 0 dB"}
+    shown = frame.assign(parts=frame.parts.map({1: "one margin"}).fillna("best of seven"))
+    return show_table(shown.rename(columns=names), dict.fromkeys(list(names.values())[3:], "{:.1%}"))

@@ -58,12 +58,7 @@ def show_table2(table: pd.DataFrame):
             (f"{block} block", "paper: PSNR"): part["paper_psnr"],
         }
     frame = pd.DataFrame(shown)
-    bold = pd.DataFrame("", index=frame.index, columns=frame.columns)
-    for block in blocks.BLOCKS:
-        for name, column in (("psnr", "PSNR (dB)"), ("paper_psnr", "paper: PSNR")):
-            values = table[f"{block}_{name}"]
-            bold.loc[values == values.max(), [(f"{block} block", column)]] = "font-weight: bold"
-    style = frame.style.format(precision=2).hide(axis="index").apply(lambda _: bold, axis=None)
+    style = frame.style.format(precision=2).hide(axis="index")
     return style.set_table_attributes('class="odl-table odl-numbers"')
 
 
@@ -110,7 +105,7 @@ def systems_in(table: pd.DataFrame) -> list[str]:
 
 
 def show_table3(table: pd.DataFrame):
-    """PSNR per image on clipped noise: the paper's systems here and as published, then others; best of a row bold."""
+    """PSNR per image on clipped noise: the paper's systems here and as published, then others."""
     from IPython.display import HTML  # not needed where no notebook is
 
     clipped = table[table.clipped]
@@ -123,15 +118,13 @@ def show_table3(table: pd.DataFrame):
         tables["Published"] = pd.DataFrame(paper.TABLE3).T.reindex(measured.index)
     tables["Measured here, not in the paper's table"] = measured[others]
     tables = {caption: frame for caption, frame in tables.items() if len(frame.columns)}
-    return HTML("".join(best_bold(frame, caption).to_html() for caption, frame in tables.items()))
+    return HTML("".join(captioned(frame, caption).to_html() for caption, frame in tables.items()))
 
 
-def best_bold(frame: pd.DataFrame, caption: str):
-    """Systems × images in dB under a caption, the best of each row bold."""
+def captioned(frame: pd.DataFrame, caption: str):
+    """Systems × images in dB under a caption."""
     frame = frame.rename(columns=SHORT).rename_axis(columns=None).reset_index()
-    best = frame.iloc[:, 1:].eq(frame.iloc[:, 1:].max(axis=1), axis=0).reindex(columns=frame.columns, fill_value=False)
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index").set_caption(caption)
-    style = style.apply(lambda _: best.map({True: "font-weight: bold", False: ""}.get), axis=None)
     return style.set_table_attributes('class="odl-table odl-dense"')
 
 

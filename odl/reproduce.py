@@ -6,7 +6,7 @@
 from dataclasses import replace
 from functools import partial
 
-from odl import blocks, datasets, denoising, longer, paper, paths, pilot
+from odl import blocks, datasets, denoising, paper, paths, pilot
 from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
 from odl.experiment import PROFILES, Experiment, ParameterError, extra_data, nearest
 from odl.results import LONG
@@ -102,15 +102,13 @@ def shown_on(page: str, jobs: list[Job]) -> list[Job]:
             return False
         if notebook == "extra_data":
             return e in extra_data("inpaint", e.dataset, e.profile, [e.seed])
-        if notebook == "longer":
-            return e in sum(longer.runs("inpaint", e.dataset, e.profile, [e.seed]).values(), [])
         if notebook == "table2":
             return e.schedule in INPAINTERS or e == inpainter(e.profile, e.dataset, e.seed)
         if notebook == "applications":
             return e == inpainter(e.profile, e.dataset, e.seed)
         return e.schedule in GRID[notebook] and not e.overrides and task in ("", e.task)
 
-    beyond_grid = "table2 table3 db11_spectrum gallery extra_data longer applications extensions"
+    beyond_grid = "table2 table3 db11_spectrum gallery extra_data applications extensions"
     known = {*GRID, *beyond_grid.split()}
     return [job for job in jobs if shows(job)] if notebook in known else jobs
 

@@ -16,8 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
-from odl import PROTOCOL, data, datasets, paper, paths, store
-from odl.evaluate import LEVELS, evaluate, overall, paired_p_value, summarize, task_of
+from odl import PROTOCOL, data, datasets, judge, paper, paths, store
+from odl.evaluate import LEVELS, evaluate, overall, task_of
 from odl.experiment import PROFILES, Experiment, check_device
 from odl.network import EncoderDecoder
 from odl.restore import restorer
@@ -307,19 +307,19 @@ def frame() -> pd.DataFrame:
 def table1(results: list[Result], task: str) -> pd.DataFrame:
     """Table 1 of one task, rows in the paper's order: means over seeds and trials beside the paper's numbers.
 
-    Columns schedule, seeds (how many), l2 (‰), l2_se, psnr (dB), psnr_se; then ahead (dB by which on-demand is) and
-    p_value (paired t-test against it), both over the seeds × trials that both have and NaN for on-demand itself; then
+    Columns schedule, seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations over seeds); then
+    ahead (dB by which on-demand is, over the seeds that both have), low and high (its 95 % interval), and verdict; then
     the paper's l2 and psnr on CelebA and SUN397.
     """
-    trials = {schedule: trials_of(results, schedule) for schedule in paper.SCHEDULES}
-    rows = []
-    for schedule, frame in trials.items():
+    runs, rows = judge.keyed(results), []
+    for schedule in paper.SCHEDULES:
         celeba, sun397 = paper.TABLE1[task][schedule]
-        both = frame.join(trials["on_demand"].add_suffix("_on_demand"), how="inner")
-        p_value = paired_p_value(both.psnr, both.psnr_on_demand) if len(both) else float("nan")
-        ahead = (both.psnr_on_demand - both.psnr).mean() if schedule != "on_demand" else float("nan")
-        seeds = frame.index.get_level_values("seed").nunique()
-        row = {"schedule": schedule, "seeds": seeds} | summarize(frame) | {"ahead": ahead, "p_value": p_value}
+        row = {"schedule": schedule} | over_seeds([r for r in results if r.experiment["schedule"] == schedule])
+        margins = judge.gaps(runs, task, "on_demand", schedule) if schedule != "on_demand" else []
+        low, high = judge.interval(margins) if len(margins) > 1 else (float("nan"),) * 2
+        row |= {"ahead": np.mean(margins) if margins else float("nan"), "low": low, "high": high}
+        below = [""] if judge.below_input(runs, task, "on_demand", schedule) else []
+        row["verdict"] = judge.judge({"": margins}, below=below).word if schedule != "on_demand" else ""
         for name, (l2, psnr) in (("celeba", celeba), ("sun397", sun397)):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
@@ -351,29 +351,21 @@ def extra_data_runs(experiments: list[Experiment]) -> dict[str, list[Result]]:
 
 
 def extra_data_table(runs: dict[str, list[Result]]) -> pd.DataFrame:
-    """Sec. 6.6: columns run, train_images, l2 (‰), l2_se, psnr (dB), psnr_se, p_value and p_value_half.
-
-    Paired t-tests over seeds × trials: against on-demand with half of the images, and against rigid joint with half.
-    """
-    schedules = ("on_demand", "rigid_joint", "rigid_joint")
-    trials = {name: trials_of(runs[name], schedule) for name, schedule in zip(EXTRA_DATA, schedules, strict=True)}
-    rows = []
-    for name, frame in trials.items():
-        images = runs[name][0].provenance["train_images"] if runs[name] else pd.NA
-        row = {"run": name, "train_images": images} | summarize(frame)
-        for column, other in (("p_value", EXTRA_DATA[0]), ("p_value_half", EXTRA_DATA[1])):
-            both = frame.join(trials[other], rsuffix="_other", how="inner")
-            row[column] = paired_p_value(both.psnr, both.psnr_other) if len(both) else float("nan")
-        rows.append(row)
+    """Sec. 6.6: columns run, train_images, seeds, l2 (‰), l2_sd, psnr (dB), psnr_sd (over seeds)."""
+    rows = [
+        {"run": name, "train_images": found[0].provenance["train_images"] if found else pd.NA} | over_seeds(found)
+        for name, found in runs.items()
+    ]
     return pd.DataFrame(rows).astype({"train_images": "Int64"})
 
 
-def trials_of(results: list[Result], schedule: str) -> pd.DataFrame:
-    """Mean over levels per seed and trial of one schedule: columns l2, psnr; empty when it is not measured."""
-    frames = {r.experiment["seed"]: overall(r.evaluation) for r in results if r.experiment["schedule"] == schedule}
-    if frames:
-        return pd.concat(frames, names=["seed", "trial"])
-    return pd.DataFrame({"l2": [], "psnr": []}, index=pd.MultiIndex.from_arrays([[], []], names=["seed", "trial"]))
+def over_seeds(found: list[Result]) -> dict:
+    """Means over levels 1…6, trials and seeds, and standard deviations over seeds: seeds, l2, l2_sd, psnr, psnr_sd."""
+    means = pd.DataFrame([overall(r.evaluation).mean() for r in found], columns=["l2", "psnr"])
+    row = {"seeds": len(means)}
+    for column in means:
+        row |= {column: means[column].mean(), f"{column}_sd": means[column].std()}
+    return row
 
 
 def record(**parameters) -> dict:

@@ -206,7 +206,7 @@ def test_what_figure_6_lacks_is_named_by_its_reason():
         "not measured yet: WNNM, told 25; K-SVD, told 25 (σ = 15, 50)",
         "not trained here: TNRD, trained at 25",
     ]
-    assert "- Not trained here: TNRD, trained at 25.\n" in claims.spectrum_verdict(table.assign(psnr=np.nan), [])
+    assert "- Not trained here: TNRD, trained at 25." in claims.spectrum_verdict(table.assign(psnr=np.nan), [])
 
 
 def test_figure_6_draws_what_is_fixed_at_25_on_the_right():

@@ -262,7 +262,7 @@ def test_a_wrong_number_is_named(name, value):
         tiny(**{name: value})
 
 
-# Tables and verdicts
+# Tables
 
 
 def made_up(levels, tasks=None):
@@ -294,19 +294,8 @@ def test_gaps_are_paired_by_seed_and_task(monkeypatch):
     assert by["mixture, on-demand", "specialist: deblur"] == pytest.approx([1, 0])  # deblurring is third: 21 dB
     assert len(by) == 3
     table = extensions.table(frame).set_index(["run", "against"])
-    assert (
-        table.verdict["k = 16", "on-demand"] == "better" and table.verdict["continuous", "on-demand"] == "not decided"
-    )
-    assert table.gap_most["k = 16", "on-demand"] == pytest.approx(1.5) and table.seeds["k = 16", "on-demand"] == 2
-
-
-@pytest.mark.parametrize(
-    ("margins", "expected"),
-    [([0.2, 0.3], "better"), ([-0.2, -0.3], "worse"), ([0.05, -0.09], "alike"), ([0.05, 0.3], "not decided")]
-    + [([-0.2, 0.3], "not decided"), ([0.01], "not decided"), ([2.0], "better")],
-)
-def test_verdicts(margins, expected):
-    assert extensions.verdict(margins) == expected
+    assert table.gap["k = 16", "on-demand"] == pytest.approx(1.0) and table.seeds["k = 16", "on-demand"] == 2
+    assert "verdict" not in table
 
 
 def test_validations_share_is_counted():

@@ -1,0 +1,187 @@
+"""The judge against SciPy and plain loops, and how often it errs."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from odl import claims, judge, paper, plots, results
+from odl.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, WITHIN, decide
+from tests.test_scorecard import LEVELS, frame
+
+
+def by_scipy(margins, bound=0.0, equivalence=True):
+    """One part, by SciPy's own tests."""
+    x = [m - bound for m in margins]
+    if len(x) < 3:
+        return UNDECIDED
+    above = stats.ttest_1samp(x, -WITHIN, alternative="greater").pvalue
+    below = stats.ttest_1samp(x, WITHIN, alternative="less").pvalue
+    if equivalence and max(above, below) < 0.05:
+        return EQUIVALENT
+    low, high = stats.ttest_1samp(x, 0).confidence_interval(0.95)
+    return REPRODUCED if low > 0 else REVERSED if high < 0 else UNDECIDED
+
+
+def made_up(seed):
+    rng = np.random.default_rng(seed)
+    n, spread = rng.integers(1, 8), rng.choice([0.01, 0.05, 0.2])
+    return list(rng.normal(rng.choice([-1, -0.2, 0, 0.05, 0.2, 1]), spread, n))
+
+
+def test_one_part_against_scipy():
+    found = set()
+    for seed in range(400):
+        margins = made_up(seed)
+        assert decide(margins) == judge.judge({"": margins}).word == by_scipy(margins), margins
+        for sign in (1, -1):
+            value = [sign * m + 3 for m in margins]
+            assert judge.judge({"": value}, beyond=3, sign=sign).word == by_scipy(margins, equivalence=False)
+        found.add(by_scipy(margins))
+    assert found == {EQUIVALENT, REPRODUCED, REVERSED, UNDECIDED}
+
+
+def holm_by_loop(p):
+    rejected = [False] * len(p)
+    for step, k in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        if p[k] > 0.025 / (len(p) - step):
+            break
+        rejected[k] = True
+    return rejected
+
+
+def test_holm_against_a_plain_loop():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        p = rng.random(rng.integers(1, 8)) ** rng.integers(1, 9)
+        assert judge.holm(p).tolist() == holm_by_loop(p.tolist())
+
+
+def test_several_parts_against_a_plain_loop():
+    found = set()
+    for seed in range(0, 2000, 5):
+        parts = {k: made_up(seed + k) for k in range(1 + seed % 4)}
+        words = [by_scipy(m) for m in parts.values()]
+        p = [stats.ttest_1samp(m, 0, alternative="less").pvalue if len(m) > 2 else 1.0 for m in parts.values()]
+        against = any(r and w == REVERSED for r, w in zip(holm_by_loop(p), words, strict=True))
+        expected = REVERSED if against else UNDECIDED
+        if not against and set(words) <= {REPRODUCED, EQUIVALENT}:
+            expected = EQUIVALENT if EQUIVALENT in words else REPRODUCED
+        assert judge.judge(parts).word == expected, parts
+        found.add(expected)
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize("margins", [[0.2, 0.3, 0.25], [0.01, -0.02, 0.0], [-2, -2.1, -2.05], [0.5, -0.4, 0.2]])
+def test_the_claim_turned_round(margins):
+    turned = {REPRODUCED: REVERSED, REVERSED: REPRODUCED}
+    word = judge.judge({"": margins}).word
+    assert judge.judge({"": [-m for m in margins]}).word == turned.get(word, word)
+
+
+def test_seeds_without_spread_decide_and_none_or_two_do_not():
+    assert decide([0.5] * 3) == REPRODUCED and decide([-0.5] * 3) == REVERSED and decide([0.0] * 3) == EQUIVALENT
+    assert decide([5.0, 5.0]) == decide([5.0]) == UNDECIDED
+    assert judge.judge({"a": [], "b": []}).word == MISSING
+
+
+def test_what_would_decide_is_named():
+    def needs(*parts, **how):
+        return judge.judge(dict(enumerate(parts)), **how).needs
+
+    assert needs([0.4]) == "a second and a third seed would tell" and needs([0.4, 0.5]) == "a third seed would tell"
+    assert needs([0.4, 0.5, 0.45], []) == "1 part to be measured"
+    assert "damaged image" in needs([1.0, 1.1, 1.2], below=[0])
+    margins = [0.1, 0.5, 0.2]
+    n = int(re.search(r"about (\d+) seeds", needs(margins))[1])
+
+    def at(n):  # the same mean and spread with n seeds
+        half = stats.t.ppf(0.975, n - 1) * np.std(margins, ddof=1) / np.sqrt(n)
+        return np.mean(margins) > half
+
+    assert at(n) and not at(n - 1)
+    assert "would not do" in needs([2.0, -2.0, 0.5])
+
+
+def test_a_task_below_its_input_decides_nothing():
+    def run(psnr, damaged):
+        return results.Result({}, {}, [], frame(dict.fromkeys(LEVELS, psnr)).assign(psnr_input=float(damaged)), None)
+
+    runs = {("deblur", s, k): run(p, 24) for s, p in (("a", 23), ("b", 22), ("c", 25)) for k in range(3)}
+    assert judge.below_input(runs, "deblur", "a", "b") and not judge.below_input(runs, "deblur", "a", "c")
+    assert not judge.below_input(runs, "denoise", "a", "b")
+    assert judge.best(runs, "deblur", ("a", "b")) is None and judge.best(runs, "deblur", ("a", "c")) == "c"
+
+
+def test_false_decisions_are_rare_when_seeds_are_planned():
+    table = judge.simulate()
+    planned, extended = (table[(table.seeds == "3, then 5") == flag] for flag in (False, True))
+    noise = 3 * np.sqrt(0.05 * 0.95 / 20_000)
+    assert planned.false.max() < 0.05 + noise and (table[table.parts == 6].false < 0.05 + noise).all()
+    assert extended.false.max() > 0.07  # adding seeds until something is decided is no free choice: the page says so
+    assert (table["power_0.2"] >= table["power_0.1"]).all() and table.former.max() > 0.4
+    closest = table[(table.spread == 0.03) & (table.seeds == 5)]
+    assert (closest["power_0.2"] > 0.99).all() and (closest.even > 0.99).all()
+
+
+# What pages say
+
+RANKING = re.compile(
+    r"\b(ahead|behind|beats?|best|worst|better|worse|wins?|won|leads?|superior|inferior|stronger|weaker|outperforms?|"
+    r"fails?|collapses?|shifts?|holds?|helps?|reproduced|reversed|equivalent)\b|\*\*"
+)
+
+
+def page_results(seeds=(0, 1, 2)):
+    """Each seed reverses every margin, so that nothing can be decided."""
+    found = []
+    for task in paper.TASKS:
+        for i, schedule in enumerate((*paper.SCHEDULES, *paper.FIXATED)):
+            for seed in seeds:
+                given = {"task": task, "schedule": schedule, "seed": seed, "width": 8, "epochs": 2, "iterations": 3}
+                given |= {"learning_rate": 1e-3, "dataset": "demo", "test_images": 4, "trials": 3}
+                psnr = frame(dict.fromkeys(LEVELS, 28 + i * (0.5, -0.5, 0.1)[seed])).assign(psnr_input=20.0)
+                where = {"train_images": 9, "device": "CPU"}
+                history = [{"allocation": [6.1, 6.2, 6.4, 6.6, 6.7], "dose": 0.01}]
+                found.append(results.Result(given, where, history, psnr.assign(psnr_hole=psnr.psnr - 9), None))
+    return found
+
+
+def texts(found):
+    """What the pages of the schedules say of some results."""
+    of = {task: [r for r in found if r.experiment["task"] == task] for task in paper.TASKS}
+    runs = {task: next((r for r in of[task] if r.experiment["schedule"] == "on_demand"), None) for task in of}
+    halves = dict(zip(results.EXTRA_DATA, (of["inpaint"][k : k + 3] for k in (0, 3, 6)), strict=True))
+    yield from (claims.table1_verdict(of[task], task) for task in of)
+    yield from (claims.fixation_verdict(of[task], task) for task in of)
+    yield claims.allocation_verdict(claims.allocation_table(runs), runs)
+    yield claims.qualitative_verdict(of, found)
+    yield claims.extra_data_verdict(halves, "inpaint")
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1), (0, 1, 2)])
+def test_no_page_ranks_what_is_undecided(seeds):
+    for text in texts(page_results(seeds)):
+        said = text.replace("would tell", "").replace("The paper's claim", "")
+        if "parts hold" in said:  # a count of parts, not a verdict
+            said = re.sub(r"\d of \d parts hold", "", said)
+        assert not RANKING.search(said), RANKING.search(said)[0] + " in " + text
+        assert "undecided" in text or "dose" in text
+
+
+def test_pages_say_in_one_line_that_nothing_is_measured():
+    assert {*texts([])} == {claims.NOTHING}
+
+
+def test_bold_only_where_the_judge_decides():
+    found = [r for r in page_results() if r.experiment["task"] == "deblur"]
+    table = results.table1(found, "deblur")
+    runs = judge.keyed(found)
+    assert judge.best(runs, "deblur", paper.SCHEDULES) is None
+    assert "font-weight" not in plots.show_table1(table).to_html()
+    for r in found:
+        if r.experiment["schedule"] == "hard_mining":
+            r.evaluation.loc[:, "psnr"] = r.evaluation.psnr + 20
+    assert judge.best(runs, "deblur", paper.SCHEDULES) == "hard_mining"
+    assert "font-weight" in plots.show_table1(table, "hard_mining").to_html()
