@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from odl import PROTOCOL, paths
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "book").glob("*.md"))
 CITING = [*PAGES, *sorted((ROOT / "notebooks").glob("*.ipynb"))]
@@ -99,6 +101,18 @@ def test_snippets_are_written_when_nothing_is_measured(tmp_path):
     run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert "not measured yet" in run.stdout
+
+
+def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(ROOT / "book"))
+    build, path = importlib.import_module("build"), root / "data" / "results" / "smoke" / "one.json"
+    content = {"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": "0123abc"}}
+    paths.write_atomically(path, paths.seal(content))
+    build.check_current("smoke")
+    paths.write_atomically(path, paths.seal(content | {"provenance": {"commit": "0123abc-dirty"}}))
+    with pytest.raises(SystemExit, match="1 of 1 results"):
+        build.check_current("smoke")
+    assert "smoke/one.json is of code with uncommitted changes" in capsys.readouterr().err
 
 
 def text_files_of_the_project():
