@@ -16,7 +16,7 @@ def used(path: Path) -> Path:
 def load(path: Path, experiment: dict) -> dict | None:
     """The content of `path` if it was measured for this experiment by this protocol, else None. Raises DamagedFile."""
     content = paths.unseal(path) if path.exists() else None
-    if not content or (content.get("experiment"), content.get("protocol")) != (experiment, PROTOCOL):
+    if not content or content.get("protocol") != PROTOCOL or content.get("experiment") != experiment:
         return None
     used(path)
     return content
