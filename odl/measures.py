@@ -55,7 +55,9 @@ def plain(task: str) -> str:
 
 def compare(m: Measured, pairs: dict, **how) -> Verdict:
     """The judge on differences of schedules; pairs: label → (task, one, other) and perhaps levels and column."""
-    below = [label for label, pair in pairs.items() if below_input(m.runs, *pair[:3])]
+    below = [
+        label for label, pair in pairs.items() if below_input(m.runs, *pair[:3], column=(*pair, "psnr", "psnr")[4])
+    ]
     return judge({label: gaps(m.runs, *pair) for label, pair in pairs.items()}, below=below, **how)
 
 

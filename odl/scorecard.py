@@ -13,7 +13,6 @@ import pandas as pd
 from odl import blocks, claims, datasets, denoising, measures, paper, results
 from odl.comparators import INPAINTERS, context_encoder
 from odl.experiment import Experiment, extra_data
-from odl.extensions import Extension
 from odl.judge import MISSING, UNDECIDED, VERDICTS, Verdict, signed, span
 from odl.measures import (
     CENTRE,
@@ -76,8 +75,7 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
         for schedule in (*paper.SCHEDULES, *paper.FIXATED)
         for seed in seeds
     }
-    sharp = partial(Extension.of, dataset=dataset, profile=profile, schedule="on_demand", sharpness=4.0)
-    wanted |= {(task, SHARP, seed): sharp(task, seed=seed) for task in paper.TASKS for seed in seeds}
+    wanted |= {(t, SHARP, k): of(t, schedule="on_demand", seed=k, sharpness=4) for t in paper.TASKS for k in seeds}
     runs = {key: results.load(run) for key, run in wanted.items()}
     runs |= load_extra(profile, dataset, seeds) | load_blocks(profile, dataset, seeds)
     return Measured(

@@ -144,7 +144,9 @@ def page_results(seeds=(0, 1, 2)):
                 psnr = frame(dict.fromkeys(LEVELS, 28 + i * (0.5, -0.5, 0.1)[seed])).assign(psnr_input=20.0)
                 where = {"train_images": 9, "device": "CPU"}
                 history = [{"allocation": [6.1, 6.2, 6.4, 6.6, 6.7], "dose": 0.01}]
-                found.append(results.Result(given, where, history, psnr.assign(psnr_hole=psnr.psnr - 9), None))
+                found.append(
+                    results.Result(given, where, history, psnr.assign(psnr_kept=30.0, psnr_hole=psnr.psnr - 9), None)
+                )
     return found
 
 
