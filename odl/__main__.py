@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
     reproduce.add_argument("--dataset", default="bsds500", help=f"{', '.join(DATASETS)} or a folder (default bsds500)")
     reproduce.add_argument(
-        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="of every trained run (default 0 1 2)"
+        "--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="default 0 1 2 3 4; what is not close has three"
     )
     reproduce.add_argument("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
     reproduce.add_argument("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
