@@ -292,6 +292,7 @@ MEANT_FOR = {
     "smoke": "the tests: every notebook in seconds",
     "demo": "a laptop: one task's seven schedules in minutes",
     "reference": "the numbers of this book",
+    "gpu": "half an hour of one GPU",
     "paper": "the paper's full protocol, on a GPU",
 }
 
@@ -302,13 +303,13 @@ def profiles_table(book=False) -> str:
         iterations = p["epochs"] * p["iterations"]
         evaluation = f"{p['test_images']:,} × {p['trials']}"
         steps = f"{p['epochs']:,} × {p['iterations']:,}"
-        arithmetic = flops(iterations * iteration_flop(3, p["width"]))
-        rows.append(
-            [f"`{name}`", p["width"], steps, f"{p['learning_rate']:g}", evaluation, arithmetic, MEANT_FOR[name]]
-        )
+        arithmetic = flops(iterations * iteration_flop(3, p["width"], p["batch_size"]))
+        sizes = [p["width"], p["batch_size"], steps, f"{p['learning_rate']:g}"]
+        rows.append([f"`{name}`", *sizes, evaluation, arithmetic, MEANT_FOR[name]])
     header = [
         "Profile",
         "Width f",
+        "Batch",
         "Epochs × iterations",
         "Learning rate",
         "Test crops × trials",
