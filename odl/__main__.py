@@ -13,6 +13,8 @@ from odl.experiment import PROFILES, Experiment, ParameterError, nearest
 from odl.paths import OneLine
 from odl.schedules import SCHEDULES
 
+PACKING = 30  # seconds that writing an archive may take
+
 
 def main(arguments=None, commands=None) -> int:
     """Run one command of a parser; a user's mistake is one line on stderr and exit status 2."""
@@ -77,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
     reproduce.add_argument("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
     reproduce.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
+    reproduce.add_argument("--pack", metavar="FILE.zip", help="write results and new networks there in the end")
     reproduce.add_argument("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     reproduce.add_argument("--list", action="store_true", help="list the runs and what is done of them, and stop")
     reproduce.set_defaults(run=run_reproduce)
@@ -216,7 +219,8 @@ def run_reproduce(options) -> None:
     import math
     import time
 
-    from odl.experiment import check_seeds, duration, integer
+    from odl import gpu
+    from odl.experiment import check_device, check_seeds, duration, integer
     from odl.reproduce import jobs, only
     from odl.sweep import run_jobs
 
@@ -233,7 +237,14 @@ def run_reproduce(options) -> None:
         for m in (m for job in todo for m in job.measurements):
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
         return
-    run_jobs(todo, options.device, options.workers, start + budget)
+    deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
+    if options.profile == "gpu" and workers is None and check_device(options.device) == "cuda":
+        workers = gpu.prepare(todo[0].experiment, "cuda")
+    try:
+        run_jobs(todo, options.device, workers, deadline)
+    finally:
+        if options.pack:
+            gpu.pack(Path(options.pack), todo)
     left = [job for job in todo if job.missing()]
     done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")

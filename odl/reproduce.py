@@ -6,10 +6,9 @@
 from dataclasses import replace
 from functools import partial
 
-from odl import blocks, datasets, denoising, paper, paths, pilot
+from odl import blocks, datasets, denoising, paper, paths, pilot, results
 from odl.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
-from odl.experiment import PROFILES, Experiment, ParameterError, extra_data, nearest
-from odl.results import LONG
+from odl.experiment import Experiment, ParameterError, extra_data, nearest
 from odl.sweep import Job, Measurement, job_of
 
 CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
@@ -50,7 +49,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
 
 def all_rounders(profile: str, dataset: str) -> list[Experiment]:
     """The on-demand networks behind pictures and the command restore: trained longer, where the profile is short."""
-    longer = {"epochs": LONG * PROFILES[profile]["epochs"]} if profile == "reference" else {}
+    longer = results.LONG.get(profile, {})
     return [Experiment.of(task, dataset, "on_demand", 0, profile, **longer) for task in paper.TASKS]
 
 

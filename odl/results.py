@@ -246,14 +246,14 @@ def all_rounder(task: str) -> Experiment:
     return Experiment.of(task, "bsds500", "on_demand", profile="reference")
 
 
-LONG = 6  # times as many epochs as the profile has, for the networks behind pictures and for Table 3's
-DB11_TRAINING = {"reference": {"epochs": LONG * PROFILES["reference"]["epochs"]}}
+# For the networks behind pictures and for Table 3's.
+LONG = {profile: {"epochs": 6 * PROFILES[profile]["epochs"]} for profile in ("reference", "gpu")}
 
 
 def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:
     """The denoiser of Table 3, trained on crops at native resolution; fixated means σ = 25."""
     severity = {"severity": 25.0} if schedule == "fixated_hard" else {}
-    return Experiment.of("denoise", dataset, schedule, profile=profile, **DB11_TRAINING.get(profile, {}), **severity)
+    return Experiment.of("denoise", dataset, schedule, profile=profile, **LONG.get(profile, {}), **severity)
 
 
 def command_of(experiment: Experiment) -> str:
