@@ -1,5 +1,6 @@
 """`Experiment`: the frozen description of one training run, and the validation of everything a user can pass."""
 
+import ast
 import difflib
 import math
 import os
@@ -286,14 +287,12 @@ def check_device(device) -> str:
 def check_parameters(namespace: dict, names: str) -> None:
     """Refuse a parameter that papermill injected and the notebook does not know. `names`: the known ones.
 
-    `namespace` is the notebook's globals; papermill itself only logs a misspelt parameter.
+    `namespace` is the notebook's globals, which hold the cells that ran as `In`; papermill itself only logs a misspelt
+    parameter. What else a reader has defined in the kernel is no concern, so that every cell can run again.
     """
-    hidden = {"In", "Out", "exit", "quit", "get_ipython", "open"}
     known = names.split()
-    for name, value in namespace.items():
-        if name not in known and name not in hidden and not name.startswith("_"):
-            if callable(value) or type(value).__name__ == "module":
-                continue
+    for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
+        if name not in known:
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     if "device" in namespace:
         choice("device", namespace["device"], DEVICES)
@@ -301,3 +300,11 @@ def check_parameters(namespace: dict, names: str) -> None:
         choice("profile", namespace["profile"], PROFILES)
     if "train" in namespace:
         flag("train", namespace["train"])
+
+
+def injected(cell: str) -> list[str]:
+    """The names that a cell of papermill sets, but for its own PAPERMILL_…; none for any other cell."""
+    if not cell.startswith("# Parameters\n"):
+        return []
+    names = [target.id for node in ast.parse(cell).body if isinstance(node, ast.Assign) for target in node.targets]
+    return [name for name in names if not name.startswith("PAPERMILL_")]

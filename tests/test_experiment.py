@@ -191,8 +191,10 @@ def test_images(tmp_path):
 
 
 def test_a_misspelt_notebook_parameter_is_refused():
-    check_parameters({"task": "inpaint", "seed": 0, "_hidden": 1, "In": [], "check": print, "math": math}, "task seed")
-    refused(lambda: check_parameters({"task": "inpaint", "sede": 0}, "task seed"), "'sede'", "nearest: 'seed'")
+    cells = ["", "task = 'inpaint'", "# Parameters\nseed = 0\nPAPERMILL_INPUT_PATH = 'a'\n", "scratch = 1"]
+    check_parameters({"task": "inpaint", "seed": 0, "scratch": 1, "In": cells}, "task seed")
+    wrong = {"In": [*cells, "# Parameters\nsede = 0\n"]}
+    refused(lambda: check_parameters(wrong, "task seed"), "'sede'", "nearest: 'seed'")
     refused(lambda: check_parameters({"device": "gpu"}, "device"), "device='gpu'")
     refused(lambda: check_parameters({"train": "false"}, "train"), "train='false'")
 
