@@ -103,19 +103,20 @@ def severities(experiment, counts, device):
 def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
     """The static pool of hard mining (Sec. 6.3): clean and corrupted crops (pool_images, channels, 64, 64), uint8.
 
-    Item k is a crop of image k mod n; every image is met at all levels in turn. Crop and damage are drawn by a
-    generator of the item's own, on the CPU.
+    Item k is a crop of image k mod n; every image is met at all levels in turn, and where the pool has too few items
+    for that, levels take turns over images too. Crop and damage are drawn by a generator of the item's own, on the CPU.
     """
     # Paper: 1M corrupted images on disk; here: 8-bit as theirs, in memory, 25 kB an item in colour.
     task, n, device = task_of(experiment), len(pack), pack.offset.device
     pack, generator = pack.to("cpu"), torch.Generator()
     size = (experiment.pool_images, task.channels, data.CROP, data.CROP)
     pool = torch.empty(size, dtype=torch.uint8), torch.empty(size, dtype=torch.uint8)
+    few = experiment.pool_images < paper.N_LEVELS * n
     for k in range(experiment.pool_images):
         generator.manual_seed(data.seed_of(experiment.seed, "pool", k))
         x = data.crop(pack, torch.tensor([k % n]), generator)
         x = data.grey(x, experiment.variant) if task.channels == 1 else x
-        y = task.corrupt(x, k // n % paper.N_LEVELS + 1, generator)
+        y = task.corrupt(x, (k // n + few * (k % n)) % paper.N_LEVELS + 1, generator)
         for images, image in zip(pool, (x, y), strict=True):
             images[k] = ((image[0] + 1) * 127.5).round()
     return tuple(images.to(device) for images in pool)

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 from scipy import stats
 
-from odl import data, evaluate, paper, paths, results
+from odl import PROTOCOL, data, evaluate, paper, paths, results
 from odl.experiment import Experiment
 from odl.results import Result
 
@@ -24,38 +24,57 @@ TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "tes
 def test_writes_once_then_loads(demo, monkeypatch):
     experiment = Experiment.of(**TINY)
     assert results.load(experiment) is None
-    first = results.run_or_load(experiment, "cpu", "fp32")
+    first = results.run_or_load(experiment, "cpu")
     assert first.path == paths.results() / f"{experiment.run_id}.json"
     written = first.path.stat().st_mtime_ns
     monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained again"))
-    again = results.run_or_load(experiment, "cpu", "fp32")
+    again = results.run_or_load(experiment, "cpu")
     assert first.path.stat().st_mtime_ns == written
     pd.testing.assert_frame_equal(first.evaluation, again.evaluation)
 
 
 def test_the_json_holds_all_there_is_to_know(demo):
     experiment = Experiment.of(**TINY)
-    result = results.run_or_load(experiment, "cpu", "fp32")
+    result = results.run_or_load(experiment, "cpu")
     content = json.loads(result.path.read_text())
     assert content["experiment"] == experiment.asdict() and content["history"] == result.history
-    assert {"commit", "device", "precision", "versions", "data_sha256", "seconds"} <= set(content["provenance"])
-    assert content["provenance"]["data_sha256"] == data.load("demo", "train").sha256
-    measured = evaluate.evaluate(experiment, results.network_of(experiment))
+    assert {"commit", "device", "versions", "data_sha256", "seconds"} <= set(content["provenance"])
+    assert content["protocol"] == PROTOCOL and content["provenance"]["data_sha256"] == data.load("demo", "train").sha256
+    measured, images = evaluate.evaluate(experiment, results.network_of(experiment))
     loaded = result.evaluation
-    assert loaded.level.tolist() == measured.level.tolist() and loaded.trial.tolist() == measured.trial.tolist()
-    np.testing.assert_allclose(loaded[["l2", "psnr"]], measured[["l2", "psnr"]], rtol=1e-4)
+    assert list(loaded) == evaluate.COLUMNS and list(loaded.level) == list(measured.level)
+    np.testing.assert_allclose(loaded.drop(columns="level"), measured.drop(columns="level"), rtol=1e-4)
+    for score, values in result.per_image.items():  # of 11 bits each
+        expected = np.stack([images[level][score] for level in loaded.level[:8]])
+        np.testing.assert_allclose(values, expected, rtol=2**-11)
+        means = loaded.groupby("level", sort=False)[score].mean()
+        np.testing.assert_allclose(values.mean(1), means, rtol=2**-11)
+    trial = loaded[loaded.trial == 0].set_index("level").psnr
+    assert result.averaged["last"] == trial.to_dict() and set(result.averaged["averaged"]) == set(trial.index)
     assert str(demo) not in result.path.read_text()
 
 
-def test_a_result_measured_with_other_numbers_is_not_loaded(demo):
+def test_a_result_of_other_numbers_or_another_protocol_is_not_loaded(demo):
     experiment = Experiment.of(**TINY)
-    path = results.run_or_load(experiment, "cpu", "fp32").path
+    path = results.run_or_load(experiment, "cpu").path
     content = paths.unseal(path)
-    for name, value in (("trials", 3), ("learning_rate", 1e-4), ("width", 9)):
+    for name, value in (("trials", 3), ("learning_rate", 1e-4), ("width", 9), ("precision", "bf16")):
         path.write_bytes(paths.seal(content | {"experiment": content["experiment"] | {name: value}}))
         assert results.load(experiment) is None
-    path.write_text(json.dumps(content))  # without a seal, as the first results were written
+    path.write_bytes(paths.seal(content | {"protocol": PROTOCOL - 1}))
+    assert results.load(experiment) is None
+    path.write_text(json.dumps(content))  # without a seal
     assert results.load(experiment)
+
+
+@pytest.mark.parametrize(("task", "missing"), [("inpaint", False), ("denoise", True)])
+def test_what_does_not_exist_is_null_on_disk_and_nan_in_a_table(demo, task, missing):
+    """PSNR of kept pixels and of the hole, where nothing is missing."""
+    result = results.run_or_load(Experiment.of(task, **TINY), "cpu")
+    content = json.loads(result.path.read_text())["evaluation"]
+    for name in ("psnr_kept", "psnr_hole"):
+        assert result.evaluation[name].dtype == float and result.evaluation[name].isna().all() == missing
+        assert (content[name] == [None] * 16) == missing
 
 
 def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
@@ -165,7 +184,7 @@ def test_tables_are_written_where_the_design_says(root):
 @pytest.fixture
 def shipped(demo):
     experiment = Experiment.of("denoise", **TINY)
-    results.run_or_load(experiment, "cpu", "fp32")
+    results.run_or_load(experiment, "cpu")
     trained = results.network_of(experiment)
     path = results.ship(experiment)
     (paths.runs() / experiment.run_id / "weights.safetensors").unlink()
