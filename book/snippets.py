@@ -350,15 +350,18 @@ def cost(book=False) -> str:
             [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(runs * run / t / 1e12)] for t in (1, 10, 50, 200)],
         ),
     ]
-    state = 3 * 4 * sum(count for *_, count, _ in layers(3, p["width"])) / 1e6
-    lines += ["", f"Weights and Adam's two moments take {state:.0f} MB, and so does a checkpoint."]
+    state = 4 * 4 * sum(count for *_, count, _ in layers(3, p["width"])) / 1e6
+    lines += [
+        "",
+        f"Weights, their running average and Adam's two moments take {state:.0f} MB, and so does a checkpoint.",
+    ]
     reference = [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
     if reference:
         speed = median(speed_of(r) for r in reference)
         lines += [
             "",
             f"The reference runs sustained {speed / 1e9:.0f} GFLOP/s each on {reference[0].provenance['device']} "
-            f"at width {reference[0].experiment['width']} in {reference[0].provenance['precision']} "
+            f"at width {reference[0].experiment['width']} in {reference[0].experiment['precision']} "
             f"(median of {len(reference)} runs).",
             f"At that speed one run at the paper's scale would take {duration(run / speed)}.",
         ]

@@ -80,7 +80,7 @@ def compute() -> str:
     everything = [file for part in groups.values() for file in part]
     rows.append(["**all**", len(everything), "", *spent(everything)])
     device = listed(file.provenance["device"] for file in everything)
-    precision = listed(file.provenance["precision"] for file in everything if "precision" in file.provenance)
+    precision = listed(file.experiment["precision"] for file in everything if "precision" in file.experiment)
     table = markdown(["Folder", "Files", "What", "Median of one", "All"], rows)
     return f"{table}\n\nDevice: {device}. Precision of products: {precision}."
 
