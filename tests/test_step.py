@@ -42,18 +42,6 @@ def test_the_levels_are_data(demo, task):
     assert not changed[:12].any() and changed[12:16].any() and not changed[16:].any()
 
 
-def test_a_step_lowers_the_loss_it_adds_up(demo):
-    step = step_of(tiny(learning_rate=2e-3))
-    next(train.batches(step, 0, [[4] * 5]))
-    losses = []
-    for _ in range(8):
-        step.generator.manual_seed(1)  # the same batch again
-        step.total.zero_()
-        step()
-        losses.append(step.total.item())
-    assert losses[-1] < losses[0]
-
-
 def test_the_quick_precision_is_bf16_where_it_is_native():
     """Not on a simulated CPU without it."""
     code = "from odl.step import quick_precision; print(quick_precision())"
