@@ -2,9 +2,9 @@
 
 snakemake --cores 2                                                         the smoke profile, on this machine
 snakemake --cores 2 --config profile=demo
-snakemake --executor slurm --jobs 72 --config profile=paper dataset=celeba gpu=1 precision=bf16
+snakemake --executor slurm --jobs 72 --config profile=paper dataset=celeba gpu=1
 
---config takes profile, dataset, seeds, device and precision as `python -m odl reproduce` does, and task: that task's
+--config takes profile, dataset, seeds and device as `python -m odl reproduce` does, and task: that task's
 runs alone, and the pages that need no others. gpu is what a run asks the cluster for; bundle=4 trains four runs side
 by side in one job; mem_mb and runtime (minutes) are the limits of a job. What runs again follows from hashes of the
 code and of the configuration (profiles/default). Checkpoints are no outputs: a job that is queued again goes on.
@@ -28,7 +28,7 @@ min_version("9.0")
 workdir: paths.root()
 
 
-GIVEN = {"profile": "smoke", "dataset": "", "seeds": [0], "task": "", "device": "auto", "precision": "auto"}
+GIVEN = {"profile": "smoke", "dataset": "", "seeds": [0], "task": "", "device": "auto"}
 GIVEN |= {"gpu": 0, "bundle": 1, "mem_mb": 8000, "runtime": 1440}
 
 
@@ -100,7 +100,7 @@ LIMITS = {"mem_mb": O["mem_mb"], "runtime": O["runtime"]}
 PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable)}"
 GIVE = join(["--dataset", O["dataset"], "--seeds", *map(str, O["seeds"])])
 MEASURE = f"{PYTHON} -m odl reproduce --profile {O['profile']} {GIVE}"
-MEASURE += " " + join(["--device", O["device"], "--precision", O["precision"], "--only"])
+MEASURE += " " + join(["--device", O["device"], "--only"])
 BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE}"
 JOBS = [job for job in EVERY if not O["task"] or job.experiment and job.experiment.task == O["task"]]
 TRAINED = [job for job in JOBS if job.experiment]

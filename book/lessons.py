@@ -17,7 +17,7 @@ import skimage
 import torch
 
 from odl import paths
-from odl.train import choose_precision
+from odl.step import quick_precision
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
@@ -61,7 +61,7 @@ def main():
         if name not in STEPS:
             parser.error(f"no step {name!r}; there are {', '.join(STEPS)}")
     torch.set_num_threads(CORES)
-    origin = measure.provenance(measure.Options("cpu", CORES, 1, precision=choose_precision("cpu")))
+    origin = measure.provenance(measure.Options("cpu", CORES, 1, precision=quick_precision("cpu")))
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "photograph.png").symlink_to(Path(skimage.__file__).parent / "data" / PHOTOGRAPH)
         for name in names:

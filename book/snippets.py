@@ -334,8 +334,11 @@ def cost(book=False) -> str:
             [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(runs * run / t / 1e12)] for t in (1, 10, 50, 200)],
         ),
     ]
-    state = 3 * 4 * sum(count for *_, count, _ in layers(3, p["width"])) / 1e6
-    lines += ["", f"Weights and Adam's two moments take {state:.0f} MB, and so does a checkpoint."]
+    state = 4 * 4 * sum(count for *_, count, _ in layers(3, p["width"])) / 1e6
+    lines += [
+        "",
+        f"Weights, their running average and Adam's two moments take {state:.0f} MB, and so does a checkpoint.",
+    ]
     reference = [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
     if reference:
         speed = median(speed_of(r) for r in reference)

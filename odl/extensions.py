@@ -20,7 +20,7 @@ from odl.experiment import Experiment, choice, flag, integer
 from odl.judge import score, signed
 from odl.restore import restorer
 from odl.results import Result
-from odl.schedules import allocate, on_demand
+from odl.schedules import allocate_batches, dose, on_demand
 from odl.step import Step
 from odl.train import Trained, build, fit, train_epoch, validate
 
@@ -117,11 +117,10 @@ def weights(run: Extension, psnr=None) -> np.ndarray:
     return on_demand(0, p, run.levels) ** run.sharpness  # Eq. 3 at sharpness 1
 
 
-def counts_of(run: Extension, psnr=None) -> list[int]:
-    """Images of a batch per sub-task: the batch is divided among the tasks, then each part among its levels."""
-    w = weights(run, psnr)
-    parts = allocate(w.sum(1), run.batch_size)
-    return np.concatenate([allocate(row, part) for row, part in zip(w, parts, strict=True)]).tolist()
+def shares(run: Extension, psnr=None) -> np.ndarray:
+    """Share of a batch of each sub-task in per cent, before images are whole: (tasks · N,)."""
+    w = weights(run, psnr).flatten()
+    return 100 * w / w.sum()
 
 
 def density(psnr, task: str, sharpness: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
@@ -144,21 +143,22 @@ def quantiles(severity, p, n: int) -> np.ndarray:
     return np.interp(np.linspace(0, 1, n + 1), cumulative / cumulative[-1], severity)
 
 
-def divide(run: Extension, psnr=None) -> tuple[np.ndarray, list[int]]:
-    """A batch, and how many of its images belong to each sub-task, from the last validation PSNR in dB.
+def divide(run: Extension, psnr=None) -> tuple[np.ndarray, np.ndarray]:
+    """The batches of an epoch (n, B, 3), and the mean images of a batch per sub-task, from the last PSNR in dB.
 
-    The batch has a row per image: number of its task, lowest and highest severity. Continuous: image j draws from the
-    interval that holds the j-th of B equal shares of the density, so that a batch follows the density as exactly as
-    B images can, just as Eq. 3 fixes counts.
+    An image has the number of its task, its lowest and its highest severity. Fractions of an image are carried as in
+    `allocate_batches`. Continuous: one batch for all, in which image j draws from the interval that holds the j-th of
+    B equal shares of the density, so that it follows the density as exactly as B images can.
     """
     if run.continuous:
         edges = quantiles(*density(psnr, run.task, run.sharpness), run.batch_size)
         batch = np.stack([np.zeros(run.batch_size), edges[:-1], edges[1:] - whole(run.task)], 1)
         bins = np.linspace(*severity_range(run.task), run.levels + 1)
-        return batch, np.histogram((edges[:-1] + edges[1:]) / 2, bins)[0].tolist()
-    counts = counts_of(run, psnr)
-    rows = [(i, *bounds) for i, task in enumerate(run.tasks) for bounds in intervals(task, run.levels)]
-    return np.repeat(np.array(rows), counts, axis=0), counts
+        return batch[None], np.histogram((edges[:-1] + edges[1:]) / 2, bins)[0]
+    counts = allocate_batches(weights(run, psnr).flatten(), run.batch_size, run.iterations)[0]
+    rows = np.array([(i, *bounds) for i, task in enumerate(run.tasks) for bounds in intervals(task, run.levels)])
+    which = np.tile(np.arange(len(rows)), run.iterations).repeat(counts.flatten())
+    return rows[which].reshape(run.iterations, run.batch_size, 3), counts.mean(0)
 
 
 # Training
@@ -171,10 +171,13 @@ class MixedStep(Step):
         super().__init__(run, *rest)
         self.which = torch.zeros_like(self.index)  # number of each image's task
 
-    def assign(self, batch: np.ndarray) -> None:
-        """Say to which task and between which severities the images of the coming batches belong."""
-        which, self.lows, self.highs = (torch.from_numpy(column).to(self.low)[None] for column in batch.T)
-        self.which.copy_(which[0])
+    def assign(self, batches: np.ndarray) -> None:
+        """Say to which task and between which severities the images of the coming batches (n, B, 3) belong."""
+        self.tasks, self.lows, self.highs = torch.from_numpy(batches).to(self.low).unbind(2)
+
+    def select(self, i: int, index) -> None:
+        super().select(i, index)
+        self.which.copy_(self.tasks[i % len(self.tasks)])
 
     def draw(self):
         """Every task corrupts every image and keeps its own, so that the draws do not depend on who gets what."""
@@ -191,16 +194,17 @@ class MixedStep(Step):
 def train(run: Extension, device="cpu", progress=None) -> Trained:
     """Train one run, resuming from its checkpoint if there is one, as `odl.train.train`.
 
-    psnr and allocation (in per cent of a batch) of the history have an entry per sub-task.
+    psnr, allocation (in per cent of a batch) and dose of the history are over all sub-tasks.
     """
 
     def epochs(state):
         step = MixedStep(run, state.network, state.optimizer, state.pack)
         for epoch in range(len(state.history), run.epochs):
-            batch, counts = divide(run, state.history[-1]["psnr"] if state.history else None)
-            loss = train_epoch(step, epoch, batch, progress)
+            batches, counts = divide(run, state.history[-1]["psnr"] if state.history else None)
+            loss = train_epoch(step, epoch, batches, progress)
             scores = validate(run, state.network, state.x_validation, device, sub_tasks(run))
-            yield {"loss": loss, "psnr": scores, "allocation": [100 * n / run.batch_size for n in counts]}
+            allocated = (100 * counts / run.batch_size).round(6).tolist()
+            yield {"loss": loss, "psnr": scores, "allocation": allocated, "dose": dose(counts)}
 
     state = fit(run, build, epochs, device)
     return Trained(state.network.eval(), None, state.history)
@@ -319,9 +323,9 @@ def cost(runs: dict[str, list[Extension]]) -> pd.DataFrame:
 
 
 def moved(result: Result) -> float:
-    """Images of the last batches that are not where equal shares would have them."""
-    counts = np.array(result.history[-1]["allocation"])
-    return float(np.abs(counts - counts.mean()).sum() / 2)
+    """Per cent of the last batches that is not where equal shares would have it."""
+    allocated = np.array(result.history[-1]["allocation"])
+    return np.abs(allocated - allocated.mean()).sum() / 2
 
 
 def say(frame: pd.DataFrame, runs: dict[str, list[Extension]]) -> str:
@@ -338,8 +342,8 @@ def say(frame: pd.DataFrame, runs: dict[str, list[Extension]]) -> str:
     ]
     parts.append(f"- **Cost of N.** Validation takes {' and '.join(ends)} of the arithmetic.")
     last = {k: result for k in K_VALUES for result in map(results.load, runs[f"k = {k}"][:1]) if result}
-    shifts = [f"{moved(result):.1f} with k = {k}" for k, result in last.items() if k]
-    parts.append(f"- **Images moved** from equal shares in the last epoch: {', '.join(shifts) or '–'}.")
+    shifts = [f"{moved(result):.1f} % with k = {k}" for k, result in last.items() if k]
+    parts.append(f"- **Share of a batch moved** from equal shares, last epoch: {', '.join(shifts) or '–'}.")
     found = [result for name in runs for result in map(results.load, runs[name]) if result]
     absent = [name for name in runs if not all(map(results.load, runs[name]))]
     parts += ["", scale(found), f"The longer mixture trains {len(MIXTURE)} times as long."]

@@ -14,7 +14,7 @@ from odl.reproduce import jobs
 from odl.sweep import Job
 from odl.train import CHECKPOINT_SECONDS
 
-STATES = 3  # a checkpoint holds the weights and Adam's two moments
+STATES = 4  # a checkpoint holds the weights, Adam's two moments and the weights' running average
 JPEG = 10  # bytes of pixels in a byte of JPEG, about, where no image's size is known
 UNITS = {"GB": 1e9, "MB": 1e6}
 

@@ -25,12 +25,12 @@ def rule(task: str, runs: dict):
     for n in N_VALUES:
         middle = (np.arange(n) + 0.5) / n * paper.N_LEVELS - 0.5
         run = runs[f"N = {n}"][0]
-        shares = extensions.counts_of(run, np.interp(middle, np.arange(paper.N_LEVELS), GIVEN))
+        shares = extensions.shares(run, np.interp(middle, np.arange(paper.N_LEVELS), GIVEN))
         draw_shares(left, task, shares, color=N_COLOURS[n], label=f"N = {n}", linewidth=3.5 if n == 5 else 1.4)
     draw_density(left, task, GIVEN, color="black", label="continuous", linewidth=1.8)
     left.legend(fontsize=8)
     for k in K_VALUES:
-        draw_counts(right, k, extensions.counts_of(runs[f"k = {k}"][0], GIVEN))
+        draw_counts(right, k, extensions.shares(runs[f"k = {k}"][0], GIVEN))
     right.set(ylabel="images of 100", xlabel="level and its PSNR (dB)")
     right.set_xticks(range(1, 6), [f"{level}\n{p}" for level, p in enumerate(GIVEN, 1)])
     right.legend(fontsize=8)

@@ -54,6 +54,7 @@ def load(experiment: Experiment, path: Path | None = None) -> Result | None:
 
 def as_result(content: dict, path: Path) -> Result:
     frame = pd.DataFrame(content["evaluation"])
+    frame = frame.astype({name: float for name in frame if name.startswith(("l2", "psnr"))})  # null is NaN
     scores = {name: unpacked(text) for name, text in content.get("per_image", {}).items()}
     origin = (content["experiment"], content["provenance"], content["history"])
     return Result(*origin, frame, path, content.get("averaged", {}), scores)

@@ -103,8 +103,8 @@ def severities(experiment, counts, device):
 def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
     """The static pool of hard mining (Sec. 6.3): clean and corrupted crops (pool_images, channels, 64, 64), uint8.
 
-    Item k is a crop of image k mod n; every image is met at all levels in turn. Crop and damage are drawn by a
-    generator of the item's own, on the CPU.
+    Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
+    drawn by a generator of the item's own, on the CPU.
     """
     # Paper: 1M corrupted images on disk; here: 8-bit as theirs, in memory, 25 kB an item in colour.
     task, n, device = task_of(experiment), len(pack), pack.offset.device
@@ -115,7 +115,7 @@ def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
         generator.manual_seed(data.seed_of(experiment.seed, "pool", k))
         x = data.crop(pack, torch.tensor([k % n]), generator)
         x = data.grey(x, experiment.variant) if task.channels == 1 else x
-        y = task.corrupt(x, k // n % paper.N_LEVELS + 1, generator)
+        y = task.corrupt(x, (k // n + k % n) % paper.N_LEVELS + 1, generator)
         for images, image in zip(pool, (x, y), strict=True):
             images[k] = ((image[0] + 1) * 127.5).round()
     return tuple(images.to(device) for images in pool)

@@ -24,6 +24,7 @@ from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allo
 from odl.step import Step, averaged, make_deterministic, refresh_batchnorm, restore
 
 CHECKPOINT_SECONDS = 60
+TRUNKS = ("on_demand", "rigid_joint", *paper.FIXATED)  # these begin alike whatever their length
 LAUNCHES = 32  # graphs that may wait in a GPU's queue
 VALIDATION_BATCH = 100
 
@@ -272,9 +273,9 @@ def trunk_epochs(experiment) -> int:
 def load_trunk(folder: Path, experiment) -> dict | None:
     """The longest trunk that a run differing in its length alone has left, where it is this run's beginning too.
 
-    A trunk ends where the learning rate begins to fall. Other schedules divide another length otherwise.
+    A trunk ends where the learning rate begins to fall. Stages and hard mining's warm-up are shares of the length.
     """
-    if experiment.schedule not in ("on_demand", "rigid_joint", *paper.FIXATED):
+    if experiment.schedule not in TRUNKS:
         return None
     wanted, found = experiment.asdict() | {"epochs": None, "protocol": PROTOCOL}, []
     for path in folder.parent.glob(f"{experiment.schedule}-seed{experiment.seed}*/trunk.pt"):

@@ -243,11 +243,11 @@ def test_without_its_package_a_row_says_so(monkeypatch):
     assert not (paths.results() / "nobm3d").exists()
 
 
-def test_tables_say_why_a_number_is_not_there(monkeypatch):
-    monkeypatch.delenv("ODL_ROOT")
+def test_tables_say_why_a_number_is_not_there():
+    """BM3D has numbers, made up; the others are not measured or not trained."""
     table = denoising.table3(["bm3d", "mlp_many", "tnrd", "tv"], measure=False)
-    table.loc[table.system == "bm3d", "note"] = ""  # as if it were measured
-    table.loc[table.system == "bm3d", "psnr"] = np.linspace(25, 35, 22)
+    made_up = table.index[table.system == "bm3d"]
+    table.loc[made_up, "psnr"], table.loc[made_up, "note"] = 25.0 + np.arange(len(made_up)), ""
     assert "<td" in plots_systems.show_table3(table).data
     for shown in (plots_systems.show_table3_means(table), plots_systems.show_photograph(table, "Lena")):
         rows = shown.data.set_index("system")
@@ -265,6 +265,8 @@ def test_measured_bm3d_agrees_with_the_published_column(monkeypatch):
     monkeypatch.delenv("ODL_ROOT")
     published = np.mean([row["bm3d"] for row in paper.TABLE3.values()])
     for clip in (True, False):
+        if denoising.load("bm3d", 25, clip) is None:
+            pytest.skip("BM3D is not measured here")
         frame = denoising.run_or_load("bm3d", 25, clip, allowed=False)
         assert set(frame.image) == set(paper.TABLE3)
         if frame.psnr.isna().all():
@@ -339,7 +341,7 @@ def test_a_step_has_the_gradients_of_both_losses(method):
 
 @pytest.mark.parametrize("method", ENCODERS)
 def test_a_context_encoder_learns(method):
-    _, history = context_encoder.train(run(method, epochs=3, iterations=10, batch_size=24), precision="fp32")
+    history = context_encoder.train(run(method, epochs=3, iterations=10, batch_size=24)).history
     loss, scores = [epoch["loss"] for epoch in history], [epoch["psnr"][0] for epoch in history]
     assert loss[2] < 0.85 * loss[0] and scores[2] > scores[0]
 
@@ -348,7 +350,7 @@ def test_a_context_encoder_learns(method):
 def test_a_context_encoder_resumes_exactly(method, tmp_path, monkeypatch):
     small = run(method, epochs=3, batch_size=10)
     (tmp_path / "data").symlink_to(paths.root() / "data")
-    expected, history = context_encoder.train(small, precision="fp32")
+    expected = context_encoder.train(small)
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
 
     def interrupt(done):
@@ -356,22 +358,23 @@ def test_a_context_encoder_resumes_exactly(method, tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        context_encoder.train(small, precision="fp32", progress=interrupt)
+        context_encoder.train(small, progress=interrupt)
     seen = []
-    network, resumed = context_encoder.train(small, precision="fp32", progress=seen.append)
-    assert len(seen) == 2 * 3 and resumed == history
-    for name, value in network.state_dict().items():
-        assert torch.equal(value, expected.state_dict()[name]), name
+    resumed = context_encoder.train(small, progress=seen.append)
+    assert len(seen) == 2 * 3 and resumed.history == expected.history
+    for name, value in resumed.network.state_dict().items():
+        assert torch.equal(value, expected.network.state_dict()[name]), name
 
 
 def test_a_context_encoder_runs_once_and_then_loads():
-    first = context_encoder.run_or_load(run("context_encoder_random"), "cpu", "fp32")
+    first = context_encoder.run_or_load(run("context_encoder_random"), "cpu")
     path = paths.results() / "smoke/demo/inpaint/context_encoder_random-seed0.json"
     assert first.path == path and (paths.runs() / "smoke/demo/inpaint/context_encoder_random-seed0").is_dir()
-    assert set(json.loads(path.read_text())) == {"experiment", "provenance", "history", "evaluation", "seal"}
+    content = json.loads(path.read_text())
+    assert set(content) == {"protocol", "experiment", "provenance", "history", "evaluation", "seal"}
     assert list(first.evaluation.columns) == ["trial", "level", "l2", "psnr"] and len(first.evaluation) == 4
     before = path.stat().st_mtime_ns
-    again = context_encoder.run_or_load(run("context_encoder_random"), "cpu", "fp32")
+    again = context_encoder.run_or_load(run("context_encoder_random"), "cpu")
     assert again.evaluation.equals(first.evaluation) and path.stat().st_mtime_ns == before
 
 

@@ -16,7 +16,15 @@ from odl.datasets import DATASETS
 from odl.experiment import Experiment
 from odl.paths import DamagedFile, DiskError
 
-TINY = {"profile": "smoke", "epochs": 2, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
+TINY = {
+    "profile": "smoke",
+    "epochs": 2,
+    "decay": 0.0,
+    "iterations": 1,
+    "batch_size": 10,
+    "test_images": 4,
+    "validation_images": 4,
+}
 
 
 def disk_with(monkeypatch, free):
@@ -50,7 +58,7 @@ def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_
 
 def test_with_1_gb_free_a_run_works(demo, monkeypatch):
     disk_with(monkeypatch, 10**9)
-    assert results.run_or_load(Experiment.of(**TINY), "cpu", "fp32").path.exists()
+    assert results.run_or_load(Experiment.of(**TINY), "cpu").path.exists()
 
 
 def test_a_full_disk_keeps_the_checkpoint_and_says_so(demo, monkeypatch, capsys):
@@ -89,7 +97,7 @@ def test_a_read_only_results_folder_is_told_before_the_training(demo, not_writab
     not_writable(paths.results())
     monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained, for nothing"))
     with pytest.raises(DiskError) as error:
-        results.run_or_load(Experiment.of(**TINY), "cpu", "fp32")
+        results.run_or_load(Experiment.of(**TINY), "cpu")
     assert str(paths.results()) in one_line(error) and "ODL_ROOT" in str(error.value)
 
 
@@ -102,7 +110,7 @@ def in_the_cache_of_another(folder, answer):
     said = {"images": len(data.load("demo", "train"))}
     for name, act in (
         ("pack", lambda: data.load(str(folder / "photographs"), "train")),
-        ("run", lambda: results.run_or_load(Experiment.of(**TINY), "cpu", "fp32")),
+        ("run", lambda: results.run_or_load(Experiment.of(**TINY), "cpu")),
     ):
         try:
             act()
@@ -156,7 +164,7 @@ def test_a_second_user_reads_what_is_there_and_is_told_what_is_not(demo, demo_pa
 def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
     experiment, clock = Experiment.of(**TINY), iter(range(10**9, 0, -3600))
     monkeypatch.setattr(time, "time", lambda: float(next(clock)))
-    seconds = results.run_or_load(experiment, "cpu", "fp32").provenance["seconds"]
+    seconds = results.run_or_load(experiment, "cpu").provenance["seconds"]
     assert min(seconds.values()) >= 0
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert results.load(experiment) and train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
@@ -165,7 +173,7 @@ def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
 def test_a_deadline_holds_though_the_clock_is_set_back(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 0.0)
 
-    def forever(device, precision, progress):
+    def forever(device, progress):
         for _ in range(10**6):
             progress(0.0)
             time.sleep(0.001)
@@ -208,5 +216,5 @@ def test_left_overs_of_a_killed_writer_are_cleared(demo):
     folder = paths.runs() / experiment.run_id
     folder.mkdir(parents=True)
     (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
-    train.train(experiment, "cpu", "fp32")
+    train.train(experiment, "cpu")
     assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt"}

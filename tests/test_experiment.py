@@ -8,6 +8,7 @@ import pytest
 
 from odl import datasets, paper, paths
 from odl.experiment import (
+    PRECISIONS,
     PROFILES,
     Experiment,
     ParameterError,
@@ -50,6 +51,9 @@ def refused(make, *words):
         ("learning_rate", 2, "1"),
         ("learning_rate", -1e-3, "1e-08"),
         ("severity", 500.0, "36"),
+        ("decay", 1.5, "1"),
+        ("sharpness", -100, "-64"),
+        ("precision", "bf61", "bf16"),
     ],
 )
 def test_a_typo_or_a_number_out_of_range_names_the_nearest_good_value(name, value, nearest):
@@ -73,7 +77,6 @@ WRONG = [
     b"inpaint",
     object(),
 ]
-TEXTS = ("task", "dataset", "schedule", "profile", "variant")
 NUMBERS = ("learning_rate", "severity")
 
 
@@ -91,7 +94,15 @@ def test_unknown_parameters_are_refused_with_the_nearest():
     refused(lambda: Experiment.of(zzz=1), "'zzz'")
 
 
-def test_a_severity_belongs_to_fixated_schedules():
+def test_a_description_leaves_out_what_is_as_by_default_and_gives_the_run_back():
+    plain, other = Experiment.of(), Experiment.of(precision="bf16", sharpness=4, variant="released", train_images=5)
+    assert not {"severity", "train_images", "variant", "sharpness"} & set(plain.asdict())
+    assert plain.asdict()["precision"] == "fp32" and other.asdict()["precision"] == "bf16"
+    assert all(Experiment(**e.asdict()) == e for e in (plain, other))
+
+
+def test_a_severity_and_a_sharpness_belong_to_their_schedules():
+    refused(lambda: Experiment.of(schedule="rigid_joint", sharpness=4), "sharpness", "rigid_joint")
     refused(lambda: Experiment.of(severity=5.0), "severity", "on_demand")
     assert Experiment.of(schedule="fixated_easy", severity=5.0).severity == 5
 
@@ -103,13 +114,14 @@ def test_every_good_combination_is_accepted(task, schedule, profile):
     experiment = Experiment.of(task, "demo", schedule, 3, profile)
     assert experiment.run_id == f"{profile}/demo/{task}/{schedule}-seed3"
     assert {name: getattr(experiment, name) for name in PROFILES[profile]} == PROFILES[profile]
-    assert experiment.batch_size == 100 and experiment.overrides == {}
+    assert experiment.overrides == {}
 
 
 def test_the_paper_profile_is_the_paper():
     e = Experiment.of(profile="paper")
     assert (e.width, e.epochs, e.iterations, e.batch_size, e.learning_rate) == (64, 1500, 1000, 100, 2e-4)
     assert (e.pool_images, e.test_images, e.trials) == (1_000_000, 1000, 20)
+    assert (e.decay, e.sharpness, e.precision) == (0, 1, "fp32")  # a constant rate, Eq. 3 as it is
 
 
 def test_run_ids_are_unique(tmp_path):
@@ -127,6 +139,9 @@ def test_run_ids_are_unique(tmp_path):
         *({name: 7} for name in ("seed", "pool_images", "validation_images", "test_images", "train_images")),
         *({"learning_rate": rate} for rate in (1e-8, 0.00012345678, 0.00012345679, 0.1, 1.0)),
         *({"schedule": "fixated_hard", "severity": severity} for severity in (1.0, 2.0, 25.0)),
+        *({"precision": precision} for precision in PRECISIONS if precision != "fp32"),
+        *({"decay": decay} for decay in (0, 0.1, 1.0)),
+        *({"sharpness": sharpness} for sharpness in (-1, 4, 0.5)),
         {"variant": "released"},
     ]
     ids = [Experiment.of(**change).run_id for change in changes]

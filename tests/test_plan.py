@@ -24,7 +24,7 @@ def test_the_runs_are_those_of_the_shared_list():
     listed = [job for name in SETS for job in reproduce.jobs("paper", name, [0]) if job.experiment]
     listed = [job for job in listed if job.experiment.profile == "paper"]
     assert planned().runs == len(listed)
-    grid = [j for j in listed if not j.experiment.train_images and "-native" not in j.experiment.dataset]
+    grid = [j for j in listed if not j.experiment.overrides and "-native" not in j.experiment.dataset]
     assert len([j for j in grid if "context" not in j.experiment.schedule]) == 2 * 4 * 9
     assert planned(seeds=(0, 1)).runs > planned().runs
 

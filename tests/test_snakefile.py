@@ -33,7 +33,7 @@ def sweep(demo_pack, tmp_path_factory):
     environment = os.environ | {"ODL_ROOT": str(root)}
     environment.pop("PYTHONPATH", None)
 
-    def run(*arguments, config=("precision=fp32", "task=interpolate")):
+    def run(*arguments, config=("task=interpolate",)):
         command = [sys.executable, "-m", "snakemake", "--cores", "1", "--nocolor", *arguments, "--config", *config]
         return subprocess.run(command, cwd=code, env=environment, capture_output=True, text=True, timeout=280)
 

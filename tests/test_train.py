@@ -1,14 +1,12 @@
 """Algorithm 1: what is drawn, what is back-propagated, and exact resume after any kill."""
 
 import copy
-import io
 import math
-import os
 import random
 import signal
-import sys
-import time
+from collections import defaultdict
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,15 +14,21 @@ import torch
 from skimage import metrics
 
 from odl import data, paper, paths, train
-from odl.corruptions import TASKS
+from odl.corruptions import FILL, TASKS
 from odl.experiment import Experiment
 from odl.schedules import SCHEDULES
-from odl.step import Step, severities
-from odl.train import TrainingError
-from tests.faults.campaign import PROCESSES
-from tests.faults.training import poisoned
+from odl.step import Step, averaged, refresh_batchnorm, severities
+from tests.faults.campaign import ended, in_a_child, number
+from tests.faults.training import kill_once, train_in_child
 
-TINY = {"profile": "smoke", "width": 8, "epochs": 5, "iterations": 2, "batch_size": 20, "validation_images": 4}
+TINY = {"profile": "smoke", "width": 4, "epochs": 5, "iterations": 2, "batch_size": 20}
+TINY |= {"validation_images": 4, "test_images": 4}
+
+
+@pytest.fixture(autouse=True)
+def few_statistics(monkeypatch):
+    """BatchNorm's statistics for averaged weights from 2 batches in place of 50: quicker."""
+    monkeypatch.setattr(train, "averaged_network", partial(train.averaged_network, batches=2))
 
 
 def tiny(schedule="on_demand", task="interpolate", **numbers):
@@ -69,78 +73,25 @@ def elsewhere(demo, demo_pack, tmp_path, monkeypatch):
     return run
 
 
-def uninterrupted(experiment, precision="fp32"):
-    train.train(experiment, "cpu", precision)
+def uninterrupted(experiment):
+    train.train(experiment)
     return state_of(experiment)
 
 
 # Exact resume
 
 
-def in_a_child(root, experiment, share, death):
-    """Train in a process of its own; `death` is (name of a function of os, count): killed when it is called."""
-    os.environ["ODL_ROOT"] = root
-    torch.set_num_threads(1)
-    train.CHECKPOINT_SECONDS = 0
-    if death:
-        name, count, when = death
-        original, calls = getattr(os, name), []
-
-        def deadly(*arguments):
-            calls.append(arguments)
-            if len(calls) == count and when == "before":
-                os.kill(os.getpid(), signal.SIGKILL)
-            original(*arguments)
-            if len(calls) == count:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        setattr(os, name, deadly)
-
-    def progress(done):
-        share.value = done
-
-    train.train(experiment, "cpu", "fp32", progress)
-
-
-def start(experiment, death=None):
-    share = PROCESSES.Value("d", 0.0, lock=False)
-    child = PROCESSES.Process(target=in_a_child, args=(str(paths.root()), experiment, share, death))
-    child.start()
-    return child, share
-
-
-def kill_when(child, share, done, delay):
-    """kill -9 once that share of training is done and some seconds have passed, or let the child end."""
-    while child.is_alive() and share.value < done:
-        time.sleep(0.002)
-    time.sleep(delay)
-    if child.is_alive():
-        child.kill()
-    child.join(200)
-    assert child.exitcode is not None
-
-
-# The second save moves the checkpoint aside (replace 2), writes (fsync 2) and renames (replace 3).
-DEATHS = [
-    ("replace", 2, "before"),
-    ("replace", 2, "after"),
-    ("fsync", 2, "after"),
-    ("replace", 3, "after"),
-    ("fsync", 1, "before"),
-]
+# Saves are: epoch 1 (replace 1), the trunk (2) and epoch 2, which moves the checkpoint aside (3) and renames (4).
+DEATHS = [("replace", 2, "before"), ("replace", 3, "after"), ("fsync", 3, "after"), ("replace", 4, "after")]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_run_that_was_killed_ends_as_if_it_was_not(schedule, demo, elsewhere):
-    """kill -9 inside a save, and twice at random times; weights, Adam's state and history are bit for bit the same."""
-    number = list(SCHEDULES).index(schedule)
-    experiment = tiny(schedule, task=list(TASKS)[number % 4])
-    child, share = start(experiment, DEATHS[number % len(DEATHS)])
-    child.join(200)
-    assert child.exitcode == -signal.SIGKILL
-    chance = random.Random(schedule)
-    for _ in range(2):
-        kill_when(*start(experiment), chance.uniform(0.1, 0.95), chance.uniform(0, 0.03))
+    """kill -9 inside a save, and at a random time; weights, Adam's state and history are bit for bit the same."""
+    i = list(SCHEDULES).index(schedule)
+    experiment = tiny(schedule, list(TASKS)[i % 4], precision="bf16" if i == 0 else "fp32")
+    assert ended(in_a_child(train_in_child, experiment, DEATHS[i % 4], shared=number())) == -signal.SIGKILL
+    kill_once(experiment, random.Random(schedule), inside=False)
     assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
 
 
@@ -149,70 +100,29 @@ def test_a_run_killed_every_time_still_ends(demo, elsewhere):
     experiment = tiny(epochs=3)
     for count in range(1, 4):
         for death in (("replace", count, "before"), ("fsync", count, "before"), ("replace", count, "after")):
-            child, _ = start(experiment, death)
-            child.join(200)
-            assert child.exitcode in (0, -signal.SIGKILL)
+            assert ended(in_a_child(train_in_child, experiment, death, shared=number())) in (0, -signal.SIGKILL)
     assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
 
 
-def test_ctrl_c_saves(demo, elsewhere):
-    """An interrupt between the checkpoints of every minute keeps all whole epochs."""
-    experiment = tiny(epochs=4)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
-
-    def progress(done):
-        if done > 0.6:
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        train.train(experiment, "cpu", "fp32", progress)
-    state = train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
-    assert len(state["history"]) == 2
-    assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
-
-
-def command(root, arguments):
-    os.environ["ODL_ROOT"] = root
-    torch.set_num_threads(1)
-    train.CHECKPOINT_SECONDS = 0
-    from odl.__main__ import main
-
-    sys.exit(main(arguments))
-
-
-@pytest.mark.parametrize(("sign", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_command_line_ends_with_the_status_of_its_signal(demo, sign, status):
-    numbers = [f"--set={name}={value}" for name, value in (TINY | {"epochs": 10_000}).items() if name != "profile"]
-    experiment = tiny(epochs=10_000, task="inpaint")
-    child = PROCESSES.Process(target=command, args=(str(paths.root()), ["train", "--profile", "smoke", *numbers]))
-    child.start()
-    checkpoint = paths.runs() / experiment.run_id / "checkpoint.pt"
-    while child.is_alive() and not checkpoint.exists():
-        time.sleep(0.01)
-    os.kill(child.pid, sign)
-    child.join(200)
-    assert child.exitcode == status and train.load_checkpoint(checkpoint.parent, experiment)
-
-
-def interrupted(experiment, done, precision="fp32", error=KeyboardInterrupt):
-    """Train until that share is done, with a checkpoint every epoch."""
+def interrupted(experiment, done, every=0):
+    """Train until that share is done, then Ctrl-C; a checkpoint every so many seconds. Returns the folder."""
 
     def progress(share):
         if share > done:
-            raise error
+            signal.raise_signal(signal.SIGINT)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(error):
-        patch.setattr(train, "CHECKPOINT_SECONDS", 0)
-        train.train(experiment, "cpu", precision, progress)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(train, "CHECKPOINT_SECONDS", every)
+        train.train(experiment, progress=progress)
     return paths.runs() / experiment.run_id
 
 
-def test_a_resumed_run_keeps_its_precision(demo, elsewhere):
-    experiment = tiny(epochs=2)
-    interrupted(experiment, 0.6, "bf16")
-    resumed, straight = uninterrupted(experiment, "fp32"), elsewhere(uninterrupted, experiment, "bf16")
-    assert_same(resumed, straight)
-    assert straight["precision"] == "bf16"
+def test_ctrl_c_keeps_all_whole_epochs_though_no_checkpoint_was_due(demo, elsewhere):
+    experiment = tiny(epochs=4)
+    folder = interrupted(experiment, 0.6, every=60)
+    assert len(train.load_checkpoint(folder, experiment)["history"]) == 2
+    assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
 
 
 def test_a_checkpoint_of_another_device_is_resumed_with_this_ones_optimizer(demo, elsewhere):
@@ -221,17 +131,50 @@ def test_a_checkpoint_of_another_device_is_resumed_with_this_ones_optimizer(demo
     state = train.load_checkpoint(folder, experiment)
     for group in state["optimizer"]["param_groups"]:
         group["capturable"] = True  # as on a GPU
-    payload = io.BytesIO()
-    torch.save(state, payload)
-    train.save_checkpoint(folder, {"payload": payload.getvalue()})
+    train.save_checkpoint(folder, state)
     assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
 
 
 def test_a_finished_run_is_not_trained_again(demo):
     experiment = tiny(epochs=1)
-    _, history = train.train(experiment, "cpu", "fp32")
-    _, again = train.train(experiment, "cpu", "fp32", lambda _: pytest.fail("trained again"))
-    assert history == again
+    first, again = (train.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
+    assert first.history == again.history
+    for one, other in ((first.network, again.network), (first.averaged, again.averaged)):
+        assert_same(dict(one.state_dict()), dict(other.state_dict()))
+
+
+# A longer run goes on from a shorter one's trunk
+
+
+@pytest.mark.parametrize("schedule", ["on_demand", "rigid_joint", "fixated_hard"])
+def test_a_longer_run_goes_on_from_a_shorter_ones_trunk_bit_for_bit(demo, elsewhere, schedule):
+    """The trunk ends after half of 4 epochs, where the rate begins to fall; 5 epochs begin with it too."""
+    short, long, begun = tiny(schedule, epochs=4), tiny(schedule, epochs=5), []
+    train.train(short)
+    train.train(long, progress=begun.append)
+    assert begun[0] == pytest.approx((2 + 1 / 2) / 5)
+    assert_same(state_of(long), elsewhere(uninterrupted, long))
+
+
+def trunk_for(experiment):
+    return train.load_trunk(paths.runs() / experiment.run_id, experiment)
+
+
+def test_the_longest_trunk_that_fits_is_used_and_no_other(demo, monkeypatch):
+    for epochs in (2, 4, 6):
+        train.train(tiny(epochs=epochs, iterations=1))
+    fits = {epochs: trunk_for(tiny(epochs=epochs, iterations=1)) for epochs in (3, 5, 9)}
+    assert {epochs: len(state["history"]) for epochs, state in fits.items()} == {3: 1, 5: 2, 9: 3}
+    for other in ({"learning_rate": 1e-3}, {"precision": "bf16"}, {"seed": 1}, {"width": 8}, {"decay": 0.4}):
+        assert trunk_for(tiny(**({"epochs": 9, "iterations": 1} | other))) is None
+    monkeypatch.setattr(train, "PROTOCOL", train.PROTOCOL + 1)
+    assert trunk_for(tiny(epochs=9, iterations=1)) is None
+
+
+@pytest.mark.parametrize("schedule", ["staged_curriculum", "cumulative_anti_curriculum", "hard_mining"])
+def test_what_depends_on_the_length_of_training_uses_no_trunk(demo, schedule):
+    train.train(tiny(schedule, epochs=2, iterations=1, pool_images=45))
+    assert trunk_for(tiny(schedule, epochs=9, iterations=1, pool_images=45)) is None
 
 
 # Damaged checkpoints
@@ -270,37 +213,26 @@ def test_with_both_checkpoints_damaged_training_begins_again(demo, elsewhere, ca
     assert_same(resumed, elsewhere(uninterrupted, experiment))
 
 
-def test_a_checkpoint_of_other_numbers_or_of_another_protocol_is_not_resumed(demo, monkeypatch):
-    experiment, other = tiny(), tiny(learning_rate=1e-4)
-    folder = interrupted(experiment, 0.8)
-    assert train.load_checkpoint(folder, experiment) and train.load_checkpoint(folder, other) is None
-    monkeypatch.setattr(train, "PROTOCOL", train.PROTOCOL + 1)
-    assert train.load_checkpoint(folder, experiment) is None
-
-
-# Numbers that are not finite
-
-
-@pytest.mark.parametrize("place", ["x", "y", "weight", "psnr"])
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_number_that_is_not_finite_stops_the_run(demo, place, value):
-    """One line, and the last checkpoint is of the epoch before."""
-    experiment = tiny(epochs=3)
-    with poisoned(place, value), pytest.raises(TrainingError, match="epoch 2: .*not finite") as error:
-        train.train(experiment, "cpu", "fp32")
-    assert "\n" not in str(error.value)
-    state = train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
-    assert len(state["history"]) == 1 and all(torch.isfinite(v).all() for v in state["network"].values())
+@pytest.mark.parametrize("numbers", [{"learning_rate": 1e-4}, {"precision": "bf16"}, {}], ids=str)
+def test_a_checkpoint_of_other_numbers_or_another_protocol_is_not_resumed(demo, monkeypatch, numbers):
+    folder = interrupted(tiny(epochs=2, iterations=1), 0.8)
+    assert train.load_checkpoint(folder, tiny(epochs=2, iterations=1))
+    if not numbers:
+        monkeypatch.setattr(train, "PROTOCOL", train.PROTOCOL + 1)
+    assert train.load_checkpoint(folder, tiny(epochs=2, iterations=1, **numbers)) is None
 
 
 # What is drawn
 
 
-def drawn(experiment, epoch=0, counts=None):
-    """Batches of one epoch, with the allocation of a schedule unless given."""
-    counts = counts or train.allocation(experiment, epoch, [{"psnr": [30, 28, 26, 24, 22]}] if epoch else [])
+def drawn(experiment, epoch=0):
+    """Batches of one epoch."""
     step = Step(experiment, None, None, data.load(experiment.dataset, "train"))
-    return [step.draw() for _ in train.batches(step, epoch, counts)]
+    return [step.draw() for _ in train.batches(step, epoch, allocated(experiment, epoch))]
+
+
+def allocated(experiment, epoch):
+    return train.allocation(experiment, epoch, [{"psnr": [30, 28, 26, 24, 22]}] if epoch else [])
 
 
 @pytest.mark.parametrize("epoch", [0, 3])
@@ -311,17 +243,13 @@ def test_schedules_of_one_seed_see_the_same_crops_and_draws(demo, task, epoch):
     assert not torch.equal(reference[0][0], reference[1][0])
     for schedule in set(SCHEDULES) - {"hard_mining"}:
         experiment = tiny(schedule, task)
-        for (x, y), (x_reference, y_reference) in zip(drawn(experiment, epoch), reference, strict=True):
+        counts = allocated(experiment, epoch)
+        for i, ((x, y), (x_reference, y_reference)) in enumerate(zip(drawn(experiment, epoch), reference, strict=True)):
             assert torch.equal(x, x_reference)
-            levels = levels_of(train.allocation(experiment, epoch, [{"psnr": [30, 28, 26, 24, 22]}] if epoch else []))
-            same = [i for i, level in enumerate(levels) if level == i // 4 + 1]
+            levels = [] if counts is None else np.repeat(range(1, 6), counts[i])
+            same = [k for k, level in enumerate(levels) if level == k // 4 + 1]
             assert torch.equal(y[same], y_reference[same])
     assert not torch.equal(drawn(tiny("rigid_joint", task, seed=1), epoch)[0][0], reference[0][0])
-
-
-def levels_of(counts):
-    """Level of every image of a batch, easiest first."""
-    return [level for level, count in enumerate(counts or [], 1) for _ in range(count)]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -342,10 +270,11 @@ def test_adam_is_that_of_the_paper():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_batch_holds_the_allocated_levels(task):
-    counts = [8, 6, 3, 2, 1]
+    counts = [[8, 6, 3, 2, 1], [4] * 5]
     low, high, centred = severities(tiny(task=task), counts, "cpu")
-    bounds = [paper.TASKS[task]["levels"][level - 1] for level in levels_of(counts)]
-    assert list(zip(low.tolist(), high.tolist(), strict=True)) == bounds and not centred
+    for i, row in enumerate(counts):
+        bounds = [paper.TASKS[task]["levels"][level] for level in range(5) for _ in range(row[level])]
+        assert list(zip(low[i].tolist(), high[i].tolist(), strict=True)) == bounds and not centred
 
 
 @pytest.mark.parametrize("end", ["easy", "hard"])
@@ -353,9 +282,9 @@ def test_a_batch_holds_the_allocated_levels(task):
 def test_a_fixated_batch_has_one_severity(task, end):
     experiment = tiny(f"fixated_{end}", task)
     low, high, centred = severities(experiment, train.allocation(experiment, 0, []), "cpu")
-    assert low.tolist() == high.tolist() == [paper.TASKS[task][end]] * 20 and centred
+    assert low.tolist() == high.tolist() == [[paper.TASKS[task][end]] * 20] and centred
     low, high, _ = severities(tiny(f"fixated_{end}", task, severity=2.0), None, "cpu")
-    assert low.tolist() == high.tolist() == [2] * 20
+    assert low.tolist() == high.tolist() == [[2] * 20]
 
 
 def test_denoising_trains_on_grey_images(demo):
@@ -372,48 +301,68 @@ def test_images_take_turns():
     assert not torch.equal(order[:7], order[7:14])
 
 
-def fingerprint(batch):
-    return tuple(t.numpy().tobytes() for t in batch)
+# Hard mining's pool
 
 
-def test_the_pool_of_hard_mining_is_static(demo):
-    """Four batches of 20 images, each the same whenever it is visited, in another order each epoch."""
-    experiment = tiny("hard_mining", pool_images=80, iterations=4)
-    epochs = [[fingerprint(batch) for batch in drawn(experiment, epoch)] for epoch in range(6)]
-    assert all(len(set(epoch)) == 4 and set(epoch) == set(epochs[0]) for epoch in epochs)
-    assert len({tuple(epoch) for epoch in epochs}) > 1
-    assert not set(epochs[0]) & {
-        fingerprint(b) for b in drawn(tiny("hard_mining", pool_images=80, iterations=4, seed=1))
-    }
+def pool_item(experiment, pack, k):
+    """Item k of the pool by a plain loop, (channels, 64, 64) clean and damaged: everything from a seed of its own."""
+    generator = torch.Generator().manual_seed(data.seed_of(experiment.seed, "pool", k))
+    image = pack.image(k % len(pack))
+    u, room = torch.rand((1, 3), generator=generator)[0].tolist(), np.array(image.shape[:2]) - 63
+    top, left = int(u[0] * room[0]), int(u[1] * room[1])
+    x = image[top : top + 64, left : left + 64][:, :: -1 if u[2] < 0.5 else 1].transpose(2, 0, 1) / 127.5 - 1
+    x = torch.from_numpy(np.float32(x))[None]
+    x = data.grey(x) if experiment.task == "denoise" else x
+    level = k // len(pack) % 5 + 1
+    return x[0], TASKS[experiment.task].corrupt(x, level, generator)[0]
 
 
-def test_pool_item_k_is_image_k_modulo_n(demo, monkeypatch):
-    crop, seen = data.crop, []
-    monkeypatch.setattr(
-        data, "crop", lambda pack, index, *rest: seen.append(index.tolist()) or crop(pack, index, *rest)
-    )
-    drawn(tiny("hard_mining", pool_images=100, iterations=5))
-    n = len(data.load("demo", "train"))
-    assert sorted(seen) == sorted([(20 * k + j) % n for j in range(20)] for k in range(5))
+@pytest.mark.parametrize("task", TASKS)
+def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
+    """An item has its own seed's crop and damage, to half a grey level, the same at every visit."""
+    experiment, pack = tiny("hard_mining", task, pool_images=60, iterations=3), data.load("demo", "train")
+    step, visits, batches = Step(experiment, None, None, pack), defaultdict(set), []
+    for epoch in range(3):
+        for _ in train.batches(step, epoch, allocated(experiment, epoch)):
+            batches.append(frozenset(step.index.tolist()))
+            for k, *images in zip(step.index.tolist(), *step.draw(), strict=True):
+                visits[k].add(tuple(image.numpy().tobytes() for image in images))
+        assert sorted(k for batch in batches[-3:] for k in batch) == list(range(60))
+    assert len(set(batches)) == 9 and all(len(seen) == 1 for seen in visits.values())
+    for k in range(60):
+        for expected, seen in zip(pool_item(experiment, pack, k), *visits[k], strict=True):
+            difference = expected.numpy().flatten() - np.frombuffer(seen, np.float32)
+            assert np.abs(difference).max() <= 0.5 / 127.5 + 1e-5
+
+
+@pytest.mark.parametrize("size", [45, 12])
+def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size):
+    """By the sides of the missing squares; a pool with fewer than five items a photograph has every level too."""
+    pool = Step(tiny("hard_mining", "inpaint", pool_images=size), None, None, data.load("demo", "train")).pool
+    fill, met, n = torch.tensor(FILL, dtype=torch.uint8).view(3, 1, 1), defaultdict(set), 9
+    for k, y in enumerate(pool[1]):
+        side = math.sqrt((y == fill).all(0).sum())
+        met[k % n if size == 45 else 0] |= {
+            i for i, (a, b) in enumerate(paper.TASKS["inpaint"]["levels"]) if a <= side <= b
+        }
+    assert len(met) == (n if size == 45 else 1) and all(levels == set(range(5)) for levels in met.values())
 
 
 # What is back-propagated
 
 
 @pytest.mark.parametrize(
-    ("schedule", "epoch", "hardest"), [("hard_mining", 0, 20), ("hard_mining", 1, 10), ("on_demand", 1, 20)]
+    ("schedule", "epoch", "hardest"), [("hard_mining", 9, 20), ("hard_mining", 10, 2), ("on_demand", 10, 20)]
 )
 def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
-    """Hard mining warms up for 50 of 1500 epochs (1 of 30), then only the 10 hardest of a batch count."""
+    """Hard mining warms up for a third of training, then only the tenth of a batch that is hardest counts."""
     experiment = tiny(schedule, epochs=30, iterations=1)
-    network, _ = train.build(experiment, "cpu")
+    network, optimizer = train.build(experiment, "cpu")
     twin = copy.deepcopy(network).train()
-    still = torch.optim.SGD(network.parameters(), lr=0.0)
-    pack = data.load("demo", "train")
-    step = Step(experiment, network, still, pack)
-    loss = train.train_epoch(step, epoch, [4] * 5)
+    step, counts = Step(experiment, network, optimizer, data.load("demo", "train")), [[4] * 5]
+    loss = train.train_epoch(step, epoch, counts)
 
-    next(train.batches(step, epoch, [4] * 5))
+    next(train.batches(step, epoch, counts))
     x, y = step.draw()
     x_hat = twin(y)  # one pass, because BatchNorm sees the whole batch
     errors = [float(np.mean((a - b) ** 2)) for a, b in zip(x_hat.detach().numpy(), x.numpy(), strict=True)]
@@ -421,21 +370,61 @@ def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
     total = [torch.zeros_like(p) for p in twin.parameters()]
     for i in chosen:
         one = ((x_hat[i] - x[i]) ** 2).mean()
-        for part, gradient in zip(
-            total, torch.autograd.grad(one, list(twin.parameters()), retain_graph=True), strict=True
-        ):
-            part += gradient / hardest
+        parts = torch.autograd.grad(one, list(twin.parameters()), retain_graph=True)
+        total = [sum_ + part / hardest for sum_, part in zip(total, parts, strict=True)]
     assert loss == pytest.approx(np.mean([errors[i] for i in chosen]), rel=1e-5)
     for parameter, expected in zip(network.parameters(), total, strict=True):
         torch.testing.assert_close(parameter.grad, expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.2, 0.5, 1.0])
+def test_the_rate_is_constant_then_falls_in_a_straight_line_to_0(demo, monkeypatch, decay):
+    """Of every step, against the formula over steps."""
+    experiment, rates, run = tiny(decay=decay, epochs=5, iterations=4, learning_rate=1e-3), [], Step.run
+    monkeypatch.setattr(Step, "run", lambda step: rates.append(step.optimizer.param_groups[0]["lr"]) or run(step))
+    train.train(experiment)
+    falling = decay * 20
+    assert rates == pytest.approx([1e-3 * min(1, (20 - i) / falling) if falling else 1e-3 for i in range(20)])
+
+
+def test_averaged_weights_equal_a_plain_running_average(demo, monkeypatch):
+    """Of the weights after each step, corrected for its start at 0; and BatchNorm's statistics by NumPy."""
+    run, totals = Step.run, []
+
+    def add_up(step):
+        run(step)
+        weights = [p.detach().double().numpy() for p in step.network.parameters()]
+        last = totals[-1] if totals else [0] * len(weights)
+        totals.append([0.999 * total + 0.001 * w for total, w in zip(last, weights, strict=True)])
+
+    monkeypatch.setattr(Step, "run", add_up)
+    network, optimizer = train.build(tiny(), "cpu")
+    step = Step(tiny(), network, optimizer, data.load("demo", "train"))
+    train.train_epoch(step, 0, [[4] * 5])
+    train.train_epoch(step, 1, [[4] * 5])
+    mean, seen = averaged(network, optimizer), defaultdict(list)
+    for p, total in zip(mean.parameters(), totals[-1], strict=True):
+        np.testing.assert_allclose(p.detach().numpy(), total / (1 - 0.999**4), atol=1e-6)
+
+    norms = [module for module in mean.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    for norm in norms:
+        norm.register_forward_pre_hook(lambda norm, given: seen[norm].append(given[0].detach().double().numpy()))
+    refresh_batchnorm(mean, [step.draw()[1] for _ in train.batches(step, 2, [[4] * 5])])
+    for norm in norms:
+        for kept, expected in (
+            (norm.running_mean, np.mean([h.mean((0, 2, 3)) for h in seen[norm]], 0)),
+            (norm.running_var, np.mean([h.var((0, 2, 3), ddof=1) for h in seen[norm]], 0)),
+        ):
+            np.testing.assert_allclose(kept.numpy(), expected, rtol=1e-4, atol=1e-6)
+    assert len(norms) == 7 and not mean.training
 
 
 def test_validation_equals_a_plain_loop(demo):
     experiment = tiny(task="deblur")
     network, _ = train.build(experiment, "cpu")
     x = data.fixed_crops(data.load("demo", "validation"), 4, "validation")
-    scores = train.validate(experiment, network, x, "cpu", "fp32")
-    assert scores == train.validate(experiment, network, x, "cpu", "fp32") and len(scores) == 5
+    scores = train.validate(experiment, network, x, "cpu")
+    assert scores == train.validate(experiment, network, x, "cpu") and len(scores) == 5
     for level, score in enumerate(scores, 1):
         y = TASKS["deblur"].corrupt(x, level, torch.Generator().manual_seed(data.seed_of("validate", level)))
         x_hat = network.eval()(y).detach().numpy()
@@ -445,47 +434,49 @@ def test_validation_equals_a_plain_loop(demo):
 
 
 def test_on_demand_follows_the_validation_of_the_epoch_before(demo):
-    """Eq. 3 in fractions, largest remainder."""
-    _, history = train.train(tiny(batch_size=50, epochs=4), "cpu", "fp32")
-    assert history[0]["allocation"] == [10] * 5
-    for before, after in zip(history, history[1:], strict=False):
+    """Eq. 3 in fractions: each image left over goes to the level that is furthest behind; and the dose."""
+    history = train.train(tiny(batch_size=23, epochs=4, iterations=6)).history
+    for before, after in zip([{"psnr": [1] * 5}, *history], history, strict=False):
         inverse = [1 / Fraction(p) for p in before["psnr"]]
-        shares = [50 * w / sum(inverse) for w in inverse]
-        counts = [math.floor(share) for share in shares]
-        for i in sorted(range(5), key=lambda i: counts[i] - shares[i])[: 50 - sum(counts)]:
-            counts[i] += 1
-        assert after["allocation"] == counts
+        shares, given = [23 * w / sum(inverse) for w in inverse], [0] * 5
+        for batch in range(1, 7):
+            whole = [math.floor(share) for share in shares]
+            behind = [batch * share - done - now for share, done, now in zip(shares, given, whole, strict=True)]
+            for i in sorted(range(5), key=lambda i: -behind[i])[: 23 - sum(whole)]:
+                whole[i] += 1
+            given = [done + now for done, now in zip(given, whole, strict=True)]
+        expected = [n / (6 * 23) for n in given]
+        assert after["allocation"] == pytest.approx([100 * share for share in expected], abs=1e-5)
+        assert after["dose"] == pytest.approx(sum(abs(share - 1 / 5) for share in expected) / 5)
+        assert max(abs(n / 6 - share) for n, share in zip(given, shares, strict=True)) < 1 / 6
 
 
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
-        ("rigid_joint", [[4] * 5] * 5),
-        ("staged_curriculum", [[20 * (i == k) for i in range(5)] for k in range(5)]),
-        ("staged_anti_curriculum", [[20 * (i == 4 - k) for i in range(5)] for k in range(5)]),
-        ("cumulative_curriculum", [[20, 0, 0, 0, 0], [10, 10, 0, 0, 0], [7, 7, 6, 0, 0], [5, 5, 5, 5, 0], [4] * 5]),
+        ("rigid_joint", [[20] * 5] * 5),
+        ("staged_curriculum", [[100 * (i == k) for i in range(5)] for k in range(5)]),
+        ("staged_anti_curriculum", [[100 * (i == 4 - k) for i in range(5)] for k in range(5)]),
+        ("cumulative_curriculum", [[100, 0, 0, 0, 0], [50, 50, 0, 0, 0], [35, 35, 30, 0, 0], [25] * 4 + [0], [20] * 5]),
         (
             "cumulative_anti_curriculum",
-            [[0, 0, 0, 0, 20], [0, 0, 0, 10, 10], [0, 0, 7, 7, 6], [0, 5, 5, 5, 5], [4] * 5],
+            [[0, 0, 0, 0, 100], [0, 0, 0, 50, 50], [0, 0, 35, 35, 30], [0] + [25] * 4, [20] * 5],
         ),
         ("fixated_hard", [None] * 5),
     ],
 )
 def test_history_records_the_allocation_of_every_epoch(demo, schedule, expected):
+    """In per cent of a batch."""
     shares = []
-    network, history = train.train(tiny(schedule, iterations=1), "cpu", "fp32", shares.append)
-    assert [epoch["allocation"] for epoch in history] == expected
-    assert all(set(epoch) == {"loss", "psnr", "allocation"} and len(epoch["psnr"]) == 5 for epoch in history)
-    assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0]) and not network.training
+    trained = train.train(tiny(schedule, iterations=1), progress=shares.append)
+    assert [epoch["allocation"] for epoch in trained.history] == expected
+    assert all(set(epoch) == {"loss", "psnr", "allocation", "dose"} for epoch in trained.history)
+    assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert not trained.network.training and not trained.averaged.training
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_training_learns(demo, task):
-    _, history = train.train(tiny(task=task, epochs=3, iterations=12), "cpu", "fp32")
+    history = train.train(tiny(task=task, width=8, epochs=3, iterations=12)).history
     assert history[2]["loss"] < 0.8 * history[0]["loss"]
     assert np.mean(history[2]["psnr"]) > np.mean(history[0]["psnr"])
-
-
-def test_precision_is_chosen_once_and_a_given_choice_stands():
-    assert train.choose_precision("cpu", "bf16") == "bf16" and train.choose_precision("cuda", "fp32") == "fp32"
-    assert train.choose_precision("cpu") in ("bf16", "fp32")

@@ -16,7 +16,7 @@ import torch
 
 from odl.__main__ import Parser
 from odl.experiment import DEVICES, ParameterError, check_device, choice, integer
-from odl.train import choose_precision
+from odl.step import quick_precision
 
 from . import corruptions, evaluation, measure, notebooks, packing, scaling, training, whole_images, without_bf16
 
@@ -86,7 +86,7 @@ def options_of(given) -> measure.Options:
     for name in set(LEFT_OUT[device]).intersection(given.only or ()):
         raise ParameterError(f"device={device!r} is not for {name}; nearest: 'cpu'")
     torch.set_num_threads(threads)
-    return measure.Options(device, threads, rounds, given.quick, choose_precision(device))
+    return measure.Options(device, threads, rounds, given.quick, quick_precision(device))
 
 
 def done(name: str, options: measure.Options, origin: dict) -> bool:

@@ -57,7 +57,7 @@ def run(options: measure.Options) -> dict:
 def turn(ours: bool, images: int, pack, dataset: str, options: measure.Options):
     """Seconds of an evaluation of `images` images: two trials, levels 1–6 and both severities of fixated models.
 
-    Ours folds BatchNorm and uses the faster precision; the other is a plain forward pass in fp32.
+    Ours folds BatchNorm and computes in bf16 where it is native; the other is a plain forward pass in fp32.
     """
     size = sizes(options)
     numbers = {"width": size["width"], "trials": size["trials"], "test_images": images}

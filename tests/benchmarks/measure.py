@@ -28,7 +28,7 @@ PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
 
 @dataclass(frozen=True)
 class Options:
-    """How to measure: the device, CPU threads, rounds, tiny sizes for tests, and what training would choose."""
+    """How to measure: the device, CPU threads, rounds, tiny sizes for tests, and the precision of ours."""
 
     device: str
     threads: int

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 from statistics import mean, median
 
@@ -104,7 +103,7 @@ def run(options: measure.Options) -> dict:
 def missing(options: measure.Options) -> dict[str, str]:
     """Contestants that cannot run here, and why."""
     absent = {} if measure.version_of("deepinv") else {"deepinv": "not installed"}
-    return absent if options.precision == "bf16" else absent | {"eager bf16": "bf16 is not faster here"}
+    return absent if options.precision == "bf16" else absent | {"eager bf16": "bf16 is not native here"}
 
 
 # Contestants
@@ -127,10 +126,7 @@ def on_device(precision: str, captured: bool, experiment, options) -> Contestant
     network, optimizer = train.build(experiment, options.device)
     step = Step(experiment, network, optimizer, pack, precision)
     step.capture &= captured
-    counts, epoch = train.allocation(experiment, 0, []), count()
-
-    def learn():
-        train.train_epoch(step, next(epoch), counts)
+    learn = partial(train.train_epoch, step, 0, train.allocation(experiment, 0, []))
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
@@ -245,7 +241,9 @@ def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
     for name in tqdm(names, "gate", leave=False):
         contestant = BUILD[name](experiment, options)
         contestant.learn()
-        psnr[name] = mean(train.validate(experiment, contestant.network, x, options.device, contestant.precision))
+        psnr[name] = mean(
+            train.validate(experiment, contestant.network, x, options.device, precision=contestant.precision)
+        )
     return psnr
 
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from statistics import median
 
-from odl.train import choose_precision
+from odl.step import quick_precision
 
 from . import measure, training
 
@@ -41,7 +41,7 @@ def run(options: measure.Options) -> dict:
 
 def main():
     options, _ = measure.child_options()
-    options = replace(options, precision=choose_precision(options.device))
+    options = replace(options, precision=quick_precision(options.device))
     experiment = training.experiment_of(options)
     turns = {name: training.BUILD[name](experiment, options).turn for name in ("eager fp32", "ours")}
     seconds = measure.interleave(turns, options.rounds, "without bf16")

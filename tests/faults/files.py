@@ -138,7 +138,7 @@ def damaged_weights(n):
     """Weights of a run in `runs/`; then those that ship, with their manifest."""
 
     def make():
-        results.run_or_load(TRAINED, "cpu", "fp32")
+        results.run_or_load(TRAINED, "cpu")
         return [paths.runs() / TRAINED.run_id / "weights.safetensors"]
 
     def make_shipped():
@@ -156,7 +156,7 @@ def damaged_weights(n):
 
 def damaged_results(n):
     def make():
-        return [results.run_or_load(TRAINED, "cpu", "fp32").path]
+        return [results.run_or_load(TRAINED, "cpu").path]
 
     def digest_of(result):
         return digest([result.experiment, result.provenance, result.history, result.evaluation.to_dict("list")])
@@ -189,6 +189,8 @@ OTHER = {
     "epochs": 2,
     "iterations": 3,
     "learning_rate": 1e-4,
+    "decay": 0.1,
+    "precision": "bf16",
     "batch_size": 21,
     "pool_images": 501,
     "validation_images": 5,
@@ -206,7 +208,7 @@ def other_runs(n):
     """A results file and a checkpoint under the name of a run with one parameter changed: neither may be used."""
     with fresh_root():
         with quiet():
-            measured = results.run_or_load(TRAINED, "cpu", "fp32").path.read_bytes()
+            measured = results.run_or_load(TRAINED, "cpu").path.read_bytes()
         checkpoint = (paths.runs() / TRAINED.run_id / "checkpoint.pt").read_bytes()
         for name, value in (list(OTHER.items())[i % len(OTHER)] for i in range(n)):
             numbers = TINY | {"epochs": 1, "task": "denoise", name: value}

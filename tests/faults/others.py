@@ -147,7 +147,7 @@ def ours(folder: Path, bad=False, epoch_done=lambda n: None) -> dict:
 
     train.save_checkpoint, train.train_epoch = saved, poisoned
     try:
-        model, _ = train.train(experiment, "cpu", "fp32")
+        model = train.train(experiment).network
     finally:
         train.save_checkpoint, train.train_epoch = save, run_epoch
     return dict(model.state_dict())

@@ -61,7 +61,7 @@ def all_of(experiment) -> str:
 
 def run(experiment) -> str:
     with quiet():
-        results.run_or_load(experiment, "cpu", "fp32")
+        results.run_or_load(experiment, "cpu")
         return all_of(experiment)
 
 
@@ -81,10 +81,10 @@ def train_in_child(share, experiment, death=None):
     train.CHECKPOINT_SECONDS = 0
     if death:
         deadly(*death)
-    results.run_or_load(experiment, "cpu", "fp32", lambda done: setattr(share, "value", done))
+    results.run_or_load(experiment, "cpu", lambda done: setattr(share, "value", done))
 
 
-# A save calls fsync once and replace once, from the second on replace twice.
+# A save calls fsync once and replace once, where a file was there already twice; the trunk is one more.
 DEATHS = [("replace", k, when) for k in range(1, 8) for when in ("before", "after")]
 DEATHS += [("fsync", k, when) for k in range(1, 5) for when in ("before", "after")]
 
@@ -120,13 +120,12 @@ def kill_once(experiment, chance, inside: bool) -> bool:
 def state_of(k: int, experiment, megabytes=0) -> dict:
     """A checkpoint's state that says it is number k."""
     network, optimizer = train.build(experiment, "cpu")
-    state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "precision": "fp32"}
+    state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "history": [k]}
     filler = torch.zeros(megabytes * 250_000)
-    described = experiment.asdict() | {"protocol": PROTOCOL}
-    return state | {"history": [k], "experiment": described, "filler": filler}
+    return state | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}, "filler": filler}
 
 
-def payload_of(state: dict) -> bytes:
+def payload_of(state) -> bytes:
     buffer = io.BytesIO()
     torch.save(state, buffer)
     return buffer.getvalue()
@@ -135,7 +134,7 @@ def payload_of(state: dict) -> bytes:
 def save_and_die(saved, experiment, folder, last, share):
     state, seconds = state_of(0, experiment, megabytes=4), 0.0
     for k in range(1, last + 2):
-        snapshot, start = {"payload": payload_of(state | {"history": [k]})}, time.perf_counter()
+        snapshot, start = state | {"history": [k]}, time.perf_counter()
         if k == last + 1:
             threading.Timer(share * seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
         train.save_checkpoint(folder, snapshot)
@@ -164,20 +163,15 @@ def kills_inside_saves(n):
 def damaged_checkpoints(n):
     """Bits turned and files cut off, in turn; the checkpoint before has to be used."""
     chance, experiment = random.Random(2), tiny()
-    contents = [payload_of(state_of(k, experiment)) for k in (1, 2)]
-    right = [digest(train_state(content)) for content in contents]
+    states = [state_of(k, experiment) for k in (1, 2)]
+    right = [digest({key: s[key] for key in ("network", "optimizer", "history", "experiment")}) for s in states]
     for i in range(n):
         with fresh_root(demo=False) as folder:
-            for content in contents:
-                train.save_checkpoint(folder, {"payload": content})
+            for state in states:
+                train.save_checkpoint(folder, state)
             path = folder / "checkpoint.pt"
             path.write_bytes(DAMAGES[i % 2](path.read_bytes(), chance))
             yield judged(lambda f=folder: train.load_checkpoint(f, experiment), lambda s: s and digest(s) in right)
-
-
-def train_state(content: bytes) -> dict:
-    state = torch.load(io.BytesIO(content), weights_only=True)
-    return {key: state[key] for key in ("network", "optimizer", "history", "precision", "experiment")}
 
 
 # Numbers
@@ -190,12 +184,12 @@ PLACES = ("x", "y", "weight", "running variance", "first moment", "second moment
 def poisons(n):
     """One number of a run becomes NaN or infinite in the second epoch; it has to stop, its last checkpoint finite."""
     for i in range(n):
-        experiment, place, value = tiny(i, epochs=3), PLACES[i % len(PLACES)], POISONS[i // len(PLACES) % 3]
+        experiment, place, value = tiny(i, epochs=3), PLACES[i % len(PLACES)], POISONS[i % 3]
         with fresh_root():
             start = time.perf_counter()
             try:
                 with poisoned(place, value), quiet():
-                    train.train(experiment, "cpu", "fp32")
+                    train.train(experiment)
                 outcome = SILENT
             except TrainingError as error:
                 state = train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
@@ -272,9 +266,13 @@ def psnr_vectors(n):
         size = int(chance.integers(1, 300))
 
         def right(counts, size=size):
-            return counts.dtype.kind == "i" and (counts >= 0).all() and counts.sum() == size
+            return counts.dtype.kind == "i" and (counts >= 0).all() and (counts.sum(1) == size).all()
 
-        yield judged(lambda p=psnr, size=size: schedules.allocate(schedules.on_demand(0.5, p, 5), size), right)
+        yield judged(lambda p=psnr, size=size: schedules.allocate_batches(weights(p), size, 4)[0], right)
+
+
+def weights(psnr):
+    return schedules.on_demand(0.5, psnr, 5)
 
 
 # Signals
@@ -326,18 +324,18 @@ def fill_disk(saved, experiment, after, room, check_first):
     train.CHECKPOINT_SECONDS = 0
     save = train.save_checkpoint
 
-    def counted(folder, snapshot):
+    def counted(folder, snapshot, *name):
         if saved.value == after:
             if check_first:
                 paths.shutil.disk_usage = lambda _: shutil._ntuple_diskusage(10**9, 10**9 - room, room)
             else:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-        save(folder, snapshot)
-        saved.value += 1
+        save(folder, snapshot, *name)
+        saved.value += not name  # a trunk is no checkpoint
 
     train.save_checkpoint = counted
     try:
-        results.run_or_load(experiment, "cpu", "fp32")
+        results.run_or_load(experiment, "cpu")
     except OSError as error:
         known = isinstance(error, paths.OneLine) or error.errno in (errno.EFBIG, errno.ENOSPC)
         raise SystemExit(2 if known and "\n" not in str(error) else 1) from None
@@ -405,7 +403,7 @@ ROWS = {
         40,
         poisons,
         "nothing is checked after an epoch",
-        (Edit("odl.train.fit", "finite(entry, network, optimizer, len(history))", "pass"),),
+        (Edit("odl.train.fit", "finite(entry, state.network, state.optimizer, len(state.history))", "pass"),),
         8,
     ),
     "allocation": Row(
@@ -414,7 +412,7 @@ ROWS = {
         10_000,
         psnr_vectors,
         "what rounding leaves over is not given out",
-        (Edit("odl.schedules.allocate", "counts[order[: batch_size - counts.sum()]] += 1", "pass"),),
+        (Edit("odl.schedules.allocate_batches", "row[extra] += 1", "pass"),),
         500,
     ),
     "signals": Row(

@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from tests.slurm import cluster
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ("--config", "task=interpolate", "precision=fp32", "bundle=3", "mem_mb=900", "runtime=60")
+CONFIG = ("--config", "task=interpolate", "bundle=3", "mem_mb=900", "runtime=60")
 ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3", "--slurm-no-account")
 LOST = "n0"
