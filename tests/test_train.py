@@ -313,7 +313,8 @@ def pool_item(experiment, pack, k):
     x = image[top : top + 64, left : left + 64][:, :: -1 if u[2] < 0.5 else 1].transpose(2, 0, 1) / 127.5 - 1
     x = torch.from_numpy(np.float32(x))[None]
     x = data.grey(x) if experiment.task == "denoise" else x
-    level = k // len(pack) % 5 + 1
+    visit, photograph = divmod(k, len(pack))
+    level = (visit + photograph) % 5 + 1
     return x[0], TASKS[experiment.task].corrupt(x, level, generator)[0]
 
 
