@@ -15,7 +15,7 @@ from odl.plots import picture_blocks, picture_grid
 COLOURS = {
     **{"on_demand": "#D55E00", "fixated": "#0072B2", "bm3d": "#000000"},
     **{"nlm": "#009E73", "tv": "#CC79A7", "wavelet": "#56B4E9", "ksvd": "#8C6D31", "wnnm": "#E69F00"},
-    **{"mlp": "#A6761D", "mlp_many": "#E7298A", "csf": "#66A61E", "tnrd": "#7570B3", "dncnn": "#1B9E77"},
+    **{"mlp": "#A6761D", "csf": "#66A61E", "tnrd": "#7570B3", "dncnn": "#1B9E77"},
     "dncnn_25": "#666666",
 }
 TITLES = {name: entry["title"] for name, entry in (DENOISERS | INPAINTERS).items()} | {
@@ -24,7 +24,7 @@ TITLES = {name: entry["title"] for name, entry in (DENOISERS | INPAINTERS).items
 }
 SHORT = TITLES | {
     **{"nlm": "NLM", "tv": "TV", "wavelet": "Wavelets", "on_demand": "ours", "fixated": "ours, 25"},
-    **{"mlp_many": "MLP, many σ", "dncnn_25": "DnCNN, 25"},
+    **{"dncnn_25": "DnCNN, 25"},
 }
 
 # Table 2
@@ -212,7 +212,7 @@ def noise_curves(table: pd.DataFrame):
     measured = table.dropna(subset="psnr").groupby(["system", table.told.fillna(0)], sort=False)
     curves = {(system, told or None): part for (system, told), part in measured}
     ours = ("on_demand", None)
-    left = [ours, ("bm3d", None), ("bm3d", 25), ("mlp_many", None), ("mlp", None), ("dncnn", None)]
+    left = [ours, ("bm3d", None), ("bm3d", 25), ("mlp", None), ("dncnn", None)]
     right = [ours, *(curve for curve in curves if is_fixed(*curve))]
     for axis, chosen, title in zip(axes, (left, right), ("as in the paper", "everything fixed at σ = 25"), strict=True):
         for curve in chosen:

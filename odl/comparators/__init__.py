@@ -12,8 +12,7 @@ from odl.comparators import bm3d, ksvd, nlm, trained, tv, wavelet, wnnm
 from odl.experiment import choice
 
 LEARNED = {
-    "mlp": ("MLP, trained at 25", "burger2012image"),
-    "mlp_many": ("MLP, trained on many σ", "burger2012image"),
+    "mlp": ("Small MLP, trained at 25", "burger2012image"),
     "csf": ("CSF, trained at 25", "schmidt2014shrinkage"),
     "tnrd": ("TNRD, trained at 25", "chen2016trainable"),
     "dncnn": ("DnCNN, blind", "zhang2017beyond"),
@@ -48,7 +47,7 @@ DENOISERS = {
 }
 DENOISERS |= {
     name: {
-        **{"title": title, "cite": cite, "knows_sigma": trained.LEARNERS[name].told, "package": None},
+        **{"title": title, "cite": cite, "knows_sigma": False, "package": None},
         "denoise": partial(trained.denoise, system=name),
     }
     for name, (title, cite) in LEARNED.items()

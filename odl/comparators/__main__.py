@@ -9,7 +9,7 @@ def parser() -> Parser:
     top = Parser("python -m odl.comparators", description="The denoisers of Table 3 that are trained.")
     commands = top.add_subparsers(dest="command", required=True)
     train = commands.add_parser("train", help="train one, resuming where it stopped")
-    train.add_argument("name", help="mlp, mlp_many, csf, tnrd, dncnn or dncnn_25")
+    train.add_argument("name", help="mlp, csf, tnrd, dncnn or dncnn_25")
     train.add_argument("--profile", default="reference", help="reference, or smoke for a few steps (default reference)")
     train.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
     train.set_defaults(run=run_train)

@@ -15,8 +15,8 @@ class Shrinkage(nn.Module):
     def __init__(self, side: int = 5):
         super().__init__()
         self.filters = Filters(side)
-        self.shrink = Functions(side * side - 1, 53, 260.0, lambda z: z / (1 + (20 / z.abs().clamp(min=1)) ** 2))
-        self.fidelity = nn.Parameter(torch.tensor(0.0))  # logarithm of λ
+        self.shrink = Functions(side * side - 1, 53, 260.0, lambda z: z)  # the authors' start: nothing is shrunk
+        self.fidelity = nn.Parameter(torch.tensor(0.1).log())  # logarithm of λ
 
     def forward(self, x, y):
         k, size = self.filters(), x.shape[-2:]

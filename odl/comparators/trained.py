@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import torch
@@ -20,37 +20,42 @@ from odl.comparators.tnrd import TNRD
 from odl.corruptions import add_noise
 from odl.evaluate import psnr, squared_error
 from odl.experiment import Experiment, choice
-from odl.step import restore
+from odl.step import average, averaged, refresh_batchnorm, restore
 from odl.train import Trained, adam, fit, set_rate, shuffled
 
 VALIDATION_SIGMA = 25
+STATISTICS = 50  # batches from which BatchNorm's statistics of the averaged weights are taken
 
 
 @dataclass(frozen=True)
 class Learner:
-    """`make()` builds the network; σ is uniform in [low, high]; `told` says whether the network is given σ.
+    """`make()` builds the network; σ is uniform in [low, high]; the rate falls from `first` to `last` geometrically.
 
-    `precision` is fp32 where a Fourier transform needs it.
+    `patch` is the side of the patches on which it learns, each alone, 0 for whole crops. `precision` is fp32 where a
+    Fourier transform needs it.
     """
 
     make: Callable[[], nn.Module]
     low: float
     high: float
-    learning_rate: float
-    told: bool = False
+    first: float
+    last: float
+    steps: int
+    batch_size: int = 16
+    patch: int = 0
     precision: str = "bf16"
 
 
+# Papers: TNRD and CSF by L-BFGS on a few hundred crops, DnCNN 50 epochs, the MLP 362M patches with twice the width;
+# here: what an hour or two of one CPU core brings near their published numbers.
 LEARNERS = {
-    "mlp": Learner(MLP, 25, 25, 1e-3),
-    "mlp_many": Learner(partial(MLP, told=True), 5, 100, 1e-3, told=True),
-    "csf": Learner(CSF, 25, 25, 1e-2, precision="fp32"),
-    "tnrd": Learner(TNRD, 25, 25, 1e-2, precision="fp32"),
-    "dncnn": Learner(DnCNN, 0, 100, 1e-3),
-    "dncnn_25": Learner(DnCNN, 25, 25, 1e-3),
+    "mlp": Learner(MLP, 25, 25, 1e-3, 1e-5, 40_000, 112, patch=17),  # 40M patches, nine of a crop
+    "csf": Learner(CSF, 25, 25, 1e-2, 1e-4, 5_000, precision="fp32"),
+    "tnrd": Learner(TNRD, 25, 25, 1e-2, 1e-4, 8_000, precision="fp32"),
+    "dncnn": Learner(DnCNN, 0, 100, 1e-3, 1e-5, 8_000),
+    "dncnn_25": Learner(DnCNN, 25, 25, 1e-3, 1e-5, 8_000),
 }
-# Papers: far longer; here: short enough for a CPU.
-LENGTH = {"smoke": {"epochs": 2, "iterations": 2, "batch_size": 4}, "reference": {"epochs": 20, "iterations": 50}}
+LENGTHS = ("smoke", "reference")
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,11 @@ class Run(Experiment):
 def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-native") -> Run:
     """The training run of a system. Raises ParameterError."""
     choice("system", system, LEARNERS)
-    choice("profile", profile, LENGTH)
+    choice("profile", profile, LENGTHS)
     learner = LEARNERS[system]
-    numbers = {"batch_size": 16, "learning_rate": learner.learning_rate, "precision": learner.precision}
-    numbers |= LENGTH[profile]
+    numbers = {"learning_rate": learner.first, "precision": learner.precision}
+    if profile == "reference":
+        numbers |= {"batch_size": learner.batch_size, "epochs": learner.steps // 200, "iterations": 200}
     return Run.of("denoise", dataset, system, 0, profile, **numbers)
 
 
@@ -95,41 +101,46 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
             yield {"loss": loss, "psnr": [score], "allocation": None}
 
     state = fit(run, build, epochs, device)
-    results.keep_weights(run, state.network)
-    return Trained(state.network.eval(), None, state.history)
+    network = averaged(state.network, state.optimizer)
+    refresh_batchnorm(network, (y for _, y in batches(run, learner, state.pack, "statistics", STATISTICS)))
+    results.keep_weights(run, network)
+    return Trained(state.network.eval(), network, state.history)
 
 
 def train_epoch(run: Run, learner: Learner, state, epoch: int, progress) -> float:
     """One epoch of Adam steps. Returns the mean squared error on the [0, 1] scale."""
     state.network.train()
-    set_rate(state.optimizer, 1 - 0.9 * epoch / run.epochs)  # down to a tenth, in a straight line
-    device = state.pack.offset.device
-    generator = torch.Generator(device).manual_seed(data.seed_of(run.seed, epoch, "train"))
     total = 0.0
-    for i, index in enumerate(
-        shuffled(len(state.pack), run.iterations * run.batch_size, generator).split(run.batch_size)
-    ):
-        x = data.grey(data.crop(state.pack, index, generator))
-        u = torch.rand(len(x), generator=generator, device=device)
-        y, sigma = noisy(x, learner.low + u * (learner.high - learner.low), generator)
-        loss = nn.functional.mse_loss(apply(state.network, learner, y, sigma, run.precision), (x + 1) / 2)
+    for i, (x, y) in enumerate(batches(run, learner, state.pack, epoch, run.iterations)):
+        done = (epoch + i / run.iterations) / run.epochs
+        set_rate(state.optimizer, (learner.last / learner.first) ** done)
+        loss = nn.functional.mse_loss(restore(state.network, y, run.precision), x)
         state.optimizer.zero_grad()
         loss.backward()
         state.optimizer.step()
+        average(state.optimizer)
         total += loss.item()
         if progress:
-            progress((epoch + (i + 1) / run.iterations) / run.epochs)
+            progress(done + 1 / (run.epochs * run.iterations))
     return total / run.iterations
 
 
+def batches(run: Run, learner: Learner, pack, stream, n: int):
+    """n batches of clean and noisy crops or patches on the [0, 1] scale, (B, 1, side, side) each."""
+    generator = torch.Generator(pack.offset.device).manual_seed(data.seed_of(run.seed, stream, "train"))
+    for index in shuffled(len(pack), n * run.batch_size, generator).split(run.batch_size):
+        x = data.grey(data.crop(pack, index, generator))
+        if learner.patch:  # three by three, apart from one another
+            apart = (data.CROP - learner.patch) // 2
+            x = x.unfold(2, learner.patch, apart).unfold(3, learner.patch, apart)  # (B, 1, 3, 3, patch, patch)
+            x = x.flatten(0, 3).unsqueeze(1)
+        u = torch.rand(len(x), generator=generator, device=x.device)
+        yield (x + 1) / 2, noisy(x, learner.low + u * (learner.high - learner.low), generator)
+
+
 def noisy(x, sigma, generator):
-    """x (B, 1, H, W) in [-1, 1] with noise of σ (B,) of 255: y and σ on the [0, 1] scale."""
-    return (add_noise(x, sigma, generator, clip=False) + 1) / 2, sigma / 255
-
-
-def apply(network, learner: Learner, y, sigma, precision: str):
-    """The network on y, told σ or not."""
-    return restore(partial(network, sigma=sigma) if learner.told else network, y, precision)
+    """x (B, 1, H, W) in [-1, 1] with noise of σ (B,) of 255, on the [0, 1] scale."""
+    return (add_noise(x, sigma, generator, clip=False) + 1) / 2
 
 
 @torch.inference_mode()
@@ -139,8 +150,8 @@ def validate(run: Run, network, x, precision) -> float:
     generator = torch.Generator(x.device).manual_seed(data.seed_of("validate", VALIDATION_SIGMA))
     errors = []
     for part in x.split(run.batch_size):
-        y, sigma = noisy(part, torch.full((len(part),), float(VALIDATION_SIGMA), device=x.device), generator)
-        errors.append(squared_error(2 * apply(network, LEARNERS[run.schedule], y, sigma, precision) - 1, part))
+        y = noisy(part, torch.full((len(part),), float(VALIDATION_SIGMA), device=x.device), generator)
+        errors.append(squared_error(2 * restore(network, y, precision) - 1, part))
     return psnr(torch.cat(errors)).mean().item()
 
 
@@ -163,9 +174,6 @@ def network_of(system: str, root) -> nn.Module:
 
 @torch.inference_mode()
 def denoise(y, sigma, system: str) -> np.ndarray:
-    """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) may be None for what is not told it."""
-    given = VALIDATION_SIGMA if sigma is None and not LEARNERS[system].told else sigma
-    y, sigma = check.noisy(y, given, side=16)
-    x = torch.from_numpy(y).float()[None, None]
-    network = network_of(system, paths.root())
-    return apply(network, LEARNERS[system], x, torch.tensor([sigma]).float(), "fp32")[0, 0].numpy()
+    """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) is not told and may be None."""
+    y, _ = check.noisy(y, VALIDATION_SIGMA if sigma is None else sigma, side=17)
+    return network_of(system, paths.root())(torch.from_numpy(y).float()[None, None])[0, 0].numpy()
