@@ -149,7 +149,7 @@ def drawing(measured: dict, names: list[str], shares: list[float], known: dict) 
     mark = f'<path d="M{LEFT},0 V{FLOOR}" class="odl-mark" style="--step: {step:.3f}px"/>'
     words = [
         f'<text x="{(LEFT + WIDTH) / 2}" y="{FLOOR + 58}">{known["severity"]}</text>',
-        f'<text x="0" y="-8" class="odl-start">PSNR (dB)</text>',
+        '<text x="0" y="-8" class="odl-start">PSNR (dB)</text>',
         f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 2}">training images of “On-demand”, per cent</text>',
     ]
     bars = [bar(x, *interval, share) for interval, share in zip(known["levels"], [*shares, 0], strict=True)]

@@ -143,6 +143,7 @@ export async function startFixation(root) {
 
   function forgetCurve() {
     curve = undefined;
+    delete root.dataset.curve;
     clearTimeout(waiting);
     waiting = setTimeout(() => fillCurve().catch(console.error), STILL);
   }
