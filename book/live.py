@@ -260,30 +260,23 @@ def or_note(draw):
 @or_note
 def still_fixation():
     """Each task at the severities of its two fixated models: not restored, and by three networks, with PSNR in dB."""
-    rows, scores, labels = [], [], []
-    for name, task in TASKS.items():
-        found = networks(name)
-        if not found:
-            continue
+    titles = {"corrupted": "\nnot restored", "on_demand": "\non-demand"}
+    titles |= {name: SCHEDULES[name].lower().replace(" on", "\non") for name in paper.FIXATED}
+    found = {name: networks(name) for name in TASKS}
+    rows = []
+    for name in [name for name in TASKS if found[name]]:
         x = as_input("chelsea.png")
-        x = grey(x) if task.channels == 1 else x
-        row, line = [], []
+        x = grey(x) if TASKS[name].channels == 1 else x
         for end in ("easy", "hard"):
             severity = float(paper.TASKS[name][end])
-            y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
-            shown = compare({schedule: found[schedule] for schedule in FIXATION if schedule in found}, x, y)
-            for schedule in ("corrupted", *FIXATION):
-                image, score = shown.get(schedule, (torch.ones_like(x), None))
-                row.append(image[0])
-                line.append("not trained here" if score is None else f"{score.item():.1f} dB")
-        rows.append(row)
-        scores.append(line)
-        labels.append(paper.TASKS[name]["title"].removeprefix("Image ").capitalize())
+            y = TASKS[name].corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
+            shown = compare({schedule: found[name][schedule] for schedule in FIXATION if schedule in found[name]}, x, y)
+            plain = paper.TASKS[name]["title"].split()[-1].capitalize()
+            pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown.items()]
+            rows.append((f"{plain}\n{paper.severity_text(name, end)}", pictures))
     if not rows:
         raise FileNotFoundError
-    titles = ["not\nrestored", "\non-demand", "fixated\non easy", "fixated\non hard"]
-    ends = ("mild damage", "severe damage")
-    return plots.picture_grid(rows, [f"{title}\n{end}" for end in ends for title in titles], labels, scores, size=1.0)
+    return plots.picture_blocks(rows, tuple(titles.values()))
 
 
 def as_input(name: str) -> torch.Tensor:
