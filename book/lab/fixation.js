@@ -70,10 +70,10 @@ export async function startFixation(root) {
     Object.fromEntries(Object.entries(pictures).map(([key, image]) => [key, psnr(image, x, missing)]));
 
   async function redraw() {
-    const began = performance.now();
     const [name, strength] = [task.value, amount()];
     const networks = await load();
     if (name !== task.value) return;
+    const began = performance.now();
     const x = photograph();
     const { raw, kept, missing } = await restored(networks, x, strength, chance);
     if (name !== task.value) return;
@@ -89,12 +89,11 @@ export async function startFixation(root) {
       cell.querySelector("[data-hole]").textContent = missing ? `${INSIDE[name]} ${decibels(holes[key], 1)}` : "";
       cell.toggleAttribute("data-best", scores[key] === best);
     }
-    const now = amount();
     for (const key of names()) {
       const line = canvasOf(key).parentElement.querySelector("[data-seen]");
       line.textContent = hasSeen(key) ? "trained on this" : "never trained on this";
     }
-    drawCurve(now);
+    drawCurve(amount());
     Object.assign(root, { shown: { x, ...pictures }, scores, holes }); // for the tests, and for the console
     root.dataset.milliseconds = (performance.now() - began).toFixed(1);
     root.dataset.drawn = `${name} ${strength}`;
