@@ -1,7 +1,7 @@
 """What the lab page loads, and the still pictures that stand there without it.
 
 Everything reaches the browser by <script>, so that the page works from file:// too: our modules as one script, the
-runtime (onnxruntime-web, from npm) and the networks as gzip in base64, three networks a file.
+runtime (onnxruntime-web, from npm) and the networks as gzip in base64, a network a file.
 """
 
 import base64
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from contextlib import suppress
 from functools import cache, wraps
 from pathlib import Path
 
@@ -23,11 +24,12 @@ import skimage
 import torch
 from export import to_onnx
 from PIL import Image
+from skimage.metrics import peak_signal_noise_ratio
 
 from odl import paper, paths, plots, results
-from odl.corruptions import TASKS
+from odl.corruptions import FILL, TASKS
 from odl.data import grey
-from odl.evaluate import psnr, squared_error
+from odl.evaluate import compare
 from odl.experiment import Experiment
 from odl.restore import inpaint_image
 from odl.schedules import allocate, on_demand
@@ -37,7 +39,16 @@ LAB = ROOT / "book" / "lab"
 NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build
 MODULES = ["rules", "corrupt", "pictures", "networks", "photographs", "fill"]  # in the order of their imports
 MODULES += ["fixation", "allocation", "inpaint", "main"]
-SCHEDULES = ("on_demand", "fixated_easy", "fixated_hard")
+FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
+SCHEDULES = {  # and what the fixation lab offers, where it is trained
+    "on_demand": "On-demand",
+    "rigid_joint": "Rigid joint",
+    "fixated_easy": "Fixated on easy",
+    "fixated_hard": "Fixated on hard",
+}
+COLOURS = plots.COLOURS | {
+    "rigid_joint": "#CC79A7"
+}  # elsewhere it never stands beside a fixated model, whose blue it has
 UNTRAINED = "its networks have no weights here; python -m odl reproduce trains them"
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
     "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
@@ -52,8 +63,9 @@ def write(folder: Path) -> str | None:
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy2(LAB / "lab.css", folder)
     (folder / "lab.js").write_text(one_script())
-    missing = write_models(folder) or write_runtime(folder)
-    (folder / "data.js").write_text(data(missing))
+    trained = write_models(folder)
+    missing = write_runtime(folder) if any(trained.values()) else UNTRAINED
+    (folder / "data.js").write_text(data(missing, trained))
     return missing
 
 
@@ -65,22 +77,41 @@ def one_script() -> str:
     return f'(() => {{\n"use strict";\n{text}}})();\n'
 
 
-def data(missing: str | None) -> str:
+def data(missing: str | None, trained: dict) -> str:
     """data.js: tasks, photographs and measured runs; `files` is what further scripts fill."""
     tasks = {
-        name: {"channels": task.channels} | {key: paper.TASKS[name][key] for key in ("levels", "easy", "hard")}
+        name: {"channels": task.channels, "trained": trained[name], "absent": absent(name, trained[name])}
+        | {key: paper.TASKS[name][key] for key in ("levels", "easy", "hard")}
         for name, task in TASKS.items()
     }
-    lab = {"missing": missing, "tasks": tasks, "photographs": photographs(), "runs": runs(), "files": {}}
+    schedules = {name: {"title": title, "colour": COLOURS[name]} for name, title in SCHEDULES.items()}
+    lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs(), "runs": runs()}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
-    return f"globalThis.odlLab = {json.dumps(lab)};\n{home}\n"
+    return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
+
+
+def absent(task: str, trained) -> list[list[str]]:
+    """Of the networks whose pictures should stand side by side, those that are not here: (title, command) each."""
+    names = [schedule for schedule in FIXATION if schedule not in trained]
+    return [[SCHEDULES[name], results.command_of(reference(task, name))] for name in names]
 
 
 def runs() -> dict:
-    """task → PSNR per level (dB) after each epoch of the on-demand run, where it is measured."""
+    """task → the on-demand run where it is measured, of levels 1 to 5.
+
+    After each epoch `psnr` (dB) on the validation images; of each epoch `allocation` (% of its images) and `dose`;
+    `not_restored`: PSNR (dB) of the damaged test images themselves.
+    """
     found = {task: results.load(reference(task, "on_demand")) for task in TASKS}
-    rounded = {task: [[round(p, 4) for p in epoch["psnr"]] for epoch in r.history] for task, r in found.items() if r}
-    return rounded
+    return {task: run_of(result) for task, result in found.items() if result}
+
+
+def run_of(result: results.Result) -> dict:
+    kept = {"psnr": 4, "allocation": 2, "dose": 6}  # decimals
+    history = {key: np.round([epoch[key] for epoch in result.history], n).tolist() for key, n in kept.items()}
+    damaged = result.evaluation.groupby("level").psnr_input.mean()
+    levels = [str(level) for level in range(1, paper.N_LEVELS + 1)]
+    return history | {"not_restored": damaged[levels].round(4).tolist()}
 
 
 def reference(task: str, schedule: str) -> Experiment:
@@ -125,16 +156,34 @@ def address(image: Image.Image, kind: str, **options) -> str:
 # Networks and runtime
 
 
-def write_models(folder: Path) -> str | None:
-    """<task>.js with the task's networks; answers what is missing."""
+def networks(task: str) -> dict:
+    """schedule → network, of those of a task whose weights are here."""
+    found = {}
+    for schedule in SCHEDULES:
+        with suppress(FileNotFoundError):
+            found[schedule] = results.network_of(reference(task, schedule))
+    return found
+
+
+def write_models(folder: Path) -> dict:
+    """<task>-<schedule>.js of every network that is here; answers task → schedule → severities of its training."""
+    trained = {}
     for task in TASKS:
-        try:
-            networks = {schedule: results.network_of(reference(task, schedule)) for schedule in SCHEDULES}
-        except FileNotFoundError:
-            return UNTRAINED
-        models = {f"{task}/{schedule}": to_onnx(network) for schedule, network in networks.items()}
-        (folder / f"{task}.js").write_text(packed(models))
-    return None
+        found = networks(task)
+        for schedule, network in found.items():
+            name = f"{task}-{schedule}"
+            (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}))
+        trained[task] = {schedule: trained_on(reference(task, schedule)) for schedule in found}
+    return trained
+
+
+def trained_on(experiment: Experiment) -> tuple[float, float]:
+    """The lowest and the highest severity that a network has trained on: one and the same for a fixated one."""
+    if experiment.schedule.startswith("fixated"):
+        own = experiment.schedule.removeprefix("fixated_")
+        return (experiment.severity or paper.TASKS[experiment.task][own],) * 2
+    levels = paper.TASKS[experiment.task]["levels"][: paper.N_LEVELS]
+    return levels[0][0], levels[-1][1]
 
 
 def write_runtime(folder: Path) -> str | None:
@@ -210,39 +259,49 @@ def or_note(draw):
 
 @or_note
 def still_fixation():
-    """Each task at the severities of its two fixated models, restored by three networks, with PSNR in dB."""
-    rows, scores, labels = [], [], []
-    for name, task in TASKS.items():
-        x = torch.from_numpy(np.asarray(square("chelsea.png")).copy()).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
-        x = grey(x) if task.channels == 1 else x
-        networks = [results.network_of(reference(name, schedule)) for schedule in SCHEDULES]
-        row, line = [], []
+    """Each task at the severities of its two fixated models: not restored, and by three networks, with PSNR in dB."""
+    titles = {"corrupted": "\nnot restored", "on_demand": "\non-demand"}
+    titles |= {name: SCHEDULES[name].lower().replace(" on", "\non") for name in paper.FIXATED}
+    found = {name: networks(name) for name in TASKS}
+    rows = []
+    for name in [name for name in TASKS if found[name]]:
+        x = as_input("chelsea.png")
+        x = grey(x) if TASKS[name].channels == 1 else x
         for end in ("easy", "hard"):
             severity = float(paper.TASKS[name][end])
-            y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
-            with torch.inference_mode():
-                shown = [y, *(network(y) for network in networks)]
-            row += [image[0] for image in shown]
-            line += [f"{psnr(squared_error(image, x)).item():.1f} dB" for image in shown]
-        rows.append(row)
-        scores.append(line)
-        labels.append(paper.TASKS[name]["title"].removeprefix("Image ").capitalize())
-    titles = ["damaged", "all-rounder", "fix. easy", "fix. hard"]
-    return plots.picture_grid(rows, [f"{t}\n{e}" for e in ("easy", "hard") for t in titles], labels, scores, size=1.0)
+            y = TASKS[name].corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
+            shown = compare({schedule: found[name][schedule] for schedule in FIXATION if schedule in found[name]}, x, y)
+            plain = paper.TASKS[name]["title"].split()[-1].capitalize()
+            pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown.items()]
+            rows.append((f"{plain}\n{paper.severity_text(name, end)}", pictures))
+    if not rows:
+        raise FileNotFoundError
+    return plots.picture_blocks(rows, tuple(titles.values()))
+
+
+def as_input(name: str) -> torch.Tensor:
+    """A photograph's square as networks take it: (1, 3, 64, 64) in [-1, 1]."""
+    return torch.from_numpy(np.asarray(square(name)).copy()).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
 
 
 def still_allocation():
-    """Images per level of a batch of 100 for three sets of PSNRs."""
-    measured = {
-        f"{paper.TASKS[task]['title'].removeprefix('Image ')}, measured": run[-1] for task, run in runs().items()
-    }
-    cases = (
-        {"all levels alike": [20.0] * 5} | dict([*measured.items()][:1]) | {"made up": [35.0, 30.0, 25.0, 20.0, 15.0]}
-    )
+    """Shares of a batch for PSNRs that are all alike, for those of a measured run, and for made-up ones."""
+    measured = [
+        (f"{paper.TASKS[task]['title'].removeprefix('Image ')}, measured", run["psnr"][-2], run["allocation"][-1])
+        for task, run in runs().items()
+        if len(run["psnr"]) > 1
+    ]
+    alike, made_up = [20.0] * 5, [35.0, 30.0, 25.0, 20.0, 15.0]
+    cases = [
+        ("all levels alike", alike, allocate(on_demand(0, alike, 5), paper.BATCH_SIZE)),
+        *measured[:1],
+        ("made up", made_up, allocate(on_demand(0, made_up, 5), paper.BATCH_SIZE)),
+    ]
     figure, axes = plt.subplots(1, len(cases), figsize=(8.6, 2.4), sharey=True, layout="constrained")
-    for axis, (title, values) in zip(axes, cases.items(), strict=True):
-        counts = allocate(on_demand(0, values, 5), paper.BATCH_SIZE)
-        axis.bar_label(axis.bar(range(1, 6), counts, color=plots.LEVEL_COLOURS[:5]))
+    for axis, (title, values, shares) in zip(axes, cases, strict=True):
+        whole = all(float(share).is_integer() for share in shares)
+        bars = axis.bar(range(1, 6), shares, color=plots.LEVEL_COLOURS[:5])
+        axis.bar_label(bars, fmt="%d" if whole else "%.1f", padding=1)
         names = [f"{level}\n{value:.1f} dB" for level, value in enumerate(values, 1)]
         axis.set_xticks(range(1, 6), names, fontsize=7.5)
         axis.set_title(title, fontsize=10)
@@ -252,12 +311,17 @@ def still_allocation():
 
 @or_note
 def still_inpaint():
-    """A photograph, drawn over, and filled."""
+    """A photograph, drawn over, and filled, with the PSNR inside what was drawn."""
     image = np.asarray(reduced("chelsea.png"), np.float32) / 255
     mask = np.zeros(image.shape[:2], bool)
     rows, columns = np.mgrid[: mask.shape[0], : mask.shape[1]]
     mask |= abs(rows - 120 - 20 * np.sin(columns / 25)) < 4
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
     filled = inpaint_image(results.network_of(reference("inpaint", "on_demand")), image, mask)
+    damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
-    return plots.picture_grid([[image, drawn, filled]], ["photograph", "drawn over", "filled"], size=2.8)
+    inside = [f"{peak_signal_noise_ratio(image[mask], x[mask], data_range=1):.1f} dB" for x in (damaged, filled)]
+    scores = ["", f"mean colour: {inside[0]} inside", f"{inside[1]} inside"]
+    return plots.picture_grid(
+        [[image, drawn, filled]], ["photograph", "drawn over", "filled"], None, [scores], size=2.8
+    )

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -17,14 +18,17 @@ from test_restore import trained_like
 from webdriver import INSTALLED, Browser
 
 from odl import PROTOCOL, paths, results
-from odl.corruptions import TASKS, blur, delete, remove_square
+from odl.corruptions import FILL, TASKS, Task, blur, delete, remove_square
 from odl.data import grey
+from odl.evaluate import errors, psnr
 from odl.restore import inpaint_image
-from odl.schedules import allocate, on_demand
+from odl.results import command_of
+from odl.schedules import allocate, dose, on_demand
 
 ROOT = Path(__file__).resolve().parents[1]
 LAB = ROOT / "book" / "lab"
 sys.path.insert(0, str(ROOT / "book"))
+import landing  # noqa: E402
 import live  # noqa: E402
 
 FRAGMENTS = ("fixation", "allocation", "inpaint")
@@ -60,6 +64,22 @@ def write_page(folder: Path) -> Path:
 
 
 HISTORY = [[20.0, 19.5, 19.0, 18.0, 17.0], [24.0, 23.0, 21.0, 20.0, 18.0], [30.0, 27.0, 25.0, 23.0, 19.0]]
+SHARES = [[20.0] * 5, [18.0, 18.9, 19.6, 20.7, 22.8], [17.4, 18.2, 19.9, 20.9, 23.6]]
+DAMAGED = [41.0, 30.5, 22.0, 19.0, 16.0]  # PSNR of what is not restored
+WITHOUT = ("deblur", "fixated_easy")  # the network that is not trained
+
+
+def made_up_result(task: str) -> None:
+    """A result file of the on-demand run, of numbers that no network has given."""
+    run = live.reference(task, "on_demand")
+    doses = [dose(shares) for shares in SHARES]
+    history = [
+        {"psnr": psnr, "allocation": shares, "dose": share}
+        for psnr, shares, share in zip(HISTORY, SHARES, doses, strict=True)
+    ]
+    evaluation = {"level": list("12345"), "psnr_input": DAMAGED}
+    content = {"protocol": PROTOCOL, "experiment": run.asdict(), "provenance": {}, "history": history}
+    paths.write_atomically(results.path_of(run), paths.seal(content | {"evaluation": evaluation}))
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +90,9 @@ def site(tmp_path_factory):
         patch.setenv("ODL_ROOT", str(folder / "root"))
         for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in live.SCHEDULES):
             experiment = live.reference(task, schedule)
-            results.keep_weights(experiment, trained_like(TASKS[task].channels, seed, experiment.width))
-        run, history = live.reference("inpaint", "on_demand"), [{"psnr": psnr} for psnr in HISTORY]
-        content = {"protocol": PROTOCOL, "experiment": run.asdict(), "provenance": {}, "history": history}
-        paths.write_atomically(results.path_of(run), paths.seal(content | {"evaluation": {}}))
+            if (task, schedule) != WITHOUT:
+                results.keep_weights(experiment, trained_like(TASKS[task].channels, seed, experiment.width))
+        made_up_result("inpaint")
         missing = live.write(folder / "_static" / "lab")
         if missing and missing.startswith("npm"):  # not installed, or offline
             pytest.skip(missing)
@@ -130,7 +149,7 @@ def test_allocation_is_the_schedules():
 @pytest.mark.parametrize("task", TASKS)
 def test_exported_networks_are_torchs(browser, task):
     x = torch.rand(2, TASKS[task].channels, 64, 64, generator=torch.Generator().manual_seed(1)) * 2 - 1
-    for schedule in live.SCHEDULES:
+    for schedule in live.networks(task):
         script = "const run = await odlLab.network(args[0], args[1]); return base64(await run(floats(args[2])));"
         answer = as_floats(browser.run(script, task, schedule, as_text(x)))
         with torch.inference_mode():
@@ -158,7 +177,8 @@ def set_fixation(browser, task: str, severity: float) -> dict:
     await until();
     const shown = Object.fromEntries(Object.entries(root.shown).map(([key, image]) => [key, base64(image)]));
     const { top, left, uniform, normal } = root.chance;
-    return { shown, scores: root.scores, top, left, uniform: base64(uniform), normal: base64(normal) };
+    const { scores, holes } = root;
+    return { shown, scores, holes, top, left, uniform: base64(uniform), normal: base64(normal) };
     """
     answer = browser.run(script, task, severity)
     side = (1, TASKS[task].channels, 64, 64)
@@ -188,11 +208,73 @@ def test_fixation_lab_shows_what_torch_computes(browser, task, severities):
         answer = set_fixation(browser, task, severity)
         shown, scores = answer["shown"], answer["scores"]
         assert torch.allclose(corrupted(task, shown["x"], severity, answer), shown["y"], atol=1e-5)
-        for schedule in live.SCHEDULES:
-            with torch.inference_mode():
-                x_hat = network_as_shipped(task, schedule)(shown["y"])
-            expected = peak_signal_noise_ratio(shown["x"].numpy(), x_hat.numpy(), data_range=2)
-            assert abs(scores[schedule] - expected) < 0.05, (severity, schedule)
+        restored = {"y": shown["y"]}
+        with torch.inference_mode():
+            restored |= {name: network_as_shipped(task, name)(shown["y"]) for name in live.networks(task)}
+        assert set(scores) == set(restored) == set(live.SCHEDULES) - {WITHOUT[1] if task == WITHOUT[0] else ""} | {"y"}
+        for name, x_hat in restored.items():
+            with np.errstate(divide="ignore"):  # where nothing is damaged
+                expected = peak_signal_noise_ratio(shown["x"].numpy(), x_hat.numpy(), data_range=2)
+            assert abs(scores[name] - min(expected, 100)) < 0.05, (severity, name)
+
+
+@pytest.mark.parametrize(("task", "severity"), [("inpaint", 32), ("interpolate", 80)])  # on the curves
+def test_known_pixels_are_kept_as_odl_keeps_them(browser, task, severity):
+    raw = set_fixation(browser, task, severity)
+    x, y = raw["shown"]["x"], raw["shown"]["y"]
+    browser.type("#lab-fixation [name=keep]", " ")  # by keyboard
+    kept = browser.wait(
+        lambda: kept if (kept := set_fixation(browser, task, severity))["scores"] != raw["scores"] else 0
+    )
+    assert torch.equal(kept["shown"]["y"], y) and kept["scores"]["y"] == raw["scores"]["y"]
+    given = Task(task, 3, TASKS[task].draw, lambda *_: y)
+    for name in live.networks(task):
+        x_hat = raw["shown"][name]
+        scored = errors(lambda _, x_hat=x_hat: x_hat, given, x, 1, torch.Generator())
+        assert abs(kept["scores"][name] - psnr(scored["kept"]).item()) < 0.01
+        assert abs(kept["holes"][name] - psnr(scored["hole"]).item()) < 0.01
+        assert abs(raw["holes"][name] - kept["holes"][name]) < 1e-6
+    drawn = "return document.getElementById('lab-fixation').dataset.curve ?? ''"
+    browser.wait(lambda: browser.run(drawn).startswith(task))
+    curve = browser.run("return document.getElementById('lab-fixation').curve")
+    for kind, answer in {"raw": raw, "kept": kept}.items():
+        assert curve[str(severity)][kind] == pytest.approx(answer["scores"], abs=1e-6)
+    assert "known pixels kept" in browser.status("fixation")
+    browser.type("#lab-fixation [name=keep]", " ")
+
+
+def test_the_damaged_picture_can_be_best(browser):
+    """These networks are not trained, so it is."""
+    set_fixation(browser, "inpaint", 5)
+    best = "return [...document.querySelectorAll('#lab-fixation [data-best]')].map((cell) => cell.dataset.key)"
+    assert browser.run(best) == ["y"]
+
+
+def level_said(browser, task: str, severity: float) -> str:
+    set_fixation(browser, task, severity)
+    return browser.run("return document.querySelector('#lab-fixation [data-say=level]').textContent")
+
+
+def test_what_networks_have_seen_is_said_of_the_networks_shown(browser):
+    assert level_said(browser, "interpolate", 80) == "level 6 of 6, on which only “Fixated on hard” has trained"
+    assert level_said(browser, "interpolate", 85) == "level 6 of 6, on which none of these networks has trained"
+    assert level_said(browser, "interpolate", 50) == "level 4 of 6"
+    browser.click("#lab-fixation [data-do=easy]")
+    set_fixation(browser, "inpaint", 20)
+    browser.click("#lab-fixation [data-do=hard]")  # in the middle
+    assert level_said(browser, "inpaint", 32).endswith("only “Fixated on hard” has trained")
+    browser.type("#lab-fixation canvas[data-show=y]", "\ue012")  # left
+    assert level_said(browser, "inpaint", 32).endswith("none of these networks has trained")
+    seen = "return [...document.querySelectorAll('#lab-fixation [data-seen]')].map((line) => line.textContent)"
+    assert set(browser.run(seen)) == {"never trained on this"}
+
+
+def test_a_network_that_is_not_here_is_named_with_its_command(browser):
+    absent = "return document.querySelector('#lab-fixation [data-say=absent]').textContent"
+    set_fixation(browser, "inpaint", 20)
+    assert browser.run(absent) == ""
+    set_fixation(browser, *WITHOUT[:1], 1)
+    assert browser.run(absent) == f"Not trained here: fixated on easy. To train: {command_of(live.reference(*WITHOUT))}"
 
 
 def test_fixation_lab_starts_with_the_books_photograph(browser):
@@ -215,7 +297,7 @@ def test_square_moves_by_mouse_and_by_keys(browser):
         lambda: browser.run("return Object.values(document.getElementById('lab-fixation').chance).slice(2)")
     )
     assert moved == [21, 20]
-    browser.drag(picture, (0, 0), (-60, 0))
+    browser.drag(picture, (0, 0), (-120, 0))
     assert set_fixation(browser, "inpaint", 20)["left"] == 0
 
 
@@ -281,15 +363,23 @@ def mean_of(browser) -> float:
 def test_allocation_lab_replays_what_the_run_did(browser):
     script = """
     const [root, epoch] = [document.getElementById("lab-allocation"), document.querySelector("[name=epoch]")];
-    const counts = [];
-    for (epoch.value = 0; ; epoch.value = Number(epoch.value) + 1) {
+    const told = [];
+    for (epoch.value = 1; ; epoch.value = Number(epoch.value) + 1) {
       epoch.dispatchEvent(new Event("input"));
-      counts.push(root.counts);
-      if (epoch.value === epoch.max) return counts;
+      const psnr = [...root.querySelectorAll("[type=number]")].map((box) => box.value);
+      const shares = [...root.querySelectorAll("output")].map((share) => share.textContent);
+      told.push([psnr, shares, root.querySelector("[role=status]").textContent]);
+      if (epoch.value === epoch.max) return told;
     }
     """
-    counts = browser.run(script)
-    assert counts == [allocate(on_demand(0.5, psnr, 5), 100).tolist() for psnr in ([20] * 5, *HISTORY)]
+    for done, (before, shares, words) in enumerate(browser.run(script)):
+        assert before == ([f"{p:.1f}" for p in HISTORY[done - 1]] if done else [""] * 5)  # before the epoch
+        assert shares == [f"{share:.1f}" for share in SHARES[done]]
+        assert f"{100 * dose(SHARES[done]):.2f} %" in words
+    damaged = "return [...document.querySelectorAll('[data-damaged]')].map((line) => line.textContent)"
+    assert browser.run(damaged) == [f"not restored {p:.1f} dB" for p in DAMAGED]
+    ahead = "return [...document.querySelectorAll('[data-worse]')].map((row) => Number(row.dataset.level))"
+    assert browser.run(ahead) == [n for n, p in enumerate(DAMAGED, 1) if p > HISTORY[-2][n - 1]]
     browser.click("#lab-allocation [data-do=play]")
     browser.wait(lambda: browser.run("return Number(document.querySelector('[name=epoch]').value)") >= 2)
     browser.click("#lab-allocation [data-do=play]")
@@ -300,8 +390,8 @@ def test_allocation_lab_takes_numbers(browser):
     browser.run("for (const box of document.querySelectorAll('#lab-allocation [type=number]')) box.value = 20")
     browser.run("document.getElementById('odl-level-5').value = ''")
     browser.type("#odl-level-5", "10")
-    counts = browser.run("return document.getElementById('lab-allocation').counts")
-    assert counts == allocate(on_demand(0.5, [20, 20, 20, 20, 10], 5), 100).tolist()
+    shares = browser.run("return document.getElementById('lab-allocation').shares")
+    assert shares == allocate(on_demand(0.5, [20, 20, 20, 20, 10], 5), 100).tolist()
     assert "17, 17, 17, 16, 33" in browser.status("allocation")
 
 
@@ -330,6 +420,10 @@ def test_fill_is_inpaint_image(browser):
     ours, theirs = (peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (filled, expected))
     assert abs(ours - theirs) < 0.05
     assert np.abs(filled - expected).max() < 1e-3
+    scores = browser.run("return document.getElementById('lab-inpaint').scores")
+    mean_colour = np.broadcast_to(np.float32(FILL) / 255, image.shape)[mask]
+    assert scores["x_hat"] == pytest.approx(ours, abs=0.01)
+    assert scores["y"] == pytest.approx(peak_signal_noise_ratio(image[mask], mean_colour, data_range=1), abs=0.01)
 
 
 # The page
@@ -389,3 +483,49 @@ def test_without_weights_the_page_says_so(tmp_path, monkeypatch):
     assert (tmp_path / "lab" / "data.js").exists()
     live.still_fixation()
     live.still_allocation()
+    assert "python -m odl reproduce" in landing.figure()
+
+
+# The moving figure of the first page
+
+
+@pytest.mark.parametrize("names", [("on_demand",), live.FIXATION])
+def test_moving_figure_has_the_networks_that_are_here(chromium, tmp_path, monkeypatch, names):
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    for seed, name in enumerate(names):
+        experiment = live.reference(landing.TASK, name)
+        results.keep_weights(experiment, trained_like(3, seed, experiment.width))
+    assert "not measured" in landing.figure()
+    made_up_result(landing.TASK)
+    draw = np.random.default_rng(0).uniform
+    scores = {name: [100.0, *draw(10, 30, len(landing.SEVERITIES) - 1)] for name in ("psnr_input", "psnr_kept")}
+    tables = [
+        pd.DataFrame({"schedule": name, "severity": landing.SEVERITIES, "psnr": draw(10, 30, 19), **scores})
+        for name in names
+    ]
+    table = pd.concat(tables)
+    path = results.table_path("fixation_spectrum", "reference", "bsds500", landing.TASK)
+    paths.write_atomically(path, table.to_csv(index=False).encode())
+    figure = landing.figure()
+    css = ROOT / "book" / "_static" / "odl.css"
+    head = f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{css.as_uri()}">'
+    page = tmp_path / "landing.html"
+    page.write_text(head + figure.removeprefix("```{raw} html").removesuffix("```"))
+    chromium.page = None
+    chromium.go(page.as_uri())
+    said = """const shown = [...document.querySelectorAll(".odl-strip")].filter((strip) => strip.offsetHeight);
+    return shown.map((strip) => [...strip.querySelectorAll("span")].map((span) => span.textContent));"""
+    first, *others = chromium.run(said)
+    assert first[:2] == ["0 %: identical", f"5 %: {scores['psnr_input'][1]:.1f} dB"]
+    assert others == [[f"{psnr:.1f} dB" for psnr in table.psnr] for table in tables]
+    winner = "return document.querySelector('.odl-raw .odl-best').textContent"
+    assert chromium.run(winner) == "0 %: identical"
+    chromium.type("#odl-keep", " ")
+    first, *others = chromium.run(said)
+    assert others == [["identical", *(f"{psnr:.1f} dB" for psnr in scores["psnr_kept"][1:])]] * len(names)
+    assert len(chromium.run("return [...document.querySelectorAll('.odl-kept polyline')].map((p) => 1)")) == 1 + len(
+        names
+    )
+    for name in set(live.FIXATION) - set(names):
+        assert command_of(live.reference(landing.TASK, name)) in figure
+    assert ", ".join(f"{share:.1f}" for share in SHARES[-1][:-1]) in figure

@@ -105,7 +105,7 @@ def address(html):
 
 @pytest.fixture
 def networks(html):
-    if not (html / "_static" / "lab" / "inpaint.js").exists():
+    if not (html / "_static" / "lab" / "inpaint-on_demand.js").exists():
         pytest.skip("the networks of the lab are not trained: no weights in data/models")
 
 
@@ -120,6 +120,11 @@ def look(browser, scheme="light", motion="no-preference", **screen):
     browser.devtools("Emulation.setDeviceMetricsOverride", **(PHONE | screen))
     wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
     browser.devtools("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in wishes.items()])
+
+
+def most(page: str) -> int:
+    """Megabytes that a page may weigh: the lab starts with the networks of its first task."""
+    return LAB_AND_NETWORKS if page == LAB else HEAVIEST
 
 
 def complaints(browser) -> list[str]:
@@ -137,7 +142,7 @@ def test_page_on_a_phone(chromium, axe, address, page):
     assert complaints(chromium) == []
     assert facts["unset"] == 0
     assert facts["width"] <= PHONE["width"]
-    assert bytes_of(events) / 1e6 < HEAVIEST
+    assert bytes_of(events) / 1e6 < most(page)
     contrast = "color-contrast"  # on its own: it takes longest, on the print page some seconds
     assert chromium.run(AXE, {"rules": {contrast: {"enabled": False}}}) == []
     assert chromium.run(AXE, {"runOnly": [contrast]}) == []
@@ -168,11 +173,11 @@ def test_labs_work_on_their_page(chromium, html, networks, address, tmp_path, sc
     before = set_fixation(chromium, "inpaint", 20)["shown"]["x"]
     chromium.type("#lab-fixation input[type=file]", str(tmp_path / "own.png"))
     chromium.wait(lambda: not torch.equal(set_fixation(chromium, "inpaint", 20)["shown"]["x"], before))
-    chromium.drag("#lab-fixation canvas[data-show=y]", (0, 0), (-60, 0))
+    chromium.drag("#lab-fixation canvas[data-show=y]", (0, 0), (-120, 0))
     answer = set_fixation(chromium, "inpaint", 20)
     x, y = answer["shown"]["x"], answer["shown"]["y"]
     assert answer["left"] == 0 and torch.allclose(corrupted("inpaint", x, 20, answer), y, atol=1e-5)
-    for schedule in live.SCHEDULES:
+    for schedule in live.networks("inpaint"):
         with torch.inference_mode():
             x_hat = network_as_shipped("inpaint", schedule)(y)
         expected = peak_signal_noise_ratio(x.numpy(), x_hat.numpy(), data_range=2)
@@ -357,18 +362,19 @@ def test_first_figure_moves_unless_the_reader_prefers_not(chromium, html, moving
 
 def test_first_figure_shows_the_measured_means(moving):
     table = pd.read_csv(paths.results() / "reference" / "tables" / "fixation_spectrum-bsds500-interpolate.csv")
-    strips = [[span.get_text() for span in strip.select("span")] for strip in moving.select(".odl-strip")]
-    for strip, schedule in zip(strips[1:], ("on_demand", "fixated_easy", "fixated_hard"), strict=True):
+    strips = [[span.get_text() for span in strip.select("span")] for strip in moving.select(".odl-strip.odl-raw")]
+    for strip, schedule in zip(strips[1:], [name for name in live.FIXATION if name in {*table.schedule}], strict=True):
         rows = table[(table.schedule == schedule) & (table.severity % 5 == 0)].sort_values("severity")
         assert strip == [f"{psnr:.1f} dB" for psnr in rows.psnr]
 
 
 def test_first_figure_shows_the_measured_allocation(moving):
     drawing = moving.select_one(".odl-stage svg")
-    counts = [int(bar.find_next_sibling("text").get_text()) for bar in drawing.select(".odl-share")]
+    said = [bar.find_next_sibling("text").get_text() for bar in drawing.select(".odl-share")]
     heights = [float(bar["height"]) for bar in drawing.select(".odl-share")]
-    assert counts == [*results.load(live.reference("interpolate", "on_demand")).history[-1]["allocation"], 0]
-    assert heights == [2 * count for count in counts]
+    shares = [*results.load(live.reference("interpolate", "on_demand")).history[-1]["allocation"], 0]
+    assert said == [f"{share:.1f}" for share in shares]
+    assert heights == pytest.approx([2 * share for share in shares], abs=0.06)
 
 
 # Weight and time
@@ -377,7 +383,7 @@ def test_first_figure_shows_the_measured_allocation(moving):
 def test_weight_and_first_restoration_are_kept_and_bounded(chromium, networks, address):
     kept = json.loads(KEPT.read_text())
     assert {PAGES[0], LAB, PRINT} <= {*kept["megabytes"]}  # of pages added later, the test above bounds the weight
-    assert max(kept["megabytes"].values()) < HEAVIEST
+    assert all(weight < most(page) for page, weight in kept["megabytes"].items())
     look(chromium, width=1280, mobile=False)
     seconds, megabytes = first_restoration(chromium, address)
     assert max(seconds, *kept["first_restoration"]["processor_seconds"]) < FIRST_RESTORATION

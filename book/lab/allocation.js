@@ -1,11 +1,13 @@
-// The allocation lab: five PSNRs, and the images per level of the next batch.
+// The allocation lab: five PSNRs, and the images per level of the batch; or what a run that was measured gave each level.
 
+import { decibels } from "./pictures.js";
 import { allocate, onDemand } from "./rules.js";
 
 const BATCH = 100;
 const [LOWEST, HIGHEST] = [1, 60]; // dB
 const LEVELS = [1, 2, 3, 4, 5];
 const SECONDS = 0.6; // an epoch, while playing
+const ROOM = 6; // dB in the drawing above the networks
 
 export function startAllocation(root) {
   const { runs, tasks } = globalThis.odlLab;
@@ -16,45 +18,54 @@ export function startAllocation(root) {
   const [task, epoch, play, status] = [$("[name=task]"), $("[name=epoch]"), $("[data-do=play]"), $("[role=status]")];
   let timer;
 
-  const psnrs = () => rows.map((row) => Number(row.querySelector("[type=number]").value));
+  const start = 20; // dB, where nothing is measured
+  const within = (p) => Math.min(HIGHEST, Math.max(LOWEST, p || LOWEST));
+  const psnrs = () => rows.map((row) => Number(row.querySelector("[type=number]").value || start));
 
-  function show(psnr) {
-    const counts = allocate(onDemand(psnr), BATCH);
+  // PSNR per level, null where nothing is measured yet, and what each level gets of 100.
+  function show(psnr, shares, unit, digits) {
     rows.forEach((row, i) => {
-      row.querySelector("[type=range]").value = psnr[i];
+      row.querySelector("[type=range]").value = psnr ? psnr[i] : start;
       const number = row.querySelector("[type=number]");
-      if (number !== document.activeElement) number.value = psnr[i].toFixed(1);
-      row.querySelector("[data-bar]").style.width = `${counts[i]}%`;
-      row.querySelector("output").textContent = counts[i];
+      if (number !== document.activeElement) number.value = psnr ? psnr[i].toFixed(1) : "";
+      row.querySelector("[data-bar]").style.width = `${shares[i]}%`;
+      row.querySelector("output").textContent = shares[i].toFixed(digits);
     });
-    root.counts = counts;
+    $("[data-say=unit]").textContent = unit;
+    root.shares = shares;
   }
+
+  const showOwn = (psnr) => show(psnr, allocate(onDemand(psnr), BATCH), `images of a batch of ${BATCH}`, 0);
 
   function edited(event) {
     pause();
-    const value = Math.min(HIGHEST, Math.max(LOWEST, Number(event.target.value) || LOWEST));
     const psnr = psnrs();
-    psnr[rows.indexOf(event.target.closest("[data-level]"))] = value;
-    show(psnr);
-    status.textContent = `Your own numbers: ${root.counts.join(", ")} images of levels 1 to 5.`;
+    psnr[rows.indexOf(event.target.closest("[data-level]"))] = within(Number(event.target.value));
+    showOwn(psnr);
+    status.textContent = `Your own numbers: ${root.shares.join(", ")} images of levels 1 to 5.`;
   }
   for (const row of rows) {
     for (const input of row.querySelectorAll("input")) {
       input.oninput = edited;
-      input.onchange = () => show(psnrs().map((p) => Math.min(HIGHEST, Math.max(LOWEST, p || LOWEST))));
+      input.onchange = () => showOwn(psnrs().map(within));
     }
   }
 
-  // Before epoch 1 nothing is measured, and the levels share equally.
+  const percent = (share, digits) => `${(100 * share).toFixed(digits)} %`;
+
+  // What an epoch's batches held was divided by the PSNRs before it; before the first, nothing is measured.
   function showEpoch() {
-    const done = Number(epoch.value);
+    const now = Number(epoch.value);
     const run = runs[task.value];
-    show(done ? run[done - 1] : Array(rows.length).fill(20));
-    epoch.setAttribute("aria-valuetext", `after epoch ${done} of ${run.length}`);
-    $("[data-say=epoch]").textContent = `after epoch ${done} of ${run.length}`;
-    const made = done ? `Measured after epoch ${done}` : "Before training nothing is measured";
-    status.textContent = `${made}: the next batch holds ${root.counts.join(", ")} images of levels 1 to 5.`;
-    drawRun(run, done);
+    const [psnr, shares] = [run.psnr[now - 2], run.allocation[now - 1]];
+    show(psnr, shares, "% of the epoch’s images, measured", 1);
+    epoch.setAttribute("aria-valuetext", `${now} of ${run.psnr.length}`);
+    $("[data-say=epoch]").textContent = `${now} of ${run.psnr.length}`;
+    const mean = run.dose.reduce((sum, dose) => sum + dose) / run.dose.length;
+    status.textContent =
+      `Measured: epoch ${now} trained on ${shares.map((share) => share.toFixed(1)).join(", ")} % of levels 1 to 5, ` +
+      `on average ${percent(run.dose[now - 1], 2)} away from equal shares (the dose; ${percent(mean, 2)} over the run).`;
+    drawRun(run, now - 1);
   }
 
   function pause() {
@@ -65,7 +76,7 @@ export function startAllocation(root) {
 
   play.onclick = () => {
     if (timer) return pause();
-    if (epoch.value === epoch.max) epoch.value = 0;
+    if (epoch.value === epoch.max) epoch.value = 1;
     play.textContent = "Pause";
     showEpoch();
     timer = setInterval(() => {
@@ -76,25 +87,34 @@ export function startAllocation(root) {
   };
   epoch.oninput = () => (pause(), showEpoch());
 
-  // PSNR per level against epochs, with a line at the present one.
-  function drawRun(run, done) {
-    const [width, height] = [300, 90];
-    const all = run.flat();
+  // PSNR per level against epochs, with a line after the last one that the present epoch knows.
+  function drawRun({ psnr, not_restored }, done) {
+    const [width, height] = [300, 140];
+    const most = Math.ceil(Math.max(...psnr.flat())) + ROOM;
+    const inside = not_restored.filter((p) => p <= most);
+    const all = [...psnr.flat(), ...inside];
     const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
-    const x = (e) => (width * e) / run.length;
-    const y = (p) => height * (1 - (p - low) / (high - low));
+    const x = (e) => (width * e) / psnr.length;
+    const y = (p) => (height * (1 - (p - low) / (high - low))).toFixed(1);
     const lines = rows.map((_, i) => {
-      const points = run.map((psnr, e) => `${x(e + 1).toFixed(1)},${y(psnr[i]).toFixed(1)}`).join(" ");
+      const points = psnr.map((values, e) => `${x(e + 1).toFixed(1)},${y(values[i])}`).join(" ");
       return `<polyline points="${points}" class="odl-level-${i + 1}"/>`;
     });
-    $("svg").innerHTML = `${lines.join("")}<line x1="${x(done)}" x2="${x(done)}" y1="0" y2="${height}"/>`;
+    const damaged = inside.map((p) => `<polyline points="0,${y(p)} ${width},${y(p)}" class="odl-dashed"/>`);
+    $("svg").innerHTML = `${damaged.join("")}${lines.join("")}<line x1="${x(done)}" x2="${x(done)}" y1="0" y2="${height}"/>`;
     $("[data-say=high]").textContent = `${high} dB`;
     $("[data-say=low]").textContent = `${low} dB`;
+    const above = LEVELS.filter((n) => not_restored[n - 1] > most).join(" and ");
+    $("[data-say=above]").textContent = above && `That of level ${above} is above the drawing.`;
+    rows.forEach((row, i) => {
+      row.querySelector("[data-damaged]").textContent = `not restored ${decibels(not_restored[i], 1)}`;
+      row.toggleAttribute("data-worse", not_restored[i] > psnr[done - 1]?.[i]);
+    });
   }
 
   task.onchange = () => {
     pause();
-    epoch.max = runs[task.value].length;
+    epoch.max = runs[task.value].psnr.length;
     epoch.value = epoch.max;
     showEpoch();
   };
@@ -102,6 +122,6 @@ export function startAllocation(root) {
   if (task.options.length) task.onchange();
   else {
     $("[data-part=run]").hidden = true;
-    show(Array(rows.length).fill(20));
+    showOwn(rows.map(() => start));
   }
 }

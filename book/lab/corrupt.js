@@ -32,6 +32,20 @@ export const CORRUPT = {
   },
 };
 
+export const MISSING = ["inpaint", "interpolate"]; // tasks whose other pixels are undamaged
+
+// Per pixel 1 where y is damaged, else 0.
+export function missingOf(x, y) {
+  const missing = new Uint8Array(SIDE * SIDE);
+  x.forEach((value, k) => value !== y[k] && (missing[k % missing.length] = 1));
+  return missing;
+}
+
+// A restored picture with the known pixels put back.
+export function keepKnown(x_hat, y, missing) {
+  return x_hat.map((value, k) => (missing[k % missing.length] ? value : y[k]));
+}
+
 function deleted(x, gone) {
   const pixels = x.length / FILL.length;
   return x.map((value, k) => (gone(k % pixels) ? FILL[Math.floor(k / pixels)] : value));

@@ -1,32 +1,40 @@
-// The fixation lab: one photograph, one severity, three networks.
+// The fixation lab: one photograph, one severity; the damaged picture itself and the networks that are here.
 
-import { CORRUPT, SIDE, drawChance } from "./corrupt.js";
+import { CORRUPT, MISSING, SIDE, drawChance, keepKnown, missingOf } from "./corrupt.js";
 import { network } from "./networks.js";
 import { offerPhotographs } from "./photographs.js";
 import { decibels, psnr, squareOf, toGrey, toImageData, toPlanes } from "./pictures.js";
 
-const SCHEDULES = ["on_demand", "fixated_easy", "fixated_hard"];
 const SAY = {
   inpaint: (side) => `${side}×${side} pixels missing`,
   interpolate: (percent) => `${percent} % of the pixels missing`,
   deblur: (sigma) => `blur of σ = ${sigma} pixels`,
   denoise: (sigma) => `noise of σ = ${sigma} (of 255)`,
 };
+const INSIDE = { inpaint: "in the hole", interpolate: "deleted pixels" };
+const POINTS = 24; // of a curve, about
+const [WIDTH, HEIGHT] = [300, 120]; // of the drawing of the curves
+const [CUT, STILL] = [50, 150]; // dB, where the curves are cut; ms without a change, after which they are drawn
 
 export async function startFixation(root) {
-  const { tasks } = globalThis.odlLab;
+  const { tasks, schedules } = globalThis.odlLab;
   const $ = (selector) => root.querySelector(selector);
-  const [task, severity, status] = [$("[name=task]"), $("[name=severity]"), $("[role=status]")];
-  const canvases = Object.fromEntries([...root.querySelectorAll("canvas")].map((c) => [c.dataset.show, c]));
+  const [task, severity, keep, status] = [$("[name=task]"), $("[name=severity]"), $("[name=keep]"), $("[role=status]")];
+  for (const option of [...task.options]) if (!Object.keys(tasks[option.value].trained).length) option.remove();
   const chance = { ...drawChance(), top: 16, left: 16 };
   let middle = [SIDE / 2, SIDE / 2]; // of the missing square: row, column
   let colour; // planes of the photograph
   let stale = false;
   let running; // a promise, while pictures are made
+  let curve; // severity → PSNR of every picture, as it is and with the known pixels kept
+  let waiting; // a timer, before a curve is begun
 
   const say = (line) => (status.textContent = line);
   const amount = () => Number(severity.value);
-  const load = () => Promise.all(SCHEDULES.map((schedule) => network(task.value, schedule)));
+  const names = () => Object.keys(schedules).filter((name) => name in tasks[task.value].trained);
+  const load = () => Promise.all(names().map((schedule) => network(task.value, schedule)));
+  const canvasOf = (key) => $(`canvas[data-show=${key}]`);
+  const photograph = () => (tasks[task.value].channels === 1 ? toGrey(colour) : colour);
 
   // Draws the present state; while one drawing runs, any number of changes lead to one more.
   function update() {
@@ -46,42 +54,83 @@ export async function startFixation(root) {
     }
   }
 
+  // What each network makes of x: as it is, with the known pixels kept, and where pixels are missing.
+  async function restored(networks, x, strength, draws) {
+    const y = CORRUPT[task.value](x, strength, draws);
+    const missing = MISSING.includes(task.value) ? missingOf(x, y) : undefined;
+    const [raw, kept, keys] = [{ y }, { y }, names()];
+    for (const [i, restore] of networks.entries()) {
+      raw[keys[i]] = await restore(y);
+      kept[keys[i]] = missing ? keepKnown(raw[keys[i]], y, missing) : raw[keys[i]];
+    }
+    return { raw, kept, missing };
+  }
+
+  const scoresOf = (pictures, x, missing) =>
+    Object.fromEntries(Object.entries(pictures).map(([key, image]) => [key, psnr(image, x, missing)]));
+
   async function redraw() {
-    const began = performance.now();
     const [name, strength] = [task.value, amount()];
     const networks = await load();
-    const x = tasks[name].channels === 1 ? toGrey(colour) : colour;
-    const y = CORRUPT[name](x, strength, chance);
-    const shown = { x, y };
-    for (const [i, restore] of networks.entries()) shown[SCHEDULES[i]] = await restore(y);
     if (name !== task.value) return;
-    const scores = Object.fromEntries(Object.entries(shown).map(([key, image]) => [key, psnr(image, x)]));
-    const best = Math.max(...SCHEDULES.map((key) => scores[key]));
-    for (const [key, image] of Object.entries(shown)) {
-      canvases[key].getContext("2d").putImageData(toImageData(image, SIDE, SIDE), 0, 0);
-      const line = canvases[key].parentElement.querySelector("[data-score]");
-      if (line) line.textContent = decibels(scores[key]);
-      canvases[key].parentElement.toggleAttribute("data-best", SCHEDULES.includes(key) && scores[key] === best);
+    const began = performance.now();
+    const x = photograph();
+    const { raw, kept, missing } = await restored(networks, x, strength, chance);
+    if (name !== task.value) return;
+    const pictures = keep.checked ? kept : raw;
+    const scores = scoresOf(pictures, x);
+    const holes = missing ? scoresOf(pictures, x, missing) : {};
+    const best = Math.max(...Object.values(scores));
+    for (const [key, image] of Object.entries({ x, ...pictures })) {
+      canvasOf(key).getContext("2d").putImageData(toImageData(image, SIDE, SIDE), 0, 0);
+      if (key === "x") continue;
+      const cell = canvasOf(key).parentElement;
+      cell.querySelector("[data-score]").textContent = decibels(scores[key]);
+      cell.querySelector("[data-hole]").textContent = missing ? `${INSIDE[name]} ${decibels(holes[key], 1)}` : "";
+      cell.toggleAttribute("data-best", scores[key] === best);
     }
-    Object.assign(root, { shown, scores }); // for the tests, and for the console
+    for (const key of names()) {
+      const line = canvasOf(key).parentElement.querySelector("[data-seen]");
+      line.textContent = hasSeen(key) ? "trained on this" : "never trained on this";
+    }
+    drawCurve(amount());
+    Object.assign(root, { shown: { x, ...pictures }, scores, holes }); // for the tests, and for the console
     root.dataset.milliseconds = (performance.now() - began).toFixed(1);
     root.dataset.drawn = `${name} ${strength}`;
   }
 
+  // Whether a network's training held the present severity; a fixated one's square was always in the middle.
+  function hasSeen(schedule) {
+    const [low, high] = tasks[task.value].trained[schedule];
+    const placed = task.value === "inpaint" && low === high;
+    const centre = Math.floor(SIDE / 2 - amount() / 2);
+    return low <= amount() && amount() <= high && (!placed || (chance.top === centre && chance.left === centre));
+  }
+
+  // Which of the networks shown have trained on the present severity, where that is not what their levels say.
+  function strangers(last) {
+    const seen = names().filter(hasSeen);
+    if (!seen.length) return ", on which none of these networks has trained";
+    return last ? `, on which only “${seen.map((key) => schedules[key].title).join("” and “")}” has trained` : "";
+  }
+
   function describe() {
-    const level = tasks[task.value].levels.findIndex(([, high]) => amount() <= high) + 1;
-    const untrained = level === tasks[task.value].levels.length ? ", which no network has seen in training" : "";
+    const { levels } = tasks[task.value];
+    const level = levels.findIndex(([, high]) => amount() <= high) + 1;
     $("[data-say=severity]").textContent = SAY[task.value](amount());
-    $("[data-say=level]").textContent = `level ${level} of ${tasks[task.value].levels.length}${untrained}`;
+    $("[data-say=level]").textContent = `level ${level} of ${levels.length}${strangers(level === levels.length)}`;
     severity.setAttribute("aria-valuetext", `${SAY[task.value](amount())}, level ${level}`);
   }
 
   // The summary a screen reader hears, once a movement has ended.
   function summarize() {
-    const { scores } = root;
+    const { scores, dataset } = root;
     if (!scores) return;
-    const parts = SCHEDULES.map((key) => `${$(`[data-title=${key}]`).textContent} ${decibels(scores[key])}`);
-    say(`${SAY[task.value](amount())}: ${parts.join(", ")}. Three restorations took ${root.dataset.milliseconds} ms.`);
+    const titles = { y: "Not restored", ...Object.fromEntries(names().map((key) => [key, schedules[key].title])) };
+    const parts = Object.entries(titles).map(([key, title]) => `${title} ${decibels(scores[key])}`);
+    const kept = keep.checked && MISSING.includes(task.value) ? ", known pixels kept" : "";
+    const made = `${names().length} restoration${names().length > 1 ? "s" : ""} in ${dataset.milliseconds} ms`;
+    say(`${SAY[task.value](amount())}${kept}: ${parts.join(", ")}. ${made}.`);
   }
 
   async function changed() {
@@ -89,78 +138,184 @@ export async function startFixation(root) {
     await update();
   }
 
-  // The missing square, as near to the place as fits.
+  // The curves of this photograph and this draw, a severity at a time so that the page breathes.
+
+  function forgetCurve() {
+    curve = undefined;
+    delete root.dataset.curve;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => fillCurve().catch(console.error), STILL);
+  }
+
+  function severities() {
+    const [low, high, step] = [severity.min, severity.max, severity.step].map(Number);
+    const apart = Math.max(step, Math.ceil((high - low) / POINTS / step) * step);
+    const { easy, hard } = tasks[task.value];
+    const inner = Array.from({ length: Math.floor((high - low) / apart) + 1 }, (_, i) => low + i * apart);
+    return [...new Set([...inner, easy, hard, high].map((s) => Number(s.toFixed(1))))].sort((a, b) => a - b);
+  }
+
+  async function fillCurve() {
+    const made = (curve = new Map());
+    const [name, x, networks] = [task.value, photograph(), await load()];
+    for (const strength of severities()) {
+      await running;
+      await new Promise((done) => setTimeout(done));
+      if (curve !== made || name !== task.value) return;
+      const { raw, kept } = await restored(networks, x, strength, { ...chance, ...corner(strength) });
+      made.set(strength, { raw: scoresOf(raw, x), kept: scoresOf(kept, x) });
+      drawCurve(amount());
+    }
+    root.dataset.curve = `${name} ${made.size}`;
+    root.curve = Object.fromEntries(made); // for the tests
+  }
+
+  function drawCurve(now) {
+    const { levels } = tasks[task.value];
+    const [first, last] = [Number(severity.min), Number(severity.max)];
+    const across = (s) => (WIDTH * (s - first)) / (last - first);
+    const points = [...(curve ?? [])].map(([s, both]) => [s, keep.checked ? both.kept : both.raw]);
+    const all = points.flatMap(([, scores]) => names().map((key) => scores[key])).map((p) => Math.min(p, CUT));
+    const low = Math.floor(Math.min(...all, ...points.map(([, scores]) => scores.y))) - 1;
+    const high = Math.ceil(Math.max(...all)) + 2;
+    const down = (p) => Math.max(-9, HEIGHT * (1 - (p - low) / (high - low)));
+    const line = (key, style) => {
+      const places = points.map(([s, scores]) => `${across(s).toFixed(1)},${down(scores[key]).toFixed(1)}`);
+      return `<polyline points="${places.join(" ")}" style="${style}"/>`;
+    };
+    const band = across(levels.at(-2)[1]);
+    $(".odl-curve svg").innerHTML = [
+      `<rect x="${band}" width="${WIDTH - band}" height="${HEIGHT}"/>`,
+      line("y", "stroke: var(--odl-damaged); stroke-dasharray: 6 4"),
+      ...names().map((key) => line(key, `stroke: ${schedules[key].colour}`)),
+      `<line x1="${across(now)}" x2="${across(now)}" y1="0" y2="${HEIGHT}"/>`,
+    ].join("");
+    $("[data-say=high]").textContent = points.length ? `${high} dB` : "";
+    $("[data-say=low]").textContent = points.length ? `${low} dB` : "";
+  }
+
+  // The upper left corner of the missing square, as near to its middle as fits.
+  function corner(side) {
+    const [top, left] = middle.map((centre) =>
+      Math.floor(Math.max(side / 2, Math.min(SIDE - side / 2, centre)) - side / 2),
+    );
+    return { top, left };
+  }
+
   function place(row, column) {
     const half = amount() / 2;
     middle = [row, column].map((centre) => Math.max(half, Math.min(SIDE - half, centre)));
-    [chance.top, chance.left] = middle.map((centre) => Math.floor(centre - half));
+    Object.assign(chance, corner(amount()));
+  }
+
+  function movedTo(row, column) {
+    place(row, column);
+    forgetCurve();
+    changed();
+  }
+
+  function showNetworks() {
+    root.querySelectorAll(".odl-pictures > [data-key]:not([data-key=y])").forEach((cell) => cell.remove());
+    const template = $(".odl-pictures template");
+    const cell = (key) => template.innerHTML.replaceAll("{key}", key).replaceAll("{title}", schedules[key].title);
+    template.insertAdjacentHTML("beforebegin", names().map(cell).join(""));
+    for (const key of names()) $(`[data-key=${key}]`).style.setProperty("--odl-series", schedules[key].colour);
+    $("[data-say=absent]").replaceChildren(...absentLines());
+  }
+
+  function absentLines() {
+    const { absent } = tasks[task.value];
+    if (!absent.length) return [];
+    const commands = absent.map(([, command]) => Object.assign(document.createElement("code"), { textContent: command }));
+    return [`Not trained here: ${absent.map(([title]) => title.toLowerCase()).join(", ")}. To train: `, ...commands];
   }
 
   async function chooseTask() {
-    const { levels, easy, hard } = tasks[task.value];
+    const { levels, easy, hard, trained } = tasks[task.value];
     const inpainting = task.value === "inpaint";
     severity.step = task.value === "deblur" ? 0.1 : 1;
     severity.min = levels[0][0];
     severity.max = levels.at(-1)[1];
     severity.value = hard;
     if (inpainting) place(SIDE / 2, SIDE / 2);
-    $("[data-do=easy]").textContent = `Easy model’s own: ${SAY[task.value](easy)}`;
-    $("[data-do=hard]").textContent = `Hard model’s own: ${SAY[task.value](hard)}`;
+    for (const [end, own] of Object.entries({ easy, hard })) {
+      const owner = `fixated_${end}` in trained ? ` (${schedules[`fixated_${end}`].title.toLowerCase()})` : "";
+      $(`[data-do=${end}]`).textContent = `${SAY[task.value](own)}${owner}`;
+    }
     $("[data-do=again]").hidden = !["interpolate", "denoise"].includes(task.value);
+    $("[data-part=keep]").hidden = !MISSING.includes(task.value);
     $("[data-say=drag]").hidden = !inpainting;
-    canvases.y.tabIndex = inpainting ? 0 : -1;
-    canvases.y.setAttribute("role", inpainting ? "application" : "img");
-    canvases.y.toggleAttribute("data-drag", inpainting);
+    const damaged = canvasOf("y");
+    damaged.tabIndex = inpainting ? 0 : -1;
+    damaged.setAttribute("role", inpainting ? "application" : "img");
+    damaged.setAttribute("aria-label", `The damaged picture${inpainting ? "; arrow keys move the missing square" : ""}`);
+    damaged.toggleAttribute("data-drag", inpainting);
+    showNetworks();
+    $(".odl-curve svg").setAttribute("aria-label", "PSNR of this photograph against severity, not restored and restored");
+    forgetCurve();
     await changed();
     summarize();
   }
 
   function choosePhotograph(picture) {
     colour = toPlanes(squareOf(picture));
+    forgetCurve();
     return changed().then(summarize);
   }
 
   task.onchange = chooseTask;
   severity.oninput = () => {
-    if (task.value === "inpaint") place(...middle);
+    if (task.value === "inpaint") Object.assign(chance, corner(amount()));
     changed();
   };
   severity.onchange = () => update().then(summarize);
+  keep.onchange = () => update().then(summarize);
 
   for (const end of ["easy", "hard"]) {
     $(`[data-do=${end}]`).onclick = () => {
       severity.value = tasks[task.value][end];
       if (task.value === "inpaint") place(SIDE / 2, SIDE / 2);
+      forgetCurve();
       changed().then(summarize);
     };
   }
   $("[data-do=again]").onclick = () => {
     Object.assign(chance, drawChance());
+    forgetCurve();
     changed().then(summarize);
   };
 
-  canvases.y.onpointerdown = (event) => {
+  // Pressed or dragged, the drawing of the curves is the slider.
+  const drawing = $(".odl-curve svg");
+  const pick = ({ offsetX }) => {
+    severity.value = Number(severity.min) + (offsetX / drawing.clientWidth) * (severity.max - severity.min);
+    severity.oninput();
+  };
+  drawing.onpointerdown = (event) => (drawing.setPointerCapture(event.pointerId), pick(event));
+  drawing.onpointermove = (event) => drawing.hasPointerCapture(event.pointerId) && pick(event);
+  drawing.onpointerup = severity.onchange;
+
+  const damaged = canvasOf("y");
+  damaged.onpointerdown = (event) => {
     if (task.value !== "inpaint") return;
-    canvases.y.setPointerCapture(event.pointerId);
+    damaged.setPointerCapture(event.pointerId);
     follow(event);
   };
-  canvases.y.onpointermove = (event) => canvases.y.hasPointerCapture(event.pointerId) && follow(event);
-  canvases.y.onpointerup = summarize;
+  damaged.onpointermove = (event) => damaged.hasPointerCapture(event.pointerId) && follow(event);
+  damaged.onpointerup = summarize;
   function follow({ offsetX, offsetY }) {
-    const scale = SIDE / canvases.y.clientWidth;
-    place(offsetY * scale, offsetX * scale);
-    update();
+    const scale = SIDE / damaged.clientWidth;
+    movedTo(offsetY * scale, offsetX * scale);
   }
-  canvases.y.onkeydown = (event) => {
+  damaged.onkeydown = (event) => {
     const [down, right] =
       { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [];
     if (task.value !== "inpaint" || down === undefined) return;
     event.preventDefault();
     const step = event.shiftKey ? 8 : 1;
-    place(middle[0] + step * down, middle[1] + step * right);
-    update();
+    movedTo(middle[0] + step * down, middle[1] + step * right);
   };
-  canvases.y.onkeyup = summarize;
+  damaged.onkeyup = summarize;
 
   root.chance = chance; // for the tests
   const first = await offerPhotographs($("fieldset"), "small", choosePhotograph, say);

@@ -1,13 +1,16 @@
 // Inpaint your photo: draw over it, press a button.
 
+import { FILL } from "./corrupt.js";
 import { fillHoles } from "./fill.js";
 import { network } from "./networks.js";
 import { offerPhotographs } from "./photographs.js";
-import { fitted, toImageData, toPlanes } from "./pictures.js";
+import { decibels, fitted, psnr, toImageData, toPlanes } from "./pictures.js";
 
 const INK = [230, 0, 120];
 
 export async function startInpaint(root) {
+  const { trained, absent } = globalThis.odlLab.tasks.inpaint;
+  if (!trained.on_demand) throw new Error(`its network is not trained here; ${absent[0][1]} does it`);
   const $ = (selector) => root.querySelector(selector);
   const [canvas, result, brush, bar, status] = [
     $("[data-show=y]"),
@@ -41,6 +44,7 @@ export async function startInpaint(root) {
 
   function clear() {
     missing = new Uint8Array(photo.width * photo.height);
+    forgetScores();
     show();
   }
 
@@ -51,6 +55,24 @@ export async function startInpaint(root) {
     cursor = [photo.width >> 1, photo.height >> 1];
     clear();
     say(`${photo.width}×${photo.height} pixels. Draw over what should go.`);
+  }
+
+  // Against the photograph as it was: what is drawn over is known here.
+  function showScores(pictures, x, hole) {
+    const scores = Object.fromEntries(Object.entries(pictures).map(([key, image]) => [key, psnr(image, x, hole)]));
+    const best = Math.max(...Object.values(scores));
+    for (const [key, image] of Object.entries(pictures)) {
+      const cell = $(`[data-show=${key}]`).parentElement;
+      cell.querySelector("[data-score]").textContent = `${decibels(scores[key])} in the hole`;
+      cell.querySelector("[data-hole]").textContent = `${decibels(psnr(image, x), 1)} in the whole picture`;
+      cell.toggleAttribute("data-best", scores[key] === best);
+    }
+    root.scores = scores; // for the tests
+  }
+
+  function forgetScores() {
+    root.querySelectorAll("[data-score], [data-hole]").forEach((line) => (line.textContent = ""));
+    root.querySelectorAll("[data-best]").forEach((cell) => cell.removeAttribute("data-best"));
   }
 
   // A disc at every pixel between two points.
@@ -109,10 +131,13 @@ export async function startInpaint(root) {
     try {
       const restore = await network("inpaint", "on_demand");
       const breathe = (share) => ((bar.value = share), new Promise((done) => setTimeout(done)));
-      const filled = await fillHoles(restore, toPlanes(photo), hole, photo.width, photo.height, breathe);
+      const x = toPlanes(photo);
+      const filled = await fillHoles(restore, x, hole, photo.width, photo.height, breathe);
+      const damaged = x.map((value, k) => (hole[k % hole.length] ? FILL[Math.floor(k / hole.length)] : value));
       result.getContext("2d").putImageData(toImageData(filled.planes, photo.width, photo.height), 0, 0);
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
       say(`Filled ${gone.toLocaleString("en")} pixels from ${filled.windows} windows in ${seconds} s.`);
+      showScores({ y: damaged, x_hat: filled.planes }, x, hole);
       Object.assign(root, { photo, hole, filled: filled.planes });
     } catch (error) {
       console.error(error);

@@ -45,8 +45,8 @@ lab.network = network; // for the console, and for the tests
 export function network(task, schedule) {
   return once(`${task}/${schedule}`, async () => {
     const ort = await once("runtime", startRuntime);
-    await once(task, () => addScript(`${task}.js`));
-    const session = await ort.InferenceSession.create(await unpacked(`${task}/${schedule}`), {
+    await addScript(`${task}-${schedule}.js`);
+    const session = await ort.InferenceSession.create(await unpacked(`${task}-${schedule}`), {
       executionProviders: ["wasm"],
     });
     const { channels } = lab.tasks[task];

@@ -90,11 +90,19 @@ export function toImageData(planes, width, height) {
   return image;
 }
 
-// In dB, peak 1 on the [0, 1] scale, at most 100.
-export function psnr(x_hat, x) {
-  let sum = 0;
-  for (let i = 0; i < x.length; i++) sum += (Math.min(1, Math.max(-1, x_hat[i])) - x[i]) ** 2;
-  return -10 * Math.log10(Math.max(sum / x.length / 4, 1e-10));
+// In dB, peak 1 on the [0, 1] scale, at most 100; over the pixels where `counts` is 1, NaN where there are none.
+export function psnr(x_hat, x, counts) {
+  const pixels = counts?.length;
+  let [sum, n] = [0, 0];
+  for (let i = 0; i < x.length; i++) {
+    if (counts && !counts[i % pixels]) continue;
+    sum += (Math.min(1, Math.max(-1, x_hat[i])) - x[i]) ** 2;
+    n += 1;
+  }
+  return n ? -10 * Math.log10(Math.max(sum / n / 4, 1e-10)) : NaN;
 }
 
-export const decibels = (value) => (value >= 99.95 ? "identical" : `${value.toFixed(2)} dB`);
+export function decibels(value, digits = 2) {
+  if (Number.isNaN(value)) return "–";
+  return value >= 99.95 ? "identical" : `${value.toFixed(digits)} dB`;
+}
