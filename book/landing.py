@@ -1,5 +1,5 @@
 """The figure that moves on the first page: one photograph, more and more damage, three networks, and below their curves
-how many of its training images the all-rounder was given at each level.
+what share of its training images the all-rounder was given at each level.
 
 Only CSS moves it: one number, --k, counts the severities, and everything else is computed from it. Where nothing moves,
 because the reader prefers that or prints the page, it stands at one severity.
@@ -22,7 +22,7 @@ SEVERITIES = range(0, 95, 5)  # per cent deleted
 STILL = 60
 LABELS = {"on_demand": "all-rounder", "fixated_easy": "fixated, easy", "fixated_hard": "fixated, hard"}
 WIDTH, HEIGHT, LEFT, FLOOR = 640, 408, 44, 200  # of the drawing; where its axes are
-SHARES, SCALE = 372, 2  # where the bars stand, and their height for an image of 100
+SHARES, SCALE = 372, 2  # where the bars stand, and their height for a per cent
 
 
 def figure() -> str:
@@ -38,11 +38,11 @@ def figure() -> str:
             f"{absent} its curves are not measured; `papermill notebooks/fixation.ipynb` does it, with `task={TASK}`."
         )
     measured = pd.read_csv(store.used(path)).pivot(index="severity", columns="schedule", values="psnr")
-    counts = run.history[-1]["allocation"]
-    return "\n".join(["```{raw} html", *html(networks, measured, counts), "```"])
+    shares = run.history[-1]["allocation"]
+    return "\n".join(["```{raw} html", *html(networks, measured, shares), "```"])
 
 
-def html(networks: dict, measured: pd.DataFrame, counts: list[int]) -> list[str]:
+def html(networks: dict, measured: pd.DataFrame, shares: list[float]) -> list[str]:
     last, still = len(SEVERITIES) - 1, list(SEVERITIES).index(STILL)
     known = paper.TASKS[TASK]
     frames = [f"{severity} % deleted" for severity in SEVERITIES]
@@ -54,27 +54,28 @@ def html(networks: dict, measured: pd.DataFrame, counts: list[int]) -> list[str]
         f'<figure class="odl-moving" style="--last: {last}; --still: {still}">',
         '<input type="checkbox" id="odl-pause"><label for="odl-pause">Pause</label>',
         f'<div class="odl-stage" role="img" aria-label="Mean PSNR at {SEVERITIES[0]}, {STILL} and {SEVERITIES[-1]} % '
-        f'deleted: {said}. Of 100 training images levels 1 to {len(counts)} get {listed(counts)}.">',
+        f'deleted: {said}. Of its training images levels 1 to {len(shares)} get {listed(shares)} per cent.">',
         '<div class="odl-row">',
         picture(sheet(networks), 0, len(networks) + 1, "damaged", frames),
         *(picture(None, i, 0, LABELS[s], numbers[s], plots.COLOURS[s]) for i, s in enumerate(SCHEDULES, 1)),
         "</div>",
-        drawing(measured, counts, known),
+        drawing(measured, shares, known),
         "</div>",
         "<figcaption>",
         f"<p>{known['title']}, measured here: what three networks make of one photograph while more of it is deleted.",
         "The curves and the numbers are means over test images, not of this photograph.",
         f"One network has seen {known['easy']} % deleted alone, one {known['hard']} %, and each is good there alone.",
         "The all-rounder has learned from levels 1 to 5 on demand; the grey band is level 6, which it never saw.",
-        f"Its last epoch gave them {listed(counts)} of 100 images: more to the levels that it restores worse, but PSNR",
-        "differs little between levels, and so do the shares.",
+        f"Its last epoch gave them {listed(shares)} % of its images: more to the levels that it restores worse, but",
+        "PSNR differs little between levels, and so do the shares.",
         "Photograph: Stefan van der Walt, CC0.</p>",
         "</figcaption></figure>",
     ]
 
 
-def listed(counts: list[int]) -> str:
-    return f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
+def listed(shares: list[float]) -> str:
+    *most, last = [f"{share:.1f}" for share in shares]
+    return f"{', '.join(most)} and {last}"
 
 
 def sheet(networks: dict) -> str:
@@ -101,8 +102,8 @@ def picture(address, row: int, rows: int, label: str, lines, colour="currentcolo
     )
 
 
-def drawing(measured: pd.DataFrame, counts: list[int], known: dict) -> str:
-    """The curves with a line at the severity that is shown, and the all-rounder's images of each level as bars."""
+def drawing(measured: pd.DataFrame, shares: list[float], known: dict) -> str:
+    """The curves with a line at the severity that is shown, and each level's share of the all-rounder's images."""
     top, bottom = np.ceil(measured.max().max()), np.floor(measured.min().min())
     inside, last = WIDTH - LEFT, SEVERITIES[-1]
     x, y = (lambda s: LEFT + s / last * inside), (lambda p: (top - p) / (top - bottom) * FLOOR)
@@ -121,17 +122,17 @@ def drawing(measured: pd.DataFrame, counts: list[int], known: dict) -> str:
     names = [
         f'<text x="{(LEFT + WIDTH) / 2}" y="{FLOOR + 58}">{known["severity"]}</text>',
         f'<text x="{LEFT + 8}" y="{FLOOR - 8}" class="odl-start">PSNR (dB)</text>',
-        f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 2}">training images of the all-rounder, of 100</text>',
+        f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 2}">training images of the all-rounder, per cent</text>',
     ]
-    bars = [bar(x, *interval, count) for interval, count in zip(known["levels"], [*counts, 0], strict=True)]
+    bars = [bar(x, *interval, share) for interval, share in zip(known["levels"], [*shares, 0], strict=True)]
     parts = [band, axis, *ticks, *levels, *names, *curves, *bars, mark]
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">{"".join(parts)}</svg>'
 
 
-def bar(x, low: float, high: float, count: int) -> str:
-    """A level's images of 100; the bar lights up while the severity that is shown is one of that level."""
+def bar(x, low: float, high: float, share: float) -> str:
+    """A level's per cent of the images; the bar lights up while the severity that is shown is one of that level."""
     first, last = (sum(severity < end for severity in SEVERITIES) for end in (low, high))
-    left, width, top = x(low) + 2, x(min(high, SEVERITIES[-1])) - x(low) - 4, SHARES - SCALE * count
-    place = f'x="{left:.1f}" y="{top}" width="{width:.1f}" height="{SCALE * count}"'
+    left, width, top = x(low) + 2, x(min(high, SEVERITIES[-1])) - x(low) - 4, SHARES - SCALE * share
+    place = f'x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{SCALE * share:.1f}"'
     place += f' fill="{plots.COLOURS["on_demand"]}" class="odl-share" style="--first: {first}; --next: {last}"'
-    return f'<rect {place}/><text x="{left + width / 2:.1f}" y="{top - 6}">{count}</text>'
+    return f'<rect {place}/><text x="{left + width / 2:.1f}" y="{top - 6:.1f}">{share:.1f}</text>'

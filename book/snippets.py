@@ -71,10 +71,10 @@ def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
 
 
 def last_shares() -> tuple[str, tuple]:
-    """From the fewest to the most images of 100 that a level gets in the last epoch, over all on-demand runs."""
+    """From the least to the most per cent of a batch that a level gets in the last epoch, over all on-demand runs."""
     runs = [run for task in paper.TASKS for run in measured(task, "on_demand")]
-    shares = [count for run in runs for count in run.history[-1]["allocation"]]
-    return (f"{min(shares)} to {max(shares)} images a level" if shares else NOT_MEASURED), tuple(runs)
+    shares = [share for run in runs for share in run.history[-1]["allocation"]]
+    return (f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED), tuple(runs)
 
 
 # How things are written
@@ -127,7 +127,7 @@ def result_rows():
         runs = measured(task, *paper.SCHEDULES)
         yield place, "table1", {"task": task}, f"CelebA {celeba}<br>SUN397 {sun397}", ours, runs
     shares, runs = last_shares()
-    yield "Sec. 6.6: allocation at the end, 20 each at first", "allocation", {}, "more to harder levels", shares, runs
+    yield "Sec. 6.6: allocation at the end, 20 % each at first", "allocation", {}, "more to harder levels", shares, runs
     yield "Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()
     names = ("on-demand, half", "rigid joint, all")
     ours = decibels(*(from_table("extra_data", "inpaint", name, "psnr") for name in names))

@@ -319,9 +319,9 @@ def cost(runs: dict[str, list[Extension]]) -> pd.DataFrame:
 
 
 def moved(result: Result) -> float:
-    """Images of the last batches that are not where equal shares would have them."""
-    counts = np.array(result.history[-1]["allocation"])
-    return float(np.abs(counts - counts.mean()).sum() / 2)
+    """Per cent of the last batches that is not where equal shares would have it."""
+    shares = np.array(result.history[-1]["allocation"])
+    return float(np.abs(shares - shares.mean()).sum() / 2)
 
 
 def say(frame: pd.DataFrame, runs: dict[str, list[Extension]]) -> str:
@@ -338,8 +338,8 @@ def say(frame: pd.DataFrame, runs: dict[str, list[Extension]]) -> str:
     ]
     parts.append(f"- **Cost of N.** Validation takes {' and '.join(ends)} of the arithmetic.")
     last = {k: result for k in K_VALUES for result in map(results.load, runs[f"k = {k}"][:1]) if result}
-    shifts = [f"{moved(result):.1f} with k = {k}" for k, result in last.items() if k]
-    parts.append(f"- **Images moved** from equal shares in the last epoch: {', '.join(shifts) or '–'}.")
+    shifts = [f"{moved(result):.1f} % with k = {k}" for k, result in last.items() if k]
+    parts.append(f"- **Moved from equal shares**, of a batch in the last epoch: {', '.join(shifts) or '–'}.")
     found = [result for name in runs for result in map(results.load, runs[name]) if result]
     absent = [name for name in runs if not all(map(results.load, runs[name]))]
     parts += ["", scale(found), f"The longer mixture trains {len(MIXTURE)} times as long."]
