@@ -50,9 +50,11 @@ def dose(results) -> str:
     doses = [measures.dose_of(r) for r in results if r.experiment["schedule"] == "on_demand"]
     if not doses:
         return ""
-    amount = f"On-demand's dose, the mean deviation of a level from its equal share, was {100 * np.mean(doses):.2f} % of a batch"
     equal = ": its batches were equal shares, so its row is rigid joint's" if max(doses) < NO_DOSE else ""
-    return f"{amount}{equal}."
+    return (
+        "On-demand's dose, the mean deviation of a level from its equal share, was "
+        f"{100 * np.mean(doses):.2f} % of a batch{equal}."
+    )
 
 
 def swamped(m: Measured, task: str, schedules) -> str:

@@ -59,7 +59,7 @@ def show_table2(table: pd.DataFrame):
             (f"{block} block", "paper: PSNR"): part["paper_psnr"],
         }
     frame = pd.DataFrame(shown)
-    style = frame.style.format(precision=2).hide(axis="index")
+    style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
     return style.set_table_attributes('class="odl-table odl-numbers"')
 
 
@@ -139,7 +139,10 @@ def show_table3_means(table: pd.DataFrame):
         part = table[table.system == system]
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
         told = "yes" if DENOISERS.get(system, {}).get("knows_sigma") else "no"
-        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), clipped.seconds.mean()]
+        seconds = clipped.seconds.mean()
+        if system == denoising.NOISY:
+            told, seconds = "–", float("nan")
+        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), seconds]
         rows.append([noted(system, part.note.iloc[0]), told, *means])
     columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image"]
     frame = pd.DataFrame(rows, columns=columns)

@@ -54,6 +54,8 @@ def load(experiment: Experiment, path: Path | None = None) -> Result | None:
 
 def as_result(content: dict, path: Path) -> Result:
     frame = pd.DataFrame(content["evaluation"])
+    numbers = [name for name in frame if name.startswith(("l2", "psnr"))]
+    frame[numbers] = frame[numbers].astype(float)  # a column of nulls is one of NaN
     scores = {name: unpacked(text) for name, text in content.get("per_image", {}).items()}
     origin = (content["experiment"], content["provenance"], content["history"])
     return Result(*origin, frame, path, content.get("averaged", {}), scores)
