@@ -177,6 +177,18 @@ def test_table3_measures_once_and_then_loads(monkeypatch):
     assert denoising.table3(["tv"], dataset="demo", profile="once").equals(table)
 
 
+def test_noisy_photographs_are_a_row_clipped_and_not():
+    table = denoising.table3([denoising.NOISY, "tv"], dataset="demo", profile="noisy")
+    rows = table[table.system == denoising.NOISY].set_index(["clipped", "image"]).psnr
+    for name, image in denoising.photographs("demo"):
+        for clip in (False, True):
+            y = denoising.add_awgn(image, name, 25, clip)
+            assert rows[clip, name] == pytest.approx(peak_signal_noise_ratio(image / 255, y, data_range=1), abs=1e-3)
+    assert rows[False].mean() == pytest.approx(20 * np.log10(255 / 25), abs=0.05)
+    shown = plots_systems.show_table3_means(table).data.set_index("system")
+    assert list(shown.index) == ["noisy, not restored", "Total variation"]
+
+
 def test_a_system_told_25_is_told_25(monkeypatch):
     told = []
     monkeypatch.setitem(DENOISERS["tv"], "denoise", lambda y, sigma: told.append(sigma) or y)
