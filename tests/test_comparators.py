@@ -486,3 +486,14 @@ def test_table2_is_in_per_cent_beside_the_papers_numbers():
     assert table.central_l2.to_dict() == pytest.approx({"context_encoder_center": 1.6, "on_demand": 1.1})
     assert table.arbitrary_psnr_se["on_demand"] == pytest.approx(0.1 / np.sqrt(3))
     assert table.loc["context_encoder_center", ["central_paper_psnr", "arbitrary_paper_l2"]].tolist() == [22.16, 6.84]
+
+
+def test_the_grey_filling_is_a_row_of_table2():
+    (grey,) = blocks.not_restored(Experiment.of(profile="smoke", test_images=6, trials=2))
+    x = (data.fixed_crops(data.load("demo", "test"), 6, "blocks/1")[:, :, 16:48, 16:48].numpy() + 1) / 2
+    filled = np.broadcast_to(np.array(FILL).reshape(3, 1, 1) / 255, x.shape[1:])
+    expected = np.mean([peak_signal_noise_ratio(image, filled, data_range=1) for image in x])
+    measured = grey.evaluation.set_index(["trial", "level"]).psnr[1, "central"]
+    assert measured == pytest.approx(expected, abs=1e-3)
+    shown = plots_systems.show_table2(blocks.table2([grey])).to_html()
+    assert "Not restored" in shown and "nan" not in shown

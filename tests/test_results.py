@@ -40,7 +40,7 @@ def test_the_json_holds_all_there_is_to_know(demo):
     assert content["experiment"] == experiment.asdict() and content["history"] == result.history
     assert {"commit", "device", "versions", "data_sha256", "seconds"} <= set(content["provenance"])
     assert content["provenance"]["data_sha256"] == data.load("demo", "train").sha256
-    measured = evaluate.evaluate(experiment, results.network_of(experiment))
+    measured, _ = evaluate.evaluate(experiment, results.network_of(experiment))
     loaded = result.evaluation
     assert loaded.level.tolist() == measured.level.tolist() and loaded.trial.tolist() == measured.trial.tolist()
     np.testing.assert_allclose(loaded[["l2", "psnr"]], measured[["l2", "psnr"]], rtol=1e-4)
