@@ -372,7 +372,8 @@ def level_table(results: list[Result]) -> pd.DataFrame:
             ends = {"mean": sum(levels.values()) / len(levels), "easy": mean["easy"], "hard": mean["hard"]}
             rows.append({"scored": scored, "schedule": schedule} | levels | ends)
     columns = [*(f"level_{level}" for level in range(1, paper.N_LEVELS + 2)), "mean", "easy", "hard"]
-    return pd.DataFrame(rows, columns=["scored", "schedule", *columns]).dropna(subset="mean").reset_index(drop=True)
+    table = pd.DataFrame(rows, columns=["scored", "schedule", *columns]).astype(dict.fromkeys(columns, float))
+    return table.dropna(subset="mean").reset_index(drop=True)
 
 
 EXTRA_DATA = ("on-demand, half", "rigid joint, half", "rigid joint, all")  # the order of experiment.extra_data
