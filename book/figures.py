@@ -247,6 +247,8 @@ CAPTIONS = {  # of the tables that stand on one page alone
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
     "results-table": "Every figure and table of the paper, the notebook that makes it, the paper's numbers and ours.",
+    "departures": "What the profile of this book has otherwise than the paper, and why.",
+    "pilot": "The pilot: what differs from the chosen profile, PSNR in dB.",
     "variant": "On-demand learning, each variant scored on its own damage.",
 }
 

@@ -17,6 +17,8 @@ NAMES = {
     "iterations": "Iterations an epoch",
     "batch_size": "Images a batch",
     "learning_rate": "Learning rate of Adam",
+    "decay": "Share of training in which the rate falls to 0",
+    "pool_images": "Pool of hard mining",
     "validation_images": "Validation crops a level and epoch",
     "test_images": "Test crops a level and trial",
     "trials": "Trials",

@@ -20,6 +20,7 @@ SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures
 PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image", "tv": "scikit-image", "wavelet": "scikit-image"}
 STRIDE = 3
+NOISY = "noisy"  # the photographs as they are, beside the systems that restore them
 SLOW = ("ksvd", "wnnm")  # up to minutes a photograph: Figure 6 has them fixed at 25 alone
 CENTRES = {"smoke": (1, 64)}  # how many photographs of other sets, and the side of the centres cut from them
 OTHER = (3, 128)
@@ -59,12 +60,13 @@ def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarr
 
 
 def measure(denoise, images, sigma: float, clip: bool, told: float, progress=None) -> pd.DataFrame:
-    """Rows (image, psnr in dB, seconds) of `denoise(y, told)` on the noisy images."""
+    """Rows (image, psnr in dB, seconds) of `denoise(y, told)` on the noisy images; y itself is not clipped."""
     rows = []
     for i, (name, image) in enumerate(images):
         y = add_awgn(image, name, sigma, clip)
         start = time.perf_counter()
-        x_hat = np.clip(denoise(y, told), 0, 1)
+        x_hat = denoise(y, told)
+        x_hat = y if x_hat is y else np.clip(x_hat, 0, 1)
         seconds = time.perf_counter() - start
         rows.append((name, round(decibels(x_hat, image), 4), round(seconds, 3)))
         if progress:
@@ -144,6 +146,8 @@ def can_measure(system, ours, dataset) -> bool:
 
 def can_run(system, ours) -> bool:
     """Whether the system's package or weights are here."""
+    if system == NOISY:
+        return True
     try:
         return bool(network_of(ours[system])) if system in ours else available(system)
     except FileNotFoundError:
@@ -157,7 +161,7 @@ def image_names(dataset: str, profile: str) -> list[str]:
 
 def check(system, sigma, told, ours) -> None:
     """Raise ParameterError for an unknown system or a wrong σ."""
-    choice("system", system, DENOISERS | ours)
+    choice("system", system, DENOISERS | ours | {NOISY: None})
     for name, value in (("sigma", sigma), ("told", sigma if told is None else told)):
         number(name, value, 0.1, 255)
 
@@ -173,7 +177,9 @@ def name_of(experiment: dict) -> str:
 
 
 def denoiser(system: str, ours: dict, device: str):
-    """`denoise(y, sigma) -> x_hat` of a system; our networks are not told σ."""
+    """`denoise(y, sigma) -> x_hat` of a system, y itself for `NOISY`; our networks are not told σ."""
+    if system == NOISY:
+        return lambda y, _: y
     if system in DENOISERS:
         return DENOISERS[system]["denoise"]
     network, precision = network_of(ours[system]), ours[system].precision

@@ -8,8 +8,9 @@ import torch
 from tqdm.auto import tqdm
 
 from odl import data, paper, results, store
+from odl.blocks import hole_error
 from odl.corruptions import TASKS
-from odl.evaluate import compare, images_of, task_of
+from odl.evaluate import MISSING, compare, images_of, psnr, squared_error, task_of
 from odl.experiment import Experiment
 
 SPECTRUM = {  # severities at which a curve is measured, the fixated ones and their neighbours among them
@@ -19,7 +20,8 @@ SPECTRUM = {  # severities at which a curve is measured, the fixated ones and th
     "denoise": tuple(np.arange(0, 121, 5)),
 }
 IMAGES = 64  # per point: enough, because every point and every model sees the same crops
-COLUMNS = ["run", "schedule", "severity", "centred", "psnr", "source"]
+PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]  # of what, as in an evaluation
+COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS, "source"]
 
 EXAMPLES = {  # what the model of paper.FIGURE2 is shown there: its own severity, then others, as in corruptions.py
     "inpaint": {
@@ -34,7 +36,7 @@ EXAMPLES = {  # what the model of paper.FIGURE2 is shown there: its own severity
 
 
 def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
-    """PSNR against severity of every measured run: rows (run, schedule, severity, centred, psnr, source).
+    """PSNR against severity of every measured run: rows with `COLUMNS`, all PSNRs in dB.
 
     Loaded where it is stored, else measured with the networks and stored; where the weights or the photographs are
     not here, the means per level of the run's JSON, at the middle of each level (source `levels`).
@@ -66,13 +68,13 @@ def measure_or_levels(experiment: Experiment, device) -> pd.DataFrame:
         source = "network"
     except (FileNotFoundError, data.DataError):
         rows, source = at_levels(experiment), "levels"
-    frame = pd.DataFrame(rows, columns=["severity", "centred", "psnr"])
+    frame = pd.DataFrame(rows, columns=["severity", "centred", *PSNRS])
     known = {"run": fingerprint(experiment), "schedule": experiment.schedule, "source": source}
-    return frame.assign(**known)[COLUMNS].round({"psnr": 3})
+    return frame.assign(**known)[COLUMNS].round(dict.fromkeys(PSNRS, 3))
 
 
 def measure(experiment: Experiment, network, device) -> list[tuple]:
-    """Rows (severity, centred, psnr); both blur widths equal; squares at random places, then centred ones."""
+    """Rows (severity, centred, *PSNRS); both blur widths equal; squares at random places, then centred ones."""
     task = task_of(experiment)
     n = min(experiment.test_images, IMAGES)
     x = images_of(experiment, data.load(experiment.dataset, "test"), n, "test").to(device)
@@ -82,16 +84,26 @@ def measure(experiment: Experiment, network, device) -> list[tuple]:
     for severity, centred in tqdm(points, desc=f"spectrum of {experiment.schedule}", leave=False):
         generator = torch.Generator(device).manual_seed(data.seed_of("spectrum", severity))
         y = task.corrupt_between(x, severity, severity, generator, centred)
-        scores = compare({"x_hat": network}, x, y)["x_hat"][1]
-        rows.append((float(severity), centred, scores.mean().item()))
+        shown = compare({"x_hat": network}, x, y)
+        scores = [shown[name][1].mean().item() for name in ("x_hat", "corrupted")]
+        rows.append((float(severity), centred, *scores, *of_missing(task, shown["x_hat"][0], x, y)))
     return rows
 
 
+def of_missing(task, x_hat, x, y) -> tuple[float, float]:
+    """PSNR of x_hat with the known pixels put back, and inside the missing ones; NaN where a task has none."""
+    if task.name not in MISSING:
+        return float("nan"), float("nan")
+    known, x_hat = (y == x).all(1, keepdim=True), x_hat.clamp(-1, 1)
+    errors = squared_error(torch.where(known, x, x_hat), x), hole_error(x_hat, x, ~known)
+    return tuple(psnr(error).nanmean().item() for error in errors)
+
+
 def at_levels(experiment: Experiment) -> list[tuple]:
-    """Rows (severity, centred, psnr) from the JSON: the middle of each level, and the two fixated severities."""
-    known, mean = paper.TASKS[experiment.task], results.load(experiment).evaluation.groupby("level").psnr.mean()
-    rows = [(sum(bounds) / 2, False, mean[str(level)]) for level, bounds in enumerate(known["levels"], 1)]
-    rows += [(float(known[name]), experiment.task == "inpaint", mean[name]) for name in ("easy", "hard")]
+    """Rows as of `measure` from the JSON: the middle of each level, and the two fixated severities."""
+    known, mean = paper.TASKS[experiment.task], results.load(experiment).evaluation.groupby("level")[PSNRS].mean()
+    rows = [(sum(bounds) / 2, False, *mean.loc[str(level)]) for level, bounds in enumerate(known["levels"], 1)]
+    rows += [(float(known[name]), experiment.task == "inpaint", *mean.loc[name]) for name in ("easy", "hard")]
     return sorted(rows)
 
 

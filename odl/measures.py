@@ -173,7 +173,7 @@ def dose(m: Measured) -> Verdict:
     pairs = {plain(task): (task, SHARP, "rigid_joint") for task in paper.TASKS}
     doses = [dose_of(run) for key, run in m.runs.items() if key[1] == SHARP]
     verdict = compare(m, pairs)
-    return Verdict(verdict.word, f"{verdict.measured}, dose {np.mean(doses):.1%}", verdict.needs) if doses else verdict
+    return Verdict(verdict.word, f"{verdict.measured}, dose {np.mean(doses):.2%}", verdict.needs) if doses else verdict
 
 
 def dose_of(run) -> float:
@@ -184,8 +184,7 @@ def dose_of(run) -> float:
 def shares(m: Measured) -> dict:
     """Plain name of a task → per cent of the batch per epoch and level (epochs × levels), one array per seed."""
     runs = {task: [run for key, run in m.runs.items() if key[:2] == (task, "on_demand")] for task in paper.TASKS}
-    counts = {plain(t): [np.array([e["allocation"] for e in run.history]) for run in runs[t]] for t in runs}
-    return {task: [100 * c / c.sum(1, keepdims=True) for c in found] for task, found in counts.items()}
+    return {plain(t): [np.array([e["allocation"] for e in run.history]) for run in runs[t]] for t in runs}
 
 
 def shifts(m: Measured) -> Verdict:

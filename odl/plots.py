@@ -41,7 +41,9 @@ COLOURS = {
     "fixated_hard": "#0072B2",
 }
 LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
-TITLES = paper.SCHEDULES | paper.FIXATED
+TITLES = {"not_restored": "Not restored"} | paper.SCHEDULES | paper.FIXATED
+GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
+KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
 
 
 def to_picture(x) -> np.ndarray:
@@ -136,28 +138,36 @@ def level_names(task: str, levels=range(1, 7)) -> list[str]:
     return [f"{level}\n{intervals[level - 1][0]}–{intervals[level - 1][1]}" for level in levels]
 
 
-def psnr_per_level(results, task: str, axis=None):
-    """PSNR against level, a line per schedule, means over seeds and trials; the extra-credit level is shaded."""
-    axis = axis or plt.subplots(figsize=(6.5, 3.6), layout="constrained")[1]
+def psnr_per_level(table: pd.DataFrame, task: str):
+    """PSNR against level of `results.level_table`: beside what is not restored, and the schedules closer up."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
     levels = list(range(1, paper.N_LEVELS + 2))
-    for schedule in dict.fromkeys(result.experiment["schedule"] for result in results):
-        frames = [r.evaluation for r in results if r.experiment["schedule"] == schedule]
-        mean = pd.concat(frames).groupby("level").psnr.mean().reindex(map(str, levels))
-        width = 2.2 if schedule == "on_demand" else 1.3
-        axis.plot(levels, mean, "o-", color=COLOURS[schedule], label=TITLES[schedule], linewidth=width, markersize=4)
-    axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
-    axis.set(xticks=levels, xlabel=f"level: {paper.TASKS[task]['severity']}", ylabel="PSNR (dB)", xlim=(0.5, 6.5))
-    axis.set_xticklabels(level_names(task))
-    axis.text(6, axis.get_ylim()[0], "not trained", ha="center", va="bottom", fontsize=8, color="0.4")
-    if results:
-        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return axis.figure
+    rows = table.set_index(["scored", "schedule"])[[f"level_{level}" for level in levels]]
+    for (scored, schedule), psnr in rows.iterrows():
+        look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.3}
+        if (scored, schedule) == ("all pixels", "not_restored"):
+            axes[0].plot(levels, psnr, **GREY)
+        elif scored == "all pixels":
+            for axis in axes:
+                axis.plot(levels, psnr, "o-", label=TITLES[schedule], markersize=4, **look)
+        elif (scored, schedule) == ("known pixels kept", "on_demand"):
+            axes[0].plot(levels, psnr, **KEPT)
+    for axis, title in zip(axes, ("beside the damaged images", "the schedules alone"), strict=True):
+        axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
+        axis.set(xticks=levels, xlabel=f"level: {paper.TASKS[task]['severity']}", xlim=(0.5, 6.5))
+        axis.set_xticklabels(level_names(task))
+        axis.set_title(title, fontsize=10)
+        axis.text(6, axis.get_ylim()[0], "not trained", ha="center", va="bottom", fontsize=8, color="0.4")
+    axes[0].set_ylabel("PSNR (dB)")
+    if len(table):
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    return figure
 
 
 def margins(table: pd.DataFrame):
     """Mean PSNR of on-demand learning minus that of every other schedule (dB), here and in the paper's Table 1."""
     rows = table.set_index("schedule")
-    rivals = rows.index.drop("on_demand")
+    rivals = rows.index.drop(["not_restored", "on_demand"])
     looks = {"psnr": ("here", "o", "#D55E00"), "paper_celeba_psnr": ("paper, CelebA", "s", "#0072B2")}
     looks |= {"paper_sun397_psnr": ("paper, SUN397", "D", "#56B4E9")}
     figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
@@ -175,7 +185,7 @@ def margins(table: pd.DataFrame):
 
 
 def history_frame(result) -> pd.DataFrame:
-    """The history as rows (epoch, level, psnr, allocation)."""
+    """The history as rows (epoch, level, psnr in dB, allocation in per cent of a batch)."""
     rows = [
         (epoch, level + 1, psnr, entry["allocation"][level] if entry["allocation"] else None)
         for epoch, entry in enumerate(result.history, 1)
@@ -195,6 +205,8 @@ def show_table(frame: pd.DataFrame, digits: dict | None = None):
 def show_table1(table: pd.DataFrame, best: str | None = None):
     """Table 1 with ± standard deviations over seeds, and the verdict on every margin; bold where the judge decides.
 
+    What only tasks with missing pixels have stands only there.
+
     best: the schedule that leads all others by the rule, None where none does.
     """
 
@@ -211,6 +223,8 @@ def show_table1(table: pd.DataFrame, best: str | None = None):
             ("ours", "seeds"): table.seeds,
             ("ours", "L2 (‰)"): [pm(*row) for row in zip(table.l2, table.l2_sd, strict=True)],
             ("ours", "PSNR (dB)"): [pm(*row) for row in zip(table.psnr, table.psnr_sd, strict=True)],
+            ("ours", "known pixels kept"): table.psnr_kept,
+            ("ours", "missing pixels"): table.psnr_hole,
             ("ours", "on-demand − it (dB)"): [margin(row) for row in table.itertuples()],
             ("ours", "verdict"): table.verdict,
         }
@@ -220,7 +234,8 @@ def show_table1(table: pd.DataFrame, best: str | None = None):
             for key, unit in (("l2", "L2 (‰)"), ("psnr", "PSNR (dB)"))
         }
     )
-    style = shown.style.format(precision=2).hide(axis="index")
+    shown = shown.drop(columns=[c for c in list(shown)[4:6] if shown[c].isna().all()])
+    style = shown.style.format(precision=2, na_rep="–").hide(axis="index")
     bold = pd.DataFrame("", index=shown.index, columns=shown.columns)
     bold.loc[table.schedule == best, [("ours", "PSNR (dB)")]] = "font-weight: bold"
     return style.apply(lambda _: bold, axis=None).set_table_attributes('class="odl-table odl-numbers"')
@@ -309,17 +324,37 @@ def fixated_severities(task: str, x):
     return picture_grid(list(rows.values()), labels=list(rows))
 
 
+ROOM = 6  # dB above and below the networks for what is not restored, which reaches 100 dB where nothing is damaged
+
+
+def limits(frame: pd.DataFrame) -> tuple[float, float]:
+    """The lowest and the highest dB of the picture of a spectrum."""
+    frame = frame[frame.severity > 0]
+    (low, *lower), (high, *higher) = (
+        list(getattr(frame[["psnr", "psnr_input", "psnr_kept"]], end)()) for end in ("min", "max")
+    )
+    return max(np.nanmin([low, *lower]), low - ROOM) - 0.5, min(np.nanmax([high, *higher]), high + ROOM) + 0.5
+
+
 def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
-    """PSNR against severity, a line per model; means per level (`source` levels) as points."""
+    """PSNR against severity, a line per model; means per level (`source` levels) as points.
+
+    Behind them what is not restored, and on-demand's output with known pixels kept; where these leave the picture at
+    its top or its bottom, they are cut off.
+    """
     severity_axis(axis, task)
+    parts, ours = [part for _, part in frame.groupby("schedule")], frame[frame.schedule == "on_demand"]
+    if len(damaged := max(parts, key=len, default=frame)) > 2:  # the same for all, but some are measured more finely
+        axis.plot(damaged.severity, damaged.psnr_input, **GREY)
+    if ours.psnr_kept.notna().any():
+        axis.plot(ours.severity, ours.psnr_kept, **KEPT)
     for schedule, part in frame.groupby("schedule", sort=False):
         look = {"color": COLOURS[schedule], "linewidth": 2.2 if schedule == "on_demand" else 1.5, "markersize": 4}
         marker = "o" if (part.source == "levels").any() else None
         line = "-" if len(part) > 2 else "none"  # two points of a spike are no curve
         axis.plot(part.severity, part.psnr, marker=marker, linestyle=line, label=TITLES[schedule], **look)
-    top = frame.psnr[frame.severity > 0].max()
-    if np.isfinite(top):
-        axis.set_ylim(frame.psnr.min() - 0.5, top + 0.5)  # nothing to restore at severity 0: up to 100 dB
+    if len(frame):
+        axis.set_ylim(limits(frame))
 
 
 def spectrum(frame: pd.DataFrame, task: str):
@@ -333,7 +368,7 @@ def spectrum(frame: pd.DataFrame, task: str):
         axis.set_title(title, fontsize=10, pad=16)
     axes[0, 0].set_ylabel("PSNR (dB)")
     if len(parts) == 2 and len(frame):
-        axes[0, 0].set_ylim(frame.psnr.min() - 0.5, frame.psnr.max() + 0.5)
+        axes[0, 0].set_ylim(limits(frame))
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
     return figure
 
@@ -354,9 +389,19 @@ def spectra(frames: dict):
     return figure
 
 
+def holes(frame: pd.DataFrame, task: str):
+    """PSNR inside the missing pixels alone, over the whole spectrum."""
+    gap = frame.psnr_input - frame.psnr_kept  # of the image, and of its hole alike: the rest is known
+    inside = frame.assign(psnr=frame.psnr_hole, psnr_input=frame.psnr_hole + gap, psnr_kept=np.nan)
+    figure = spectrum(inside, task)
+    figure.axes[0].set_ylabel("PSNR inside the missing pixels (dB)")
+    return figure
+
+
 def show_levels(table: pd.DataFrame, task: str):
-    """PSNR (dB) per level of `results.level_table`."""
+    """PSNR (dB) per level of `results.level_table`; what is scored is named where there is a choice."""
     known = paper.TASKS[task]
+    table = table.drop(columns="scored") if table.scored.nunique() < 2 else table
     names = {f"level_{i}": f"{i}: {low}–{high}" for i, (low, high) in enumerate(known["levels"], 1)}
     names |= {"mean": "mean 1–6"} | {name: f"only {paper.severity_text(task, name)}" for name in ("easy", "hard")}
     return show_table(table.rename(columns=names))
@@ -390,34 +435,41 @@ def shares():
 
 
 def allocation(result):
-    """Validation PSNR and images per level after each epoch of one on-demand run."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    frame = history_frame(result)
+    """Validation PSNR and share of the batch per level after each epoch of one on-demand run, and its dose.
+
+    Dashed on the left: the damaged test images of a level, where they are near enough to be drawn.
+    """
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
+    frame, damaged = history_frame(result), result.evaluation.groupby("level").psnr_input.mean()
     for level, part in frame.groupby("level"):
         style = {"color": LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
         axes[0].plot(part.epoch, part.psnr, "o-", markersize=3, **style)
-    axes[0].set(xlabel="epoch", ylabel="validation PSNR (dB)", title="how well each level does")
-    axes[0].xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+        if frame.psnr.min() - ROOM < damaged[str(level)] < frame.psnr.max() + ROOM:
+            axes[0].axhline(damaged[str(level)], color=style["color"], linestyle="--", linewidth=1)
+    axes[0].set(ylabel="dB", title="validation PSNR of each level")
     draw_allocation(axes[1], frame)
-    axes[1].set(ylabel="images of 100", title="what each level gets in the batch")
+    axes[1].set(ylabel="per cent of the batch", title="what each level gets")
+    axes[2].plot(range(1, len(result.history) + 1), [100 * e["dose"] for e in result.history], color="#D55E00")
+    axes[2].set(ylabel="per cent of the batch", title="dose", ylim=(0, None))
+    for axis in axes:
+        axis.set_xlabel("epoch")
+        axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     figure.legend(*axes[0].get_legend_handles_labels(), title="level", loc="outside right center")
     return figure
 
 
 def draw_allocation(axis, frame: pd.DataFrame) -> None:
-    """Images per level against epoch; lines that coincide are moved apart by a twelfth of an image."""
+    """Per cent of the batch per level against epoch."""
     for level, part in frame.groupby("level"):
-        shift = (level - (paper.N_LEVELS + 1) / 2) / 12
         color = LEVEL_COLOURS[level - 1]
-        axis.step(part.epoch, part.allocation + shift, where="mid", color=color, label=level, linewidth=1.8)
-    axis.axhline(paper.BATCH_SIZE / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
-    for side in (axis.xaxis, axis.yaxis):
-        side.set_major_locator(plt.MaxNLocator(integer=True))
+        axis.step(part.epoch, part.allocation, where="mid", color=color, label=level, linewidth=1.8)
+    axis.axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
+    axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     axis.set(xlabel="epoch")
 
 
 def allocations(runs: dict):
-    """Images per level over training of all tasks; runs: task → Result or None."""
+    """Per cent of the batch per level over training of all tasks; runs: task → Result or None."""
     figure, axes = plt.subplots(2, len(runs) // 2, figsize=(8.6, 4.6), sharey=True, layout="constrained")
     for axis, (task, result) in zip(axes.flat, runs.items(), strict=True):
         axis.set_title(paper.TASKS[task]["title"], fontsize=10)
@@ -427,7 +479,7 @@ def allocations(runs: dict):
         else:
             axis.set_xticks([])
             axis.text(0.5, 0.5, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
-    figure.supylabel("images of 100", fontsize=10)
+    figure.supylabel("per cent of the batch", fontsize=10)
     if any(runs.values()):
         figure.legend(*entries, title="level", loc="outside right center")
     return figure

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
 from odl import extensions, paper, results
 from odl.corruptions import TASKS
@@ -31,7 +31,7 @@ def rule(task: str, runs: dict):
     left.legend(fontsize=8)
     for k in K_VALUES:
         draw_counts(right, k, extensions.shares(runs[f"k = {k}"][0], GIVEN))
-    right.set(ylabel="images of 100", xlabel="level and its PSNR (dB)")
+    right.set(ylabel="per cent of the batch", xlabel="level and its PSNR (dB)")
     right.set_xticks(range(1, 6), [f"{level}\n{p}" for level, p in enumerate(GIVEN, 1)])
     right.legend(fontsize=8)
     return figure
@@ -54,9 +54,9 @@ def draw_density(axis, task: str, psnr, **look) -> None:
 
 
 def draw_counts(axis, k, counts) -> None:
-    """Images per level with sharpness k."""
+    """Per cent of the batch per level with sharpness k."""
     look = {"color": K_COLOURS[k], "linewidth": 1.5 if k else 4, "markersize": 4}  # k = 1 may lie on k = 0
-    axis.plot(range(1, len(counts) + 1), counts, "o-", label=f"k = {k}", **look)
+    axis.plot(range(1, len(counts) + 1), 100 * np.array(counts) / np.sum(counts), "o-", label=f"k = {k}", **look)
 
 
 def mixture(x):
@@ -130,8 +130,7 @@ def sharpness(frame: pd.DataFrame, runs: dict):
         for result in loaded(runs[f"k = {k}"][:1]):
             draw_counts(left, k, result.history[-1]["allocation"])
             left.legend(fontsize=8)
-    left.yaxis.set_major_locator(MaxNLocator(integer=True))
-    left.set(xlabel="level", ylabel="images of 100", xticks=range(1, 6))
+    left.set(xlabel="level", ylabel="per cent of the batch", xticks=range(1, 6))
     dots(right, gaps_of(frame, "sharpness"))
     right.set_title("against k = 1", fontsize=10)
     return figure

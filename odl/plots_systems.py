@@ -16,15 +16,16 @@ COLOURS = {
     **{"on_demand": "#D55E00", "fixated": "#0072B2", "bm3d": "#000000"},
     **{"nlm": "#009E73", "tv": "#CC79A7", "wavelet": "#56B4E9", "ksvd": "#8C6D31", "wnnm": "#E69F00"},
     **{"mlp": "#A6761D", "csf": "#66A61E", "tnrd": "#7570B3", "dncnn": "#1B9E77"},
-    "dncnn_25": "#666666",
+    **{"dncnn_25": "#666666", "noisy": "#737373"},
 }
 TITLES = {name: entry["title"] for name, entry in (DENOISERS | INPAINTERS).items()} | {
     **{"on_demand": "all-rounder (ours)", "fixated": "fixated at 25 (ours)"},
     **{"mlp": "MLP", "csf": "CSF", "tnrd": "TNRD"},
+    **{"noisy": "noisy, not restored", "not_restored": "Not restored: the grey filling"},
 }
 SHORT = TITLES | {
     **{"nlm": "NLM", "tv": "TV", "wavelet": "Wavelets", "on_demand": "ours", "fixated": "ours, 25"},
-    **{"dncnn_25": "DnCNN, 25"},
+    **{"dncnn_25": "DnCNN, 25", "noisy": "noisy"},
 }
 
 # Table 2
@@ -58,7 +59,7 @@ def show_table2(table: pd.DataFrame):
             (f"{block} block", "paper: PSNR"): part["paper_psnr"],
         }
     frame = pd.DataFrame(shown)
-    style = frame.style.format(precision=2).hide(axis="index")
+    style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
     return style.set_table_attributes('class="odl-table odl-numbers"')
 
 
@@ -105,18 +106,21 @@ def systems_in(table: pd.DataFrame) -> list[str]:
 
 
 def show_table3(table: pd.DataFrame):
-    """PSNR per image on clipped noise: the paper's systems here and as published, then others."""
+    """PSNR per image: the paper's systems and others on unclipped noise, as published, and on clipped noise."""
     from IPython.display import HTML  # not needed where no notebook is
 
-    clipped = table[table.clipped]
-    measured = clipped.pivot(index="image", columns="system", values="psnr")
-    measured = measured.dropna(axis="columns", how="all")  # the table of means names what is left out
-    papers = [system for system in paper.TABLE3_SYSTEMS if system in measured]
-    others = [system for system in systems_in(table) if system in measured and system not in papers]
-    tables = {"Measured here": measured[papers]}
-    if clipped.sigma.iloc[0] == 25 and set(measured.index) & set(paper.TABLE3):
-        tables["Published"] = pd.DataFrame(paper.TABLE3).T.reindex(measured.index)
-    tables["Measured here, not in the paper's table"] = measured[others]
+    published = pd.DataFrame(paper.TABLE3).T.reindex(dict.fromkeys(table.image))
+    known = table.sigma.iloc[0] == 25 and set(table.image) & set(paper.TABLE3)
+    tables = {}
+    for clipped, noise in ((False, "noise not clipped, as published systems are run"), (True, "clipped noise")):
+        measured = table[table.clipped == clipped].pivot(index="image", columns="system", values="psnr")
+        measured = measured.dropna(axis="columns", how="all")  # the table of means names what is left out
+        papers = [system for system in (denoising.NOISY, *paper.TABLE3_SYSTEMS) if system in measured]
+        tables[f"Measured here, {noise}"] = measured[papers]
+        if known and not clipped:
+            tables["Published"] = published
+        others = [system for system in systems_in(table) if system in measured and system not in papers]
+        tables[f"Measured here, {noise}, not in the paper's table"] = measured[others]
     tables = {caption: frame for caption, frame in tables.items() if len(frame.columns)}
     return HTML("".join(captioned(frame, caption).to_html() for caption, frame in tables.items()))
 
@@ -135,7 +139,10 @@ def show_table3_means(table: pd.DataFrame):
         part = table[table.system == system]
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
         told = "yes" if DENOISERS.get(system, {}).get("knows_sigma") else "no"
-        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), clipped.seconds.mean()]
+        seconds = clipped.seconds.mean()
+        if system == denoising.NOISY:
+            told, seconds = "–", float("nan")
+        means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), seconds]
         rows.append([noted(system, part.note.iloc[0]), told, *means])
     columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image"]
     frame = pd.DataFrame(rows, columns=columns)
@@ -206,18 +213,28 @@ def noise_spectrum(name: str, sigmas):
     return picture_grid([row], [f"σ = {sigma:g}" for sigma in sigmas], size=1.5)
 
 
+NOT_CLIPPED = {"linewidth": 0.8, "linestyle": "-.", "label": "noisy, where noise is not clipped"}
+
+
 def noise_curves(table: pd.DataFrame):
-    """PSNR against σ: on the left the paper's curves and DnCNN's, on the right everything that is fixed at σ = 25."""
+    """PSNR against σ: on the left the paper's curves and DnCNN's, on the right everything that is fixed at σ = 25.
+
+    In both the noisy photographs, and the same where noise is not clipped, which is 20 log₁₀(255/σ) for any image.
+    """
     figure, axes = plt.subplots(1, 2, figsize=(9, 5.6), sharey=True)
     measured = table.dropna(subset="psnr").groupby(["system", table.told.fillna(0)], sort=False)
     curves = {(system, told or None): part for (system, told), part in measured}
     ours = ("on_demand", None)
-    left = [ours, ("bm3d", None), ("bm3d", 25), ("mlp", None), ("dncnn", None)]
-    right = [ours, *(curve for curve in curves if is_fixed(*curve))]
+    noisy = (denoising.NOISY, None)
+    left = [ours, ("bm3d", None), ("bm3d", 25), ("mlp", None), ("dncnn", None), noisy]
+    right = [ours, *(curve for curve in curves if is_fixed(*curve)), noisy]
     for axis, chosen, title in zip(axes, (left, right), ("as in the paper", "everything fixed at σ = 25"), strict=True):
         for curve in chosen:
             if curve in curves:
                 axis.plot(curves[curve].sigma, curves[curve].psnr, label=curve_name(*curve), **look_of(*curve))
+        if noisy in curves:
+            sigma = curves[noisy].sigma
+            axis.plot(sigma, 20 * np.log10(255 / sigma), **look_of(*noisy) | NOT_CLIPPED)
         axis.set(xlabel="noise σ (of 255)", title=title)
         axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
     axes[0].set_ylabel("PSNR (dB), mean over the images")
@@ -239,6 +256,8 @@ def curve_name(system: str, told) -> str:
 
 def look_of(system: str, told) -> dict:
     width = 2.4 if system == "on_demand" else 1.4
+    if system == denoising.NOISY:
+        return {"color": COLOURS[system], "linestyle": ":", "linewidth": width}
     line = "--" if is_fixed(system, told) else "-"
     return {"color": COLOURS[system], "linestyle": line, "linewidth": width, "marker": "o", "markersize": 4}
 

@@ -156,7 +156,7 @@ def comparator_jobs(profile: str) -> list[Job]:
     """
     if not photographs_here(profile):
         return []
-    systems = [system for system in DENOISERS if available(system) or can_learn(system)]
+    systems = [denoising.NOISY, *(system for system in DENOISERS if available(system) or can_learn(system))]
     return [job_on_db11(system, profile) for system in sorted(systems, key=denoising.SLOW.__contains__)]
 
 
@@ -167,7 +167,7 @@ def can_learn(system: str) -> bool:
 def job_on_db11(system: str, profile: str) -> Job:
     """Everything that is measured of one system, after its training where its weights are not here."""
     job = Job(f"{profile}/db11/{system}", tuple(on_db11(system, profile)))
-    if available(system) or not job.missing():
+    if denoising.can_run(system, {}) or not job.missing():
         return job
     run = trained.run_of(system)
     work = 3 * run.epochs * run.iterations

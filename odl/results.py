@@ -306,16 +306,21 @@ def frame() -> pd.DataFrame:
 
 
 def table1(results: list[Result], task: str) -> pd.DataFrame:
-    """Table 1 of one task, rows in the paper's order: means over seeds and trials beside the paper's numbers.
+    """Table 1 of one task, the damaged images and the paper's rows: means over seeds and trials, the paper's numbers.
 
-    Columns schedule, seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations over seeds); then
-    ahead (dB by which on-demand is, over the seeds that both have), low and high (its 95 % interval), and verdict; then
-    the paper's l2 and psnr on CelebA and SUN397.
+    Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
+    over seeds), psnr_kept and psnr_hole (known pixels kept, and inside the missing ones, where pixels are missing);
+    then ahead (dB by which on-demand is, over the seeds that both have), low and high (its 95 % interval), and verdict;
+    then the paper's l2 and psnr on CelebA and SUN397.
     """
-    runs, rows = judge.keyed(results), []
+    runs, damaged = judge.keyed(results), baselines(results)
+    rows = [{"schedule": NOT_RESTORED, "l2": damaged.l2_input, "psnr": damaged.psnr_input}]
+    rows[0] |= {"psnr_hole": damaged.hole_input, "verdict": ""}
     for schedule in paper.SCHEDULES:
         celeba, sun397 = paper.TABLE1[task][schedule]
-        row = {"schedule": schedule} | over_seeds([r for r in results if r.experiment["schedule"] == schedule])
+        found = [r for r in results if r.experiment["schedule"] == schedule]
+        row = {"schedule": schedule} | over_seeds(found)
+        row |= baselines(found)[["psnr_kept", "psnr_hole"]].to_dict()
         margins = judge.gaps(runs, task, "on_demand", schedule) if schedule != "on_demand" else []
         low, high = judge.interval(margins) if len(margins) > 1 else (float("nan"),) * 2
         row |= {"ahead": np.mean(margins) if margins else float("nan"), "low": low, "high": high}
@@ -324,22 +329,50 @@ def table1(results: list[Result], task: str) -> pd.DataFrame:
         for name, (l2, psnr) in (("celeba", celeba), ("sun397", sun397)):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
+
+
+NOT_RESTORED = "not_restored"  # the damaged images themselves, where schedules go by name
+SCORED = {"psnr": "all pixels", "psnr_kept": "known pixels kept", "psnr_hole": "missing pixels"}
+
+
+def baselines(found: list[Result]) -> pd.Series:
+    """Means over levels 1…6, trials and seeds: l2_input (‰), psnr_input, psnr_kept, psnr_hole, hole_input (dB)."""
+    columns = ["l2_input", "psnr_input", "psnr_kept", "psnr_hole", "hole_input"]
+    frames = [scores(r.evaluation)[lambda rows: rows.level.str.isdigit()][columns] for r in found]
+    return pd.concat(frames).mean() if frames else pd.Series(np.nan, columns)
+
+
+def scores(evaluation: pd.DataFrame) -> pd.DataFrame:
+    """An evaluation with hole_input: PSNR (dB) of the damaged image inside its missing pixels.
+
+    Inside is above the whole image by the share of it that is missing, in dB, whatever fills it, where the rest is
+    known: by as much as the output's psnr_hole is below psnr_kept.
+    """
+    return evaluation.assign(hole_input=evaluation.psnr_input + evaluation.psnr_hole - evaluation.psnr_kept)
 
 
 def level_table(results: list[Result]) -> pd.DataFrame:
-    """PSNR (dB) per level, a row per schedule, means over seeds and trials.
+    """PSNR (dB) per level, a row per schedule and the damaged images, means over seeds and trials.
 
-    Columns schedule, level_1 … level_6, mean (of these six), easy and hard (the severities of the fixated models).
+    Columns scored (of `SCORED`: what pixels), schedule (first `not_restored`), level_1 … level_6, mean (of these six),
+    easy and hard (the severities of the fixated models).
     """
-    rows = []
-    for schedule in dict.fromkeys(r.experiment["schedule"] for r in results):
-        frames = [r.evaluation for r in results if r.experiment["schedule"] == schedule]
-        mean = pd.concat(frames).groupby("level").psnr.mean()
-        levels = {f"level_{level}": mean[str(level)] for level in range(1, paper.N_LEVELS + 2)}
-        ends = {"mean": sum(levels.values()) / len(levels), "easy": mean["easy"], "hard": mean["hard"]}
-        rows.append({"schedule": schedule} | levels | ends)
-    return pd.DataFrame(rows)
+    frames, rows = {}, []
+    for result in results:
+        frames.setdefault(result.experiment["schedule"], []).append(scores(result.evaluation))
+    means = {schedule: pd.concat(part).groupby("level").mean(numeric_only=True) for schedule, part in frames.items()}
+    everything = pd.concat(sum(frames.values(), [])).groupby("level").mean(numeric_only=True) if frames else None
+    for column, scored in SCORED.items():
+        given = {"psnr": "psnr_input", "psnr_hole": "hole_input"}.get(column)  # with known pixels kept it is itself
+        parts = {NOT_RESTORED: everything[given]} if given and frames else {}
+        for schedule, mean in (parts | {schedule: mean[column] for schedule, mean in means.items()}).items():
+            levels = {f"level_{level}": mean[str(level)] for level in range(1, paper.N_LEVELS + 2)}
+            ends = {"mean": sum(levels.values()) / len(levels), "easy": mean["easy"], "hard": mean["hard"]}
+            rows.append({"scored": scored, "schedule": schedule} | levels | ends)
+    columns = [*(f"level_{level}" for level in range(1, paper.N_LEVELS + 2)), "mean", "easy", "hard"]
+    table = pd.DataFrame(rows, columns=["scored", "schedule", *columns]).astype(dict.fromkeys(columns, float))
+    return table.dropna(subset="mean").reset_index(drop=True)
 
 
 EXTRA_DATA = ("on-demand, half", "rigid joint, half", "rigid joint, all")  # the order of experiment.extra_data
@@ -398,9 +431,14 @@ def fault_of(path: Path) -> str | None:
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
-    """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where it has no rows."""
+    """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where no number in it is ours."""
     path = table_path(notebook, profile, dataset, task)
-    if len(frame):
+    measured = frame.notna()
+    if "psnr" in frame:  # a row of what is still to be measured has the paper's numbers alone
+        measured = frame.psnr.notna()
+    elif "verdict" in frame:
+        measured = frame.verdict != judge.MISSING
+    if measured.any(axis=None):
         paths.write_atomically(store.used(path), frame.to_csv(index=False).encode())
     return path
 

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
-from odl import PROTOCOL, paths
+from odl import PROTOCOL, paths, pilot
+from odl.experiment import PROFILES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "book").glob("*.md"))
@@ -90,6 +92,20 @@ def test_counted_arithmetic_is_the_networks(snippets):
     outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
     assert snippets.forward_flop(3, 64) == 2 * outer + 6 * middle + linear
     assert snippets.iteration_flop(3, 64) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
+
+
+def test_departures_and_the_pilot_are_of_the_profiles(snippets, root, monkeypatch):
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in snippets.departures().splitlines()[2:]]
+    said = {name: (theirs, ours) for name, theirs, ours, _ in rows}
+    for name, field in (("Width f of the network", "width"), ("Images a batch", "batch_size")):
+        assert said[name] == tuple(str(PROFILES[p][field]) for p in ("paper", "reference"))
+    assert said["Learning rate"] == ("0.0002, constant", "0.002, to 0 in a line from 80% of training")
+    assert all(f"`{name}`" in snippets.profiles_table() for name in PROFILES)
+    assert "not measured yet" in snippets.piloted()
+    row = ("width 16", "inpaint", 5600, 600.4, 22.123, 23.0, 23.5)
+    columns = ["contestant", "task", "steps", "core_seconds", "validation", "last", "averaged"]
+    monkeypatch.setattr(pilot, "table", lambda _: pd.DataFrame([row], columns=columns))
+    assert "| width 16 | inpainting | 5,600 | 600 | 22.12 | 23.00 | 23.50 |" in snippets.piloted()
 
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):

@@ -177,6 +177,18 @@ def test_table3_measures_once_and_then_loads(monkeypatch):
     assert denoising.table3(["tv"], dataset="demo", profile="once").equals(table)
 
 
+def test_noisy_photographs_are_a_row_clipped_and_not():
+    table = denoising.table3([denoising.NOISY, "tv"], dataset="demo", profile="noisy")
+    rows = table[table.system == denoising.NOISY].set_index(["clipped", "image"]).psnr
+    for name, image in denoising.photographs("demo"):
+        for clip in (False, True):
+            y = denoising.add_awgn(image, name, 25, clip)
+            assert rows[clip, name] == pytest.approx(peak_signal_noise_ratio(image / 255, y, data_range=1), abs=1e-3)
+    assert rows[False].mean() == pytest.approx(20 * np.log10(255 / 25), abs=0.05)
+    shown = plots_systems.show_table3_means(table).data.set_index("system")
+    assert list(shown.index) == ["noisy, not restored", "Total variation"]
+
+
 def test_a_system_told_25_is_told_25(monkeypatch):
     told = []
     monkeypatch.setitem(DENOISERS["tv"], "denoise", lambda y, sigma: told.append(sigma) or y)
@@ -477,3 +489,14 @@ def test_table2_is_in_per_cent_beside_the_papers_numbers():
     assert table.central_l2.to_dict() == pytest.approx({"context_encoder_center": 1.6, "on_demand": 1.1})
     assert table.arbitrary_psnr_se["on_demand"] == pytest.approx(0.1 / np.sqrt(3))
     assert table.loc["context_encoder_center", ["central_paper_psnr", "arbitrary_paper_l2"]].tolist() == [22.16, 6.84]
+
+
+def test_the_grey_filling_is_a_row_of_table2():
+    (grey,) = blocks.not_restored(Experiment.of(profile="smoke", test_images=6, trials=2))
+    x = (data.fixed_crops(data.load("demo", "test"), 6, "blocks/1")[:, :, 16:48, 16:48].numpy() + 1) / 2
+    filled = np.broadcast_to(np.array(FILL).reshape(3, 1, 1) / 255, x.shape[1:])
+    expected = np.mean([peak_signal_noise_ratio(image, filled, data_range=1) for image in x])
+    measured = grey.evaluation.set_index(["trial", "level"]).psnr[1, "central"]
+    assert measured == pytest.approx(expected, abs=1e-3)
+    shown = plots_systems.show_table2(blocks.table2([grey])).to_html()
+    assert "Not restored" in shown and "nan" not in shown

@@ -143,10 +143,9 @@ def page_results(seeds=(0, 1, 2)):
                 given |= {"learning_rate": 1e-3, "dataset": "demo", "test_images": 4, "trials": 3}
                 psnr = frame(dict.fromkeys(LEVELS, 28 + i * (0.5, -0.5, 0.1)[seed])).assign(psnr_input=20.0)
                 where = {"train_images": 9, "device": "CPU"}
-                history = [{"allocation": [6.1, 6.2, 6.4, 6.6, 6.7], "dose": 0.01}]
-                found.append(
-                    results.Result(given, where, history, psnr.assign(psnr_kept=30.0, psnr_hole=psnr.psnr - 9), None)
-                )
+                history = [{"allocation": [19.1, 19.4, 20, 20.6, 20.9], "dose": 0.006}]
+                psnr = psnr.assign(psnr_hole=psnr.psnr - 9, psnr_kept=psnr.psnr + 5, l2_input=10.0)
+                found.append(results.Result(given, where, history, psnr, None))
     return found
 
 
@@ -170,6 +169,31 @@ def test_no_page_ranks_what_is_undecided(seeds):
             said = re.sub(r"\d of \d parts hold", "", said)
         assert not RANKING.search(said), RANKING.search(said)[0] + " in " + text
         assert "undecided" in text or "dose" in text
+
+
+def test_pages_name_the_dose_and_the_shares():
+    found = [r for r in page_results() if r.experiment["task"] == "deblur"]
+    text = claims.table1_verdict(found, "deblur")
+    assert "0.60 % of a batch." in text and "equal shares, so" not in text
+    runs = {"deblur": next(r for r in found if r.experiment["schedule"] == "on_demand")}
+    table = claims.allocation_table(runs)
+    assert (table["last"] - 20).abs().mean() == pytest.approx(table.dose[0]) == pytest.approx(0.6)
+    said = claims.allocation_verdict(table, runs)
+    assert "level 1 ends with 19.1 % of the batch and level 5 with 20.9 %" in said and "the dose is 0.60 %" in said
+    for run in found:
+        run.history[0]["dose"] = 0.0004
+    assert "equal shares, so its row is rigid joint's" in claims.table1_verdict(found, "deblur")
+    assert claims.dose([r for r in found if r.experiment["schedule"] != "on_demand"]) == ""
+
+
+def test_pages_name_the_tasks_that_are_below_their_input():
+    found = page_results((0,))
+    by_task = {task: [r for r in found if r.experiment["task"] == task] for task in paper.TASKS}
+    assert "Below the damaged" not in claims.qualitative_verdict(by_task, found)
+    for run in by_task["deblur"]:
+        run.evaluation["psnr_input"] = 60.0
+    for said in (claims.qualitative_verdict(by_task, found), claims.table1_verdict(by_task["deblur"], "deblur")):
+        assert said.count("Below the damaged image itself in mean PSNR: rigid joint learning") == 1
 
 
 def test_pages_say_in_one_line_that_nothing_is_measured():

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from scipy import stats
 
-from odl import PROTOCOL, data, evaluate, paper, paths, results
+from odl import PROTOCOL, data, evaluate, paper, paths, plots, results
 from odl.experiment import Experiment
 from odl.results import Result
 
@@ -121,11 +121,14 @@ def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path,
 # Tables
 
 
+PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]
+
+
 def made_up(schedule, seed, trials=5, task="inpaint"):
     random = np.random.default_rng([seed, *schedule.encode()])
     levels = [*"123456", "easy", "hard"]
-    rows = [(t, v, random.random(), random.normal(30, 1)) for t in range(trials) for v in levels]
-    frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
+    rows = [(t, v, *random.random(2), *random.normal(30, 1, 4)) for t in range(trials) for v in levels]
+    frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "l2_input", *PSNRS])
     return Result({"task": task, "schedule": schedule, "seed": seed}, {}, [], frame, paths.results() / "none.json")
 
 
@@ -143,11 +146,17 @@ def test_table1_against_scipy(task):
     runs = {name: [made_up(name, seed, task=task) for seed in (0, 1, 2)] for name in reversed(paper.SCHEDULES)}
     table = results.table1([r for group in runs.values() for r in group], task)
     paper_columns = ["paper_celeba_l2", "paper_celeba_psnr", "paper_sun397_l2", "paper_sun397_psnr"]
-    ours = ["schedule", "seeds", "l2", "l2_sd", "psnr", "psnr_sd", "ahead", "low", "high", "verdict"]
-    assert list(table) == [*ours, *paper_columns]
-    assert list(table.schedule) == list(paper.SCHEDULES) and set(table.seeds) == {3}
+    ours = ["schedule", "seeds", "l2", "l2_sd", "psnr", "psnr_sd", "psnr_kept", "psnr_hole"]
+    assert list(table) == [*ours, "ahead", "low", "high", "verdict", *paper_columns]
+    assert list(table.schedule) == ["not_restored", *paper.SCHEDULES]
+    everything, damaged, table = [r for group in runs.values() for r in group], table.iloc[0], table.iloc[1:]
+    assert set(table.seeds) == {3} and damaged[["seeds", "psnr_kept", "ahead", *paper_columns]].isna().all()
+    for shown, column in (("l2", "l2_input"), ("psnr", "psnr_input")):
+        assert damaged[shown] == pytest.approx(np.mean(per_trial(everything, column)))
     means = {name: {c: [np.mean(per_trial([r], c)) for r in runs[name]] for c in ("l2", "psnr")} for name in runs}
     for row in table.itertuples():
+        for column in ("psnr_kept", "psnr_hole"):
+            assert getattr(row, column) == pytest.approx(np.mean(per_trial(runs[row.schedule], column)))
         for column in ("l2", "psnr"):
             values = means[row.schedule][column]
             assert getattr(row, column) == pytest.approx(np.mean(values))
@@ -170,17 +179,42 @@ def test_table1_pairs_only_what_both_have_and_leaves_room_for_what_is_missing():
     assert table.ahead["rigid_joint"] == pytest.approx(expected) and np.isnan(table.ahead["hard_mining"])
     assert table.verdict["rigid_joint"] == "undecided" and table.verdict["hard_mining"] == "to be measured"
     assert list(table.seeds[["on_demand", "rigid_joint", "hard_mining"]]) == [1, 2, 0]
-    assert len(table) == 7 and np.isnan(table.psnr["hard_mining"]) and table.paper_sun397_l2["hard_mining"] == 2.61
+    assert len(table) == 8 and np.isnan(table.psnr["hard_mining"]) and table.paper_sun397_l2["hard_mining"] == 2.61
 
 
 def test_level_table_against_a_plain_loop():
     runs = [made_up("on_demand", 0), made_up("on_demand", 1)]
-    row = results.level_table(runs).iloc[0]
+    table = results.level_table(runs).set_index(["scored", "schedule"])
+    columns = {("all pixels", "not_restored"): "psnr_input", ("all pixels", "on_demand"): "psnr"}
+    columns |= {("known pixels kept", "on_demand"): "psnr_kept", ("missing pixels", "on_demand"): "psnr_hole"}
+    assert {*table.index} == {*columns, ("missing pixels", "not_restored")}
     frames = [r.evaluation for r in runs]
-    for level in [*"123456", "easy", "hard"]:
-        values = [value.psnr for frame in frames for value in frame.itertuples() if value.level == level]
-        assert row[level if level in ("easy", "hard") else f"level_{level}"] == pytest.approx(np.mean(values))
-    assert row["mean"] == pytest.approx(np.mean(per_trial(runs, "psnr")))
+    for key, column in columns.items():
+        for level in [*"123456", "easy", "hard"]:
+            values = [value[column] for frame in frames for _, value in frame.iterrows() if value.level == level]
+            name = level if level in ("easy", "hard") else f"level_{level}"
+            assert table.loc[key, name] == pytest.approx(np.mean(values))
+        assert table.loc[key, "mean"] == pytest.approx(np.mean(per_trial(runs, column)))
+    assert results.level_table([]).empty
+
+
+@pytest.mark.parametrize("task", ["inpaint", "interpolate"])
+def test_the_damaged_image_inside_its_missing_pixels_is_measured_there(demo, task):
+    """The baseline that follows from the stored columns against one counted in the holes; a bad restorer on purpose."""
+    experiment = Experiment.of(task, **TINY)
+    rows, _ = evaluate.evaluate(experiment, lambda y: 0.5 * y + 0.2)
+    untouched, _ = evaluate.evaluate(experiment, lambda y: y)
+    np.testing.assert_allclose(results.scores(rows).hole_input, untouched.psnr_hole, atol=0.01)
+
+
+def test_without_missing_pixels_there_is_one_way_to_score(demo):
+    result = results.run_or_load(Experiment.of("deblur", **TINY), "cpu")
+    table = results.level_table([result])
+    assert list(table.scored) == ["all pixels"] * 2 and list(table.schedule) == ["not_restored", "on_demand"]
+    shown = results.table1([result], "deblur").set_index("schedule")
+    assert shown[["psnr_kept", "psnr_hole"]].isna().all(axis=None)
+    assert "not_restored" not in plots.show_table1(shown.reset_index()).to_html()
+    assert "missing pixels" not in plots.show_table1(shown.reset_index()).to_html()
 
 
 def test_tables_are_written_where_the_design_says(root):
@@ -188,6 +222,17 @@ def test_tables_are_written_where_the_design_says(root):
     path = results.write_table(frame, "table1", "demo", "demo", "inpaint")
     assert path == root / "data/results/demo/tables/table1-demo-inpaint.csv"
     pd.testing.assert_frame_equal(pd.read_csv(path), frame)
+
+
+def test_a_table_without_a_number_of_ours_is_not_written(root):
+    for name, frame in {
+        "table1": results.table1([], "deblur"),
+        "scorecard": pd.DataFrame({"claim": ["a"], "verdict": ["to be measured"], "paper": [1.0]}),
+        "table2": pd.DataFrame(columns=["method", "central_psnr"]),
+    }.items():
+        assert not results.write_table(frame, name, "demo", "demo", "deblur").exists()
+    judged = pd.DataFrame({"claim": ["a"], "verdict": ["undecided"]})
+    assert results.write_table(judged, "scorecard", "demo", "demo", "all").exists()
 
 
 # Weights that ship

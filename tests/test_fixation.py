@@ -1,0 +1,55 @@
+"""The curves of Figure 4 against a plain loop, and what a page draws beside them."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from skimage.metrics import peak_signal_noise_ratio
+
+from odl import data, fixation, plots, results
+from odl.corruptions import TASKS
+from odl.evaluate import images_of
+from odl.experiment import Experiment
+
+TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "test_images": 4, "validation_images": 4}
+
+
+@pytest.mark.parametrize("task", ["inpaint", "deblur"])
+def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
+    experiment = Experiment.of(task, **TINY)
+    severity = {"inpaint": 12, "deblur": 2.0}[task]
+    monkeypatch.setitem(fixation.SPECTRUM, task, (severity,))
+    row = fixation.measure(experiment, lambda y: 0.5 * y, "cpu")[0]
+    assert row[:2] == (severity, False) and len(row) == 2 + len(fixation.PSNRS)
+    x = images_of(experiment, data.load("demo", "test"), 4, "test")
+    generator = torch.Generator().manual_seed(data.seed_of("spectrum", severity))
+    y = TASKS[task].corrupt_between(x, severity, severity, generator, False)
+    a, b, c = ((image.numpy() + 1) / 2 for image in (x, y, 0.5 * y))
+    missing = np.repeat((a != b).any(1, keepdims=True), a.shape[1], 1)
+    kept = np.where(missing, c, a)
+    expected = [
+        np.mean([peak_signal_noise_ratio(one, other, data_range=1) for one, other in zip(a, answer, strict=True)])
+        for answer in (c, b, kept)
+    ]
+    holes = [
+        peak_signal_noise_ratio(one[m], other[m], data_range=1) for one, other, m in zip(a, c, missing, strict=True)
+    ]
+    if task == "inpaint":
+        assert row[2:] == pytest.approx([*expected, np.mean(holes)], abs=1e-3)
+    else:
+        assert row[2:4] == pytest.approx(expected[:2], abs=1e-3) and np.isnan(row[4:]).all()
+
+
+def test_curves_are_drawn_beside_what_is_not_restored(demo):
+    experiment = Experiment.of("interpolate", **TINY)
+    results.run_or_load(experiment, "cpu")
+    frame = fixation.spectrum([experiment])
+    again = fixation.spectrum([experiment])  # from the table that the first wrote
+    np.testing.assert_allclose(frame[fixation.PSNRS], again[fixation.PSNRS], atol=1e-3)
+    (axis,) = plots.spectrum(frame, "interpolate").axes
+    drawn = {line.get_label(): line.get_ydata() for line in axis.lines}
+    np.testing.assert_allclose(drawn["not restored"], frame.psnr_input)
+    np.testing.assert_allclose(drawn["on-demand, known pixels kept"], frame.psnr_kept)
+    levels = fixation.spectrum([experiment]).assign(source="levels")
+    assert plots.holes(levels, "interpolate").axes
+    plt.close("all")
