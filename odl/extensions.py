@@ -53,7 +53,7 @@ class Extension(Experiment):
         super().__post_init__()
         choice("schedule", self.schedule, ("on_demand", "rigid_joint"))
         choice("variant", self.variant, ("paper",))
-        integer("levels", self.levels, 1, self.batch_size)
+        integer("levels", self.levels, 1, 100)
         flag("continuous", self.continuous)
         choice("feedback", self.feedback, FEEDBACK)
         for task in self.tasks[1:]:

@@ -112,7 +112,7 @@ def rule():
     return figure
 
 
-def show_simulation(frame: pd.DataFrame):
+def simulation(frame: pd.DataFrame):
     """`judge.simulate` in per cent."""
     names = {"parts": "claim", "seeds": "seeds", "spread": "spread (dB)", "false": "false at 0 dB"}
     names |= {"even": "equivalent at 0 dB", "power_0.1": "reproduced at 0.1 dB", "power_0.2": "at 0.2 dB"}

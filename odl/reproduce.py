@@ -49,8 +49,8 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
 
 def all_rounders(profile: str, dataset: str) -> list[Experiment]:
     """The on-demand networks behind pictures and the command restore: trained longer, where the profile is short."""
-    longer = results.LONG.get(profile, {})
-    return [Experiment.of(task, dataset, "on_demand", 0, profile, **longer) for task in paper.TASKS]
+    tasks = paper.TASKS if profile in results.LONG else ()
+    return [Experiment.of(task, dataset, "on_demand", 0, profile, **results.LONG[profile]) for task in tasks]
 
 
 def doses(profile: str, dataset: str, seed: int) -> list[Experiment]:

@@ -227,9 +227,7 @@ def test_figure_6_draws_what_is_fixed_at_25_on_the_right():
     untold = [(name, None) for name, entry in DENOISERS.items() if not entry["knows_sigma"]]
     axes = plots_systems.noise_curves(spectrum_of(*ours, *told, *untold)).axes
     left, right = ([line.get_label() for line in axis.lines] for axis in axes)
-    named = (
-        "all-rounder (ours)|BM3D, told σ|BM3D, told 25|MLP, trained on many σ, told σ|MLP, trained at 25|DnCNN, blind"
-    )
+    named = "all-rounder (ours)|BM3D, told σ|BM3D, told 25|Small MLP, trained at 25|DnCNN, blind"
     assert left == named.split("|")
     assert len(right) == len(set(right)) == 1 + 1 + len(told) // 2 + 4  # and MLP, CSF, TNRD, DnCNN trained at 25
     assert {label for label in right if "25" not in label} == {"all-rounder (ours)"}

@@ -308,4 +308,4 @@ def test_the_page_says_every_verdict_without_colour():
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
     plots_scorecard.counts(table)
     plots_scorecard.rule()
-    assert len(plots_scorecard.show_simulation(judge.simulate()).data) == 24
+    assert len(plots_scorecard.simulation(judge.simulate()).data) == 24

@@ -64,7 +64,7 @@ def cases() -> list[tuple[Path, str, object]]:
 
 def run_cells(_, cells, name, value, report):
     """What papermill does with a parameter, in this process: cell, injected value, next cell. Status 1 on an error."""
-    namespace = {"__name__": "__main__"}
+    namespace = {"__name__": "__main__", "In": [f"# Parameters\n{name} = {value!r}\n"]}
     try:
         exec(cells[0], namespace)
         namespace[name] = value
