@@ -82,7 +82,7 @@ def plan(profile, dataset=None, seeds=None):
         if folder != "notebooks":
             continue
         given = {"profile": profile, "dataset": dataset or DATASETS[profile], "train": profile in TRAINED_HERE}
-        given |= {} if profile in TRAINED_HERE else {"seeds": sources.SEEDS}
+        given |= {} if profile in TRAINED_HERE else {"seeds": sources.seeds()}
         given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
         given["photographs"] = "demo" if profile in TRAINED_HERE else "db11"
         template = ROOT / "notebooks" / f"{name}.ipynb"

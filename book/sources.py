@@ -1,12 +1,19 @@
 """The line under what is measured: its results files, to download, and the command that makes them."""
 
+import re
 import shlex
 from itertools import groupby
 from pathlib import PurePosixPath
 
 from odl import paths, results
 
-SEEDS = [0, 1]  # what is measured at the scale of the book
+
+def seeds() -> list[int]:
+    """The seeds of on-demand learning that are measured at the scale of the book, 0 where none is."""
+    files = paths.results().glob("reference/bsds500/*/on_demand-seed*.json")
+    return sorted({int(found[1]) for file in files if (found := re.fullmatch(r"on_demand-seed(\d+)", file.stem))}) or [
+        0
+    ]
 
 
 def line(files: list[str], command: str) -> str:
