@@ -200,6 +200,9 @@ def fixation():
             own = schedule.removeprefix("fixated_")
             if own in facts:
                 axis.plot(facts[own], mean[own], "D", color=style["color"], markersize=7, markeredgecolor="white")
+        for run in snippets.measured(task, "on_demand")[:1]:
+            damaged = run.evaluation.groupby("level").psnr_input.mean().reindex(list("123456"))
+            axis.plot(middles, damaged, "--", color=plots.COLOURS["hard_mining"], linewidth=1, label="not restored")
         if not axis.lines:
             axis.text(0.5, 0.5, snippets.NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
             axis.set_yticks([])
@@ -208,7 +211,7 @@ def fixation():
     figure.supylabel("PSNR (dB)", fontsize=10)
     known = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     if known:
-        figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=3)
+        figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4)
     return figure
 
 

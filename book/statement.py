@@ -49,7 +49,8 @@ class File:
     def seconds(self) -> float:
         """Of training and tests, or of one system on all photographs."""
         timed = self.provenance.get("seconds")
-        return sum(timed.values()) if timed else sum(self.content["evaluation"].get("seconds", []))
+        wall = {name: value for name, value in (timed or {}).items() if name != "train_core"}
+        return sum(wall.values()) if timed else sum(self.content["evaluation"].get("seconds", []))
 
 
 def files() -> list[File]:
