@@ -16,6 +16,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
+from odl import reproduce
+from odl.schedules import SCHEDULES
 from tests.slurm import cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +25,7 @@ CONFIG = ("--config", "task=interpolate", "bundle=3", "mem_mb=900", "runtime=60"
 ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3", "--slurm-no-account")
 LOST = "n0"
+RUNS = len(SCHEDULES) + len(reproduce.DOSES)
 
 
 def snakemake(root: Path, *arguments, environment=os.environ, **more) -> subprocess.Popen:
@@ -75,8 +78,8 @@ def lost_and_queued_again(folder: Path):
         assert f"{job}|COMPLETED|n1" in slurm.says("squeue", "--states=all", "-h", "-o", "%i|%T|%N").split()
     alone = snakemake(here, "--cores", "1", stdout=subprocess.DEVNULL)
     assert alone.wait(1200) == 0
-    assert len(measured(here)) == 9 and measured(there) == measured(here)
-    assert len(weights(here)) == 9 and weights(there) == weights(here)
+    assert len(measured(here)) == RUNS and measured(there) == measured(here)
+    assert len(weights(here)) == RUNS and weights(there) == weights(here)
     assert (there / "_build" / "notebooks" / "table1-interpolate.ipynb").exists()
 
 
