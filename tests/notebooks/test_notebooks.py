@@ -77,7 +77,8 @@ def test_table1_of_every_task(task, tmp_path):
     table = pd.read_csv(tmp_path / f"data/results/smoke/tables/table1-demo-{task}.csv")
     assert list(table.schedule) == ["not_restored", *paper.SCHEDULES]
     table = table[1:]
-    promised = ["schedule", "seeds", "l2", "l2_sd", "psnr", "psnr_sd", "ahead", "low", "high", "verdict"]
+    promised = ["schedule", "seeds", "l2", "l2_sd", "psnr", "psnr_sd"]
+    promised += ["psnr_kept", "psnr_hole", "ahead", "low", "high", "verdict"]
     assert list(table)[: len(promised)] == promised and set(table.seeds) == {1}
     assert list(table.paper_celeba_psnr) == [paper.TABLE1[task][s][0][1] for s in paper.SCHEDULES]
     runs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("data/results/smoke/demo/*/*.json")}
