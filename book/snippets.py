@@ -214,7 +214,7 @@ def verdicts(book=False) -> str:
     lines = [scorecard.counted(card), ""]
     for row in card[(card.kind != scorecard.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
         word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"
-        lines.append(f"- {word}: {row.claim} Here: {row.measured}. Paper: {row.paper}.")
+        lines.append(f"- {word}: “{row.claim}” Here: {row.measured}. Paper: {row.paper}.")
     return "\n".join(lines)
 
 

@@ -133,6 +133,13 @@ RANKING = re.compile(
 )
 
 
+def ranking(text: str) -> str | None:
+    """A word that ranks, but for those of a quoted claim, of what would decide it, and of a count of parts."""
+    said = re.sub(r"“[^”]*”|\d+ of \d+ parts hold|would tell|The paper's claim", "", text)
+    found = RANKING.search(said)
+    return found and found[0]
+
+
 def page_results(seeds=(0, 1, 2)):
     """Each seed reverses every margin, so that nothing can be decided."""
     found = []
@@ -164,10 +171,7 @@ def texts(found):
 @pytest.mark.parametrize("seeds", [(0,), (0, 1), (0, 1, 2)])
 def test_no_page_ranks_what_is_undecided(seeds):
     for text in texts(page_results(seeds)):
-        said = text.replace("would tell", "").replace("The paper's claim", "")
-        if "parts hold" in said:  # a count of parts, not a verdict
-            said = re.sub(r"\d of \d parts hold", "", said)
-        assert not RANKING.search(said), RANKING.search(said)[0] + " in " + text
+        assert ranking(text) is None, text
         assert "undecided" in text or "dose" in text
 
 

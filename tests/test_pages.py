@@ -22,6 +22,7 @@ from filelock import FileLock
 from page_facts import HTML, KEPT, LAB, LOADED, LOGS, bytes_of, first_restoration, load, network, served
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
+from test_judge import ranking
 from test_lab import corrupted, network_as_shipped, set_fixation
 from webdriver import INSTALLED, Browser
 
@@ -262,6 +263,12 @@ def test_cells_that_show_what_is_measured_are_marked(notebook):
     for cell in json.loads(notebook.read_text())["cells"]:
         if re.search(r"\.show_\w+\(|_scorecard\.show\(|_verdict\(|scorecard\.summary\(", "".join(cell["source"])):
             assert "measured" in cell["metadata"]["tags"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "scorecard" not in page])  # it explains the rule's words
+def test_no_page_ranks_what_is_undecided(soup, page):
+    said = [" ".join(element.get_text().split()) for element in soup(page).select("p, li:not(:has(p))")]
+    assert [text for text in said if "undecided" in text and ranking(text)] == []
 
 
 # The book on one page
