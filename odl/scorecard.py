@@ -198,7 +198,7 @@ def secondary() -> list[Claim]:
             measures.hard_mining,
         ),
         Claim(
-            "text",
+            "Sec. 6.6",
             "Hard mining overfits to its pool.",
             NO_NUMBER,
             "needs the PSNR of hard mining and rigid joint on the pool's examples and on held-out ones",
@@ -212,14 +212,14 @@ def secondary() -> list[Claim]:
             measures.competitive,
         ),
         Claim(
-            "text",
+            "Sec. 5.3",
             "PSNR is a better feedback than L2.",
             NO_NUMBER,
             "needs on-demand runs whose shares follow the squared error",
             measures.not_yet,
         ),
         Claim(
-            "text",
+            "Sec. 6.6",
             "Severe levels dominate training by stronger gradients.",
             NO_NUMBER,
             "needs the norm of the gradient of each level during rigid joint training, every task",
