@@ -379,7 +379,7 @@ def departures(book=False) -> str:
 
 
 def piloted(book=False) -> str:
-    """What the pilot measured: the numbers that chose the profile of the book."""
+    """What the pilot measured, with one number of the book's profile changed at a time."""
     table = pilot.table(DATASET)
     if table.empty:
         return f"The pilot is {NOT_MEASURED}: `python -m odl reproduce` does it."

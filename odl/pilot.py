@@ -1,4 +1,4 @@
-"""The pilot that chose the reference profile: one number of the protocol changed at a time, at about equal cost.
+"""The pilot of the reference profile: one number of the protocol changed at a time, at about equal cost.
 
 Rigid joint learning, so that no contestant of the book is favoured; judged by the validation crops, not by the test.
 """
