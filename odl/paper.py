@@ -97,9 +97,6 @@ TABLE1 = {
         "on_demand": ((5.79, 26.48), (7.49, 25.80)),
     },
 }
-TABLE1_STANDARD_ERROR = {"l2": 5e-6, "psnr": 3e-3}
-TABLE1_P_VALUE = 5e-30
-TABLE1_TRIALS = 20
 
 # Table 2: method → ((L2 in %, PSNR in dB) of the central block, of an arbitrary block), inside the missing region.
 TABLE2 = {
