@@ -9,7 +9,7 @@ from pathlib import Path
 
 from odl import paper
 from odl.datasets import DATASETS, DataError
-from odl.experiment import PROFILES, Experiment, ParameterError, nearest
+from odl.experiment import PROFILES, Experiment, ParameterError
 from odl.paths import OneLine
 from odl.schedules import SCHEDULES
 
@@ -207,11 +207,9 @@ def run_data_list(options) -> None:
 
 def run_data_prepare(options) -> None:
     from odl.data import prepare
-    from odl.datasets import parse
+    from odl.experiment import known_dataset
 
-    base = parse(options.name)[0]
-    if base not in DATASETS and not Path(base).is_dir():
-        raise ParameterError(f"data set {options.name!r} is not one of {', '.join(DATASETS)}{nearest(base, DATASETS)}")
+    known_dataset(options.name, "name")
     print(prepare(options.name, options.source, options.skip_bad))
 
 

@@ -173,7 +173,7 @@ def timed(run: Experiment, device: str, n: int, capture: bool) -> float:
 def pack(file: Path, jobs: list[sweep.Job]) -> None:
     """Write every result, the gates and the probe, and a few networks in half precision that no archive held yet."""
     sent = paths.runs() / "gpu" / "sent.txt"
-    gone = sent.read_text().splitlines() if sent.exists() else []
+    gone = sent.read_text(encoding="utf-8").splitlines() if sent.exists() else []
     weights = {job.name: paths.runs() / job.name / "weights.safetensors" for job in jobs if job.experiment}
     ready = [name for name, path in weights.items() if path.exists() and name not in gone][:NETWORKS]
     content = io.BytesIO()

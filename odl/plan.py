@@ -92,8 +92,9 @@ def pack_bytes(name: str) -> float:
     entry = datasets.DATASETS.get(base, {})
     width, height = entry.get("pixels", (3, 2))
     if base not in datasets.DATASETS:
-        files = [f for f in datasets.find(name).rglob("*") if f.suffix.lower() in datasets.SUFFIXES]
-        count, size = len(files), sum(f.stat().st_size for f in files)
+        folder = datasets.find(name)
+        files = datasets.files_in(folder)
+        count, size = len(files), sum((folder / file).stat().st_size for file in files)
     else:
         count, size = entry["images"], download_bytes(base)
     if side:

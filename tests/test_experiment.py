@@ -219,8 +219,8 @@ def test_extra_data_pairs_half_with_whole():
     assert [(r.schedule, r.seed, r.train_images) for r in runs] == [
         ("on_demand", 0, 0),
         ("rigid_joint", 0, 0),
-        ("rigid_joint", 0, 200_000),
+        ("rigid_joint", 0, 162_770),
         ("on_demand", 1, 0),
         ("rigid_joint", 1, 0),
-        ("rigid_joint", 1, 200_000),
+        ("rigid_joint", 1, 162_770),
     ]
