@@ -12,6 +12,7 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -205,23 +206,32 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
 
 
 def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> None:
-    """Append every image that the journal lacks, decoded side by side, a few for each core at a time."""
+    """Append every image that the journal lacks, decoded side by side."""
     entries = [(split, file) for split, files in splits.items() for file in files]
-    cores, begin = os.cpu_count() or 1, len(journal.entries)
-    with ThreadPoolExecutor(cores) as pool, tqdm(None, f"packing {name}", len(entries), initial=begin) as bar:
-        for at in range(begin, len(entries), 16 * cores):  # decoding and resizing leave Python's lock to others
-            batch = entries[at : at + 16 * cores]
-            images = pool.map(lambda entry: image_or_error(source / entry[1], parse(name)[1]), batch)
-            for (split, file), image in zip(batch, images, strict=True):
-                if not isinstance(image, DataError):
-                    journal.append(split, file, image)
-                elif skip_bad:
-                    journal.write({"skipped": file})
-                else:
-                    given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
-                    command = f"python -m odl data prepare {shlex.quote(name)}{given} --skip-bad"
-                    raise DataError(f"{image}; to leave such images out: {command}")
-                bar.update()
+    todo, cores = entries[len(journal.entries) :], os.cpu_count() or 1
+    shown = {"desc": f"packing {name}", "initial": len(journal.entries), "total": len(entries), "unit": "image"}
+    with ThreadPoolExecutor(cores) as pool:  # decoding and resizing leave Python's lock to others
+        images = in_order(pool, lambda entry: image_or_error(source / entry[1], parse(name)[1]), todo, 2 * cores)
+        for (split, file), image in tqdm(zip(todo, images, strict=True), **shown):
+            if not isinstance(image, DataError):
+                journal.append(split, file, image)
+            elif skip_bad:
+                journal.write({"skipped": file})
+            else:
+                given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
+                command = f"python -m odl data prepare {shlex.quote(name)}{given} --skip-bad"
+                raise DataError(f"{image}; to leave such images out: {command}")
+
+
+def in_order(pool, function, items, ahead: int):
+    """What `function` returns for each item, in their order; at most `ahead` answers wait in memory."""
+    waiting = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def image_or_error(path: Path, shorter_side: int) -> np.ndarray | DataError:
