@@ -6,12 +6,14 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import struct
 import tarfile
 import threading
 import time
 import zipfile
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
@@ -24,6 +26,8 @@ from PIL import Image
 
 from odl import data, datasets
 from odl.datasets import DATASETS, DataError
+
+BICUBIC = Image.Resampling.BICUBIC
 
 
 def refused(make, *words):
@@ -43,10 +47,15 @@ def write(path: Path, pixels, **options) -> Path:
     return path
 
 
-def jpeg(seed=0) -> bytes:
+def encoded(image, form="TIFF", **options) -> bytes:
+    """A picture, of Pillow or an array, as a file."""
     buffer = io.BytesIO()
-    Image.fromarray(photograph(seed)).save(buffer, "JPEG")
+    (Image.fromarray(image) if isinstance(image, np.ndarray) else image).save(buffer, form, **options)
     return buffer.getvalue()
+
+
+def jpeg(seed=0) -> bytes:
+    return encoded(photograph(seed), "JPEG")
 
 
 @pytest.fixture
@@ -66,15 +75,15 @@ def no_shared_data(monkeypatch):
 # Splits
 
 
+def packs_of(name):
+    return [data.load(name, split) for split in ("train", "validation", "test")]
+
+
 @pytest.mark.parametrize("name", ["demo", "folder"])
 def test_splits_are_disjoint_and_hold_out_whole_images(name, demo, folder):
-    splits = {
-        split: data.load(str(folder) if name == "folder" else name, split) for split in ("train", "validation", "test")
-    }
-    names = [n for pack in splits.values() for n in pack.names]
-    assert len(names) == len(set(names)) == 12 and all(len(pack) for pack in splits.values())
-    pixels = [pack.image(i).tobytes() for pack in splits.values() for i in range(len(pack))]
-    assert len(set(pixels)) == 12
+    packs = packs_of(str(folder) if name == "folder" else name)
+    assert len({n for pack in packs for n in pack.names}) == sum(map(len, packs)) == 12 and all(map(len, packs))
+    assert len({pack.image(i).tobytes() for pack in packs for i in range(len(pack))}) == 12
 
 
 def test_the_stereo_pair_of_demo_is_on_one_side():
@@ -135,7 +144,7 @@ def test_hidden_files_are_left_out_and_formats_not_read_are_told(folder, capsys)
     for name in ("a.HEIC", "b.heic", "c.cr2", "._d.heic"):
         (folder / name).write_bytes(b"x")
     data.prepare(str(folder))
-    names = [n for split in ("train", "validation", "test") for n in data.load(str(folder), split).names]
+    names = [n for pack in packs_of(str(folder)) for n in pack.names]
     assert sorted(names) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "12.JFIF"])
     assert (
         capsys.readouterr().out == f"{folder}: 3 files not read (.cr2, .heic); save them as JPEG or PNG to use them\n"
@@ -161,7 +170,7 @@ def test_a_folder_that_changed_is_packed_again(folder, tmp_path, capsys, change)
     data.load(str(folder), "train")
     capsys.readouterr()
     CHANGES[change](folder)
-    names = [n for split in ("train", "validation", "test") for n in data.load(str(folder), split).names]
+    names = [n for pack in packs_of(str(folder)) for n in pack.names]
     told = f"{folder} has changed since it was packed: packing it again\n"
     assert capsys.readouterr().out == (told if list(CHANGES).index(change) < 5 else "")
     assert set(names) == set(datasets.files_in(folder))
@@ -195,25 +204,16 @@ def test_fewer_than_three_images_are_refused(folder):
 # Packs and crops
 
 
-def test_a_pack_holds_the_images_resized_as_pillow_does(folder):
-    for split in ("train", "validation", "test"):
-        pack = data.load(str(folder), split)
+@pytest.mark.parametrize("native", ["", "-native"])
+def test_a_pack_holds_the_images_as_pillow_resizes_them(folder, native):
+    """To a shorter side of 96, or in their own size but no less than a crop."""
+    for pack in packs_of(f"{folder}{native}"):
         for i, name in enumerate(pack.names):
             with Image.open(folder / name) as original:
-                scale = 96 / min(original.size)
-                size = [max(96, round(length * scale)) for length in original.size]
-                expected = np.asarray(original.resize(size, Image.Resampling.BICUBIC))
-            assert np.array_equal(pack.image(i), expected) and min(expected.shape[:2]) == 96
-
-
-def test_native_keeps_the_resolution_but_no_less_than_a_crop(folder):
-    pack = data.load(f"{folder}-native", "train")
-    for i, name in enumerate(pack.names):
-        with Image.open(folder / name) as original:
-            side = min(original.size)
-            assert min(pack.image(i).shape[:2]) == max(64, side)
-            if side >= 64:
-                assert np.array_equal(pack.image(i), np.asarray(original))
+                side = max(64, min(original.size)) if native else 96
+                size = [max(side, round(length * side / min(original.size))) for length in original.size]
+                expected = original if native and side == min(original.size) else original.resize(size, BICUBIC)
+                assert np.array_equal(pack.image(i), np.asarray(expected)) and min(size) == side
 
 
 @pytest.mark.parametrize("flip", [True, False])
@@ -234,11 +234,15 @@ def test_crops_equal_slices_with_the_same_draws(folder, flip, moved):
     assert x.shape == (300, 3, 64, 64) and tops == {True, False}
 
 
-def test_later_splits_move_to_a_device_with_their_own_bytes_only(folder):
+def test_a_split_moves_to_a_device_with_its_own_bytes_or_stays_in_the_file(folder, monkeypatch):
     pack = data.load(str(folder), "test")
     moved = pack.to("cpu")
     assert moved.pixels.numel() == sum(3 * int(h) * int(w) for h, w in zip(pack.height, pack.width, strict=True))
     assert all(np.array_equal(pack.image(i), moved.image(i)) for i in range(len(pack)))
+    monkeypatch.setattr(data, "room", lambda device: 0)
+    mapped = pack.to("meta")
+    assert mapped.pixels.device.type == "cpu" and mapped.offset.device.type == "meta"
+    assert torch.equal(mapped.pixels, moved.pixels)
 
 
 def test_training_images_can_be_limited_but_not_made(folder):
@@ -333,33 +337,44 @@ def half_packed(folder, target, n=7):
             data.pack(str(folder), folder, target)
 
 
-@pytest.mark.parametrize("damage", ["half a line", "half an image", "lost pixels", "no pixels", "one more image"])
-def test_a_half_packing_is_continued_only_as_far_as_it_is_whole(folder, tmp_path, damage):
-    target = tmp_path / "half"
+HALVES = {  # what happens to the journal and the pixels of seven images, and how many are still read then
+    "nothing": (lambda journal, pixels: None, 5),
+    "half a line": (lambda journal, pixels: cut(journal, 9), 6),
+    "no journal": (lambda journal, pixels: journal.write_bytes(b""), 12),
+    "half an image": (lambda journal, pixels: pixels.write_bytes(pixels.read_bytes() + b"x" * 1000), 5),
+    "lost pixels": (lambda journal, pixels: cut(pixels, 1000), 6),
+    "no pixels": (lambda journal, pixels: pixels.unlink(), 12),
+    "one more image": (lambda journal, pixels: write(pixels.parents[1] / "album/0/001.png", photograph(99)), 13),
+}
+
+
+@pytest.mark.parametrize("damage", HALVES)
+def test_a_half_packing_is_continued_only_as_far_as_it_is_whole(folder, tmp_path, monkeypatch, damage):
+    target, (harm, left) = tmp_path / "half", HALVES[damage]
     half_packed(folder, target)
-    journal, pixels = target / "journal.jsonl", target / "pixels.bin"
-    if damage == "half a line":
-        journal.write_bytes(journal.read_bytes()[:-9])
-    if damage == "half an image":
-        pixels.write_bytes(pixels.read_bytes() + b"x" * 1000)
-    if damage == "lost pixels":
-        pixels.write_bytes(pixels.read_bytes()[:-1000])
-    if damage == "no pixels":
-        pixels.unlink()
-    if damage == "one more image":
-        write(folder / "0/001.png", photograph(99))
-    data.pack(str(folder), folder, target)
+    harm(target / "journal.jsonl", target / "pixels.bin")
     data.pack(str(folder), folder, tmp_path / "whole")
-    assert (target / "index.json").read_bytes() == (tmp_path / "whole/index.json").read_bytes()
-    assert sha(target) == sha(tmp_path / "whole")
-
-
-def test_a_resumed_packing_does_not_begin_again(folder, tmp_path, monkeypatch):
-    half_packed(folder, tmp_path / "half")
     read, seen = data.read_image, []
     monkeypatch.setattr(data, "read_image", lambda *a: seen.append(a) or read(*a))
-    data.pack(str(folder), folder, tmp_path / "half")
-    assert len(seen) == 5
+    data.pack(str(folder), folder, target)
+    assert (target / "index.json").read_bytes() == (tmp_path / "whole/index.json").read_bytes()
+    assert sha(target) == sha(tmp_path / "whole") and len(seen) == left
+
+
+def test_answers_come_in_order_and_few_wait():
+    """Whatever the first item takes, nobody works far ahead of it."""
+    begun, taken, lead = [], [], []
+
+    def slow(i):
+        begun.append(i)
+        time.sleep(0.02 if i % 10 == 0 else 0)
+        return i * i
+
+    with ThreadPoolExecutor(3) as pool:
+        for answer in data.in_order(pool, slow, range(60), 6):
+            lead.append(len(begun) - len(taken))
+            taken.append(answer)
+    assert taken == [i * i for i in range(60)] and max(lead) <= 7
 
 
 def test_packing_reads_side_by_side(folder, tmp_path, monkeypatch):
@@ -372,14 +387,6 @@ def test_packing_reads_side_by_side(folder, tmp_path, monkeypatch):
     data.pack(str(folder), folder, tmp_path / "two")
     assert (tmp_path / "two/index.json").read_bytes() == (tmp_path / "one/index.json").read_bytes()
     assert sha(tmp_path / "two") == sha(tmp_path / "one")
-
-
-def test_pixels_that_do_not_fit_stay_in_the_file(folder, monkeypatch):
-    whole = data.load(str(folder), "train").to("cpu")
-    monkeypatch.setattr(data, "room", lambda device: 0)
-    mapped = data.load(str(folder), "train").to("meta")
-    assert mapped.pixels.device.type == "cpu" and mapped.offset.device.type == "meta"
-    assert torch.equal(mapped.pixels, whole.pixels)
 
 
 @pytest.mark.parametrize("damage", ["bit", "short", "long", "gone"])
@@ -407,12 +414,6 @@ def png_of(width, height) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
 
 
-def tiff(pixels) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "TIFF")
-    return buffer.getvalue()
-
-
 BAD = {
     "truncated.jpg": jpeg()[:-300],
     "half.jpg": jpeg()[: len(jpeg()) // 2],
@@ -427,10 +428,10 @@ BAD = {
     "ribbon.png": png_of(2_000_000, 1),
     "point.png": png_of(1, 1),
     "line.png": png_of(15, 400),
-    "far.tif": tiff(np.full((70, 70), 1e9, np.float32)),
-    "signed.tif": tiff(np.linspace(-1, 1, 4900, dtype=np.float32).reshape(70, 70)),
-    "nan.tif": tiff(np.full((70, 70), np.nan, np.float32)),
-    "integers.tif": tiff(np.full((70, 70), 70_000, np.int32)),
+    "far.tif": encoded(np.full((70, 70), 1e9, np.float32)),
+    "signed.tif": encoded(np.linspace(-1, 1, 4900, dtype=np.float32).reshape(70, 70)),
+    "nan.tif": encoded(np.full((70, 70), np.nan, np.float32)),
+    "integers.tif": encoded(np.full((70, 70), 70_000, np.int32)),
 }
 
 
@@ -493,32 +494,25 @@ def rgb_16_png() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
-def encoded(form, image, **options) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, form, **options)
-    return buffer.getvalue()
-
-
 def turned(orientation):
     exif = Image.Exif()
     exif[274] = orientation
-    return encoded("PNG", Image.fromarray(X), exif=exif)
+    return encoded(X, "PNG", exif=exif)
 
 
-GREYS = [Image.fromarray(GREY), Image.fromarray(255 - GREY)]
 UNIT = ROUGH.astype(np.float32) / 65535
 FILES = {  # bytes of a file, and the RGB pixels that it shows
-    **{name: (encoded("PNG", image), shown) for name, image, shown in modes()},
+    **{name: (encoded(image, "PNG"), shown) for name, image, shown in modes()},
     "RGB of 16 bits": (rgb_16_png(), np.dstack([ROUGH, ROUGH[::-1], ROUGH]) // 256),  # Pillow cuts the low byte off
-    "grey TIFF of 16 bits": (tiff(ROUGH), grey(ROUGH / 65535 * 255)),
-    "grey PGM of 16 bits": (encoded("PPM", Image.fromarray(ROUGH)), grey(ROUGH / 65535 * 255)),
-    "integers to 255": (tiff(GREY.astype(np.int32)), grey(GREY)),
-    "integers to 65535": (tiff(ROUGH.astype(np.int32)), grey(ROUGH / 65535 * 255)),
-    "floats to 1": (tiff(UNIT), grey(UNIT * 255)),
-    "floats a little beyond": (tiff(UNIT * 1.06 - 0.03), grey((UNIT * 1.06 - 0.03) * 255)),
-    "floats to 255": (tiff(GREY.astype(np.float32)), grey(GREY)),
-    "floats to 65535": (tiff(ROUGH.astype(np.float32)), grey(ROUGH / 65535 * 255)),
-    "animated": (encoded("GIF", GREYS[0], save_all=True, append_images=GREYS[1:]), grey(GREY)),
+    "grey TIFF of 16 bits": (encoded(ROUGH), grey(ROUGH / 65535 * 255)),
+    "grey PGM of 16 bits": (encoded(ROUGH, "PPM"), grey(ROUGH / 65535 * 255)),
+    "integers to 255": (encoded(GREY.astype(np.int32)), grey(GREY)),
+    "integers to 65535": (encoded(ROUGH.astype(np.int32)), grey(ROUGH / 65535 * 255)),
+    "floats to 1": (encoded(UNIT), grey(UNIT * 255)),
+    "floats a little beyond": (encoded(UNIT * 1.06 - 0.03), grey((UNIT * 1.06 - 0.03) * 255)),
+    "floats to 255": (encoded(GREY.astype(np.float32)), grey(GREY)),
+    "floats to 65535": (encoded(ROUGH.astype(np.float32)), grey(ROUGH / 65535 * 255)),
+    "animated": (encoded(GREY, "GIF", save_all=True, append_images=[Image.fromarray(255 - GREY)]), grey(GREY)),
     **{f"turned {k}": (turned(k), turn(X)) for k, turn in {
         2: np.fliplr, 3: lambda x: np.rot90(x, 2), 4: np.flipud, 5: lambda x: x.swapaxes(0, 1),
         6: lambda x: np.rot90(x, -1), 7: lambda x: np.rot90(x, 2).swapaxes(0, 1), 8: np.rot90, 9: lambda x: x,
@@ -564,50 +558,7 @@ def test_odd_sizes_are_at_least_a_crop(tmp_path, width, height, side):
 def test_a_missing_set_says_what_where_how_and_how_large(root, no_shared_data, name):
     where = {"bsds500": "github.com/BIDS", "celeba": "mmlab.ie", "sun397": "SUN397.tar.gz", "db11": "rhgao"}[name]
     refused(lambda: data.load(name, "train"), f"{name!r}", where, DATASETS[name]["size"], f"data prepare {name}")
-    assert not root.exists() or not any(p.is_file() for p in root.rglob("pixels.bin"))
-
-
-TORCHVISION = {  # what its classes leave in the folder that they are given
-    "celeba": ("celeba/img_align_celeba/{:06}.jpg", "celeba/img_align_celeba.zip", "celeba/list_eval_partition.txt"),
-    "sun397": ("SUN397/a/abbey/sun_{:06}.jpg", "SUN397.tar.gz", "SUN397/ClassName.txt"),
-}
-
-
-@pytest.mark.parametrize("name", TORCHVISION)
-def test_torchvision_fetches_the_large_sets_whole_or_not_at_all(root, no_shared_data, monkeypatch, name):
-    """A download that fails half unpacked is no set, and is not what the next one starts from."""
-    image, archive, listing = TORCHVISION[name]
-    left = [3, 20]  # images that it has unpacked when it ends; a failure first
-
-    def fetch(folder, download):
-        assert download and not (Path(folder) / image).parent.exists()
-        n = left.pop(0)
-        for k in range(n):
-            write(Path(folder) / image.format(k + 1), photograph(k))
-        (Path(folder) / archive).write_bytes(b"archive")
-        if n == 3:
-            raise RuntimeError("Quota exceeded\nfor this file")
-        lines = [f"{k + 1:06}.jpg {(k > 11) + (k > 16)}" for k in range(20)]
-        (Path(folder) / listing).write_text("\n".join(lines))
-
-    monkeypatch.setattr(torchvision.datasets, DATASETS[name]["torchvision"], fetch)
-    command = f"python -m odl data prepare {name} --source FOLDER_OR_ARCHIVE"
-    refused(lambda: data.prepare(name), command, "the download failed: Quota exceeded for this file")
-    refused(lambda: datasets.find(name), "not here")
-    data.prepare(name)
-    sizes = [len(data.load(name, split)) for split in ("train", "validation", "test")]
-    assert sizes == ([12, 5, 3] if name == "celeba" else [16, 2, 2])
-    assert {p.name for p in datasets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
-    assert not list(root.rglob(Path(archive).name))
-
-
-def test_the_archives_are_those_of_torchvision():
-    """Its names and checksums, which stand in the table of data sets too."""
-    published = {name: md5 for _, md5, name in torchvision.datasets.CelebA.file_list}
-    assert published[DATASETS["celeba"]["archive"]] == DATASETS["celeba"]["md5"]
-    assert DATASETS["sun397"]["md5"] == torchvision.datasets.SUN397._DATASET_MD5
-    assert torchvision.datasets.SUN397._DATASET_URL.endswith(DATASETS["sun397"]["archive"])
-    assert datasets.PARTITION in published
+    assert not everything(root)
 
 
 def celeba(folder, n=30):
@@ -619,32 +570,68 @@ def celeba(folder, n=30):
 def sun397(folder, n=30):
     """With a greyscale file, an RGBA PNG and a BMP under .jpg names, as in the real set."""
     for k in range(n):
+        x = photograph(k, 120, 100)
+        kinds = (x, "JPEG"), (x[..., 0], "PNG"), (np.dstack([x, x[..., 0]]), "PNG"), (x, "BMP")
         place = folder / f"SUN397/{'abc'[k % 3]}/{('abbey', 'bar', 'cave')[k % 3]}/sun_{k:04}.jpg"
-        pixels = photograph(k, 120, 100)
-        pixels, form = (
-            (pixels, "JPEG"),
-            (pixels[..., 0], "PNG"),
-            (np.dstack([pixels, pixels[..., 0]]), "PNG"),
-            (pixels, "BMP"),
-        )[k % 4]
-        write(place, pixels, format=form)
+        write(place, kinds[k % 4][0], format=kinds[k % 4][1])
     return folder
 
 
 SETS = {"celeba": celeba, "sun397": sun397}
+OFFICIAL = "".join(f"{k:06}.jpg {(k > 20) + (k > 26)}\n" for k in range(1, 31))
+
+
+def sizes(name):
+    return [len(pack) for pack in packs_of(name)]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_torchvision_fetches_the_large_sets_whole_or_not_at_all(root, no_shared_data, monkeypatch, name):
+    """A download that fails half unpacked is no set, and is not what the next one starts from."""
+    left = [3, 30]  # images that it has unpacked when it ends; a failure first
+
+    def fetch(folder, download):
+        folder = Path(folder) / name if name == "celeba" else Path(folder)
+        assert download and not list(folder.rglob("*.jpg"))
+        n = left.pop(0)
+        SETS[name](folder, n)
+        (folder / DATASETS[name]["archive"]).write_bytes(b"archive")
+        if n == 3:
+            raise RuntimeError("Quota exceeded\nfor this file")
+        (folder / datasets.PARTITION).write_text(OFFICIAL)
+
+    monkeypatch.setattr(torchvision.datasets, DATASETS[name]["torchvision"], fetch)
+    command = f"python -m odl data prepare {name} --source FOLDER_OR_ARCHIVE"
+    refused(lambda: data.prepare(name), command, "the download failed: Quota exceeded for this file")
+    refused(lambda: datasets.find(name), "not here")
+    data.prepare(name)
+    assert sizes(name) == ([20, 6, 4] if name == "celeba" else [24, 3, 3])
+    assert {p.name for p in datasets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
+    assert not list(root.rglob(DATASETS[name]["archive"]))
+
+
+def test_the_archives_are_those_of_torchvision():
+    """Its names and checksums, which stand in the table of data sets too."""
+    published = {name: md5 for _, md5, name in torchvision.datasets.CelebA.file_list}
+    assert published[DATASETS["celeba"]["archive"]] == DATASETS["celeba"]["md5"] and datasets.PARTITION in published
+    assert DATASETS["sun397"]["md5"] == torchvision.datasets.SUN397._DATASET_MD5
+    assert torchvision.datasets.SUN397._DATASET_URL.endswith(DATASETS["sun397"]["archive"])
 
 
 @pytest.mark.parametrize("inner", [False, True], ids=["parent", "folder itself"])
 @pytest.mark.parametrize("name", SETS)
-def test_a_local_copy_of_a_large_set_is_packed(root, no_shared_data, tmp_path, name, inner):
+def test_a_local_copy_of_a_large_set_is_packed(root, no_shared_data, tmp_path, capsys, name, inner):
     source = SETS[name](tmp_path / "copy")
-    data.prepare(name, str(next(source.iterdir()) if inner else source))
-    packs = {split: data.load(name, split) for split in ("train", "validation", "test")}
-    assert [len(pack) for pack in packs.values()] == [24, 3, 3]
-    assert min(packs["train"].image(0).shape[:2]) == 96
-    if name == "celeba":
-        assert packs["train"].names == tuple(f"{k:06}.jpg" for k in range(1, 25))
+    given = str(next(source.iterdir()) if inner else source)
+    data.prepare(name, given)
+    assert sizes(name) == [24, 3, 3] and min(data.load(name, "train").image(0).shape[:2]) == 96
     assert not any(path.suffix == ".jpg" for path in root.rglob("*"))  # nothing is copied but the pack
+    assert (datasets.PARTITION in capsys.readouterr().out) == (name == "celeba")
+    (source / datasets.PARTITION).write_text(OFFICIAL)
+    data.prepare(name, given)  # the partition was got later
+    assert sizes(name) == ([20, 6, 4] if name == "celeba" else [24, 3, 3])
+    if name == "celeba":
+        assert data.load(name, "train").names == tuple(f"{k:06}.jpg" for k in range(1, 21))
 
 
 def test_a_set_is_found_under_odl_data(root, monkeypatch, tmp_path):
@@ -676,11 +663,7 @@ def trusted(monkeypatch):
 
 
 def everything(folder):
-    return {
-        str(path.relative_to(folder))
-        for path in folder.rglob("*")
-        if path.is_file() and not path.name.endswith(".lock")
-    }
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock"}
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -689,11 +672,15 @@ def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data
     source = SETS[name](tmp_path / "copy")
     (source / "notes.txt").write_text("not an image")
     archive = trusted(name, archive_of(source, tmp_path / f"set{suffix}"))
+    (tmp_path / datasets.PARTITION).write_text(OFFICIAL)  # beside the archive
     target = data.prepare(name, archive)
+    assert sizes(name) == ([20, 6, 4] if name == "celeba" else [24, 3, 3])
+    (source / datasets.PARTITION).write_text(OFFICIAL)
     data.pack(name, next(p for p in source.iterdir() if p.is_dir()), tmp_path / "direct")
     assert sha(target) == sha(tmp_path / "direct")
     unpacked = everything(datasets.home(name) / "images")
-    assert len(unpacked) == 30 and all(file.endswith(".jpg") for file in unpacked)
+    images = {file for file in unpacked if file.endswith(".jpg")}
+    assert len(images) == 30 and unpacked - images <= {datasets.PARTITION}
     data.prepare(name, archive)  # again: nothing is unpacked twice
     assert everything(datasets.home(name) / "images") == unpacked
     assert {p.name for p in datasets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
@@ -701,13 +688,11 @@ def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_wrong_archive_is_refused_before_it_is_opened(root, no_shared_data, tmp_path, name):
-    archive = archive_of(SETS[name](tmp_path / "copy", 3), tmp_path / "set.zip")
-    refused(lambda: data.prepare(name, str(archive)), "set.zip", "checksum", DATASETS[name]["archive"])
-    page = tmp_path / "quota.zip"
-    page.write_text("<html>Quota exceeded</html>")
-    refused(lambda: data.prepare(name, str(page)), "quota.zip", "checksum")
-    refused(lambda: data.prepare(name, str(tmp_path / "nowhere.zip")), "nowhere.zip", "does not exist")
-    assert not root.exists() or not everything(root)
+    archive_of(SETS[name](tmp_path / "copy", 3), tmp_path / "set.zip")
+    (tmp_path / "quota.zip").write_text("<html>Quota exceeded</html>")
+    for file, fault in (("set", "checksum"), ("quota", DATASETS[name]["archive"]), ("nowhere", "does not exist")):
+        refused(lambda file=file: data.prepare(name, str(tmp_path / f"{file}.zip")), f"{file}.zip", fault)
+    assert not everything(root)
 
 
 def zip_with(path, name, content=b"", link=False):
@@ -718,8 +703,8 @@ def zip_with(path, name, content=b"", link=False):
         file.writestr(info, content or jpeg(1))
 
 
-def tar_with(path, name, kind=tarfile.REGTYPE, target=""):
-    with tarfile.open(path, "w") as file:
+def tar_with(path, name, kind=tarfile.REGTYPE, target="", mode="w"):
+    with tarfile.open(path, mode) as file:
         for member, type_ in (("img_align_celeba/000001.jpg", tarfile.REGTYPE), (name, kind)):
             info = tarfile.TarInfo(member)
             info.type, info.linkname = type_, target if type_ != tarfile.REGTYPE else ""
@@ -728,9 +713,18 @@ def tar_with(path, name, kind=tarfile.REGTYPE, target=""):
 
 
 def large_zip(path):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file, file.open("img_align_celeba/1.jpg", "w") as member:
-        for _ in range(101):
-            member.write(bytes(1_000_000))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("img_align_celeba/1.jpg", bytes(101_000_000))
+
+
+def flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 255
+    path.write_bytes(content)
+
+
+def cut(path, length):
+    path.write_bytes(path.read_bytes()[:-length])
 
 
 HOSTILE = {
@@ -743,55 +737,33 @@ HOSTILE = {
     "file-as-folder.zip": lambda path, out: zip_with(path, "img_align_celeba/000001.jpg/x.jpg"),
     "long.tar": lambda path, out: tar_with(path, "n" * 300 + ".jpg"),
     "text.zip": lambda path, out: path.write_text("no archive"),
-    "cut.zip": lambda path, out: (zip_with(path, "b.jpg"), path.write_bytes(path.read_bytes()[:-40])),
+    "cut.zip": lambda path, out: (zip_with(path, "b.jpg"), cut(path, 40)),
     "flipped.zip": lambda path, out: (zip_with(path, "b.jpg"), flip(path, 200)),
-    "cut.tar.gz": lambda path, out: (tar_gz(path), path.write_bytes(path.read_bytes()[:-3000])),
+    "cut.tar.gz": lambda path, out: (tar_with(path, "b.jpg", mode="w:gz"), cut(path, 3000)),
 }
-
-
-def flip(path, place):
-    content = bytearray(path.read_bytes())
-    content[place] ^= 255
-    path.write_bytes(content)
-
-
-def tar_gz(path):
-    with tarfile.open(path, "w:gz") as file:
-        info = tarfile.TarInfo("img_align_celeba/000001.jpg")
-        info.size = len(jpeg())
-        file.addfile(info, io.BytesIO(jpeg()))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_archive_is_refused_and_leaves_nothing(root, no_shared_data, tmp_path, trusted, name):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    HOSTILE[name](tmp_path / name, outside)
+    (tmp_path / "outside").mkdir()
+    HOSTILE[name](tmp_path / name, tmp_path / "outside")
     before = everything(tmp_path)
     refused(lambda: data.prepare("celeba", trusted("celeba", tmp_path / name)), name)
-    assert everything(tmp_path) == before
-    assert [p.name for p in datasets.home("celeba").iterdir()] == []
+    assert everything(tmp_path) == before and not list(datasets.home("celeba").iterdir())
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_links_and_devices_in_archives_are_left_out(root, tmp_path, kind):
+def test_links_devices_and_too_many_files_are_not_extracted(tmp_path, kind):
     (tmp_path / "secret.jpg").write_bytes(jpeg(5))
     tar_with(tmp_path / "x.tar", "img_align_celeba/000002.jpg", kind, str(tmp_path / "secret.jpg"))
-    (tmp_path / "out").mkdir()
-    data.extract(tmp_path / "x.tar", tmp_path / "out")
-    assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
     zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
-    data.extract(tmp_path / "x.zip", tmp_path / "out")
-    assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
-    assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
-
-
-def test_an_archive_with_too_many_files_is_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "many.zip", "w") as file:
-        for k in range(20):
-            file.writestr(f"{k}.jpg", b"x")
     (tmp_path / "out").mkdir()
-    refused(lambda: data.extract(tmp_path / "many.zip", tmp_path / "out", limit=10), "many.zip", "refused")
+    for archive in ("x.tar", "x.zip"):
+        data.extract(tmp_path / archive, tmp_path / "out")
+        assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
+        assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
+    zip_with(tmp_path / "two.zip", "2.jpg")
+    refused(lambda: data.extract(tmp_path / "two.zip", tmp_path / "out", limit=1), "two.zip", "refused")
 
 
 # Downloads
@@ -803,93 +775,72 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(tmp_path):
-    """A web server on this machine: (folder it serves, address)."""
+def web(tmp_path, monkeypatch, no_shared_data):
+    """The folder of a web server on this machine, with eleven files that stand for DB11 and a page for BSDS500."""
     (tmp_path / "web").mkdir()
-    web = HTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "web"))
-    threading.Thread(target=web.serve_forever, daemon=True).start()
-    yield tmp_path / "web", f"http://127.0.0.1:{web.server_port}/"
-    web.shutdown()
-    web.server_close()
-
-
-@pytest.fixture
-def db11_here(server, monkeypatch, no_shared_data):
-    """Eleven files that stand for DB11, served."""
-    web, address = server
-    files = {name: write(web / name, photograph(k)[..., 0]) for k, name in enumerate(DATASETS["db11"]["files"])}
-    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    server = HTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "web"))
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/"
+    files = [write(tmp_path / "web" / name, photograph(k)[..., 0]) for k, name in enumerate(DATASETS["db11"]["files"])]
+    (tmp_path / "web/x.zip").write_text("<html>try later</html>")
     monkeypatch.setitem(DATASETS["db11"], "url", address)
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     monkeypatch.setitem(DATASETS["db11"], "files", digests)
-    return web
+    monkeypatch.setitem(DATASETS["bsds500"], "url", f"{address}x.zip")
+    yield tmp_path / "web"
+    server.shutdown()
+    server.server_close()
 
 
-def test_db11_is_downloaded_checked_and_packed(root, db11_here):
+@pytest.mark.parametrize("fault", ["changed", "missing", "page"])
+def test_a_download_is_whole_or_absent(root, web, fault):
+    good = (web / "Lena.png").read_bytes()
+    if fault == "missing":
+        (web / "Lena.png").unlink()
+    else:
+        (web / "Lena.png").write_bytes(good[:-50] if fault == "changed" else b"<html>try later</html>")
+    refused(lambda: data.prepare("db11"), "db11", "download failed")
+    refused(lambda: data.load("db11", "test"), "not here")  # the files before it are no data set
+    (web / "Lena.png").write_bytes(good)
     data.prepare("db11-native")
     assert everything(datasets.find("db11")) == set(DATASETS["db11"]["files"])
     assert data.load("db11-native", "test").names == tuple(sorted(DATASETS["db11"]["files"]))
     refused(lambda: data.load("db11-native", "train"), "no train images")
 
 
-@pytest.mark.parametrize("fault", ["changed", "missing", "page"])
-def test_a_download_is_whole_or_absent(root, db11_here, fault):
-    good = (db11_here / "Lena.png").read_bytes()
-    if fault == "missing":
-        (db11_here / "Lena.png").unlink()
-    else:
-        (db11_here / "Lena.png").write_bytes(good[:-50] if fault == "changed" else b"<html>try later</html>")
-    refused(lambda: data.prepare("db11"), "db11", "download failed")
-    refused(lambda: data.load("db11", "test"), "not here")  # the files before it are no data set
-    (db11_here / "Lena.png").write_bytes(good)
-    data.prepare("db11")
-    assert len(data.load("db11", "test")) == 11
-
-
-def test_no_network_is_one_line(root, no_shared_data, monkeypatch):
+def test_no_network_and_a_page_are_one_line_and_leave_nothing(root, web, monkeypatch):
+    refused(lambda: data.prepare("bsds500"), "neither a zip nor a tar")
     for name in ("db11", "bsds500"):
         monkeypatch.setitem(DATASETS[name], "url", "http://127.0.0.1:9/x.zip")
-        refused(lambda name=name: data.prepare(name), name, "download failed")
-
-
-def test_a_page_instead_of_bsds500_is_not_kept(root, server, monkeypatch, no_shared_data):
-    web, address = server
-    (web / "x.zip").write_text("<html>try later</html>")
-    monkeypatch.setitem(DATASETS["bsds500"], "url", address + "x.zip")
-    refused(lambda: data.prepare("bsds500"), "neither a zip nor a tar")
+        refused(lambda name=name: data.prepare(name), name, "download failed", "--source")
     assert not everything(root)
 
 
-@pytest.fixture
-def db11_copy(root, tmp_path):
-    """A copy of the real DB11."""
+def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):
     try:
-        source = datasets.find("db11")
+        shutil.copytree(datasets.find("db11"), tmp_path / "copy", copy_function=shutil.copyfile)
     except DataError as error:
         pytest.skip(str(error))
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for name in DATASETS["db11"]["files"]:
-        (copy / name).write_bytes((source / name).read_bytes())
-    return copy
-
-
-def test_db11_from_a_folder_is_checked(db11_copy, root):
-    flip(db11_copy / "Hill.png", -30)
-    refused(lambda: data.prepare("db11", str(db11_copy)), "Hill.png", "checksum")
-    (db11_copy / "Hill.png").unlink()
-    refused(lambda: data.prepare("db11", str(db11_copy)), "Hill.png", "missing")
+    (tmp_path / "copy").chmod(0o755)
+    hill = tmp_path / "copy/Hill.png"
+    good = hill.read_bytes()
+    flip(hill, -30)
+    refused(lambda: data.prepare("db11", str(tmp_path / "copy")), "Hill.png", "checksum")
+    hill.unlink()
+    refused(lambda: data.prepare("db11", str(tmp_path / "copy")), "Hill.png", "missing")
     assert not everything(root)
-
-
-def test_db11_from_a_folder_is_packed(db11_copy):
-    data.prepare("db11-native", str(db11_copy))
+    hill.write_bytes(good)
+    data.prepare("db11-native", str(tmp_path / "copy"))
     pack = data.load("db11-native", "test")
     assert len(pack) == 11 and {pack.image(i).shape[0] for i in range(11)} == {256, 512}
 
 
-def test_pictures_fall_back_to_the_demo_photographs(demo, no_shared_data, capsys):
+def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data, capsys):
     assert data.pictures("celeba").names == datasets.DEMO["test"]
-    assert "demo photographs" in capsys.readouterr().out
+    assert [len(pack) for pack in data.halves("celeba", 100_000, 162_770)] == [4, 5]
+    assert capsys.readouterr().out.count("demo photographs") == 2
+    half, rest = data.halves(str(folder), 3, 8)
+    assert half.names + rest.names == data.load(str(folder), "train").names[:8] and len(half) == 3
 
 
 def test_the_index_names_every_image(folder):
