@@ -139,8 +139,13 @@ def missing(base: str, manual: bool = False) -> str:
 
 def files_in(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[str]:
     """The files below a folder with such suffixes, sorted, relative to it, but for hidden ones as macOS's `._*`."""
-    files = (p.relative_to(folder) for p in folder.rglob("*") if p.suffix.lower() in suffixes and p.is_file())
-    return sorted(p.as_posix() for p in files if not any(part.startswith(".") for part in p.parts))
+    found = []
+    for place, folders, files in os.walk(folder):  # a third of the time that rglob takes
+        folders[:] = (name for name in folders if not name.startswith("."))
+        names = (name for name in files if name.lower().endswith(suffixes) and not name.startswith("."))
+        above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
+        found += [above + name for name in names if os.path.isfile(os.path.join(place, name))]
+    return sorted(found)
 
 
 def list_images(name: str, folder: Path) -> dict[str, list[str]]:
@@ -179,7 +184,7 @@ def remarks(name: str, folder: Path) -> list[str]:
         return [f"celeba: no {PARTITION} with the images, so the last of them validate and test, not the official ones"]
     unread = [] if parse(name)[0] in DATASETS else files_in(folder, UNREAD)
     kinds = ", ".join(sorted({Path(file).suffix.lower() for file in unread}))
-    return [f"{folder}: {len(unread)} files not read ({kinds}); save them as JPEG or PNG to use them"] if unread else []
+    return [f"{folder}: {kinds} is not read ({len(unread)} here); save such files as JPEG or PNG"] if unread else []
 
 
 def fingerprint(name: str, folder: Path, listing: dict[str, list[str]]) -> str:
@@ -187,6 +192,6 @@ def fingerprint(name: str, folder: Path, listing: dict[str, list[str]]) -> str:
     total, own = hashlib.sha256(), parse(name)[0] not in DATASETS
     for split, files in listing.items():
         for file in files:
-            there = (folder / file).stat()
+            there = os.stat(os.path.join(folder, file))
             total.update(os.fsencode(f"{split}/{file} {there.st_size} {there.st_mtime_ns if own else ''}\n"))
     return total.hexdigest()

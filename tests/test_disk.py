@@ -16,15 +16,8 @@ from odl.datasets import DATASETS
 from odl.experiment import Experiment
 from odl.paths import DamagedFile, DiskError
 
-TINY = {
-    "profile": "smoke",
-    "epochs": 2,
-    "decay": 0.0,
-    "iterations": 1,
-    "batch_size": 10,
-    "test_images": 4,
-    "validation_images": 4,
-}
+TINY = {"profile": "smoke", "epochs": 2, "decay": 0.0, "iterations": 1, "batch_size": 10}
+TINY |= {"test_images": 4, "validation_images": 4}
 
 
 def disk_with(monkeypatch, free):
