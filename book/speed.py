@@ -1,18 +1,14 @@
 """What the Speed page shows, from data/results/benchmarks: a folder per device, a JSON per benchmark."""
 
 import json
-import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
 from snippets import NOT_MEASURED, markdown
 
+from bench.measure import cell
 from odl import paths, store
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-from tests.benchmarks.measure import cell
 
 OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
 ORDER = ("training", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks", "packing")

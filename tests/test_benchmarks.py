@@ -12,12 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+from bench import __main__ as bench
+from bench import corruptions, measure, scaling, training, whole_images
 from odl import data, paper, paths
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-
-from tests.benchmarks import __main__ as bench
-from tests.benchmarks import corruptions, measure, scaling, training, whole_images
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = measure.Options("cpu", 1, 1, quick=True)
@@ -87,7 +84,7 @@ def test_an_option_that_is_no_number_costs_one_line(capsys):
 
 
 def test_help_names_every_benchmark():
-    command = [sys.executable, "-m", "tests.benchmarks", "--help"]
+    command = [sys.executable, "-m", "bench", "--help"]
     told = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=True).stdout
     assert all(name in told for name in bench.BENCHMARKS)
 
@@ -189,7 +186,7 @@ def test_the_loop_does_what_the_tasks_do(demo, name):
 
 def test_deepinv_trains_on_the_same_batches(demo):
     pytest.importorskip("deepinv")
-    from tests.benchmarks import with_deepinv
+    from bench import with_deepinv
 
     experiment = training.experiment_of(OPTIONS, gate=True)
     fill = with_deepinv.fill("cpu")

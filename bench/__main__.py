@@ -1,10 +1,10 @@
 """Measure speed against other ways to do the same, and write data/results/benchmarks/<device>/<name>.json.
 
 make bench                                       all of it, on the GPU if there is one, under 15 minutes
-python -m tests.benchmarks --only training       one benchmark
-python -m tests.benchmarks --only without_bf16   training where the CPU has no bf16, simulated
-python -m tests.benchmarks --only packing        100,000 files into a pack; not part of make bench
-python -m tests.benchmarks --quick               tiny sizes, into runs/benchmarks/: whether it works, not how fast
+python -m bench --only training       one benchmark
+python -m bench --only without_bf16   training where the CPU has no bf16, simulated
+python -m bench --only packing        100,000 files into a pack; not part of make bench
+python -m bench --quick               tiny sizes, into runs/benchmarks/: whether it works, not how fast
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main(arguments=None) -> int:
 def parser() -> argparse.ArgumentParser:
     blocks = __doc__.split("\n\n")
     top = Parser(
-        "python -m tests.benchmarks",
+        "python -m bench",
         description=blocks[0],
         epilog="\n\n".join(blocks[1:]),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from odl import data, datasets, paths
 from odl.results import commit, device_name
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
 
 
@@ -102,7 +102,7 @@ def provenance(options: Options) -> dict:
     """What the numbers are measured with; no date and no host."""
     versions = {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES}
     return {
-        "commit": commit(Path(__file__).parents[1]),
+        "commit": commit(Path(__file__).parent),
         "device": device_name(options.device),
         "processor": processor(),
         "capability": torch.backends.cpu.get_cpu_capability(),
@@ -186,10 +186,10 @@ def cell(value) -> str:
 
 
 def in_child(module: str, options: Options, environment: dict | None = None, **more) -> dict:
-    """What `python -m tests.benchmarks.<module>` answers on its last line, as JSON. Raises RuntimeError."""
+    """What `python -m bench.<module>` answers on its last line, as JSON. Raises RuntimeError."""
     given = json.dumps(asdict(options) | more)
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {})
-    command = [sys.executable, "-m", f"tests.benchmarks.{module}", given]
+    command = [sys.executable, "-m", f"bench.{module}", given]
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(f"{module} in a process of its own: {(run.stderr.strip() or 'no message').splitlines()[-1]}")
