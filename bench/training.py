@@ -3,15 +3,18 @@
 Same network, initial weights, photographs and task: inpainting, every level alike in a batch (rigid joint learning).
 """
 
-import json
 import os
 import re
 import resource
 import sys
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, median
 
@@ -22,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from torch.utils.flop_counter import FlopCounterMode
 from tqdm.auto import tqdm
 
-from odl import data, datasets, paper, train
+from odl import data, datasets, paper, sweep, train
 from odl.corruptions import FILL
 from odl.evaluate import images_of
 from odl.experiment import Experiment
@@ -32,19 +35,19 @@ from . import measure
 
 WORKERS = 8  # processes that load images, at most; on a CPU as many as threads
 GATE_DB = 0.1
-GATE = (
-    "mean validation PSNR over levels 1–5 after the same steps from the same weights on the very same batches, "
-    "each in its own loop, memory format, optimizer and precision; the loaders' own random draws are left out"
-)
+BUNDLE = "ours, side by side"
+LOCAL = threading.local()  # a run of its own for each worker of a bundle
 
 
 def sizes(options: measure.Options) -> dict:
-    """`steps` per turn with tensors on the device, `loading_steps` where images are loaded, `side` of the products."""
-    return options.sizes(
-        {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3, "gate_width": 16, "gate_steps": 100, "side": 2048},
-        {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2, "side": 64},
-        {"steps": 200, "loading_steps": 20, "side": 8192},
-    )
+    """`steps` per turn with tensors on the device, `loading_steps` where images are loaded, `side` of the products.
+
+    `bundle` runs train side by side: on a CPU as many as threads.
+    """
+    full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3, "bundle": options.threads}
+    full |= {"gate_width": 16, "gate_steps": 100, "side": 2048}
+    quick = {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2, "side": 64}
+    return options.sizes(full, quick, {"steps": 200, "loading_steps": 20, "side": 8192, "bundle": 4})
 
 
 def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
@@ -52,58 +55,72 @@ def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
 
     At ten times the rate a rounding error grows to several tenths of a dB within the gate's steps.
     """
-    size, dataset = sizes(options), measure.dataset(options)
-    numbers = {"width": size["width"], "iterations": size["steps"]}
-    if gate:
-        numbers = {"width": size["gate_width"], "iterations": size["gate_steps"]}
-    numbers |= {"epochs": 1, "batch_size": size["batch"], "validation_images": 2 * size["batch"]}
-    return Experiment.of("inpaint", dataset, "rigid_joint", profile="paper", **numbers)
+    size, part = sizes(options), "gate_" if gate else ""
+    numbers = {"width": size[f"{part}width"], "iterations": size[f"{part}steps"], "epochs": 1}
+    numbers |= {"batch_size": size["batch"], "validation_images": 2 * size["batch"]}
+    return Experiment.of("inpaint", measure.dataset(options), "rigid_joint", profile="paper", **numbers)
 
 
 def run(options: measure.Options) -> dict:
     size, experiment, absent = sizes(options), experiment_of(options), missing(options)
-    names = [name for name in BUILD if name not in absent]
-    turns = {name: BUILD[name](experiment, options).turn for name in names} | products(options)
-    seconds = measure.interleave(turns, options.rounds, "training")
+    contestants = {name: build(experiment, options) for name, build in BUILD.items() if name not in absent}
+    turns = {name: partial(in_its_precision, c, c.turn) for name, c in contestants.items()}
+    if BUNDLE not in absent:
+        turns[BUNDLE] = side_by_side(experiment, options)
+    seconds = measure.interleave(turns | products(options), options.rounds, "training")
     ceilings = {p: 2 * size["side"] ** 3 / median(seconds.pop(f"product {p}")) for p in precisions(options)}
-    del turns  # with their networks
+    used = {name: c.precision for name, c in contestants.items()} | {BUNDLE: options.precision}
+    del turns, contestants  # with their networks
 
-    psnr = gate(options, names)
-    counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= GATE_DB for name in names}
-    alone = ["ours"] if options.quick else names  # a process each is too slow for tests
-    memory = {n: measure.in_child("training", options, contestant=n)["mib"] for n in tqdm(alone, "memory", leave=False)}
+    psnr = gate(options, [name for name in BUILD if name not in absent])
+    psnr[BUNDLE] = psnr["ours"]  # bit for bit what ours gives alone
+    counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= GATE_DB for name in seconds}
+    alone = ["ours"] if options.quick else [name for name in seconds if name != BUNDLE]  # slow: a process each
+    memory = {name: measure.in_child(peak, options, contestant=name)["mib"] for name in alone}
     flop = flop_of(experiment)
 
     def row(name):
         step = median(seconds[name])
-        cells = {"ms per step": 1000 * step, "images/s": size["batch"] / step}
-        cells |= {"ours, times as fast": None if name == "ours" else measure.ratio(seconds, "ours", name)}
-        cells |= {"PSNR (dB)": f"{psnr[name]:.2f}", "counts": counts[name], "TFLOP/s": flop / step / 1e12}
+        cells = {"precision": used[name], "ms per step": 1000 * step, "images/s": size["batch"] / step}
+        cells |= {"ours, times as fast": measure.faster(seconds, name), "PSNR (dB)": f"{psnr[name]:.2f}"}
+        cells |= {"counts": counts[name], "TFLOP/s": flop / step / 1e12}
         cells |= {f"share of {p} product": f"{flop / step / ceilings[p]:.0%}" for p in ceilings}
         return cells | {"memory (MiB)": memory.get(name)}
 
-    rows = {name: row(name) for name in names}
+    rows, against = {name: row(name) for name in seconds}, [name for name in seconds if name not in ("ours", BUNDLE)]
     blank = dict.fromkeys(rows["ours"])
-    against = [name for name in names if name != "ours"]
     return {
-        "scale": size
-        | {"task": experiment.task, "dataset": experiment.dataset, "gflop_per_step": flop / 1e9}
-        | {"loading_workers": workers(options), "precision_of_ours": options.precision},
-        "rows": [{"contestant": f"{n} ({absent[n]})" if n in absent else n} | rows.get(n, blank) for n in BUILD],
-        "ceilings_tflops": {p: value / 1e12 for p, value in ceilings.items()},
-        "seconds": seconds,
-        "ratios": {a: {b: measure.ratio(seconds, a, b) for b in names if b != a} for a in names},
-        "comparisons": [
-            measure.comparison(seconds, "training", "ours", n, counts["ours"] and counts[n]) for n in against
+        "scale": size | {"task": "inpaint", "dataset": experiment.dataset, "gflop_per_step": flop / 1e9},
+        "rows": [
+            {"contestant": f"{n} ({absent[n]})" if n in absent else n} | rows.get(n, blank) for n in (*BUILD, BUNDLE)
         ],
-        "gate": {"compares": GATE, "limit_db": GATE_DB, "psnr_db": psnr, "counts": counts},
+        "each": [{"": a} | {b: None if a == b else measure.ratio(seconds, a, b) for b in seconds} for a in seconds],
+        "seconds": seconds,
+        "comparisons": [measure.comparison(seconds, "training", n, counts["ours"] and counts[n]) for n in against],
+        "notes": notes(options, flop, ceilings),
     }
+
+
+def notes(options: measure.Options, flop: int, ceilings: dict) -> list[str]:
+    size = sizes(options)
+    reached = " and ".join(f"{measure.cell(value / 1e12)} TFLOP/s in {p}" for p, value in ceilings.items())
+    return [
+        f"A step is {measure.cell(flop / 1e9)} GFLOP, counted on the layers' shapes.",
+        f"The matrix product reached {reached} in the same rounds.",
+        f"Side by side are {size['bundle']} runs of ours, as in a sweep; the time is that of one step of one of them.",
+        f"Images are loaded by {workers(options)} more {'process' if workers(options) == 1 else 'processes'}.",
+        "Memory is the peak of a process with this contestant alone, less what the libraries take.",
+        f"Gate: mean validation PSNR over levels 1–5, at most {GATE_DB} dB from eager fp32 after "
+        f"{size['gate_steps']} steps at width {size['gate_width']} from the same weights on the very same batches.",
+    ]
 
 
 def missing(options: measure.Options) -> dict[str, str]:
     """Contestants that cannot run here, and why."""
+    bf16, alone = options.precision == "bf16", sizes(options)["bundle"] < 2
     absent = {} if measure.version_of("deepinv") else {"deepinv": "not installed"}
-    return absent if options.precision == "bf16" else absent | {"eager bf16": "bf16 is not native here"}
+    absent |= {} if bf16 else {"eager bf16": "bf16 is not native here"}
+    return absent | ({BUNDLE: "one thread"} if alone else {})
 
 
 # Contestants
@@ -111,15 +128,23 @@ def missing(options: measure.Options) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Contestant:
-    """`turn()` answers the seconds of a step; `learn()` takes the gate's steps."""
+    """`turn()` returns the seconds of a step; `learn()` takes the gate's steps."""
 
     network: torch.nn.Module
-    precision: str
+    precision: str  # fp32, bf16, or tf32: fp32 as a GPU computes it where nobody asks for more
     turn: Callable
     learn: Callable
 
 
-def on_device(precision: str, captured: bool, experiment, options) -> Contestant:
+def in_its_precision(contestant: Contestant, do: Callable):
+    measure.allow_tf32(contestant.precision == "tf32")
+    try:
+        return do()
+    finally:
+        measure.allow_tf32(False)
+
+
+def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
     """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
     precision = precision or options.precision
     pack = data.load(experiment.dataset, "train").to(options.device)
@@ -134,29 +159,43 @@ def on_device(precision: str, captured: bool, experiment, options) -> Contestant
     return Contestant(network, precision, turn, learn)
 
 
-def naive(experiment, options) -> Contestant:
-    """A folder of image files, a DataLoader, NumPy for each image, fp32, contiguous tensors, plain Adam."""
+def as_it_comes(options: measure.Options) -> str:
+    """What PyTorch computes in where nobody says a precision."""
+    return "tf32" if options.device == "cuda" else "fp32"
+
+
+def naive_loop(experiment, options):
+    """A folder of image files, a DataLoader, NumPy for each image, contiguous tensors, plain Adam.
+
+    Returns the network, `step(x, y)` and the loader.
+    """
     network, optimizer = plain(experiment, options.device)
-    loader, device = loader_of(Photographs(experiment.dataset), experiment, options), options.device
 
     def step(x, y):
-        x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+        x, y = (images.to(options.device, non_blocking=True) for images in (x, y))
         loss = torch.nn.functional.mse_loss(network(y), x)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         return loss.item()
 
+    return network, step, loader_of(Photographs(experiment.dataset), experiment, options)
+
+
+def naive(experiment, options) -> Contestant:
+    network, step, loader = naive_loop(experiment, options)
+
     def turn():
         batches = iter(loader)
         step(*next(batches))  # the loading processes have started
-        return measure.seconds_of(lambda: step(*next(batches)), sizes(options)["loading_steps"], device)
+        times = sizes(options)["loading_steps"]
+        return measure.seconds_of(lambda: step(*next(batches)), times, options.device)
 
     def learn():
-        for x, y in same_batches(experiment, device):
+        for x, y in same_batches(experiment, options.device):
             step(x.contiguous(), y.contiguous())
 
-    return Contestant(network, "fp32", turn, learn)
+    return Contestant(network, as_it_comes(options), turn, learn)
 
 
 def with_deepinv(experiment, options) -> Contestant:
@@ -172,6 +211,31 @@ BUILD = {
     "eager bf16": partial(on_device, "bf16", False),
     "ours": partial(on_device, None, True),
 }
+
+
+def side_by_side(experiment, options) -> Callable:
+    """Seconds of a step of one of several runs: a process and a thread each on a CPU, a stream each on a GPU."""
+    n, cuda = sizes(options)["bundle"], options.device == "cuda"
+    spawned = {"mp_context": get_context("spawn"), "initializer": sweep.start_process, "initargs": (None,)}
+    pools = [ThreadPoolExecutor(1) if cuda else ProcessPoolExecutor(1, **spawned) for _ in range(n)]
+
+    def together():
+        going = [pool.submit(own_epoch, replace(experiment, seed=i), options) for i, pool in enumerate(pools)]
+        for future in going:
+            future.result()
+
+    return lambda: measure.seconds_of(together, 1, options.device) / (n * experiment.iterations)
+
+
+def own_epoch(experiment, options) -> None:
+    """An epoch of ours in this worker, on a stream of its own where there are streams."""
+    cuda = options.device == "cuda"
+    if not hasattr(LOCAL, "stream"):
+        LOCAL.stream = torch.cuda.Stream() if cuda else None
+    with torch.cuda.stream(LOCAL.stream) if cuda else nullcontext():
+        if not hasattr(LOCAL, "run"):
+            LOCAL.run = BUILD["ours"](experiment, options)
+        LOCAL.run.learn()
 
 
 def plain(experiment, device):
@@ -216,14 +280,9 @@ def with_hole(x: np.ndarray) -> np.ndarray:
 
 def loader_of(dataset: Dataset, experiment, options) -> DataLoader:
     """Batches without end; one is ready for each loading process when a step is done."""
-    return DataLoader(
-        dataset,
-        experiment.batch_size,
-        sampler=RandomSampler(dataset, replacement=True, num_samples=10**9),
-        num_workers=workers(options),
-        prefetch_factor=1,
-        pin_memory=options.device == "cuda",
-    )
+    endless = RandomSampler(dataset, replacement=True, num_samples=10**9)
+    how = {"num_workers": workers(options), "prefetch_factor": 1, "pin_memory": options.device == "cuda"}
+    return DataLoader(dataset, experiment.batch_size, sampler=endless, **how)
 
 
 def workers(options: measure.Options) -> int:
@@ -236,15 +295,18 @@ def workers(options: measure.Options) -> int:
 def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
     """PSNR in dB of each contestant after the gate's steps."""
     experiment, psnr = experiment_of(options, gate=True), {}
-    held_out = data.load(experiment.dataset, "validation")
-    x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
     for name in tqdm(names, "gate", leave=False):
         contestant = BUILD[name](experiment, options)
-        contestant.learn()
-        psnr[name] = mean(
-            train.validate(experiment, contestant.network, x, options.device, precision=contestant.precision)
-        )
+        in_its_precision(contestant, contestant.learn)
+        psnr[name] = validated(experiment, contestant.network, contestant.precision, options)
     return psnr
+
+
+def validated(experiment, network, precision: str, options: measure.Options) -> float:
+    """Mean PSNR in dB over levels 1–5 on the validation crops."""
+    held_out = data.load(experiment.dataset, "validation")
+    x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
+    return mean(train.validate(experiment, network, x, options.device, precision=precision))
 
 
 def same_batches(experiment, device: str):
@@ -276,6 +338,15 @@ def products(options: measure.Options) -> dict[str, Callable]:
     return turns
 
 
+def peak(options: measure.Options, contestant: str) -> dict:
+    """What one turn of a contestant alone in this process takes beyond the libraries, in MiB."""
+    if measure.version_of("deepinv"):
+        import_module("deepinv")
+    libraries = peak_mib(options.device)
+    BUILD[contestant](experiment_of(options), options).turn()
+    return {"mib": round(peak_mib(options.device) - libraries)}
+
+
 def peak_mib(device: str) -> float:
     """The most memory this process has held: on the GPU, else resident, without loading processes. In MiB."""
     if device == "cuda":
@@ -284,17 +355,3 @@ def peak_mib(device: str) -> float:
     if status.exists():  # here getrusage counts what the parent held when it started this process
         return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-
-
-def main():
-    """One turn of one contestant in this process; prints the memory it took beyond the libraries."""
-    options, given = measure.child_options()
-    if measure.version_of("deepinv"):
-        import_module("deepinv")
-    libraries = peak_mib(options.device)
-    BUILD[given["contestant"]](experiment_of(options), options).turn()
-    print(json.dumps({"mib": round(peak_mib(options.device) - libraries)}))
-
-
-if __name__ == "__main__":
-    main()
