@@ -1,8 +1,9 @@
 """Measure speed against other ways to do the same, and write data/results/benchmarks/<device>/<name>.json.
 
-make bench                       all but the last, on the GPU if there is one, under 15 minutes
+make bench                       all but the last two, on the GPU if there is one, under 15 minutes
 python -m bench training         one benchmark
 python -m bench without_bf16     training where the CPU has no bf16, simulated
+python -m bench quality          core-seconds to a PSNR, half an hour (make bench QUALITY=1)
 python -m bench packing          100,000 files into a pack
 python -m bench --quick          tiny sizes, into runs/benchmarks/: whether it works, not how fast
 """
@@ -16,12 +17,12 @@ from odl.__main__ import Parser
 from odl.experiment import DEVICES, ParameterError, check_device, choice, integer
 from odl.step import quick_precision
 
-from . import corruptions, evaluation, measure, notebooks, packing, scaling, training, whole_images
+from . import corruptions, evaluation, measure, notebooks, packing, quality, scaling, training, whole_images
 from . import without_bf16 as without
 
-MODULES = (training, corruptions, evaluation, whole_images, scaling, without, notebooks, packing)
+MODULES = (training, corruptions, evaluation, whole_images, scaling, without, notebooks, quality, packing)
 BENCHMARKS = {module.__name__.split(".")[-1]: module for module in MODULES}
-ON_REQUEST = ("packing",)
+ON_REQUEST = ("quality", "packing")
 LEFT_OUT = {"cpu": (), "cuda": ("without_bf16", "notebooks")}  # what a device leaves out
 ROUNDS = 7
 LEAST_ROUNDS = 5

@@ -11,9 +11,9 @@ from bench.measure import cell
 from odl import paths, store
 
 OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
-ORDER = ("training", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks")
+ORDER = ("training", "quality", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks")
 ORDER += ("packing",)
-COMMANDS = {"packing": "python -m bench packing"}
+COMMANDS = {"quality": "make bench QUALITY=1", "packing": "python -m bench packing"}
 
 
 def measured(gpu: bool | None = None) -> list[dict[str, dict]]:

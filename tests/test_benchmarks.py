@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bench import __main__ as bench
-from bench import corruptions, measure, scaling, training
+from bench import corruptions, measure, quality, scaling, training
 from odl import data, paper, paths
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -178,6 +178,18 @@ def test_runs_side_by_side_take_turns_of_their_own(demo):
     assert training.side_by_side(training.experiment_of(options), options)() > 0
     assert training.BUNDLE not in training.missing(options)
     assert training.missing(OPTIONS)[training.BUNDLE] == "one thread"
+
+
+def test_quality_stops_at_the_first_length_that_is_as_good(monkeypatch):
+    """Ours takes a second a step and gains a decibel every 250; the naive loop reaches 22 dB in 800 seconds."""
+    experiment = quality.experiment_of("reference", 1, OPTIONS)
+    monkeypatch.setattr(quality, "naive", lambda steps, options: (replace(experiment, iterations=steps), 22.0, 800.0))
+    monkeypatch.setattr(
+        quality, "ours", lambda steps, options: (replace(experiment, iterations=steps), 20 + steps / 250, float(steps))
+    )
+    content = quality.run(replace(OPTIONS, quick=False))
+    assert [(row["steps"], row["as good"]) for row in content["rows"]] == [(2000, None), (250, False), (500, True)]
+    assert content["comparisons"][0] | {"median": 1.6, "counts": True} == content["comparisons"][0]
 
 
 def test_levels_are_data(demo):
