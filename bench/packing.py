@@ -6,7 +6,6 @@ Files are made for this, of CelebA's size (178×218 JPEG), in a temporary folder
 import io
 import json
 import os
-import re
 import tempfile
 import time
 from pathlib import Path
@@ -72,7 +71,7 @@ def jpeg(seed: int) -> bytes:
 
 
 def pack(options: measure.Options, source: str) -> dict:
-    before, start, cpu = megabytes("VmHWM"), time.perf_counter(), time.process_time()
+    before, start, cpu = measure.megabytes("VmHWM"), time.perf_counter(), time.process_time()
     folder = data.prepare(source)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     n = len(json.loads((folder / "index.json").read_text())["images"])
@@ -80,7 +79,7 @@ def pack(options: measure.Options, source: str) -> dict:
         "packing, images/s": n / seconds,
         "CPU ms per image": 1000 * cpu / n,
         "pack (MB)": (folder / "pixels.bin").stat().st_size / 1e6,
-        "packing, peak memory (MB)": megabytes("VmHWM"),
+        "packing, peak memory (MB)": measure.megabytes("VmHWM"),
         "of it libraries (MB)": before,
     }
 
@@ -88,7 +87,10 @@ def pack(options: measure.Options, source: str) -> dict:
 def read(options: measure.Options, source: str) -> dict:
     """Random crops from the pack, as training takes them."""
     size = sizes(options)
-    before, start = megabytes("RssAnon"), time.process_time()  # pages of a mapped file are not this process's own
+    before, start = (
+        measure.megabytes("RssAnon"),
+        time.process_time(),
+    )  # pages of a mapped file are not this process's own
     images = data.load(source, "train")
     loaded = time.process_time() - start
     generator = torch.Generator().manual_seed(0)
@@ -98,10 +100,5 @@ def read(options: measure.Options, source: str) -> dict:
     return {
         "index read in (CPU s)": loaded,
         "crops per CPU s": size["batches"] * size["batch"] / (time.process_time() - start),
-        "reading, own memory (MB)": megabytes("RssAnon") - before,
+        "reading, own memory (MB)": measure.megabytes("RssAnon") - before,
     }
-
-
-def megabytes(name: str) -> float:
-    """Memory of this process as Linux counts it under `name`."""
-    return int(re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024 / 1e6

@@ -4,9 +4,6 @@ Same network, initial weights, photographs and task: inpainting, every level ali
 """
 
 import os
-import re
-import resource
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -15,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
-from pathlib import Path
 from statistics import mean, median
 
 import numpy as np
@@ -67,17 +63,17 @@ def run(options: measure.Options) -> dict:
     turns = {name: partial(in_its_precision, c, c.turn) for name, c in contestants.items()}
     if BUNDLE not in absent:
         turns[BUNDLE] = side_by_side(experiment, options)
-    seconds = measure.interleave(turns | products(options), options.rounds, "training")
-    ceilings = {p: 2 * size["side"] ** 3 / median(seconds.pop(f"product {p}")) for p in precisions(options)}
     used = {name: c.precision for name, c in contestants.items()} | {BUNDLE: options.precision}
+    ceilings, flop = products(options), flop_of(experiment)
+    seconds = measure.interleave(turns | ceilings, options.rounds, "training")
+    ceilings = {p: 2 * size["side"] ** 3 / median(seconds.pop(p)) for p in ceilings}
     del turns, contestants  # with their networks
 
     psnr = gate(options, [name for name in BUILD if name not in absent])
     psnr[BUNDLE] = psnr["ours"]  # bit for bit what ours gives alone
     counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= GATE_DB for name in seconds}
     alone = ["ours"] if options.quick else [name for name in seconds if name != BUNDLE]  # slow: a process each
-    memory = {name: measure.in_child(peak, options, contestant=name)["mib"] for name in alone}
-    flop = flop_of(experiment)
+    memory = {name: measure.in_child(peak, options, contestant=name)["megabytes"] for name in alone}
 
     def row(name):
         step = median(seconds[name])
@@ -85,17 +81,16 @@ def run(options: measure.Options) -> dict:
         cells |= {"ours, times as fast": measure.faster(seconds, name), "PSNR (dB)": f"{psnr[name]:.2f}"}
         cells |= {"counts": counts[name], "TFLOP/s": flop / step / 1e12}
         cells |= {f"share of {p} product": f"{flop / step / ceilings[p]:.0%}" for p in ceilings}
-        return cells | {"memory (MiB)": memory.get(name)}
+        return cells | {"memory (MB)": memory.get(name)}
 
-    rows, against = {name: row(name) for name in seconds}, [name for name in seconds if name not in ("ours", BUNDLE)]
-    blank = dict.fromkeys(rows["ours"])
+    rows = [{"contestant": name} | row(name) for name in seconds]
+    rows += [dict.fromkeys(rows[0]) | {"contestant": f"{name} ({why})"} for name, why in absent.items()]
+    against = [name for name in seconds if name not in ("ours", BUNDLE)]
     return {
-        "scale": size | {"task": "inpaint", "dataset": experiment.dataset, "gflop_per_step": flop / 1e9},
-        "rows": [
-            {"contestant": f"{n} ({absent[n]})" if n in absent else n} | rows.get(n, blank) for n in (*BUILD, BUNDLE)
-        ],
-        "each": [{"": a} | {b: None if a == b else measure.ratio(seconds, a, b) for b in seconds} for a in seconds],
+        "scale": size | {"task": "inpaint", "dataset": experiment.dataset},
+        "rows": rows,
         "seconds": seconds,
+        "each": [{"": a} | {b: None if a == b else measure.ratio(seconds, a, b) for b in seconds} for a in seconds],
         "comparisons": [measure.comparison(seconds, "training", n, counts["ours"] and counts[n]) for n in against],
         "notes": notes(options, flop, ceilings),
     }
@@ -324,34 +319,19 @@ def flop_of(experiment) -> int:
     return experiment.batch_size * counter.get_total_flops()
 
 
-def precisions(options: measure.Options) -> list[str]:
-    return ["fp32", "bf16"] if options.precision == "bf16" else ["fp32"]
-
-
 def products(options: measure.Options) -> dict[str, Callable]:
-    """Turns of a square matrix product, in fp32 and where it is native in bf16."""
-    side, turns = sizes(options)["side"], {}
-    for precision in precisions(options):
-        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-        a, b = torch.randn(2, side, side, device=options.device).to(dtype)
-        turns[f"product {precision}"] = partial(measure.seconds_of, partial(torch.matmul, a, b), 10, options.device)
-    return turns
+    """Precision → turn of a square matrix product, in fp32 and where it is native in bf16."""
+    a, b = torch.randn(2, sizes(options)["side"], sizes(options)["side"], device=options.device)
+    factors = {"fp32": (a, b), "bf16": (a.bfloat16(), b.bfloat16())}
+    names = dict.fromkeys(("fp32", options.precision))
+    return {p: partial(measure.seconds_of, partial(torch.matmul, *factors[p]), 10, options.device) for p in names}
 
 
 def peak(options: measure.Options, contestant: str) -> dict:
-    """What one turn of a contestant alone in this process takes beyond the libraries, in MiB."""
+    """Megabytes that one turn of a contestant alone in this process takes beyond the libraries."""
     if measure.version_of("deepinv"):
         import_module("deepinv")
-    libraries = peak_mib(options.device)
+    before = measure.megabytes("VmHWM")
     BUILD[contestant](experiment_of(options), options).turn()
-    return {"mib": round(peak_mib(options.device) - libraries)}
-
-
-def peak_mib(device: str) -> float:
-    """The most memory this process has held: on the GPU, else resident, without loading processes. In MiB."""
-    if device == "cuda":
-        return torch.cuda.max_memory_allocated() / 2**20
-    status = Path("/proc/self/status")
-    if status.exists():  # here getrusage counts what the parent held when it started this process
-        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    on_gpu = torch.cuda.max_memory_allocated() / 1e6 if options.device == "cuda" else None
+    return {"megabytes": on_gpu or measure.megabytes("VmHWM") - before}

@@ -13,7 +13,6 @@ from odl.experiment import Experiment
 from odl.restore import restore_image, window_starts
 
 from . import measure
-from .measure import PROPORTIONAL, cell
 
 DB11 = {256: 4, 512: 7}  # side → images of the Denoising Benchmark 11
 STRIDE = 3
@@ -21,7 +20,7 @@ SIGMA = 25
 
 
 def sizes(options: measure.Options) -> dict:
-    """`side` of the image at stride 3, and a second image, with more windows, for the check of linearity."""
+    """`side` of the image at stride 3, and a second image at another stride."""
     full = {"widths": [64, 32], "side": 256, "large": 512, "large_stride": 6}
     return options.sizes(full, {"widths": [8, 4], "side": 70, "large": 76, "large_stride": 4})
 
@@ -48,16 +47,8 @@ def run(options: measure.Options) -> dict:
             f"The last column is extrapolated to DB11 at stride {STRIDE}: "
             f"{' and '.join(f'{n} of {side}²' for side, n in DB11.items())} pixels, {db11_windows():,} windows; "
             "BM3D by the number of pixels.",
-            *(linearity(f, seconds[f, *small], seconds[f, *large], size) for f in size["widths"]),
         ],
     }
-
-
-def linearity(width: int, small: list, large: list, size: dict) -> str:
-    more = windows(size["large"], size["large_stride"]) / windows(size["side"], STRIDE)
-    ratio = measure.spread([b / more / a for a, b in zip(small, large, strict=True)])
-    linear = cell(measure.within(ratio, PROPORTIONAL))
-    return f"Width {width}: a window of the second size takes {cell(ratio)} times one of the first; linear: {linear}."
 
 
 def row(system, side: int, stride: int | None, taken: float) -> dict:

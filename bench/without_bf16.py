@@ -18,15 +18,10 @@ def run(options: measure.Options) -> dict:
     options, size = replace(options, device="cpu"), training.sizes(options)
     answer = measure.in_child(race, options, HIDDEN)
     seconds, bar = answer["seconds"], measure.comparison(answer["seconds"], "training without bf16", "eager fp32")
-    rows = [
-        {
-            "contestant": name,
-            "ms per step": 1000 * median(taken),
-            "images/s": size["batch"] / median(taken),
-            "ours, times as fast": measure.faster(seconds, name),
-        }
-        for name, taken in seconds.items()
-    ]
+    rows = []
+    for name, taken in seconds.items():
+        cells = {"contestant": name, "ms per step": 1000 * median(taken), "images/s": size["batch"] / median(taken)}
+        rows.append(cells | {"ours, times as fast": measure.faster(seconds, name)})
     hidden = " ".join(f"{name}={value}" for name, value in HIDDEN.items())
     return {
         "scale": size | {"environment": HIDDEN, "precision_of_ours": answer["precision"]},
