@@ -32,9 +32,10 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TAS
 	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
 	@$(BIN)/python -c "from odl import claims, results as r; print(claims.dose([r.load(r.Experiment.of('$(TASK)'))]))"
 
-bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (results: data/results/benchmarks/)
+bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (QUALITY=1 adds half an hour: core-seconds to a PSNR; results: data/results/benchmarks/)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[bench]"
-	@$(BIN)/python -m tests.benchmarks
+	@$(BIN)/python -m bench
+	@$(if $(QUALITY),$(BIN)/python -m bench quality)
 
 faults: $(READY)  ## inject every fault a promise is about; goes on where it stopped (results: data/results/faults.json)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[bench]"
@@ -61,7 +62,7 @@ lint: $(READY)  ## check formatting and style
 
 clean:  ## remove the built book and the caches; keep .venv, data, results and runs
 	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
-	@find odl tests book -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find odl bench tests book -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or say make PYTHON=..." >&2; exit 1; }

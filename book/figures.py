@@ -34,7 +34,11 @@ from odl.data import grey
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
 MUTED = "#666666"
-COMMANDS = {"speed-pages": "python tests/page_facts.py", "lessons": "python book/lessons.py"}
+COMMANDS = {
+    "speed-pages": "python tests/page_facts.py",
+    "speed-quality": "make bench QUALITY=1",
+    "lessons": "python book/lessons.py",
+}
 COMMANDS |= dict.fromkeys(("reliability-promises", "reliability-comparison"), "make faults")
 BENCH, REPRODUCE = "make bench", f"python -m odl reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
@@ -234,6 +238,7 @@ TABLES |= {
     "landing": landing.figure,
     "speed-pages": speed.pages,
     "speed-training": partial(speed.table, "training"),
+    "speed-quality": partial(speed.table, "quality"),
     "speed-without-bf16": partial(speed.table, "without_bf16"),
     "speed-corruptions": partial(speed.table, "corruptions"),
     "speed-evaluation": partial(speed.table, "evaluation"),

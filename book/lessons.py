@@ -16,12 +16,9 @@ from pathlib import Path
 import skimage
 import torch
 
+from bench import measure
 from odl import paths
 from odl.step import quick_precision
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT))
-from tests.benchmarks import measure  # noqa: E402
 
 CORES = 2
 STEPS = {  # name: the command that the page prints

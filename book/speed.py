@@ -1,21 +1,19 @@
 """What the Speed page shows, from data/results/benchmarks: a folder per device, a JSON per benchmark."""
 
 import json
-import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
 from snippets import NOT_MEASURED, markdown
 
+from bench.measure import cell
 from odl import paths, store
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-from tests.benchmarks.measure import cell
-
 OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
-ORDER = ("training", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks", "packing")
+ORDER = ("training", "quality", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks")
+ORDER += ("packing",)
+COMMANDS = {"quality": "make bench QUALITY=1", "packing": "python -m bench packing"}
 
 
 def measured(gpu: bool | None = None) -> list[dict[str, dict]]:
@@ -38,7 +36,7 @@ def is_gpu(found: dict) -> bool:
 def table(name: str, gpu: bool = False) -> str:
     """A benchmark's tables, one block per device; on the page of the book a CPU's unless `gpu`."""
     blocks = [block(found[name]) for found in measured(gpu) if name in found]
-    return "\n\n".join(blocks) or f"This is {NOT_MEASURED}: `make bench` does it."
+    return "\n\n".join(blocks) or f"This is {NOT_MEASURED}: `{COMMANDS.get(name, 'make bench')}` does it."
 
 
 def gpu_tables() -> str:
@@ -53,7 +51,9 @@ def block(content: dict) -> str:
     """The device, the rows in tables that fit the page, and what goes with them."""
     store.used(content["path"])
     parts = [origin(content), *(as_markdown(rows) for rows in narrow(content["rows"]))]
-    return "\n\n".join(parts + [line for line in NOTES[content["benchmark"]](content) if line])
+    if "each" in content:
+        parts += ["How many times as fast a row is as a column:", as_markdown(content["each"])]
+    return "\n\n".join([*parts, "\n".join(content.get("notes", ()))]).rstrip()
 
 
 def narrow(rows: list[dict], columns: int = 7) -> list[list[dict]]:
@@ -71,94 +71,12 @@ def as_markdown(rows: list[dict]) -> str:
 def origin(content: dict) -> str:
     """One line: with what the numbers below it are measured."""
     known, sizes, rounds = content["provenance"], content["scale"], content["rounds"]
+    names = {"dataset": "{}", "width": "width {}", "batch": "batches of {}", "trials": "{} trials"}
+    scale = [text.format(sizes[key]) for key, text in names.items() if key in sizes]
     versions = [f"{name} {known['versions'].get(name, 'not installed')}" for name in ("torch", "deepinv")]
     where = [known["device"], known["processor"], known["capability"], f"ours in {sizes['precision_of_ours']}"]
-    parts = [where, [f"{rounds} round{'s' * (rounds > 1)}", *scale(sizes)], versions, [f"commit {known['commit']}"]]
+    parts = [where, [f"{rounds} round{'s' * (rounds > 1)}", *scale], versions, [f"commit {known['commit']}"]]
     return f"*{'; '.join(', '.join(part) for part in parts)}.*"
-
-
-def scale(sizes: dict) -> list[str]:
-    """The sizes that a number depends on."""
-    names = {"dataset": "{}", "width": "width {}", "batch": "batches of {}", "trials": "{} trials"}
-    return [text.format(sizes[key]) for key, text in names.items() if key in sizes]
-
-
-def training_notes(content: dict) -> list[str]:
-    gate, products, workers = content["gate"], content["ceilings_tflops"], content["scale"]["loading_workers"]
-    reached = " and ".join(f"{cell(value)} TFLOP/s in {precision}" for precision, value in products.items())
-    names = list(content["ratios"])
-    rows = [[a, *("–" if a == b else cell(content["ratios"][a][b]["median"]) for b in names)] for a in names]
-    return [
-        f"A step is {cell(content['scale']['gflop_per_step'])} GFLOP, counted on the layers' shapes.\n"
-        f"The matrix product reached {reached} in the same rounds.\n"
-        f"Images are loaded by {workers} more {'process' if workers == 1 else 'processes'}.\n"
-        "Memory is the peak of a process with this contestant alone, less what the libraries take.",
-        "How many times as fast a row is as a column:",
-        markdown(["", *names], rows),
-        f"Gate: {gate['compares']}; at most {gate['limit_db']} dB from eager fp32.\n"
-        f"It takes {content['scale']['gate_steps']} steps at width {content['scale']['gate_width']}.",
-    ]
-
-
-def corruption_notes(content: dict) -> list[str]:
-    return [f"Gate: {content['gate']['compares']}."]
-
-
-def evaluation_notes(content: dict) -> list[str]:
-    whole, linear = content["extrapolated_to"], content["linear"]
-    images = " to ".join(cell(n) for n in (linear["images"][0], linear["images"][-1]))
-    return [
-        f"Extrapolated to {whole['trials']} trials × {whole['levels']} levels × {whole['images']:,} images.\n"
-        f"From {images} images the time grows with slope {cell(linear['slope'])}; "
-        f"{' to '.join(map(str, linear['expected']))} counts as linear: {cell(linear['passed'])}."
-    ]
-
-
-def whole_image_notes(content: dict) -> list[str]:
-    linear = content["linear"]
-    ratios = "; ".join(f"{name} {cell(ratio)}" for name, ratio in linear["per_window"].items())
-    sides = " and ".join(f"{n} of {side}²" for side, n in content["extrapolated_to"]["db11"].items())
-    return [
-        f"BM3D runs on the CPU.\n"
-        f"The last column is extrapolated to DB11 at stride {content['scale']['stride']}: {sides} pixels, "
-        f"{content['extrapolated_to']['windows']:,} windows; BM3D by the number of pixels.\n"
-        f"A window of the second size takes this many times one of the first: {ratios}; "
-        f"{' to '.join(map(str, linear['expected']))} counts as linear: {cell(linear['passed'])}."
-    ]
-
-
-def without_bf16_notes(content: dict) -> list[str]:
-    gate = content["gate"]
-    environment = " ".join(f"{name}={value}" for name, value in content["scale"]["environment"].items())
-    return [
-        f"Hidden by `{environment}`; ours trains in {content['scale']['precision_of_ours']} there.\n"
-        f"Gate: ours at least {gate['at_least']} times as fast as eager fp32; passed: {cell(gate['passed'])}."
-    ]
-
-
-def packing_notes(content: dict) -> list[str]:
-    size = content["scale"]
-    return [
-        f"JPEGs of {size['width_px']}×{size['height_px']}, {cell(size['kilobytes_per_file'])} kB each, made for this; "
-        f"{size['cores']} cores, which other work loaded too (load average {cell(size['load'])}).\n"
-        "CPU times and memory stand for themselves; images a second would be more on an idle machine."
-    ]
-
-
-def notebook_notes(content: dict) -> list[str]:
-    return [f"Notebooks train two runs side by side where there are two cores; here are {content['scale']['cores']}."]
-
-
-NOTES = {
-    "training": training_notes,
-    "corruptions": corruption_notes,
-    "evaluation": evaluation_notes,
-    "whole_images": whole_image_notes,
-    "scaling": lambda content: [],
-    "without_bf16": without_bf16_notes,
-    "notebooks": notebook_notes,
-    "packing": packing_notes,
-}
 
 
 # Pages
@@ -191,8 +109,7 @@ def ratios():
     figure, axes = plt.subplots(len(bars), 1, figsize=(8.2, height * len(bars)), squeeze=False, layout="constrained")
     for axis, found, rows in zip(axes[:, 0], devices, bars, strict=True):
         if not rows:
-            axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
-            axis.set(xticks=[], yticks=[])
+            empty(axis)
             continue
         for content in found.values():
             store.used(content["path"])
@@ -249,6 +166,10 @@ def scaling():
         line[0].set_ylabel(f"ms\n{device}")
     if not curves:
         for axis in axes.flat:
-            axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
-            axis.set(xticks=[], yticks=[])
+            empty(axis)
     return figure
+
+
+def empty(axis) -> None:
+    axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
+    axis.set(xticks=[], yticks=[])

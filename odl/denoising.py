@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from odl import data, datasets, paper, paths, store
-from odl.comparators import DENOISERS, available, trained
+from odl.comparators import AUTHORS, DENOISERS, LEARNED, authors, available, trained
 from odl.corruptions import add_noise
 from odl.experiment import check_device, choice, number
 from odl.restore import restore_image
@@ -126,6 +126,8 @@ def measurement_of(system, sigma, clip, told, dataset, profile, ours) -> tuple:
         experiment |= {"run": ours[system].asdict(), "stride": STRIDE}
     if system in trained.LEARNERS:
         experiment |= {"run": trained.run_of(system).asdict()}
+    if system in AUTHORS:
+        experiment |= {"weights_sha256": authors.digest(system)}
     return paths.results() / profile / experiment["dataset"] / f"{name_of(experiment)}.json", experiment
 
 
@@ -247,6 +249,8 @@ def reason(system: str) -> str:
     """Why a system has no number here."""
     if system in trained.LEARNERS and not available(system):
         return "not trained here"
+    if system in AUTHORS and not available(system):
+        return "no weights here"
     if system in DENOISERS and not available(system):
         return f"the package {DENOISERS[system]['package']} is not installed: published number only"
     return "not measured yet"
@@ -254,6 +258,11 @@ def reason(system: str) -> str:
 
 def published(image: str, system: str, sigma: float) -> float:
     return paper.TABLE3.get(image, {}).get(system, np.nan) if sigma == 25 else np.nan
+
+
+def shown(systems) -> list[str]:
+    """What a page shows: the noisy photographs, the systems, and those whose authors' weights the user has given."""
+    return [NOISY, *systems, *authors.here()]
 
 
 def curves_of(systems) -> list[tuple]:
@@ -287,7 +296,8 @@ def absent(table: pd.DataFrame) -> list[str]:
     lacking = {}
     for (system, told), part in table.groupby(["system", table.told.fillna(0)], sort=False):
         missing = part.sigma[part.psnr.isna()]
-        title = DENOISERS.get(system, {"title": system})["title"] + (f", told {told:g}" if told else "")
+        title = LEARNED[system][0] if system in LEARNED else DENOISERS.get(system, {"title": system})["title"]
+        title += f", told {told:g}" if told else ""
         some = f" (σ = {', '.join(f'{sigma:g}' for sigma in missing)})" if len(missing) < len(part) else ""
         if len(missing):
             lacking.setdefault(reason(system).split(":")[0], []).append(title + some)

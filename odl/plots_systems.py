@@ -7,7 +7,7 @@ import torch
 from tqdm.auto import tqdm
 
 from odl import blocks, denoising, paper
-from odl.comparators import DENOISERS, INPAINTERS, context_encoder, trained
+from odl.comparators import AUTHORS, DENOISERS, INPAINTERS, LEARNED, context_encoder, trained
 from odl.corruptions import delete, draw_square, square_mask
 from odl.datasets import DataError
 from odl.plots import picture_blocks, picture_grid
@@ -17,16 +17,18 @@ COLOURS = {
     **{"nlm": "#009E73", "tv": "#CC79A7", "wavelet": "#56B4E9", "ksvd": "#8C6D31", "wnnm": "#E69F00"},
     **{"mlp": "#A6761D", "csf": "#66A61E", "tnrd": "#7570B3", "dncnn": "#1B9E77"},
     **{"dncnn_25": "#666666", "noisy": "#737373"},
+    **{"csf_authors": "#1F78B4", "tnrd_authors": "#B15928", "dncnn_authors": "#E31A1C"},
 }
 TITLES = {name: entry["title"] for name, entry in (DENOISERS | INPAINTERS).items()} | {
     **{"on_demand": "all-rounder (ours)", "fixated": "fixated at 25 (ours)"},
-    **{"mlp": "MLP", "csf": "CSF", "tnrd": "TNRD"},
     **{"noisy": "noisy, not restored", "not_restored": "Not restored: the grey filling"},
 }
 SHORT = TITLES | {
     **{"nlm": "NLM", "tv": "TV", "wavelet": "Wavelets", "on_demand": "ours", "fixated": "ours, 25"},
-    **{"dncnn_25": "DnCNN, 25", "noisy": "noisy"},
+    **{name: f"{TITLES[name].split(', retrained')[0]}, retrained" for name in LEARNED},
+    **{"noisy": "noisy"},
 }
+PUBLISHED = {"mlp": "MLP", "csf": "CSF", "tnrd": "TNRD"}  # the paper's own
 
 # Table 2
 
@@ -118,7 +120,7 @@ def show_table3(table: pd.DataFrame):
         papers = [system for system in (denoising.NOISY, *paper.TABLE3_SYSTEMS) if system in measured]
         tables[f"Measured here, {noise}"] = measured[papers]
         if known and not clipped:
-            tables["Published"] = published
+            tables["Published"] = published.rename(columns=PUBLISHED)
         others = [system for system in systems_in(table) if system in measured and system not in papers]
         tables[f"Measured here, {noise}, not in the paper's table"] = measured[others]
     tables = {caption: frame for caption, frame in tables.items() if len(frame.columns)}
@@ -127,7 +129,9 @@ def show_table3(table: pd.DataFrame):
 
 def captioned(frame: pd.DataFrame, caption: str):
     """Systems × images in dB under a caption."""
-    frame = frame.rename(columns=SHORT).rename_axis(columns=None).reset_index()
+    frame = (
+        frame.rename(columns=SHORT | {name: TITLES[name] for name in LEARNED}).rename_axis(columns=None).reset_index()
+    )
     style = frame.style.format(precision=2, na_rep="–").hide(axis="index").set_caption(caption)
     return style.set_table_attributes('class="odl-table odl-dense"')
 
@@ -152,7 +156,7 @@ def show_table3_means(table: pd.DataFrame):
 
 def noted(system: str, note: str) -> str:
     """The title of a system, and why it has no number."""
-    return f"{TITLES[system]} ({note})" if note else TITLES[system]
+    return f"{LEARNED.get(system, [TITLES[system]])[0]} ({note})" if note else TITLES[system]
 
 
 # Supplement H
@@ -245,7 +249,7 @@ def noise_curves(table: pd.DataFrame):
 def is_fixed(system: str, told) -> bool:
     """Whether a curve is that of a system made for σ = 25 or told it whatever comes."""
     learner = trained.LEARNERS.get(system)
-    return bool(told) or system == "fixated" or (learner is not None and learner.low == learner.high)
+    return bool(told) or system in ("fixated", *AUTHORS) or (learner is not None and learner.low == learner.high)
 
 
 def curve_name(system: str, told) -> str:

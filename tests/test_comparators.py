@@ -15,7 +15,7 @@ import torch
 from skimage.metrics import peak_signal_noise_ratio
 
 from odl import blocks, claims, comparators, data, datasets, denoising, paper, paths, plots_systems
-from odl.comparators import DENOISERS, context_encoder, trained
+from odl.comparators import AUTHORS, DENOISERS, context_encoder, trained
 from odl.comparators.context_encoder import ContextEncoder, Run, random_regions
 from odl.corruptions import FILL, delete
 from odl.experiment import Experiment, ParameterError
@@ -30,7 +30,7 @@ def installed(system):
     return pytest.param(system, marks=pytest.mark.skipif(missing, reason="bm3d is not installed"))
 
 
-ALL = [installed(system) for system in DENOISERS if system not in trained.LEARNERS]  # these need weights
+ALL = [installed(system) for system in DENOISERS if system not in (*trained.LEARNERS, *AUTHORS)]  # these need weights
 PHOTOGRAPH = skimage.data.camera()[100:196, 200:312]
 
 
@@ -216,9 +216,9 @@ def test_what_figure_6_lacks_is_named_by_its_reason():
     lines = denoising.absent(table.assign(psnr=table.psnr.mask(lost)))
     assert lines == [
         "not measured yet: WNNM, told 25; K-SVD, told 25 (σ = 15, 50)",
-        "not trained here: TNRD, trained at 25",
+        "not trained here: TNRD at 25",
     ]
-    assert "- Not trained here: TNRD, trained at 25." in claims.spectrum_verdict(table.assign(psnr=np.nan), [])
+    assert "- Not trained here: TNRD at 25." in claims.spectrum_verdict(table.assign(psnr=np.nan), [])
 
 
 def test_figure_6_draws_what_is_fixed_at_25_on_the_right():
@@ -227,10 +227,11 @@ def test_figure_6_draws_what_is_fixed_at_25_on_the_right():
     untold = [(name, None) for name, entry in DENOISERS.items() if not entry["knows_sigma"]]
     axes = plots_systems.noise_curves(spectrum_of(*ours, *told, *untold)).axes
     left, right = ([line.get_label() for line in axis.lines] for axis in axes)
-    named = "all-rounder (ours)|BM3D, told σ|BM3D, told 25|Small MLP, trained at 25|DnCNN, blind"
-    assert left == named.split("|")
-    assert len(right) == len(set(right)) == 1 + 1 + len(told) // 2 + 4  # and MLP, CSF, TNRD, DnCNN trained at 25
-    assert {label for label in right if "25" not in label} == {"all-rounder (ours)"}
+    named = ["all-rounder (ours)", "BM3D, told σ", "BM3D, told 25"]
+    assert left == [*named, *(DENOISERS[name]["title"] for name in ("mlp", "dncnn"))]
+    assert len(right) == len(set(right)) == 1 + 1 + len(told) // 2 + 4 + 3  # MLP, CSF, TNRD, DnCNN; authors' weights
+    known = {DENOISERS[name]["title"] for name in AUTHORS}
+    assert {label for label in right if "25" not in label} == {"all-rounder (ours)", *known}
     plt.close("all")
 
 

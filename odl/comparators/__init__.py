@@ -8,15 +8,20 @@ the system must be told σ, `package` what it imports beyond the core.
 from functools import partial
 from importlib.util import find_spec
 
-from odl.comparators import bm3d, ksvd, nlm, trained, tv, wavelet, wnnm
+from odl.comparators import authors, bm3d, ksvd, nlm, trained, tv, wavelet, wnnm
 from odl.experiment import choice
 
 LEARNED = {
-    "mlp": ("Small MLP, trained at 25", "burger2012image"),
-    "csf": ("CSF, trained at 25", "schmidt2014shrinkage"),
-    "tnrd": ("TNRD, trained at 25", "chen2016trainable"),
+    "mlp": ("Small MLP at 25", "burger2012image"),
+    "csf": ("CSF at 25", "schmidt2014shrinkage"),
+    "tnrd": ("TNRD at 25", "chen2016trainable"),
     "dncnn": ("DnCNN, blind", "zhang2017beyond"),
-    "dncnn_25": ("DnCNN, trained at 25", "zhang2017beyond"),
+    "dncnn_25": ("DnCNN at 25", "zhang2017beyond"),
+}
+AUTHORS = {
+    "csf_authors": ("CSF, authors' weights", "schmidt2014shrinkage"),
+    "tnrd_authors": ("TNRD, authors' weights", "chen2016trainable"),
+    "dncnn_authors": ("DnCNN, authors' weights", "zhang2017beyond"),
 }
 
 DENOISERS = {
@@ -47,10 +52,17 @@ DENOISERS = {
 }
 DENOISERS |= {
     name: {
-        **{"title": title, "cite": cite, "knows_sigma": False, "package": None},
-        "denoise": partial(trained.denoise, system=name),
+        **{"title": f"{title}, retrained here, {trained.steps_of(name):,} steps", "cite": cite},
+        **{"knows_sigma": False, "package": None, "denoise": partial(trained.denoise, system=name)},
     }
     for name, (title, cite) in LEARNED.items()
+}
+DENOISERS |= {
+    name: {
+        **{"title": title, "cite": cite, "knows_sigma": False, "package": None},
+        "denoise": partial(authors.denoise, system=name),
+    }
+    for name, (title, cite) in AUTHORS.items()
 }
 INPAINTERS = {
     "context_encoder_center": {"title": "Context encoder, centre", "cite": "pathak2016context"},
@@ -63,5 +75,7 @@ def available(system: str) -> bool:
     choice("system", system, DENOISERS)
     if system in trained.LEARNERS:
         return trained.is_trained(system)
+    if system in AUTHORS:
+        return system in authors.here()
     package = DENOISERS[system]["package"]
     return package is None or find_spec(package) is not None

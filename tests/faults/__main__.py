@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 
+from bench.measure import processor, rounded, version_of
 from odl import paths
 from odl.__main__ import Parser
 from odl.experiment import ParameterError, choice
 from odl.results import commit
-from tests.benchmarks.measure import processor, rounded, version_of
 
 from . import campaign, files, parameters, sources, training
 

@@ -11,9 +11,7 @@ from odl.schedules import allocate
 from odl.step import Step
 
 from . import measure, whole_images
-
-PROPORTIONAL = (0.9, 1.1)
-FLAT = (-0.1, 0.1)
+from .measure import FLAT, PROPORTIONAL, cell
 
 
 def sizes(options: measure.Options) -> dict:
@@ -27,69 +25,50 @@ def sizes(options: measure.Options) -> dict:
 
 def run(options: measure.Options) -> dict:
     size, dataset = sizes(options), measure.dataset(options)
+
+    def experiment(images=size["batch"], steps=size["steps"]):
+        numbers = {"width": size["width"], "epochs": 1, "batch_size": images, "iterations": steps}
+        return Experiment.of("inpaint", dataset, "rigid_joint", profile="paper", **numbers)
+
     windows = {whole_images.windows(side, size["stride"]): side for side in size["sides"]}
-    experiment = partial(
-        Experiment.of, "inpaint", dataset, "rigid_joint", profile="paper", width=size["width"], epochs=1
-    )
-    steady = {"iterations": size["steps"]}
+    whole = partial(whole_images.ours, size["width"], stride=size["stride"], options=options)
     series = {
-        "images per step": (
-            {n: epoch(experiment(batch_size=n, **steady), options) for n in size["images"]},
-            PROPORTIONAL,
-        ),
-        "iterations": (
-            {n: epoch(experiment(batch_size=size["batch"], iterations=n), options) for n in size["iterations"]},
-            PROPORTIONAL,
-        ),
-        "levels N": (
-            {n: graded(experiment(batch_size=size["batch"], **steady), n, options) for n in size["levels"]},
-            FLAT,
-        ),
-        "windows of a whole image": (
-            {n: whole_images.ours(size["width"], side, size["stride"], options) for n, side in windows.items()},
-            PROPORTIONAL,
-        ),
+        "images per step": {n: epoch(experiment(images=n), options) for n in size["images"]},
+        "iterations": {n: epoch(experiment(steps=n), options) for n in size["iterations"]},
+        "levels N": {n: graded(experiment(), n, options) for n in size["levels"]},
+        "windows of a whole image": {n: whole(side=side) for n, side in windows.items()},
     }
-    curves = [curve(name, turns, expected, options) for name, (turns, expected) in series.items()]
+    curves = [curve(name, turns, options) for name, turns in series.items()]
     return {
-        "scale": size
-        | {"dataset": dataset, "task": "inpaint; denoise for whole images"}
-        | {"precision_of_ours": options.precision},
-        "rows": [
-            {
-                "cost against": c["against"],
-                "from": c["x"][0],
-                "to": c["x"][-1],
-                "time (ms)": f"{measure.cell(1000 * c['seconds'][0])} to {measure.cell(1000 * c['seconds'][-1])}",
-                "slope": c["slope"],
-                "expected": " to ".join(map(str, c["expected"])).replace("-", "−"),
-                "as expected": c["passed"],
-            }
-            for c in curves
-        ],
+        "scale": size | {"dataset": dataset, "task": "inpaint; denoise for whole images"},
+        "rows": [row(**c) for c in curves],
         "curves": curves,
-        "comparisons": [],
     }
 
 
-def curve(name: str, turns: dict, expected: tuple, options: measure.Options) -> dict:
+def curve(name: str, turns: dict, options: measure.Options) -> dict:
     """Seconds against x, the keys of `turns`, and the slope of their logarithms."""
     seconds = measure.interleave(turns, options.rounds, name)
-    slope = measure.slope(turns, seconds)
+    medians = [median(seconds[x]) for x in turns]
+    return {"against": name, "x": list(turns), "seconds": medians, "slope": measure.slope(turns, seconds)}
+
+
+def row(against: str, x: list, seconds: list, slope: dict) -> dict:
+    expected = FLAT if against == "levels N" else PROPORTIONAL
     return {
-        "against": name,
-        "x": list(turns),
-        "seconds": [median(seconds[x]) for x in turns],
+        "cost against": against,
+        "from": x[0],
+        "to": x[-1],
+        "time (ms)": f"{cell(1000 * seconds[0])} to {cell(1000 * seconds[-1])}",
         "slope": slope,
-        "expected": expected,
-        "passed": expected[0] <= slope["median"] <= expected[1],
+        "expected": " to ".join(map(str, expected)).replace("-", "−"),
+        "as expected": measure.within(slope, expected),
     }
 
 
 def epoch(experiment, options: measure.Options):
     """Seconds of one epoch as `train` has it."""
-    step = step_of(experiment, options)
-    run = partial(train.train_epoch, step, 0, train.allocation(experiment, 0, []))
+    run = partial(train.train_epoch, step_of(experiment, options), 0, train.allocation(experiment, 0, []))
     return partial(measure.seconds_of, run, 1, options.device)
 
 

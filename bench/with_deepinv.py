@@ -50,7 +50,7 @@ class Shifted(training.Photographs):
 
 
 def contestant(experiment, options) -> training.Contestant:
-    """deepinv's Trainer as it comes, fp32; only its reports, plots and files are off."""
+    """deepinv's Trainer as it comes; only its reports, plots and files are off."""
     network, optimizer = training.plain(experiment, options.device)
     loader = training.loader_of(Shifted(experiment.dataset, corrupted=False), experiment, options)
     trainer = deepinv.Trainer(
@@ -85,7 +85,7 @@ def contestant(experiment, options) -> training.Contestant:
         for _ in range(experiment.iterations):
             step()
 
-    return training.Contestant(network, "fp32", turn, learn)
+    return training.Contestant(network, training.as_it_comes(options), turn, learn)
 
 
 def shifted(experiment, device: str):
@@ -130,11 +130,3 @@ def kernels(device: str):
     widest = LEVELS["deblur"][paper.N_LEVELS - 1][1]
     widths = {"sigma_min": 0.01, "sigma_max": float(widest), "isotropic": False, "angle_max": 0.0}
     return deepinv.physics.generator.GaussianBlurGenerator((8 * widest + 1,) * 2, **widths, device=device)
-
-
-def apply(task: str, x, severity) -> torch.Tensor:
-    """One of the tasks without random numbers, at given severities (B, 3) as ours has them."""
-    device = x.device.type
-    if task == "inpaint":
-        return physics(device)[task](x, mask=(~square_mask(severity, CROP[1])).float())
-    return physics(device)[task](x, **kernels(device).step(len(x), sigma=severity[:, :2].clamp(min=0.01)))

@@ -6,8 +6,6 @@ Files are made for this, of CelebA's size (178×218 JPEG), in a temporary folder
 import io
 import json
 import os
-import re
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,38 +16,35 @@ from PIL import Image
 
 from odl import data
 
+from . import measure
+
 WIDTH, HEIGHT = 178, 218  # of CelebA's aligned faces
-MEGABYTE = 1e6
 
 
-def sizes(options) -> dict:
+def sizes(options: measure.Options) -> dict:
     full = {"files": [10_000, 100_000], "different": 1000, "batches": 200, "batch": 100}
     return options.sizes(full, {"files": [40], "different": 10, "batches": 2, "batch": 4})
 
 
-def run(options) -> dict:
-    from . import measure  # not above: the processes below are to hold nothing but what packing needs
-
+def run(options: measure.Options) -> dict:
     size, rows = sizes(options), []
     with tempfile.TemporaryDirectory(prefix="odl-packing-") as folder:
+        source = Path(folder, "jpeg")
         for n in size["files"]:
-            source = Path(folder, "jpeg")
             write_files(source, n, size["different"])  # those of a smaller size are there already
-            given = {"source": str(source), **size}
-            environment = {"ODL_ROOT": str(Path(folder, f"root-{n}"))}
-            packed = measure.in_child("packing", options, environment, what="pack", **given)
-            rows.append({"files": n} | packed | measure.in_child("packing", options, environment, what="read", **given))
+            root = {"ODL_ROOT": str(Path(folder, f"root-{n}"))}
+            packed, seen = (measure.in_child(part, options, root, source=str(source)) for part in (pack, read))
+            rows.append({"files": n} | packed | seen)
+    kilobytes, cores, load = sum(len(jpeg(i)) for i in range(20)) / 20e3, os.cpu_count(), os.getloadavg()[1]
     return {
         "rounds": 1,
-        "scale": size
-        | {"cores": os.cpu_count(), "load": os.getloadavg()[1], "precision_of_ours": options.precision}
-        | {
-            "kilobytes_per_file": sum(len(jpeg(i)) for i in range(20)) / 20 / 1000,
-            "width_px": WIDTH,
-            "height_px": HEIGHT,
-        },
+        "scale": size | {"cores": cores, "load": load, "kilobytes_per_file": kilobytes},
         "rows": rows,
-        "comparisons": [],
+        "notes": [
+            f"JPEGs of {WIDTH}×{HEIGHT}, {measure.cell(kilobytes)} kB each, made for this; {cores} cores, "
+            f"load average {measure.cell(load)}.",
+            "CPU times and memory stand for themselves; images a second would be more on an idle machine.",
+        ],
     }
 
 
@@ -75,57 +70,35 @@ def jpeg(seed: int) -> bytes:
 # In processes of their own, so that each has its own peak of memory
 
 
-def pack(source: str) -> dict:
-    before, start, cpu = peak(), time.perf_counter(), time.process_time()
+def pack(options: measure.Options, source: str) -> dict:
+    before, start, cpu = measure.megabytes("VmHWM"), time.perf_counter(), time.process_time()
     folder = data.prepare(source)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     n = len(json.loads((folder / "index.json").read_text())["images"])
     return {
         "packing, images/s": n / seconds,
         "CPU ms per image": 1000 * cpu / n,
-        "pack (MB)": (folder / "pixels.bin").stat().st_size / MEGABYTE,
-        "packing, peak memory (MB)": peak(),
+        "pack (MB)": (folder / "pixels.bin").stat().st_size / 1e6,
+        "packing, peak memory (MB)": measure.megabytes("VmHWM"),
         "of it libraries (MB)": before,
     }
 
 
-def read(source: str, batches: int, batch: int) -> dict:
+def read(options: measure.Options, source: str) -> dict:
     """Random crops from the pack, as training takes them."""
-    before, start = own_memory(), time.process_time()
+    size = sizes(options)
+    before, start = (
+        measure.megabytes("RssAnon"),
+        time.process_time(),
+    )  # pages of a mapped file are not this process's own
     images = data.load(source, "train")
     loaded = time.process_time() - start
     generator = torch.Generator().manual_seed(0)
     start = time.process_time()
-    for _ in range(batches):
-        data.crop(images, torch.randint(len(images), (batch,), generator=generator), generator)
+    for _ in range(size["batches"]):
+        data.crop(images, torch.randint(len(images), (size["batch"],), generator=generator), generator)
     return {
         "index read in (CPU s)": loaded,
-        "crops per CPU s": batches * batch / (time.process_time() - start),
-        "reading, own memory (MB)": own_memory() - before,
+        "crops per CPU s": size["batches"] * size["batch"] / (time.process_time() - start),
+        "reading, own memory (MB)": measure.megabytes("RssAnon") - before,
     }
-
-
-def peak() -> float:
-    """The most memory that this process has had, in MB."""
-    return status("VmHWM")
-
-
-def own_memory() -> float:
-    """Memory that is this process's alone, in MB; pages of a mapped file are not."""
-    return status("RssAnon")
-
-
-def status(name: str) -> float:
-    return int(re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024 / MEGABYTE
-
-
-def main():
-    given = json.loads(sys.argv[1])
-    if given["what"] == "pack":
-        print(json.dumps(pack(given["source"])))
-    else:
-        print(json.dumps(read(given["source"], given["batches"], given["batch"])))
-
-
-if __name__ == "__main__":
-    main()

@@ -21,9 +21,11 @@ from tqdm.auto import tqdm
 
 from odl import data, datasets, paths
 from odl.results import commit, device_name
+from odl.step import make_deterministic
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
+PROPORTIONAL, FLAT = (0.9, 1.1), (-0.1, 0.1)  # slopes that count as such
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,21 @@ class Options:
         return full | (quick if self.quick else (cuda or {}) if self.device == "cuda" else {})
 
 
+def prepare(options: Options) -> None:
+    """Threads as asked for, kernels as in training, and products of fp32 numbers in fp32."""
+    torch.set_num_threads(options.threads)
+    if options.device == "cuda":
+        make_deterministic()
+        allow_tf32(False)
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Whether a GPU may round the factors of fp32 products to 10 bits; PyTorch lets its convolutions do so."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+
+
 def interleave(turns: dict, rounds: int, label: str) -> dict[str, list[float]]:
-    """Take turns A B C A B C …: name → what its turn answered (seconds), one a round.
+    """Take turns A B C A B C …: name → what its turn returned (seconds), one a round.
 
     One more round goes before, for warming up, and is thrown away.
     """
@@ -60,17 +75,13 @@ def interleave(turns: dict, rounds: int, label: str) -> dict[str, list[float]]:
 
 def seconds_of(function, times: int, device: str) -> float:
     """Seconds of one call, the mean of `times` calls in a row."""
-    synchronize(device)
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    wait()
     start = time.perf_counter()
     for _ in range(times):
         function()
-    synchronize(device)
+    wait()
     return (time.perf_counter() - start) / times
-
-
-def synchronize(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 def spread(values) -> dict[str, float]:
@@ -83,6 +94,16 @@ def ratio(seconds: dict, ours: str, other: str) -> dict[str, float]:
     return spread([b / a for a, b in zip(seconds[ours], seconds[other], strict=True)])
 
 
+def faster(seconds: dict, other: str) -> dict[str, float] | None:
+    """The cell `ours, times as fast` of a row."""
+    return None if other == "ours" else ratio(seconds, "ours", other)
+
+
+def comparison(seconds: dict, what: str, other: str, counts: bool = True, ours: str = "ours") -> dict:
+    """One bar of the page: `what` by us against another way; `counts` is false where a gate failed."""
+    return {"what": what, "against": other, "counts": counts} | ratio(seconds, ours, other)
+
+
 def slope(sizes, seconds: dict) -> dict[str, float]:
     """Slope of log seconds against log size, fitted for each round; 1 is proportional, 0 is flat."""
     x = np.log(list(sizes))
@@ -90,9 +111,8 @@ def slope(sizes, seconds: dict) -> dict[str, float]:
     return spread([float(np.polyfit(x, np.log(taken), 1)[0]) for taken in rounds])
 
 
-def comparison(seconds: dict, what: str, ours: str, other: str, counts: bool = True) -> dict:
-    """One bar of the page: `what` by us against another way; `counts` is false where a gate failed."""
-    return {"what": what, "against": other, "counts": counts} | ratio(seconds, ours, other)
+def within(value: dict, limits: tuple) -> bool:
+    return limits[0] <= value["median"] <= limits[1]
 
 
 # Where a number comes from
@@ -102,7 +122,7 @@ def provenance(options: Options) -> dict:
     """What the numbers are measured with; no date and no host."""
     versions = {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES}
     return {
-        "commit": commit(Path(__file__).parents[1]),
+        "commit": commit(Path(__file__).parent),
         "device": device_name(options.device),
         "processor": processor(),
         "capability": torch.backends.cpu.get_cpu_capability(),
@@ -129,28 +149,23 @@ def processor() -> str:
 
 def dataset(options: Options) -> str:
     """BSDS500 where its photographs are here, else the demo photographs."""
-    if options.quick:
-        return "demo"
-    try:
-        datasets.find("bsds500")  # the files themselves, which some contestants read
-        data.load("bsds500", "train")
-        return "bsds500"
-    except data.DataError:
-        return "demo"
+    with suppress(data.DataError):
+        if not options.quick:
+            datasets.find("bsds500")  # the files themselves, which some contestants read
+            data.load("bsds500", "train")
+            return "bsds500"
+    return "demo"
 
 
 # Results
 
 
-def path_of(name: str, options: Options) -> Path:
-    """`data/results/benchmarks/<device>/<name>.json`; quick numbers mean nothing and go to `runs/`."""
-    slug = re.sub(r"[^a-z0-9]+", "-", device_name(options.device).lower()).strip("-")
-    return (paths.runs() if options.quick else paths.results()) / "benchmarks" / slug / f"{name}.json"
-
-
 def write(name: str, content: dict, options: Options, origin: dict) -> Path:
-    path = path_of(name, options)
-    whole = {"benchmark": name, "provenance": origin, "rounds": options.rounds} | content
+    """Write `data/results/benchmarks/<device>/<name>.json`; quick numbers mean nothing and go to `runs/`."""
+    slug = re.sub(r"[^a-z0-9]+", "-", device_name(options.device).lower()).strip("-")
+    path = (paths.runs() if options.quick else paths.results()) / "benchmarks" / slug / f"{name}.json"
+    whole = {"benchmark": name, "provenance": origin, "rounds": options.rounds, "comparisons": []} | content
+    whole["scale"] = {"precision_of_ours": options.precision} | content["scale"]
     paths.write_atomically(path, json.dumps(rounded(whole), indent=1, ensure_ascii=False).encode() + b"\n")
     return path
 
@@ -182,29 +197,19 @@ def cell(value) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-# A process of its own
+# Processes of their own
 
 
-def in_child(module: str, options: Options, environment: dict | None = None, **more) -> dict:
-    """What `python -m tests.benchmarks.<module>` answers on its last line, as JSON. Raises RuntimeError."""
-    given = json.dumps(asdict(options) | more)
+def in_child(function, options: Options, environment: dict | None = None, **given) -> dict:
+    """What `function(options, **given)` of a benchmark returns in a new process. Raises RuntimeError."""
+    words = [function.__module__, function.__name__, json.dumps(asdict(options)), json.dumps(given)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {})
-    command = [sys.executable, "-m", f"tests.benchmarks.{module}", given]
+    command = [sys.executable, "-m", "bench.child", *words]
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     if run.returncode:
-        raise RuntimeError(f"{module} in a process of its own: {(run.stderr.strip() or 'no message').splitlines()[-1]}")
+        said = (run.stderr.strip() or "no message").splitlines()[-1]
+        raise RuntimeError(f"{function.__name__} in a process of its own: {said}")
     return json.loads(run.stdout.splitlines()[-1])
-
-
-def child_options() -> tuple[Options, dict]:
-    """The other side of `in_child`: its options and what else was given."""
-    given = json.loads(sys.argv[1])
-    known = {name: given.pop(name) for name in Options.__dataclass_fields__}
-    torch.set_num_threads(known["threads"])
-    return Options(**known), given
-
-
-# A command, as a person types it
 
 
 def command(words: list[str], environment: dict) -> dict[str, float]:
@@ -227,6 +232,13 @@ def command(words: list[str], environment: dict) -> dict[str, float]:
         raise RuntimeError(said[-1] if said else "no message")
     clock = time.perf_counter() - began
     return {"cpu_seconds": used.ru_utime + used.ru_stime, "seconds": clock, "memory_gb": peak / 1e9}
+
+
+def megabytes(name: str) -> float:
+    """Memory of this process by Linux's name: VmHWM is the most so far, RssAnon leaves out mapped files."""
+    path = Path("/proc/self/status")
+    found = re.search(rf"{name}:\s+(\d+) kB", path.read_text()) if path.exists() else None
+    return int(found[1]) * 1024 / 1e6 if found else float("nan")
 
 
 def memory(pid: int) -> int:

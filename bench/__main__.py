@@ -1,10 +1,11 @@
 """Measure speed against other ways to do the same, and write data/results/benchmarks/<device>/<name>.json.
 
-make bench                                       all of it, on the GPU if there is one, under 15 minutes
-python -m tests.benchmarks --only training       one benchmark
-python -m tests.benchmarks --only without_bf16   training where the CPU has no bf16, simulated
-python -m tests.benchmarks --only packing        100,000 files into a pack; not part of make bench
-python -m tests.benchmarks --quick               tiny sizes, into runs/benchmarks/: whether it works, not how fast
+make bench                       all but the last two, on the GPU if there is one, under 15 minutes
+python -m bench training         one benchmark
+python -m bench without_bf16     training where the CPU has no bf16, simulated
+python -m bench quality          core-seconds to a PSNR, half an hour (make bench QUALITY=1)
+python -m bench packing          100,000 files into a pack
+python -m bench --quick          tiny sizes, into runs/benchmarks/: whether it works, not how fast
 """
 
 import argparse
@@ -12,25 +13,16 @@ import os
 import sys
 import time
 
-import torch
-
 from odl.__main__ import Parser
 from odl.experiment import DEVICES, ParameterError, check_device, choice, integer
 from odl.step import quick_precision
 
-from . import corruptions, evaluation, measure, notebooks, packing, scaling, training, whole_images, without_bf16
+from . import corruptions, evaluation, measure, notebooks, packing, quality, scaling, training, whole_images
+from . import without_bf16 as without
 
-BENCHMARKS = {
-    "training": training,
-    "corruptions": corruptions,
-    "evaluation": evaluation,
-    "whole_images": whole_images,
-    "scaling": scaling,
-    "without_bf16": without_bf16,
-    "notebooks": notebooks,
-    "packing": packing,
-}
-ON_REQUEST = ("packing",)  # takes minutes and two gigabytes of disk
+MODULES = (training, corruptions, evaluation, whole_images, scaling, without, notebooks, quality, packing)
+BENCHMARKS = {module.__name__.split(".")[-1]: module for module in MODULES}
+ON_REQUEST = ("quality", "packing")
 LEFT_OUT = {"cpu": (), "cuda": ("without_bf16", "notebooks")}  # what a device leaves out
 ROUNDS = 7
 LEAST_ROUNDS = 5
@@ -41,12 +33,10 @@ def main(arguments=None) -> int:
     try:
         given = parser().parse_args(arguments)
         options = options_of(given)
-        names = list(
-            dict.fromkeys(given.only or [n for n in BENCHMARKS if n not in (*LEFT_OUT[options.device], *ON_REQUEST)])
-        )
-        origin, failed = measure.provenance(options), []
-        for name in names:
-            failed += [] if done(name, options, origin) else [name]
+        usual = [name for name in BENCHMARKS if name not in (*LEFT_OUT[options.device], *ON_REQUEST)]
+        names = list(dict.fromkeys(given.names)) or usual
+        origin = measure.provenance(options)
+        failed = [name for name in names if not done(name, options, origin)]
     except ParameterError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
@@ -59,14 +49,10 @@ def main(arguments=None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    blocks = __doc__.split("\n\n")
-    top = Parser(
-        "python -m tests.benchmarks",
-        description=blocks[0],
-        epilog="\n\n".join(blocks[1:]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    top.add_argument("--only", nargs="+", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)} (default: all)")
+    about, examples = __doc__.split("\n\n")
+    raw = argparse.RawDescriptionHelpFormatter
+    top = Parser("python -m bench", description=about, epilog=examples, formatter_class=raw)
+    top.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
     top.add_argument("--device", default="auto", help=f"{', '.join(DEVICES)} (default auto)")
     top.add_argument("--threads", type=int, help="CPU threads (default: 2, or 1 where there is one core)")
     top.add_argument("--rounds", type=int, help=f"at least {LEAST_ROUNDS}; 1 with --quick (default {ROUNDS})")
@@ -75,18 +61,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def options_of(given) -> measure.Options:
-    """Validated options; sets PyTorch's threads. Raises ParameterError."""
-    for name in given.only or ():
-        choice("only", name, BENCHMARKS)
+    """Validated options; prepares this process. Raises ParameterError."""
+    for name in given.names:
+        choice("name", name, BENCHMARKS)
     rounds = (1 if given.quick else ROUNDS) if given.rounds is None else given.rounds
     integer("rounds", rounds, 1 if given.quick else LEAST_ROUNDS, 1000)
     threads = min(2, os.cpu_count()) if given.threads is None else given.threads
     integer("threads", threads, 1, os.cpu_count())
     device = check_device(given.device)
-    for name in set(LEFT_OUT[device]).intersection(given.only or ()):
+    for name in set(LEFT_OUT[device]).intersection(given.names):
         raise ParameterError(f"device={device!r} is not for {name}; nearest: 'cpu'")
-    torch.set_num_threads(threads)
-    return measure.Options(device, threads, rounds, given.quick, quick_precision(device))
+    options = measure.Options(device, threads, rounds, given.quick, quick_precision(device))
+    measure.prepare(options)
+    return options
 
 
 def done(name: str, options: measure.Options, origin: dict) -> bool:
@@ -100,7 +87,7 @@ def done(name: str, options: measure.Options, origin: dict) -> bool:
         return False
     rounds, seconds = content.get("rounds", options.rounds), time.monotonic() - start
     print(f"\n{name}, {origin['device']}, {rounds} rounds, {seconds:.0f} s\n")
-    print(measure.table(content["rows"]), f"\n{path}", sep="\n", flush=True)
+    print(measure.table(content["rows"]), *content.get("notes", ()), f"{path}", sep="\n", flush=True)
     return True
 
 

@@ -17,24 +17,28 @@ LIMITS = {"Table 1 of one task": 180}  # seconds on two cores
 
 def run(options: measure.Options) -> dict:
     profiles = options.sizes({"table1": "demo", "book": "reference"}, {"table1": "smoke", "book": None})
+    rows, threads = [], {"OMP_NUM_THREADS": str(options.threads)}
     with tempfile.TemporaryDirectory(prefix="odl-notebooks-") as folder:
-        given = {"ODL_ROOT": folder, "OMP_NUM_THREADS": str(options.threads)}
         words = ["papermill", "notebooks/table1.ipynb", f"{folder}/out.ipynb", "-p", "profile", profiles["table1"]]
-        found = {"Table 1 of one task": (f"profile {profiles['table1']}", measure.command(words, given))}
+        rows.append(row("Table 1 of one task", profiles["table1"], words, threads | {"ODL_ROOT": folder}))
     if profiles["book"]:
         with tempfile.TemporaryDirectory(prefix="odl-book-") as folder:
             Path(folder, "data").symlink_to(paths.results().parent)
             words = ["python", "book/build.py", profiles["book"]]
-            found["the book"] = (f"profile {profiles['book']}", measure.command(words, given | {"ODL_ROOT": folder}))
+            rows.append(row("the book", profiles["book"], words, threads | {"ODL_ROOT": folder}))
+    cores = os.cpu_count()
+    note = f"Notebooks train two runs side by side where there are two cores; here are {cores}."
+    return {"rounds": 1, "scale": profiles | {"cores": cores}, "rows": rows, "notes": [note]}
+
+
+def row(what: str, profile: str, words: list[str], environment: dict) -> dict:
+    """Start a command, and a row of the table; the limit is None where nobody set one."""
+    used = measure.command(words, environment)
     return {
-        "rounds": 1,
-        "scale": profiles | {"cores": os.cpu_count(), "precision_of_ours": options.precision},
-        "rows": [row(what, *measured) for what, measured in found.items()],
-        "comparisons": [],
+        "what": what,
+        "scale": f"profile {profile}",
+        "time (s)": used["seconds"],
+        "processor time (s)": used["cpu_seconds"],
+        "memory (GB)": used["memory_gb"],
+        "at most (s)": LIMITS.get(what),
     }
-
-
-def row(what: str, scale: str, used: dict) -> dict:
-    """A row of the table; the limit is None where nobody set one."""
-    times = {"time (s)": used["seconds"], "processor time (s)": used["cpu_seconds"]}
-    return {"what": what, "scale": scale} | times | {"memory (GB)": used["memory_gb"], "at most (s)": LIMITS.get(what)}

@@ -1,0 +1,133 @@
+"""Corruptions: a batch of mixed levels by `odl.corruptions`, by deepinv, and by two loops over images.
+
+One loop uses scikit-image's functions, the other is the fastest that NumPy and SciPy allow.
+"""
+
+from functools import partial
+from statistics import mean, median
+
+import numpy as np
+import torch
+from scipy.ndimage import gaussian_filter
+from skimage.draw import rectangle
+from skimage.filters import gaussian
+from skimage.util import random_noise
+
+from odl import data, paper
+from odl.corruptions import FILL, TASKS
+
+from . import measure
+
+FILL_COLOUR = np.float32(FILL).reshape(3, 1, 1) / 127.5 - 1
+LIMIT = 0.1  # relative difference of the mean squared change, whose draws are random
+
+
+def sizes(options: measure.Options) -> dict:
+    """Calls per turn of ours and deepinv, then of a loop; batches over which the gate's means are taken."""
+    quick = {"batch": 10, "calls": 1, "loop_calls": 1}
+    return options.sizes({"batch": 100, "calls": 20, "loop_calls": 3, "gate_batches": 40}, quick, {"calls": 200})
+
+
+def run(options: measure.Options) -> dict:
+    size, dataset, rows, bars = sizes(options), measure.dataset(options), [], []
+    photographs = data.fixed_crops(data.load(dataset, "train"), size["batch"], "benchmark").contiguous()
+    for name in TASKS:
+        x = data.grey(photographs) if TASKS[name].channels == 1 else photographs
+        contestants = corrupters(name, x, options)
+        calls = {n: size["loop_calls" if n in LOOPS else "calls"] for n in contestants}
+        turns = {n: partial(measure.seconds_of, c, calls[n], options.device) for n, c in contestants.items()}
+        seconds = measure.interleave(turns, options.rounds, name)
+        difference = gate(x, contestants, options)
+        for n in contestants:
+            counts = max(difference["ours"], difference[n]) <= LIMIT
+            cells = {"task": name, "contestant": n, "images/s": size["batch"] / median(seconds[n])}
+            cells |= {"ours, times as fast": measure.faster(seconds, n)}
+            rows.append(cells | {"difference from the loop": f"{difference[n]:.1%}", "counts": counts})
+            if n != "ours":
+                bars.append(measure.comparison(seconds, f"corruption: {name}", n, counts))
+    return {
+        "scale": size | {"dataset": dataset, "levels": f"1–{paper.N_LEVELS} mixed", "precision_of_ours": "fp32"},
+        "rows": rows,
+        "comparisons": bars,
+        "notes": [f"Gate: the mean squared change of the images, within {LIMIT:.0%} of the loop's."],
+    }
+
+
+def gate(x, contestants: dict, options: measure.Options) -> dict[str, float]:
+    """Contestant → difference of its mean squared change of the pixels from the loop's, relative to that."""
+    x, batches = x.to(options.device), range(sizes(options)["gate_batches"])
+    change = {n: mean((corrupt() - x).square().mean().item() for _ in batches) for n, corrupt in contestants.items()}
+    return {n: abs(value / change["loop"] - 1) for n, value in change.items()}
+
+
+def corrupters(name: str, x: torch.Tensor, options: measure.Options) -> dict:
+    """Contestant → a call that corrupts the batch x and leaves the answer on the device."""
+    task, generator, rng = TASKS[name], torch.Generator(options.device).manual_seed(0), np.random.default_rng(0)
+    images, x, level = x.numpy(), x.to(options.device), torch.arange(len(x)) % paper.N_LEVELS + 1
+    on_cpu, on_device = torch.Generator().manual_seed(0), level.to(options.device)
+
+    def looped(functions):
+        severities = task.draw(*task.bounds(level), data.CROP, on_cpu).tolist()
+        pairs = zip(images, severities, strict=True)
+        return torch.from_numpy(np.stack([functions[name](*pair, rng) for pair in pairs])).to(options.device)
+
+    contestants = {"ours": lambda: task.corrupt(x, on_device, generator)}
+    contestants |= {kind: partial(looped, functions) for kind, functions in LOOPS.items()}
+    if measure.version_of("deepinv"):
+        from .with_deepinv import corruptions  # an optional package
+
+        contestants["deepinv"] = partial(corruptions(options.device)[name], x)
+    return contestants
+
+
+# By NumPy and SciPy: one image (C, 64, 64) at its severity
+
+
+def remove_square(image, severity, rng):
+    side, top, left = map(int, severity)
+    y = image.copy()
+    y[:, top : top + side, left : left + side] = FILL_COLOUR
+    return y
+
+
+def delete_pixels(image, severity, rng):
+    return np.where(rng.random(image.shape[1:], np.float32) < severity[0] / 100, FILL_COLOUR, image)
+
+
+def blur(image, severity, rng):
+    return np.stack([gaussian_filter(channel, severity[:2], mode="mirror", truncate=4) for channel in image])
+
+
+def add_noise(image, severity, rng):
+    noise = rng.standard_normal(image.shape, np.float32)
+    return np.clip(image + noise * np.float32(severity[0] / 127.5), -1, 1)
+
+
+# By scikit-image, whose functions compute in double precision
+
+
+def remove_rectangle(image, severity, rng):
+    side, top, left = map(int, severity)
+    y = image.copy()
+    y[:, *rectangle((top, left), extent=(side, side))] = FILL_COLOUR
+    return y
+
+
+def pepper(image, severity, rng):
+    kept = random_noise(np.ones(image.shape[1:]), "pepper", rng=rng, amount=severity[0] / 100)
+    return np.where(kept, image, FILL_COLOUR)
+
+
+def smooth(image, severity, rng):
+    return gaussian(image, severity[:2], mode="mirror", truncate=4, channel_axis=0, preserve_range=True)
+
+
+def gaussian_noise(image, severity, rng):
+    y = random_noise((image + 1) / 2, "gaussian", rng=rng, var=(severity[0] / 255) ** 2)
+    return (2 * y - 1).astype(np.float32)
+
+
+LOOPS = {
+    "loop": dict(zip(TASKS, (remove_square, delete_pixels, blur, add_noise), strict=True)),
+    "scikit-image": dict(zip(TASKS, (remove_rectangle, pepper, smooth, gaussian_noise), strict=True)),
+}

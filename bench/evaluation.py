@@ -1,0 +1,53 @@
+"""Evaluation: 20 trials × 6 levels × 1,000 images at width 64, measured on a part of it with `odl.evaluate`."""
+
+from functools import partial
+from statistics import median
+
+from odl import data, paper, train
+from odl.evaluate import LEVELS, evaluate
+from odl.experiment import PROFILES, Experiment
+from odl.restore import restorer
+from odl.step import restore
+
+from . import measure
+
+TRIALS, IMAGES = PROFILES["paper"]["trials"], PROFILES["paper"]["test_images"]
+WHOLE = TRIALS * (paper.N_LEVELS + 1) * IMAGES
+
+
+def sizes(options: measure.Options) -> dict:
+    full = {"width": 64, "trials": 2, "images": 100}
+    return options.sizes(full, {"width": 4, "images": 4}, {"images": 1000})
+
+
+def run(options: measure.Options) -> dict:
+    size, dataset = sizes(options), measure.dataset(options)
+    turns = {name: turn(name == "ours", dataset, options) for name in ("eager fp32", "ours")}
+    seconds = measure.interleave(turns, options.rounds, "evaluation")
+    done = size["trials"] * len(LEVELS) * size["images"]
+    rows = []
+    for name in turns:
+        each = median(seconds[name]) / done
+        cells = {"contestant": name, "images measured": done, "measured (s)": done * each}
+        cells |= {"ours, times as fast": measure.faster(seconds, name), "ms per image": 1000 * each}
+        rows.append(cells | {f"extrapolated to {WHOLE:,} images (s)": WHOLE * each})
+    return {
+        "scale": size | {"dataset": dataset, "task": "inpaint", "levels": len(LEVELS)},
+        "rows": rows,
+        "comparisons": [measure.comparison(seconds, "evaluation", "eager fp32")],
+        "notes": [f"Extrapolated to {TRIALS} trials × {paper.N_LEVELS + 1} levels × {IMAGES:,} images."],
+    }
+
+
+def turn(ours: bool, dataset: str, options: measure.Options):
+    """Seconds of an evaluation: two trials, levels 1–6 and both severities of fixated models.
+
+    Ours folds BatchNorm and computes in bf16 where it is native; the other is a plain forward pass in fp32.
+    """
+    size, device = sizes(options), options.device
+    numbers = {"width": size["width"], "trials": size["trials"], "test_images": size["images"]}
+    experiment = Experiment.of("inpaint", dataset, "rigid_joint", profile="paper", **numbers)
+    network = train.build(experiment, device)[0].eval()
+    by = restorer(network, options.precision, device) if ours else partial(restore, network, precision="fp32")
+    whole = partial(evaluate, experiment, by, device, pack=data.load(dataset, "test"))
+    return partial(measure.seconds_of, whole, 1, device)

@@ -1,0 +1,337 @@
+"""Training steps: the loop a user would write, deepinv's Trainer, tensors on the device, and ours.
+
+Same network, initial weights, photographs and task: inpainting, every level alike in a batch (rigid joint learning).
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
+from statistics import mean, median
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset, RandomSampler
+from torch.utils.flop_counter import FlopCounterMode
+from tqdm.auto import tqdm
+
+from odl import data, datasets, paper, sweep, train
+from odl.corruptions import FILL
+from odl.evaluate import images_of
+from odl.experiment import Experiment
+from odl.step import Step
+
+from . import measure
+
+WORKERS = 8  # processes that load images, at most; on a CPU as many as threads
+GATE_DB = 0.1
+BUNDLE = "ours, side by side"
+LOCAL = threading.local()  # a run of its own for each worker of a bundle
+
+
+def sizes(options: measure.Options) -> dict:
+    """`steps` per turn with tensors on the device, `loading_steps` where images are loaded, `side` of the products.
+
+    `bundle` runs train side by side: on a CPU as many as threads.
+    """
+    full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3, "bundle": options.threads}
+    full |= {"gate_width": 16, "gate_steps": 100, "side": 2048}
+    quick = {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2, "side": 64}
+    return options.sizes(full, quick, {"steps": 200, "loading_steps": 20, "side": 8192, "bundle": 4})
+
+
+def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
+    """What is trained, at the paper's learning rate: at full width, or the narrower run of the gate.
+
+    At ten times the rate a rounding error grows to several tenths of a dB within the gate's steps.
+    """
+    size, part = sizes(options), "gate_" if gate else ""
+    numbers = {"width": size[f"{part}width"], "iterations": size[f"{part}steps"], "epochs": 1}
+    numbers |= {"batch_size": size["batch"], "validation_images": 2 * size["batch"]}
+    return Experiment.of("inpaint", measure.dataset(options), "rigid_joint", profile="paper", **numbers)
+
+
+def run(options: measure.Options) -> dict:
+    size, experiment, absent = sizes(options), experiment_of(options), missing(options)
+    contestants = {name: build(experiment, options) for name, build in BUILD.items() if name not in absent}
+    turns = {name: partial(in_its_precision, c, c.turn) for name, c in contestants.items()}
+    if BUNDLE not in absent:
+        turns[BUNDLE] = side_by_side(experiment, options)
+    used = {name: c.precision for name, c in contestants.items()} | {BUNDLE: options.precision}
+    ceilings, flop = products(options), flop_of(experiment)
+    seconds = measure.interleave(turns | ceilings, options.rounds, "training")
+    ceilings = {p: 2 * size["side"] ** 3 / median(seconds.pop(p)) for p in ceilings}
+    del turns, contestants  # with their networks
+
+    psnr = gate(options, [name for name in BUILD if name not in absent])
+    psnr[BUNDLE] = psnr["ours"]  # bit for bit what ours gives alone
+    counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= GATE_DB for name in seconds}
+    alone = ["ours"] if options.quick else [name for name in seconds if name != BUNDLE]  # slow: a process each
+    memory = {name: measure.in_child(peak, options, contestant=name)["megabytes"] for name in alone}
+
+    def row(name):
+        step = median(seconds[name])
+        cells = {"precision": used[name], "ms per step": 1000 * step, "images/s": size["batch"] / step}
+        cells |= {"ours, times as fast": measure.faster(seconds, name), "PSNR (dB)": f"{psnr[name]:.2f}"}
+        cells |= {"counts": counts[name], "TFLOP/s": flop / step / 1e12}
+        cells |= {f"share of {p} product": f"{flop / step / ceilings[p]:.0%}" for p in ceilings}
+        return cells | {"memory (MB)": memory.get(name)}
+
+    rows = [{"contestant": name} | row(name) for name in seconds]
+    rows += [dict.fromkeys(rows[0]) | {"contestant": f"{name} ({why})"} for name, why in absent.items()]
+    against = [name for name in seconds if name not in ("ours", BUNDLE)]
+    return {
+        "scale": size | {"task": "inpaint", "dataset": experiment.dataset},
+        "rows": rows,
+        "seconds": seconds,
+        "each": [{"": a} | {b: None if a == b else measure.ratio(seconds, a, b) for b in seconds} for a in seconds],
+        "comparisons": [measure.comparison(seconds, "training", n, counts["ours"] and counts[n]) for n in against],
+        "notes": notes(options, flop, ceilings),
+    }
+
+
+def notes(options: measure.Options, flop: int, ceilings: dict) -> list[str]:
+    size = sizes(options)
+    reached = " and ".join(f"{measure.cell(value / 1e12)} TFLOP/s in {p}" for p, value in ceilings.items())
+    return [
+        f"A step is {measure.cell(flop / 1e9)} GFLOP, counted on the layers' shapes.",
+        f"The matrix product reached {reached} in the same rounds.",
+        f"Side by side are {size['bundle']} runs of ours, as in a sweep; the time is that of one step of one of them.",
+        f"Images are loaded by {workers(options)} more {'process' if workers(options) == 1 else 'processes'}.",
+        "Memory is the peak of a process with this contestant alone, less what the libraries take.",
+        f"Gate: mean validation PSNR over levels 1–5, at most {GATE_DB} dB from eager fp32 after "
+        f"{size['gate_steps']} steps at width {size['gate_width']} from the same weights on the very same batches.",
+    ]
+
+
+def missing(options: measure.Options) -> dict[str, str]:
+    """Contestants that cannot run here, and why."""
+    bf16, alone = options.precision == "bf16", sizes(options)["bundle"] < 2
+    absent = {} if measure.version_of("deepinv") else {"deepinv": "not installed"}
+    absent |= {} if bf16 else {"eager bf16": "bf16 is not native here"}
+    return absent | ({BUNDLE: "one thread"} if alone else {})
+
+
+# Contestants
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """`turn()` returns the seconds of a step; `learn()` takes the gate's steps."""
+
+    network: torch.nn.Module
+    precision: str  # fp32, bf16, or tf32: fp32 as a GPU computes it where nobody asks for more
+    turn: Callable
+    learn: Callable
+
+
+def in_its_precision(contestant: Contestant, do: Callable):
+    measure.allow_tf32(contestant.precision == "tf32")
+    try:
+        return do()
+    finally:
+        measure.allow_tf32(False)
+
+
+def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
+    """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
+    precision = precision or options.precision
+    pack = data.load(experiment.dataset, "train").to(options.device)
+    network, optimizer = train.build(experiment, options.device)
+    step = Step(experiment, network, optimizer, pack, precision)
+    step.capture &= captured
+    learn = partial(train.train_epoch, step, 0, train.allocation(experiment, 0, []))
+
+    def turn():
+        return measure.seconds_of(learn, 1, options.device) / experiment.iterations
+
+    return Contestant(network, precision, turn, learn)
+
+
+def as_it_comes(options: measure.Options) -> str:
+    """What PyTorch computes in where nobody says a precision."""
+    return "tf32" if options.device == "cuda" else "fp32"
+
+
+def naive_loop(experiment, options):
+    """A folder of image files, a DataLoader, NumPy for each image, contiguous tensors, plain Adam.
+
+    Returns the network, `step(x, y)` and the loader.
+    """
+    network, optimizer = plain(experiment, options.device)
+
+    def step(x, y):
+        x, y = (images.to(options.device, non_blocking=True) for images in (x, y))
+        loss = torch.nn.functional.mse_loss(network(y), x)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return network, step, loader_of(Photographs(experiment.dataset), experiment, options)
+
+
+def naive(experiment, options) -> Contestant:
+    network, step, loader = naive_loop(experiment, options)
+
+    def turn():
+        batches = iter(loader)
+        step(*next(batches))  # the loading processes have started
+        times = sizes(options)["loading_steps"]
+        return measure.seconds_of(lambda: step(*next(batches)), times, options.device)
+
+    def learn():
+        for x, y in same_batches(experiment, options.device):
+            step(x.contiguous(), y.contiguous())
+
+    return Contestant(network, as_it_comes(options), turn, learn)
+
+
+def with_deepinv(experiment, options) -> Contestant:
+    from .with_deepinv import contestant  # an optional package
+
+    return contestant(experiment, options)
+
+
+BUILD = {
+    "naive": naive,
+    "deepinv": with_deepinv,
+    "eager fp32": partial(on_device, "fp32", False),
+    "eager bf16": partial(on_device, "bf16", False),
+    "ours": partial(on_device, None, True),
+}
+
+
+def side_by_side(experiment, options) -> Callable:
+    """Seconds of a step of one of several runs: a process and a thread each on a CPU, a stream each on a GPU."""
+    n, cuda = sizes(options)["bundle"], options.device == "cuda"
+    spawned = {"mp_context": get_context("spawn"), "initializer": sweep.start_process, "initargs": (None,)}
+    pools = [ThreadPoolExecutor(1) if cuda else ProcessPoolExecutor(1, **spawned) for _ in range(n)]
+
+    def together():
+        going = [pool.submit(own_epoch, replace(experiment, seed=i), options) for i, pool in enumerate(pools)]
+        for future in going:
+            future.result()
+
+    return lambda: measure.seconds_of(together, 1, options.device) / (n * experiment.iterations)
+
+
+def own_epoch(experiment, options) -> None:
+    """An epoch of ours in this worker, on a stream of its own where there are streams."""
+    cuda = options.device == "cuda"
+    if not hasattr(LOCAL, "stream"):
+        LOCAL.stream = torch.cuda.Stream() if cuda else None
+    with torch.cuda.stream(LOCAL.stream) if cuda else nullcontext():
+        if not hasattr(LOCAL, "run"):
+            LOCAL.run = BUILD["ours"](experiment, options)
+        LOCAL.run.learn()
+
+
+def plain(experiment, device):
+    """The network with the same initial weights, contiguous, and Adam with PyTorch's defaults for speed."""
+    network, _ = train.build(experiment, device)
+    network.to(memory_format=torch.contiguous_format).train()
+    return network, torch.optim.Adam(network.parameters(), experiment.learning_rate, betas=(0.5, 0.999))
+
+
+class Photographs(Dataset):
+    """Random 64×64 crops of a set's training photographs, decoded anew each time: (x, y), or x alone, in [-1, 1]."""
+
+    def __init__(self, dataset: str, corrupted: bool = True):
+        folder = datasets.find(dataset)
+        self.files = [folder / name for name in datasets.list_images(dataset, folder)["train"]]
+        self.side, self.corrupted = datasets.parse(dataset)[1], corrupted
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, i):
+        image = Image.open(self.files[i]).convert("RGB")
+        scale = self.side / min(image.size)
+        size = [max(self.side, round(length * scale)) for length in image.size]
+        image = np.asarray(image.resize(size, Image.Resampling.BICUBIC))
+        top, left = (np.random.randint(length - data.CROP + 1) for length in image.shape[:2])
+        image = image[top : top + data.CROP, left : left + data.CROP]
+        image = image[:, ::-1] if np.random.rand() < 0.5 else image
+        x = image.transpose(2, 0, 1).astype(np.float32) / 127.5 - 1
+        return (torch.from_numpy(x), torch.from_numpy(with_hole(x))) if self.corrupted else torch.from_numpy(x)
+
+
+def with_hole(x: np.ndarray) -> np.ndarray:
+    """x (3, 64, 64) without a square of a side of levels 1–5, anywhere."""
+    low, high = paper.TASKS["inpaint"]["levels"][np.random.randint(paper.N_LEVELS)]
+    side = np.random.randint(low, high + 1)
+    top, left = np.random.randint(data.CROP - side + 1, size=2)
+    y = x.copy()
+    y[:, top : top + side, left : left + side] = np.float32(FILL)[:, None, None] / 127.5 - 1
+    return y
+
+
+def loader_of(dataset: Dataset, experiment, options) -> DataLoader:
+    """Batches without end; one is ready for each loading process when a step is done."""
+    endless = RandomSampler(dataset, replacement=True, num_samples=10**9)
+    how = {"num_workers": workers(options), "prefetch_factor": 1, "pin_memory": options.device == "cuda"}
+    return DataLoader(dataset, experiment.batch_size, sampler=endless, **how)
+
+
+def workers(options: measure.Options) -> int:
+    return options.threads if options.device == "cpu" else min(WORKERS, os.cpu_count())
+
+
+# Gate, ceilings, memory
+
+
+def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
+    """PSNR in dB of each contestant after the gate's steps."""
+    experiment, psnr = experiment_of(options, gate=True), {}
+    for name in tqdm(names, "gate", leave=False):
+        contestant = BUILD[name](experiment, options)
+        in_its_precision(contestant, contestant.learn)
+        psnr[name] = validated(experiment, contestant.network, contestant.precision, options)
+    return psnr
+
+
+def validated(experiment, network, precision: str, options: measure.Options) -> float:
+    """Mean PSNR in dB over levels 1–5 on the validation crops."""
+    held_out = data.load(experiment.dataset, "validation")
+    x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
+    return mean(train.validate(experiment, network, x, options.device, precision=precision))
+
+
+def same_batches(experiment, device: str):
+    """The batches (x, y) that `train_epoch` draws in its first epoch."""
+    step = Step(experiment, None, None, data.load(experiment.dataset, "train").to(device))
+    for _ in train.batches(step, 0, train.allocation(experiment, 0, [])):
+        yield step.draw()
+
+
+def flop_of(experiment) -> int:
+    """Arithmetic of one step, forward and backward, counted on the layers' shapes."""
+    network, _ = train.build(experiment, "cpu")
+    with FlopCounterMode(display=False) as counter:
+        network(torch.zeros(1, 3, data.CROP, data.CROP)).mean().backward()
+    return experiment.batch_size * counter.get_total_flops()
+
+
+def products(options: measure.Options) -> dict[str, Callable]:
+    """Precision → turn of a square matrix product, in fp32 and where it is native in bf16."""
+    a, b = torch.randn(2, sizes(options)["side"], sizes(options)["side"], device=options.device)
+    factors = {"fp32": (a, b), "bf16": (a.bfloat16(), b.bfloat16())}
+    names = dict.fromkeys(("fp32", options.precision))
+    return {p: partial(measure.seconds_of, partial(torch.matmul, *factors[p]), 10, options.device) for p in names}
+
+
+def peak(options: measure.Options, contestant: str) -> dict:
+    """Megabytes that one turn of a contestant alone in this process takes beyond the libraries."""
+    if measure.version_of("deepinv"):
+        import_module("deepinv")
+    before = measure.megabytes("VmHWM")
+    BUILD[contestant](experiment_of(options), options).turn()
+    on_gpu = torch.cuda.max_memory_allocated() / 1e6 if options.device == "cuda" else None
+    return {"megabytes": on_gpu or measure.megabytes("VmHWM") - before}
