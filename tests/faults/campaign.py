@@ -16,10 +16,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
+from types import SimpleNamespace
 from unittest import mock
 
 import torch
@@ -33,7 +33,6 @@ PRELOADED = ["odl.sweep", "odl.scorecard", "skimage.metrics", "torch._dynamo", *
 PROCESSES = multiprocessing.get_context("forkserver")  # a server with torch imported makes children in milliseconds
 PROCESSES.set_forkserver_preload(PRELOADED)
 RECOVERED, LOUD, SILENT = "recovered", "loud", "silent"
-BROKEN = 20  # injections with the promise broken are enough to see it break
 PATIENCE = 120  # seconds after which a process counts as hanging
 TEMPORARY = 'temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")'
 IN_PLACE = """file = open(path, "wb", buffering=0)
@@ -43,41 +42,25 @@ IN_PLACE = """file = open(path, "wb", buffering=0)
 DIRECT = ("odl.paths.write_atomically", TEMPORARY, IN_PLACE)  # in place and piece by piece, no rename
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: `inject(i, chance)` makes one fault, and returns its outcome and the seconds it took."""
-
-    inject: Callable[[int, random.Random], tuple[str, float]]
-    injections: int
-    short: int  # injections in the short version
-    promise: str
-    fault: str
-    demo: bool  # whether there is the demo pack
-
-    @property
-    def broken_injections(self) -> int:
-        """As many where a row is of hundreds, which are cheap; a few where each takes processes."""
-        return self.injections if self.injections >= 400 else min(self.injections, BROKEN)
+ROWS: dict[str, SimpleNamespace] = {}
 
 
-ROWS: dict[str, Row] = {}
-
-
-def row(injections: int, short: int, promise: str, fault: str, demo=True):
-    """Make a function, which is called in a root of its own, a row of the table, named as it is."""
+def row(injections: int, short: int, promise: str, fault: str):
+    """Make a row of the table, named as the function is: `inject(i, chance)` returns an outcome and its seconds."""
 
     def add(inject):
-        ROWS[inject.__name__] = Row(inject, injections, short, promise, fault, demo)
+        known = {"injections": injections, "short": short, "promise": promise, "fault": fault}
+        ROWS[inject.__name__] = SimpleNamespace(inject=inject, **known, **vars(inject))
         return inject
 
     return add
 
 
-def broken_by(words: str, *edits: tuple):
-    """How the promise is broken: function of odl, a piece of its source, what takes its place."""
+def broken_by(mutation: str, *edits: tuple):
+    """How the promise is broken: a function of odl, a piece of its source, what takes its place."""
 
     def add(inject):
-        inject.mutation, inject.edits = words, edits
+        inject.mutation, inject.edits = mutation, edits
         return inject
 
     return add
@@ -90,14 +73,14 @@ def measure(name: str, n: int, edits=()) -> dict:
     label = f"{name}, promise broken" if edits else name
     with broken(edits), tqdm(total=n, desc=label, leave=False, unit="fault", disable=None) as bar:
         for i in range(n):
-            with fresh_root(ROWS[name].demo), quiet():
+            with fresh_root(), quiet():
                 outcome, seconds = ROWS[name].inject(i, chance)
             outcomes[outcome] += 1
             worst = max(worst, seconds if outcome == RECOVERED else 0.0)
             bar.set_postfix(outcomes, refresh=False)
             bar.update()
     counts = {kind: outcomes[kind] for kind in (RECOVERED, LOUD, SILENT)}
-    return {"injected": outcomes.total()} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
+    return {"injected": n} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
 
 
 # Promises broken
@@ -155,9 +138,8 @@ def quiet():
 
 def flipped(content: bytes, chance: random.Random) -> bytes:
     """With one bit turned."""
-    changed = bytearray(content)
-    changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
-    return bytes(changed)
+    k = chance.randrange(len(content))
+    return content[:k] + bytes([content[k] ^ 1 << chance.randrange(8)]) + content[k + 1 :]
 
 
 def truncated(content: bytes, chance: random.Random) -> bytes:
@@ -179,12 +161,17 @@ def digest(value) -> str:
 # Where it happens
 
 
+def kept_folder() -> Path:
+    """Until this process ends."""
+    folder = tempfile.mkdtemp(prefix="odl-faults-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
 @cache
 def packed_demo() -> Path:
     """The demo photographs, packed once for all roots."""
-    folder = tempfile.mkdtemp(prefix="odl-faults-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with rooted(folder), quiet():
+    with rooted(kept_folder()), quiet():
         return data.prepare("demo")
 
 
@@ -197,13 +184,12 @@ def rooted(folder):
 
 
 @contextmanager
-def fresh_root(demo=True):
+def fresh_root():
     """A root of its own, with the demo pack linked into it."""
-    pack = packed_demo() if demo else None
+    pack = packed_demo()
     with tempfile.TemporaryDirectory(prefix="odl-fault-") as folder, rooted(folder):
-        if demo:
-            datasets.home("demo").mkdir(parents=True)
-            (datasets.home("demo") / pack.name).symlink_to(pack)
+        datasets.home("demo").mkdir(parents=True)
+        (datasets.home("demo") / pack.name).symlink_to(pack)
         yield Path(folder)
 
 
@@ -257,15 +243,16 @@ def killed(child) -> bool:
 
 def deadly(name: str, count: int, when: str) -> None:
     """From now on this process dies at the given call of a function of `os`, before or after it."""
-    original, calls = getattr(os, name), []
+    original, left = getattr(os, name), count
 
     def call(*arguments):
-        calls.append(arguments)
-        if len(calls) == count and when == "before":
+        nonlocal left
+        left -= 1
+        if left == 0 and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        answer = original(*arguments)
-        if len(calls) == count:
+        returned = original(*arguments)
+        if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return answer
+        return returned
 
     setattr(os, name, call)

@@ -52,8 +52,8 @@ def header(content: dict | bytes, size: int | None = None) -> bytes:
     return struct.pack("<Q", len(text) if size is None else size) + text + bytes(64)
 
 
-def tensor(shape=(4,), offsets=(0, 16)) -> dict:
-    return {"dtype": "F32", "shape": list(shape), "data_offsets": list(offsets)}
+def tensor(*shape, end=16) -> dict:
+    return {"dtype": "F32", "shape": shape, "data_offsets": [0, end]}
 
 
 def hostile_files(mark, state) -> dict[str, list[bytes]]:
@@ -73,11 +73,11 @@ def hostile_files(mark, state) -> dict[str, list[bytes]]:
         ],
         "weights.safetensors": [
             pickle.dumps(touch(mark)),
-            header({"weight": tensor()}, size=2**62),
-            header({"weight": tensor(shape=(2**40,), offsets=(0, 2**42))}),  # past the end
-            header({"a": tensor(), "b": tensor()}),  # over each other
+            header({"weight": tensor(4)}, size=2**62),
+            header({"weight": tensor(2**40, end=2**42)}),  # past the end
+            header({"a": tensor(4), "b": tensor(4)}),  # over each other
             header(b"{" * 200_000),
-            header({"weight": tensor(shape=(16,), offsets=(0, 64))}),  # of another network
+            header({"weight": tensor(16, end=64)}),  # of another network
         ],
     }
 
@@ -138,12 +138,7 @@ def damaged(i, chance, path, found):
 NOT_SEALED = ("odl.paths.unseal", "written and written != seal_of(content)", "False")
 
 
-@row(
-    400,
-    40,
-    "Damaged weights are never used",
-    "bits turned and files cut off, of a run's weights and of those that ship",
-)
+@row(400, 40, "Damaged weights are never used", "bits turned and files cut off, of a run's and of those that ship")
 @broken_by(
     "neither hash is compared",
     ("odl.results.read_weights", "expected and expected != hash_of(weights)", "False"),
@@ -191,10 +186,7 @@ OTHER |= {"train_images": 4, "variant": "released", "schedule": "rigid_joint", "
 
 
 @row(
-    len(OTHER),
-    len(OTHER),
-    "No result and no checkpoint of another run",
-    "one parameter changed, the files of the run before in its place",
+    17, 17, "No result and no checkpoint of another run", "one parameter changed, the files of the run before it there"
 )
 @broken_by(
     "the experiment in the file is not compared",

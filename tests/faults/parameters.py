@@ -108,7 +108,6 @@ UNCHECKED = (
     12,
     "A wrong parameter costs seconds",
     "every notebook × every parameter × typo, wrong type, out of range, empty, unknown",
-    demo=False,
 )
 @broken_by(*UNCHECKED)
 def parameters(i, chance):
@@ -116,7 +115,7 @@ def parameters(i, chance):
     return refused(name, run_cells, *cells_of(notebook), name, value)
 
 
-@row(len(OPTIONS), 12, "A wrong option costs seconds", "every option of `python -m odl train` × the same", demo=False)
+@row(len(OPTIONS), 12, "A wrong option costs seconds", "every option of `python -m odl train` × the same")
 @broken_by(*UNCHECKED)
 def commands(i, chance):
     option, value = OPTIONS[i]

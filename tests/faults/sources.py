@@ -99,13 +99,7 @@ def server() -> Server:
     return Server({name: jpeg(k) for k, name in enumerate(DATASETS["db11"]["files"])})
 
 
-@row(
-    16,
-    16,
-    "A download is whole or absent",
-    "a local server with 8 faults, for a set of files and for an archive",
-    demo=False,
-)
+@row(16, 16, "A download is whole or absent", "a local server with 8 faults, for a set of files and for an archive")
 @broken_by(
     "no checksum is compared",
     ("odl.data.download", 'f"sha256:{digest}"', "None"),
@@ -151,10 +145,6 @@ def many(path, _):
             file.writestr(f"img_align_celeba/{k}.jpg", bytes(400_000))
 
 
-def link_out(path, outside):
-    test_data.zip_with(path, "img_align_celeba/link.jpg", str(outside).encode(), link=True)
-
-
 def link_first(path, outside):
     """A link to a folder outside, then a file through it."""
     with tarfile.open(path, "w") as file:
@@ -164,16 +154,14 @@ def link_first(path, outside):
         file.addfile(image, io.BytesIO(jpeg(0)))
 
 
+def link_out(path, outside):
+    test_data.zip_with(path, "img_align_celeba/link.jpg", str(outside).encode(), link=True)
+
+
 ARCHIVES = test_data.HOSTILE | {"many.zip": many, "link.zip": link_out, "link.tar": link_first}
 
 
-@row(
-    len(ARCHIVES),
-    len(ARCHIVES),
-    "An archive writes images, and only where it should",
-    "15 archives made to harm",
-    demo=False,
-)
+@row(len(ARCHIVES), len(ARCHIVES), "An archive writes images, and only where it should", "15 archives made to harm")
 @broken_by(
     "names and sizes of members are not checked",
     ("odl.data.extract", "too_large or not place.is_relative_to(target.resolve())", "False"),
@@ -185,7 +173,7 @@ def archives(i, chance):
     path.parent.mkdir()
     outside.mkdir()
     make(path, outside)
-    before, md5 = files_below(root), hashlib.md5(path.read_bytes()).hexdigest()
+    before, links, md5 = files_below(root), links_below(root), hashlib.md5(path.read_bytes()).hexdigest()
     cap = 1_000_000 if name == "many.zip" else data.MAX_ARCHIVE
     with mock.patch.dict(DATASETS["celeba"], md5=md5), mock.patch.object(data, "MAX_ARCHIVE", cap):
         outcome, seconds = judged(lambda: data.prepare("celeba", str(path)), lambda _: True)
@@ -194,47 +182,35 @@ def archives(i, chance):
     others = {file for file in made if not file.startswith("data/celeba/packed")}
     refused = not made and not inside
     left_out = others == {file for file in inside if file.endswith(".jpg")} and name.startswith("link")
-    links = any(p.is_symlink() for p in root.rglob("*"))
-    return (outcome if (refused or left_out) and not links else SILENT), seconds
+    return (outcome if (refused or left_out) and links == links_below(root) else SILENT), seconds
+
+
+def links_below(folder) -> list:
+    return [p for p in folder.rglob("*") if p.is_symlink()]
 
 
 # Images
 
 
-@cache
-def made_to_harm() -> tuple[list, list, list]:
-    """What is no image, bombs, and images of odd modes with their pixels."""
-    sizes = [(60_000, 60_000), (10_001, 10_000), (2_000_000, 1), (1, 2_000_000), (100_000, 100_000)]
-    none = [content for name, content in test_data.BAD.items() if name not in ("truncated.jpg", "zeros.jpg")]
-    return none, [test_data.png_of(*size) for size in sizes], list(test_data.modes())
+SIZES = [(60_000, 60_000), (10_001, 10_000), (2_000_000, 1), (1, 2_000_000), (100_000, 100_000)]
+BOMBS = [test_data.png_of(*size) for size in SIZES]
+NONE = [content for name, content in test_data.BAD.items() if name not in ("truncated.jpg", "zeros.jpg")]
+KINDS = {"truncated": 100, "zeros": 100, "none": 20, "bomb": 5, "odd": 20}
 
 
-@row(
-    245,
-    30,
-    "A bad image is never trained on",
-    "truncated, ending in zeros, no images at all, bombs, odd modes",
-    demo=False,
-)
+@row(245, 30, "A bad image is never trained on", "truncated, ending in zeros, no images at all, bombs, odd modes")
 @broken_by("Pillow may fill up what is missing", ("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", None, True))
 def images(i, chance):
-    """Of 100 truncated, 100 with zeros for an end, 20 that are none, 5 bombs and 20 odd ones."""
-    none, bombs, odd = made_to_harm()
     content, place, expected = jpeg(i, 90 + i % 60, 200 - i % 90), paths.root() / f"{i:03}.jpg", None
     at = chance.randrange(len(content) - 2)
-    kind = chance.choices(("truncated", "zeros", "none", "bomb", "odd"), (100, 100, 20, 5, 20))[0]
+    bad = {"truncated": content[:at], "zeros": content[:at] + bytes(len(content) - at), "bomb": chance.choice(BOMBS)}
+    bad["none"] = chance.choice([chance.randbytes(5000), content[::-1], *NONE])
+    (kind,) = chance.choices(list(KINDS), KINDS.values())
     if kind == "odd":
         place = place.with_suffix(".png")
-        _, image, expected = chance.choice(odd)
+        _, image, expected = chance.choice(list(test_data.modes()))
         image.save(place)
-    elif kind == "none":
-        place.write_bytes(chance.choice([chance.randbytes(5000), content[::-1], *none]))
     else:
-        bad = {
-            "truncated": content[:at],
-            "zeros": content[:at] + bytes(len(content) - at),
-            "bomb": chance.choice(bombs),
-        }
         place.write_bytes(bad[kind])
 
     def good():
@@ -257,44 +233,31 @@ def want_pack(shared, folder):
     finish, read_image = data.Journal.finish, data.read_image
 
     def counted(journal):
-        try:
-            finish(journal)
-        finally:
-            with builds.get_lock():
-                builds.value += 1
+        with builds.get_lock():
+            builds.value += 1
+        finish(journal)
 
-    def slow(*arguments):
-        time.sleep(0.01)
-        return read_image(*arguments)
-
-    data.Journal.finish, data.read_image = counted, slow
+    data.Journal.finish, data.read_image = counted, lambda *given: time.sleep(0.01) or read_image(*given)
     start.wait()
-    answers[i] = int(data.load(folder, "train").sha256[:12], 16)
+    answers[i] = beginning(folder)
 
 
-def twelve() -> str:
-    """A folder of photographs in the present root."""
-    folder = paths.root() / "photographs"
-    folder.mkdir()
-    for k in range(12):
-        (folder / f"{k:02}.jpg").write_bytes(jpeg(k))
-    return str(folder)
+def beginning(folder: str) -> int:
+    """Of the hash of the pixels in its pack."""
+    return int(data.load(folder, "train").sha256[:12], 16)
 
 
 @cache
-def pixels_of_twelve() -> int:
-    """The beginning of the hash of their pixels, which are in an order of their names."""
-    with campaign.fresh_root(demo=False):
-        return int(data.load(twelve(), "train").sha256[:12], 16)
+def twelve() -> tuple[str, int]:
+    """A folder of photographs, and what a pack made by one process alone has."""
+    folder = campaign.kept_folder()
+    for k in range(12):
+        (folder / f"{k:02}.jpg").write_bytes(jpeg(k))
+    with campaign.fresh_root():
+        return str(folder), beginning(str(folder))
 
 
-@row(
-    20,
-    2,
-    "Many may start at once",
-    "8 processes on an empty cache, the builder killed in every other round",
-    demo=False,
-)
+@row(20, 2, "Many may start at once", "8 processes on an empty cache, the builder killed in every other round")
 @broken_by(
     "the lock is dropped",
     (
@@ -305,7 +268,7 @@ def pixels_of_twelve() -> int:
 )
 def crowds(i, chance):
     """One pack for all, built once."""
-    right, folder = pixels_of_twelve(), twelve()
+    folder, right = twelve()
     start, builds, answers = (
         campaign.PROCESSES.Event(),
         campaign.PROCESSES.Value("l", 0),
@@ -316,13 +279,10 @@ def crowds(i, chance):
     began, home = time.perf_counter(), datasets.home(folder)
     while not list(home.glob("packed-*/*.json*")) and time.perf_counter() - began < campaign.PATIENCE:
         time.sleep(0.002)
-    gone = None
-    if i % 2:
-        time.sleep(chance.uniform(0, 0.1))
-        gone = builder(children)
+    time.sleep(chance.uniform(0, 0.1))
+    gone = builder(children) if i % 2 else None
     endings = [ended(child) for child in children]
-    seconds = time.perf_counter() - began
-    left = [k for k in range(8) if k != gone]
+    seconds, left = time.perf_counter() - began, [k for k in range(8) if k != gone]
     if builds.value > 1 or any(answers[k] not in (0, right) for k in left):
         return SILENT, seconds
     good = builds.value == 1 and all(answers[k] == right and endings[k] == 0 for k in left)
