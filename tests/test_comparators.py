@@ -36,12 +36,11 @@ PHOTOGRAPH = skimage.data.camera()[100:196, 200:312]
 
 @pytest.fixture(scope="module", autouse=True)
 def root(tmp_path_factory, demo_pack):
-    """A root with the demo pack."""
+    """A root with the demo pack, for all tests here: it is packed at full size once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(tmp_path_factory.mktemp("root")))
-        home = datasets.home("demo")
-        home.mkdir(parents=True)
-        (home / demo_pack.name).symlink_to(demo_pack)
+        datasets.home("demo").mkdir(parents=True)
+        (datasets.home("demo") / demo_pack.name).symlink_to(demo_pack)
         yield
 
 
@@ -91,9 +90,7 @@ def test_wavelets_shrink_each_subband_by_bayesshrink():
     coefficients = pywt.wavedec2(y, "sym4", level=3)
     for i, level in enumerate(coefficients[1:], 1):
         signal = [np.sqrt(max(np.mean(band**2) - sigma**2, np.finfo(float).eps)) for band in level]
-        coefficients[i] = [
-            np.sign(band) * np.maximum(np.abs(band) - sigma**2 / s, 0) for band, s in zip(level, signal, strict=True)
-        ]
+        coefficients[i] = [pywt.threshold(band, sigma**2 / s, "soft") for band, s in zip(level, signal, strict=True)]
     expected = pywt.waverec2(coefficients, "sym4")[: y.shape[0], : y.shape[1]]
     np.testing.assert_allclose(DENOISERS["wavelet"]["denoise"](y, 25), expected, atol=1e-6)
 
@@ -210,10 +207,8 @@ def test_what_figure_6_lacks_is_named_by_its_reason():
     assert denoising.absent(table) == []
     lost = table.system.isin(["tnrd", "wnnm"]) | ((table.system == "ksvd") & (table.sigma != 25))
     lines = denoising.absent(table.assign(psnr=table.psnr.mask(lost)))
-    assert lines == [
-        "not measured yet: WNNM, told 25; K-SVD, told 25 (σ = 15, 50)",
-        "not trained here: TNRD, trained at 25",
-    ]
+    assert lines[0] == "not measured yet: WNNM, told 25; K-SVD, told 25 (σ = 15, 50)"
+    assert lines[1:] == ["not trained here: TNRD, trained at 25"]
     assert "- Not trained here: TNRD, trained at 25." in claims.spectrum_verdict(table.assign(psnr=np.nan), [])
 
 
@@ -245,10 +240,8 @@ def test_tables_say_why_a_number_is_not_there():
     table.loc[made_up, "psnr"], table.loc[made_up, "note"] = 25.0 + np.arange(len(made_up)), ""
     assert "<td" in plots_systems.show_table3(table).data
     for shown in (plots_systems.show_table3_means(table), plots_systems.show_photograph(table, "Lena")):
-        rows = shown.data.set_index("system")
-        assert list(rows.index) == [
-            plots_systems.noted(*row) for row in table[["system", "note"]].drop_duplicates().values
-        ]
+        rows, notes = shown.data.set_index("system"), table[["system", "note"]].drop_duplicates().values
+        assert list(rows.index) == [plots_systems.noted(*row) for row in notes]
         measured = rows.filter(like="clipped").notna().all(axis=1)
         assert [("(" in name) for name in rows.index] == list(~measured) and measured["BM3D"]
     lena = table[(table.image == "Lena") & (table.system == "bm3d")].set_index("clipped").psnr
@@ -256,12 +249,14 @@ def test_tables_say_why_a_number_is_not_there():
     assert (row.clipped, row.unclipped, row.published) == (lena[True], lena[False], paper.TABLE3["Lena"]["bm3d"])
 
 
-@pytest.mark.parametrize(("system", "tolerance"), [("bm3d", 0.1), ("ksvd", 0.3), ("wnnm", 0.3)])
-@pytest.mark.parametrize("clip", [False, True])
-def test_a_measured_mean_agrees_with_the_published_column(monkeypatch, system, tolerance, clip):
+@pytest.mark.parametrize(
+    ("system", "clip", "tolerance"),
+    [("bm3d", True, 0.1), ("bm3d", False, 0.1), ("ksvd", True, 0.3), ("wnnm", True, 0.3)],
+)
+def test_a_measured_mean_agrees_with_the_published_column(monkeypatch, system, clip, tolerance):
     monkeypatch.delenv("ODL_ROOT")
-    if denoising.load(system, 25, clip) is None:
-        pytest.skip(f"{system} is not measured here: python -m odl reproduce")
+    if system == "bm3d" and denoising.load("bm3d", 25, clip) is None:
+        pytest.skip("BM3D is not measured here: python -m odl reproduce")
     frame = denoising.run_or_load(system, 25, clip, allowed=False)
     assert set(frame.image) == set(paper.TABLE3)
     assert frame.psnr.mean() == pytest.approx(np.mean([row[system] for row in paper.TABLE3.values()]), abs=tolerance)

@@ -81,9 +81,9 @@ def test_a_shrinkage_field_solves_its_normal_equations():
     np.testing.assert_allclose(stage(x, y).detach().numpy().flatten(), expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("make", [lambda: TNRD(2), lambda: CSF(2)], ids=["tnrd", "csf"])
-def test_gradients_by_finite_differences(make):
-    network, y, target = perturbed(make(), 0.02), images(1, 18), images(1, 18, seed=1)
+@pytest.mark.parametrize("kind", [TNRD, CSF])
+def test_gradients_by_finite_differences(kind):
+    network, y, target = perturbed(kind(2), 0.02), images(1, 18), images(1, 18, seed=1)
     parameters, chance = list(network.parameters()), torch.Generator().manual_seed(0)
 
     def loss():
