@@ -76,7 +76,7 @@ BAD_INPUT += [(np.zeros((64, 64, 3)), 25, "shape"), (GREY.astype(np.uint8), 25, 
 BAD_INPUT += [(GREY[:0, :0], 25, "0×0"), (GREY + np.nan, 25, "not finite"), (GREY + 128, 25, "0–255")]
 
 
-@pytest.mark.parametrize("system", map(installed, DENOISERS))
+@pytest.mark.parametrize("system", [installed(system) for system in DENOISERS])
 def test_bad_input_is_one_clear_line(system):
     untold = [(GREY, None, "sigma=None")] if DENOISERS[system]["knows_sigma"] else []
     for y, sigma, message in BAD_INPUT + untold:
