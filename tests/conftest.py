@@ -1,6 +1,7 @@
 """Nothing is written to the repository: every test gets a root of its own, with the demo pack linked into it."""
 
 import tempfile
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -29,10 +30,52 @@ def root(tmp_path, monkeypatch):
     return tmp_path / "root"
 
 
+def link(pack):
+    """Into the present root, once."""
+    home = datasets.home("demo")
+    home.mkdir(parents=True, exist_ok=True)
+    if not (home / pack.name).exists():
+        (home / pack.name).symlink_to(pack)
+
+
 @pytest.fixture
 def demo(root, demo_pack):
     """A root with the demo pack."""
-    home = datasets.home("demo")
-    home.mkdir(parents=True)
-    (home / demo_pack.name).symlink_to(demo_pack)
+    link(demo_pack)
     return root
+
+
+@pytest.fixture
+def elsewhere(demo_pack, tmp_path, monkeypatch):
+    """`with elsewhere():` is in another root that has the demo pack too."""
+
+    @contextmanager
+    def inside():
+        with monkeypatch.context() as patch:
+            patch.setenv("ODL_ROOT", str(tmp_path / "elsewhere"))
+            link(demo_pack)
+            yield
+
+    return inside
+
+
+@pytest.fixture
+def resumes_exactly(elsewhere):
+    """Check that a run interrupted after a share goes on for so many iterations and ends as it does in one piece."""
+
+    def check(train, run, share, iterations):
+        expected, seen = train(run), []
+
+        def interrupt(done):
+            if done > share:
+                raise KeyboardInterrupt
+
+        with elsewhere():
+            with pytest.raises(KeyboardInterrupt):
+                train(run, progress=interrupt)
+            resumed = train(run, progress=seen.append)
+        assert len(seen) == iterations and resumed.history == expected.history
+        for name, value in resumed.network.state_dict().items():
+            assert torch.equal(value, expected.network.state_dict()[name]), name
+
+    return check

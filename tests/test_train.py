@@ -18,7 +18,7 @@ from odl.corruptions import FILL, TASKS
 from odl.experiment import Experiment
 from odl.schedules import SCHEDULES
 from odl.step import Step, averaged, refresh_batchnorm, severities
-from tests.faults.campaign import ended, in_a_child, number
+from tests.faults.campaign import digest, ended, in_a_child, number
 from tests.faults.training import kill_once, train_in_child
 
 TINY = {"profile": "smoke", "width": 4, "epochs": 5, "iterations": 2, "batch_size": 20}
@@ -35,47 +35,24 @@ def tiny(schedule="on_demand", task="interpolate", **numbers):
     return Experiment.of(task, schedule=schedule, **(TINY | numbers))
 
 
-def state_of(experiment):
-    """Everything a finished run left: weights, Adam's state and history."""
+def trained(experiment) -> str:
+    """Digest of everything that a finished run leaves: weights, Adam's state and history."""
+    train.train(experiment)
     state = train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
     assert len(state["history"]) == experiment.epochs
-    return state
-
-
-def assert_same(a, b):
-    """Equal bit for bit, through all nesting."""
-    assert type(a) is type(b)
-    if isinstance(a, torch.Tensor):
-        assert a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
-    elif isinstance(a, dict):
-        assert a.keys() == b.keys()
-        [assert_same(a[key], b[key]) for key in a]
-    elif isinstance(a, list | tuple):
-        assert len(a) == len(b)
-        [assert_same(*pair) for pair in zip(a, b, strict=True)]
-    else:
-        assert a == b
+    return digest(state)
 
 
 @pytest.fixture
-def elsewhere(demo, demo_pack, tmp_path, monkeypatch):
-    """Run something in another root that has the demo pack too."""
+def whole(demo, elsewhere):
+    """Check that a run that has begun ends bit for bit as it does in one piece."""
 
-    def run(what, *arguments):
-        with monkeypatch.context() as patch:
-            patch.setenv("ODL_ROOT", str(tmp_path / "elsewhere"))
-            link = paths.root() / "data/demo" / demo_pack.name
-            if not link.exists():
-                link.parent.mkdir(parents=True)
-                link.symlink_to(demo_pack)
-            return what(*arguments)
+    def check(experiment):
+        ended_here = trained(experiment)
+        with elsewhere():
+            assert ended_here == trained(experiment)
 
-    return run
-
-
-def uninterrupted(experiment):
-    train.train(experiment)
-    return state_of(experiment)
+    return check
 
 
 # Exact resume
@@ -86,22 +63,22 @@ DEATHS = [("replace", 2, "before"), ("replace", 3, "after"), ("fsync", 3, "after
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_run_that_was_killed_ends_as_if_it_was_not(schedule, demo, elsewhere):
+def test_a_run_that_was_killed_ends_as_if_it_was_not(schedule, whole):
     """kill -9 inside a save, and at a random time; weights, Adam's state and history are bit for bit the same."""
     i = list(SCHEDULES).index(schedule)
     experiment = tiny(schedule, list(TASKS)[i % 4], precision="bf16" if i == 0 else "fp32")
     assert ended(in_a_child(train_in_child, experiment, DEATHS[i % 4], shared=number())) == -signal.SIGKILL
     kill_once(experiment, random.Random(schedule), inside=False)
-    assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
+    whole(experiment)
 
 
-def test_a_run_killed_every_time_still_ends(demo, elsewhere):
+def test_a_run_killed_every_time_still_ends(whole):
     """Killed at every call of fsync and replace in turn, each time by a new process."""
     experiment = tiny(epochs=3)
     for count in range(1, 4):
         for death in (("replace", count, "before"), ("fsync", count, "before"), ("replace", count, "after")):
             assert ended(in_a_child(train_in_child, experiment, death, shared=number())) in (0, -signal.SIGKILL)
-    assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
+    whole(experiment)
 
 
 def interrupted(experiment, done, every=0):
@@ -118,42 +95,36 @@ def interrupted(experiment, done, every=0):
     return paths.runs() / experiment.run_id
 
 
-def test_ctrl_c_keeps_all_whole_epochs_though_no_checkpoint_was_due(demo, elsewhere):
+def test_ctrl_c_keeps_all_whole_epochs_though_no_checkpoint_was_due(whole):
+    """And another device's checkpoint is resumed with this one's optimizer."""
     experiment = tiny(epochs=4)
     folder = interrupted(experiment, 0.6, every=60)
-    assert len(train.load_checkpoint(folder, experiment)["history"]) == 2
-    assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
-
-
-def test_a_checkpoint_of_another_device_is_resumed_with_this_ones_optimizer(demo, elsewhere):
-    experiment = tiny(epochs=3)
-    folder = interrupted(experiment, 0.5)
     state = train.load_checkpoint(folder, experiment)
+    assert len(state["history"]) == 2
     for group in state["optimizer"]["param_groups"]:
         group["capturable"] = True  # as on a GPU
     train.save_checkpoint(folder, state)
-    assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
+    whole(experiment)
 
 
 def test_a_finished_run_is_not_trained_again(demo):
     experiment = tiny(epochs=1)
     first, again = (train.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
-    assert first.history == again.history
-    for one, other in ((first.network, again.network), (first.averaged, again.averaged)):
-        assert_same(dict(one.state_dict()), dict(other.state_dict()))
+    one, other = (digest([t.history, t.network.state_dict(), t.averaged.state_dict()]) for t in (first, again))
+    assert one == other
 
 
 # A longer run goes on from a shorter one's trunk
 
 
 @pytest.mark.parametrize("schedule", ["on_demand", "rigid_joint", "fixated_hard"])
-def test_a_longer_run_goes_on_from_a_shorter_ones_trunk_bit_for_bit(demo, elsewhere, schedule):
+def test_a_longer_run_goes_on_from_a_shorter_ones_trunk_bit_for_bit(whole, schedule):
     """The trunk ends after half of 4 epochs, where the rate begins to fall; 5 epochs begin with it too."""
-    short, long, begun = tiny(schedule, epochs=4), tiny(schedule, epochs=5), []
-    train.train(short)
+    train.train(tiny(schedule, epochs=4))
+    long, begun = tiny(schedule, epochs=5), []
     train.train(long, progress=begun.append)
     assert begun[0] == pytest.approx((2 + 1 / 2) / 5)
-    assert_same(state_of(long), elsewhere(uninterrupted, long))
+    whole(long)
 
 
 def trunk_for(experiment):
@@ -177,40 +148,21 @@ def test_what_depends_on_the_length_of_training_uses_no_trunk(demo, schedule):
     assert trunk_for(tiny(schedule, epochs=9, iterations=1, pool_images=45)) is None
 
 
-# Damaged checkpoints
+# Checkpoints that are not to be used; `python -m tests.faults` damages many more
 
 
-def flipped(content, chance):
-    content = bytearray(content)
-    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-    return bytes(content)
-
-
-def truncated(content, chance):
-    return content[: chance.randrange(len(content))]
-
-
-@pytest.mark.parametrize("damage", [flipped, truncated])
-def test_damage_is_always_detected_and_the_previous_checkpoint_used(demo, elsewhere, damage, capsys):
-    experiment, chance = tiny(epochs=4), random.Random(0)
+@pytest.mark.parametrize("names", [("checkpoint.pt",), ("checkpoint.pt", "previous.pt")], ids=len)
+def test_without_a_whole_checkpoint_the_one_before_is_used_or_training_begins_again(whole, names, capsys):
+    experiment = tiny(epochs=4)
     folder = interrupted(experiment, 0.8)
-    checkpoint, content = folder / "checkpoint.pt", (folder / "checkpoint.pt").read_bytes()
     assert len(train.load_checkpoint(folder, experiment)["history"]) == 3
-    for _ in range(30):
-        checkpoint.write_bytes(damage(content, chance))
-        state = train.load_checkpoint(folder, experiment)
-        assert len(state["history"]) == 2 and f"{checkpoint}: damaged" in capsys.readouterr().out
-    assert_same(uninterrupted(experiment), elsewhere(uninterrupted, experiment))
-
-
-def test_with_both_checkpoints_damaged_training_begins_again(demo, elsewhere, capsys):
-    experiment = tiny(epochs=3)
-    folder = interrupted(experiment, 0.8)
-    for name in ("checkpoint.pt", "previous.pt"):
-        (folder / name).write_bytes(b"")
-    resumed = uninterrupted(experiment)
-    assert capsys.readouterr().out.count("damaged") == 2
-    assert_same(resumed, elsewhere(uninterrupted, experiment))
+    for name in names:
+        (folder / name).write_bytes((folder / name).read_bytes()[:-1])
+    state = train.load_checkpoint(folder, experiment)
+    assert (len(state["history"]) == 2) if len(names) == 1 else state is None
+    said = capsys.readouterr().out
+    assert all(f"{folder / name}: damaged" in said for name in names) and said.count(": damaged") == len(names)
+    whole(experiment)
 
 
 @pytest.mark.parametrize("numbers", [{"learning_rate": 1e-4}, {"precision": "bf16"}, {}], ids=str)
@@ -254,11 +206,10 @@ def test_schedules_of_one_seed_see_the_same_crops_and_draws(demo, task, epoch):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_run_of_a_seed_begins_with_the_same_weights(task):
-    networks = [train.build(tiny(schedule, task), "cpu")[0] for schedule in SCHEDULES]
-    for network in networks[1:]:
-        assert_same(dict(network.state_dict()), dict(networks[0].state_dict()))
-    other = train.build(tiny(task=task, seed=1), "cpu")[0]
-    assert not torch.equal(other.encoder[0].weight, networks[0].encoder[0].weight)
+    def begun(**numbers):
+        return digest(train.build(tiny(task=task, **numbers), "cpu")[0].state_dict())
+
+    assert {begun(schedule=schedule) for schedule in SCHEDULES} == {begun()} != {begun(seed=1)}
 
 
 def test_adam_is_that_of_the_paper():
@@ -269,22 +220,16 @@ def test_adam_is_that_of_the_paper():
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_batch_holds_the_allocated_levels(task):
-    counts = [[8, 6, 3, 2, 1], [4] * 5]
+def test_a_batch_holds_the_allocated_levels_and_a_fixated_one_a_single_severity(task):
+    counts, levels = [[8, 6, 3, 2, 1], [4] * 5], paper.TASKS[task]["levels"]
     low, high, centred = severities(tiny(task=task), counts, "cpu")
-    for i, row in enumerate(counts):
-        bounds = [paper.TASKS[task]["levels"][level] for level in range(5) for _ in range(row[level])]
-        assert list(zip(low[i].tolist(), high[i].tolist(), strict=True)) == bounds and not centred
-
-
-@pytest.mark.parametrize("end", ["easy", "hard"])
-@pytest.mark.parametrize("task", TASKS)
-def test_a_fixated_batch_has_one_severity(task, end):
-    experiment = tiny(f"fixated_{end}", task)
-    low, high, centred = severities(experiment, train.allocation(experiment, 0, []), "cpu")
-    assert low.tolist() == high.tolist() == [[paper.TASKS[task][end]] * 20] and centred
-    low, high, _ = severities(tiny(f"fixated_{end}", task, severity=2.0), None, "cpu")
-    assert low.tolist() == high.tolist() == [[2] * 20]
+    expected = np.stack([np.repeat(levels[:5], row, 0) for row in counts])
+    assert np.array_equal(np.stack([low, high], 2), expected) and not centred
+    for end in ("easy", "hard"):
+        for numbers, severity in (({}, paper.TASKS[task][end]), ({"severity": 2.0}, 2)):
+            experiment = tiny(f"fixated_{end}", task, **numbers)
+            low, high, centred = severities(experiment, train.allocation(experiment, 0, []), "cpu")
+            assert low.tolist() == high.tolist() == [[severity] * 20] and centred
 
 
 def test_denoising_trains_on_grey_images(demo):
@@ -336,17 +281,15 @@ def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
             assert np.abs(difference).max() <= 0.5 / 127.5 + 1e-5
 
 
-@pytest.mark.parametrize("size", [45, 12])
-def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size):
+@pytest.mark.parametrize(("size", "photographs"), [(45, 9), (12, 1)])
+def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size, photographs):
     """By the sides of the missing squares; a pool with fewer than five items a photograph has every level too."""
     pool = Step(tiny("hard_mining", "inpaint", pool_images=size), None, None, data.load("demo", "train")).pool
-    fill, met, n = torch.tensor(FILL, dtype=torch.uint8).view(3, 1, 1), defaultdict(set), 9
+    fill, met = torch.tensor(FILL, dtype=torch.uint8).view(3, 1, 1), [set() for _ in range(photographs)]
     for k, y in enumerate(pool[1]):
         side = math.sqrt((y == fill).all(0).sum())
-        met[k % n if size == 45 else 0] |= {
-            i for i, (a, b) in enumerate(paper.TASKS["inpaint"]["levels"]) if a <= side <= b
-        }
-    assert len(met) == (n if size == 45 else 1) and all(levels == set(range(5)) for levels in met.values())
+        met[k % photographs] |= {i for i, (a, b) in enumerate(paper.TASKS["inpaint"]["levels"]) if a <= side <= b}
+    assert met == [set(range(5))] * photographs
 
 
 # What is back-propagated
@@ -365,15 +308,10 @@ def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
 
     next(train.batches(step, epoch, counts))
     x, y = step.draw()
-    x_hat = twin(y)  # one pass, because BatchNorm sees the whole batch
-    errors = [float(np.mean((a - b) ** 2)) for a, b in zip(x_hat.detach().numpy(), x.numpy(), strict=True)]
-    chosen = sorted(range(20), key=lambda i: -errors[i])[:hardest]
-    total = [torch.zeros_like(p) for p in twin.parameters()]
-    for i in chosen:
-        one = ((x_hat[i] - x[i]) ** 2).mean()
-        parts = torch.autograd.grad(one, list(twin.parameters()), retain_graph=True)
-        total = [sum_ + part / hardest for sum_, part in zip(total, parts, strict=True)]
-    assert loss == pytest.approx(np.mean([errors[i] for i in chosen]), rel=1e-5)
+    errors = [((a - b) ** 2).mean() for a, b in zip(twin(y), x, strict=True)]  # BatchNorm sees the whole batch
+    expected = sum(sorted(errors, key=lambda error: -error.item())[:hardest]) / hardest
+    total = torch.autograd.grad(expected, list(twin.parameters()))
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
     for parameter, expected in zip(network.parameters(), total, strict=True):
         torch.testing.assert_close(parameter.grad, expected, rtol=1e-3, atol=1e-5)
 
@@ -412,11 +350,8 @@ def test_averaged_weights_equal_a_plain_running_average(demo, monkeypatch):
         norm.register_forward_pre_hook(lambda norm, given: seen[norm].append(given[0].detach().double().numpy()))
     refresh_batchnorm(mean, [step.draw()[1] for _ in train.batches(step, 2, [[4] * 5])])
     for norm in norms:
-        for kept, expected in (
-            (norm.running_mean, np.mean([h.mean((0, 2, 3)) for h in seen[norm]], 0)),
-            (norm.running_var, np.mean([h.var((0, 2, 3), ddof=1) for h in seen[norm]], 0)),
-        ):
-            np.testing.assert_allclose(kept.numpy(), expected, rtol=1e-4, atol=1e-6)
+        expected = np.mean([(h.mean((0, 2, 3)), h.var((0, 2, 3), ddof=1)) for h in seen[norm]], 0)
+        np.testing.assert_allclose(torch.stack([norm.running_mean, norm.running_var]), expected, rtol=1e-4, atol=1e-6)
     assert len(norms) == 7 and not mean.training
 
 
@@ -452,25 +387,27 @@ def test_on_demand_follows_the_validation_of_the_epoch_before(demo):
         assert max(abs(n / 6 - share) for n, share in zip(given, shares, strict=True)) < 1 / 6
 
 
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        ("rigid_joint", [[20] * 5] * 5),
-        ("staged_curriculum", [[100 * (i == k) for i in range(5)] for k in range(5)]),
-        ("staged_anti_curriculum", [[100 * (i == 4 - k) for i in range(5)] for k in range(5)]),
-        ("cumulative_curriculum", [[100, 0, 0, 0, 0], [50, 50, 0, 0, 0], [35, 35, 30, 0, 0], [25] * 4 + [0], [20] * 5]),
-        (
-            "cumulative_anti_curriculum",
-            [[0, 0, 0, 0, 100], [0, 0, 0, 50, 50], [0, 0, 35, 35, 30], [0] + [25] * 4, [20] * 5],
-        ),
-        ("fixated_hard", [None] * 5),
+CUMULATIVE = [[100, 0, 0, 0, 0], [50, 50, 0, 0, 0], [35, 35, 30, 0, 0], [25] * 4 + [0], [20] * 5]
+ALLOCATIONS = {  # in per cent of a batch, every epoch
+    "rigid_joint": [[20] * 5] * 5,
+    "staged_curriculum": [[100 * (i == k) for i in range(5)] for k in range(5)],
+    "staged_anti_curriculum": [[100 * (i == 4 - k) for i in range(5)] for k in range(5)],
+    "cumulative_curriculum": CUMULATIVE,
+    "cumulative_anti_curriculum": [
+        *(row[::-1] for row in CUMULATIVE[:2]),
+        [0, 0, 35, 35, 30],
+        [0] + [25] * 4,
+        [20] * 5,
     ],
-)
-def test_history_records_the_allocation_of_every_epoch(demo, schedule, expected):
-    """In per cent of a batch."""
+    "fixated_hard": [None] * 5,
+}
+
+
+@pytest.mark.parametrize("schedule", ALLOCATIONS)
+def test_history_records_the_allocation_of_every_epoch(demo, schedule):
     shares = []
     trained = train.train(tiny(schedule, iterations=1), progress=shares.append)
-    assert [epoch["allocation"] for epoch in trained.history] == expected
+    assert [epoch["allocation"] for epoch in trained.history] == ALLOCATIONS[schedule]
     assert all(set(epoch) == {"loss", "psnr", "allocation", "dose"} for epoch in trained.history)
     assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert not trained.network.training and not trained.averaged.training

@@ -1,8 +1,9 @@
-"""What every row of the campaign shares: outcomes, broken promises, roots, processes that are killed."""
+"""What every row of the campaign shares: rows, broken promises, outcomes, roots, processes that are killed."""
 
 import atexit
 import hashlib
 import inspect
+import json
 import multiprocessing
 import os
 import random
@@ -13,12 +14,13 @@ import tempfile
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
+from types import SimpleNamespace
+from unittest import mock
 
 import torch
 from tqdm.auto import tqdm
@@ -26,115 +28,92 @@ from tqdm.auto import tqdm
 from odl import data, datasets
 from odl.paths import OneLine
 
+MODULES = ["tests.faults.training", "tests.faults.files", "tests.faults.sources", "tests.faults.parameters"]
+PRELOADED = ["odl.sweep", "odl.scorecard", "skimage.metrics", "torch._dynamo", *MODULES]
 PROCESSES = multiprocessing.get_context("forkserver")  # a server with torch imported makes children in milliseconds
-PRELOADED = ["odl.sweep", "odl.scorecard", "skimage.metrics", "torch._dynamo"]
-PRELOADED += [f"tests.faults.{name}" for name in ("training", "files", "sources", "parameters")]
 PROCESSES.set_forkserver_preload(PRELOADED)
 RECOVERED, LOUD, SILENT = "recovered", "loud", "silent"
-BROKEN = 20  # injections with the promise broken are enough to see it break
 PATIENCE = 120  # seconds after which a process counts as hanging
-
-
-def located(place: str) -> tuple:
-    """The module and the name that `odl.train.fit` stands for."""
-    module, name = place.rsplit(".", 1)
-    return import_module(module), name
-
-
-def swapped(place: str, value) -> Callable:
-    """Put a value in the place of an attribute. Returns what puts it back."""
-    module, name = located(place)
-    original = getattr(module, name)
-    setattr(module, name, value)
-    return lambda: setattr(module, name, original)
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A promise broken: a function of odl with a piece of its source replaced."""
-
-    place: str  # odl.train.fit
-    old: str
-    new: str
-
-    def apply(self) -> Callable:
-        """Replace the function. Returns what puts it back."""
-        module, name = located(self.place)
-        original = getattr(module, name)
-        source = getattr(original, "edited", None) or textwrap.dedent(inspect.getsource(original))
-        assert source.count(self.old) == 1, f"{self.place} has no line {self.old!r}"
-        made = {}
-        source = source.replace(self.old, self.new)
-        exec(source, vars(module), made)
-        made[name].edited = source  # a second edit goes on from here
-        return swapped(self.place, made[name])
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A promise broken: an attribute of a module changed."""
-
-    place: str
-    value: object
-
-    def apply(self) -> Callable:
-        return swapped(self.place, self.value)
-
-
 TEMPORARY = 'temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")'
 IN_PLACE = """file = open(path, "wb", buffering=0)
     for start in range(0, len(content), 4096):
         file.write(content[start : start + 4096])
     return"""
-DIRECT = Edit("odl.paths.write_atomically", TEMPORARY, IN_PLACE)  # in place and piece by piece, no rename
+DIRECT = ("odl.paths.write_atomically", TEMPORARY, IN_PLACE)  # in place and piece by piece, no rename
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: `inject(n)` yields an outcome for each of n injections."""
-
-    promise: str
-    fault: str
-    injections: int
-    inject: Callable[[int], Iterator[tuple[str, float]]]
-    mutation: str  # what is broken, in words
-    edits: tuple
-    short: int  # injections in the short version
-
-    @property
-    def broken_injections(self) -> int:
-        """As many where a row is of hundreds, which are cheap; a few where each takes processes."""
-        return self.injections if self.injections >= 400 else min(self.injections, BROKEN)
+ROWS: dict[str, SimpleNamespace] = {}
 
 
-def measure(row: Row, n: int, name: str = "", edits=()) -> dict:
+def row(injections: int, short: int, promise: str, fault: str):
+    """Make a row of the table, named as the function is: `inject(i, chance)` returns an outcome and its seconds."""
+
+    def add(inject):
+        known = {"injections": injections, "short": short, "promise": promise, "fault": fault}
+        ROWS[inject.__name__] = SimpleNamespace(inject=inject, **known, **vars(inject))
+        return inject
+
+    return add
+
+
+def broken_by(mutation: str, *edits: tuple):
+    """How the promise is broken: a function of odl, a piece of its source, what takes its place."""
+
+    def add(inject):
+        inject.mutation, inject.edits = mutation, edits
+        return inject
+
+    return add
+
+
+def measure(name: str, n: int, edits=()) -> dict:
     """Inject n faults, with a promise broken by `edits`: how many of each outcome, and the worst recovery time."""
     ended(in_a_child(nothing))  # starting the server of processes is no part of a recovery
-    outcomes, worst, start = Counter(), 0.0, time.perf_counter()
-    with broken(edits), tqdm(total=n, desc=name, leave=False, unit="fault", disable=None) as bar:
-        for outcome, seconds in row.inject(n):
+    outcomes, worst, start, chance = Counter(), 0.0, time.perf_counter(), random.Random(name)
+    label = f"{name}, promise broken" if edits else name
+    with broken(edits), tqdm(total=n, desc=label, leave=False, unit="fault", disable=None) as bar:
+        for i in range(n):
+            with fresh_root(), quiet():
+                outcome, seconds = ROWS[name].inject(i, chance)
             outcomes[outcome] += 1
             worst = max(worst, seconds if outcome == RECOVERED else 0.0)
             bar.set_postfix(outcomes, refresh=False)
             bar.update()
     counts = {kind: outcomes[kind] for kind in (RECOVERED, LOUD, SILENT)}
-    return {"injected": outcomes.total()} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
+    return {"injected": n} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
+
+
+# Promises broken
+
+
+EDITS: tuple = ()
 
 
 @contextmanager
 def broken(edits):
     """With the promise broken, here and in every process that is started meanwhile."""
     global EDITS
-    undo, EDITS = [edit.apply() for edit in edits], tuple(edits)
-    try:
-        yield
-    finally:
-        EDITS = ()
-        for put_back in reversed(undo):
-            put_back()
+    with ExitStack() as undo:
+        for edit in edits:
+            undo.enter_context(edited(*edit))
+        EDITS = tuple(edits)
+        try:
+            yield
+        finally:
+            EDITS = ()
 
 
-EDITS: tuple = ()
+def edited(place: str, old: str | None, new):
+    """A patch that replaces a piece of a function's source; or, without one, the value of an attribute."""
+    if old is None:
+        return mock.patch(place, new)
+    original, made = resolve_name(place), {}
+    source = getattr(original, "edited", None) or textwrap.dedent(inspect.getsource(original))
+    assert source.count(old) == 1, f"{place} has no line {old!r}"
+    exec(source.replace(old, new), original.__globals__, made)
+    function = made[original.__name__]
+    function.edited = source.replace(old, new)  # a second edit goes on from here
+    return mock.patch(place, function)
 
 
 # Judging what happened
@@ -143,13 +122,10 @@ EDITS: tuple = ()
 def judged(act: Callable, right: Callable) -> tuple[str, float]:
     """Recovered when the answer is right or the error is one line for the user; silent when a wrong answer is given."""
     start = time.perf_counter()
-    with quiet():
-        try:
-            outcome = RECOVERED if right(act()) else SILENT
-        except OneLine as error:
-            outcome = LOUD if "\n" in str(error) else RECOVERED
-        except Exception:
-            outcome = LOUD
+    try:
+        outcome = RECOVERED if right(act()) else SILENT
+    except Exception as error:
+        outcome = RECOVERED if isinstance(error, OneLine) and "\n" not in str(error) else LOUD
     return outcome, time.perf_counter() - start
 
 
@@ -162,9 +138,8 @@ def quiet():
 
 def flipped(content: bytes, chance: random.Random) -> bytes:
     """With one bit turned."""
-    changed = bytearray(content)
-    changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
-    return bytes(changed)
+    k = chance.randrange(len(content))
+    return content[:k] + bytes([content[k] ^ 1 << chance.randrange(8)]) + content[k + 1 :]
 
 
 def truncated(content: bytes, chance: random.Random) -> bytes:
@@ -176,59 +151,51 @@ DAMAGES = (flipped, truncated)
 
 def digest(value) -> str:
     """SHA-256 of nested dicts, lists, numbers and tensors, every bit of them."""
-    total = hashlib.sha256()
 
-    def add(part):
-        if isinstance(part, torch.Tensor):
-            total.update(f"{part.dtype}{tuple(part.shape)}".encode() + part.contiguous().numpy().tobytes())
-        elif isinstance(part, dict):
-            for key in sorted(part, key=str):
-                total.update(str(key).encode())
-                add(part[key])
-        elif isinstance(part, list | tuple):
-            total.update(f"[{len(part)}]".encode())
-            for item in part:
-                add(item)
-        else:
-            total.update(repr(part).encode())
+    def bits(tensor):
+        return [str(tensor.dtype), *tensor.shape, tensor.contiguous().numpy().tobytes().hex()]
 
-    add(value)
-    return total.hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=bits).encode()).hexdigest()
 
 
 # Where it happens
 
 
+def kept_folder() -> Path:
+    """Until this process ends."""
+    folder = tempfile.mkdtemp(prefix="odl-faults-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
 @cache
 def packed_demo() -> Path:
     """The demo photographs, packed once for all roots."""
-    folder = tempfile.mkdtemp(prefix="odl-faults-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with rooted(Path(folder)), quiet():
+    with rooted(kept_folder()), quiet():
         return data.prepare("demo")
 
 
 @contextmanager
-def rooted(folder: Path):
+def rooted(folder):
     """ODL_ROOT is `folder`, and ODL_DATA is nowhere."""
-    before = {name: os.environ.pop(name, None) for name in ("ODL_ROOT", "ODL_DATA")}
-    os.environ["ODL_ROOT"] = str(folder)
-    try:
-        yield folder
-    finally:
-        os.environ.pop("ODL_ROOT")
-        os.environ.update({name: value for name, value in before.items() if value is not None})
+    with mock.patch.dict(os.environ, ODL_ROOT=str(folder)):
+        os.environ.pop("ODL_DATA", None)
+        yield Path(folder)
 
 
 @contextmanager
-def fresh_root(demo=True):
+def fresh_root():
     """A root of its own, with the demo pack linked into it."""
-    pack = packed_demo() if demo else None
-    with tempfile.TemporaryDirectory(prefix="odl-fault-") as folder, rooted(Path(folder)):
-        if demo:
-            datasets.home("demo").mkdir(parents=True)
-            (datasets.home("demo") / pack.name).symlink_to(pack)
+    pack = packed_demo()
+    with tempfile.TemporaryDirectory(prefix="odl-fault-") as folder, rooted(folder):
+        datasets.home("demo").mkdir(parents=True)
+        (datasets.home("demo") / pack.name).symlink_to(pack)
         yield Path(folder)
+
+
+def files_below(folder: Path) -> set[str]:
+    """Every file but locks, relative."""
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".lock")}
 
 
 # Processes
@@ -250,9 +217,8 @@ def child_main(edits, environment, target, shared, arguments):
     os.environ.update(environment)
     torch.set_num_threads(1)
     for edit in edits:
-        edit.apply()
-    nowhere = open(os.devnull, "w")  # noqa: SIM115
-    sys.stdout = sys.stderr = nowhere
+        edited(*edit).start()
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     target(shared, *arguments)
 
 
@@ -264,36 +230,29 @@ def number(kind="d", value=0):
 def ended(child, seconds=PATIENCE) -> int | None:
     """The exit status of a child, None where it hangs; such a child is killed."""
     child.join(seconds)
-    if child.is_alive():
-        child.kill()
-        child.join()
-        return None
-    return child.exitcode
+    return None if killed(child) else child.exitcode
 
 
 def killed(child) -> bool:
     """kill -9; whether the child was still at work."""
+    working = child.is_alive()
     child.kill()
     child.join()
-    return child.exitcode == -signal.SIGKILL
+    return working and child.exitcode == -signal.SIGKILL
 
 
 def deadly(name: str, count: int, when: str) -> None:
     """From now on this process dies at the given call of a function of `os`, before or after it."""
-    original, calls = getattr(os, name), []
+    original, left = getattr(os, name), count
 
     def call(*arguments):
-        calls.append(arguments)
-        if len(calls) == count and when == "before":
+        nonlocal left
+        left -= 1
+        if left == 0 and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        answer = original(*arguments)
-        if len(calls) == count:
+        returned = original(*arguments)
+        if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return answer
+        return returned
 
     setattr(os, name, call)
-
-
-def files_below(folder: Path) -> set[str]:
-    """Every file but locks, relative."""
-    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".lock")}

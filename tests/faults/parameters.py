@@ -1,19 +1,22 @@
 """Wrong parameters: of every notebook, and of the command line."""
 
 import contextlib
-import os
+import random
 import sys
+import tempfile
 import time
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import nbformat
 import papermill
 
+from odl import paths
 from odl.__main__ import main
 from odl.experiment import Experiment
 
-from .campaign import LOUD, RECOVERED, SILENT, Edit, Row, ended, files_below, fresh_root, in_a_child
+from .campaign import LOUD, RECOVERED, SILENT, broken_by, ended, files_below, in_a_child, row
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -45,6 +48,7 @@ OPTIONS += [["--set", f"{name}={value}"] for name in NUMBERS for value in ("", "
 OPTIONS += [["--set", f"{name}x=1"] for name in NUMBERS]
 
 
+@cache
 def cells_of(notebook: Path) -> tuple[str, str]:
     """The cell of parameters and the first that is executed after it."""
     code = [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
@@ -54,84 +58,66 @@ def cells_of(notebook: Path) -> tuple[str, str]:
 
 def cases() -> list[tuple[Path, str, object]]:
     """Every notebook × every parameter of it, and one more × every wrong value."""
-    return [
-        (notebook, name, value)
-        for notebook in NOTEBOOKS
-        for name in [*papermill.inspect_notebook(notebook), "tsak"]
-        for value in WRONG[name]
-    ]
+    parameters = [(n, name) for n in NOTEBOOKS for name in [*papermill.inspect_notebook(n), "tsak"]]
+    return [(notebook, name, value) for notebook, name in parameters for value in WRONG[name]]
 
 
-def run_cells(_, cells, name, value, report):
+CASES = random.Random(0).sample(cases(), len(cases()))  # in an order of which the first few are of all kinds
+OPTIONS = random.Random(0).sample(OPTIONS, len(OPTIONS))
+
+
+def run_cells(_, report, parameters, first, name, value):
     """What papermill does with a parameter, in this process: cell, injected value, next cell. Status 1 on an error."""
     namespace = {"__name__": "__main__", "In": [f"# Parameters\n{name} = {value!r}\n"]}
     try:
-        exec(cells[0], namespace)
+        exec(parameters, namespace)
         namespace[name] = value
-        exec(cells[1], namespace)
+        exec(first, namespace)
     except Exception as error:
         lines = getattr(error, "_render_traceback_", lambda: ["a", "traceback"])()
         Path(report).write_text("\n".join(lines))
         sys.exit(1)
 
 
-def run_command(_, arguments, report):
+def run_command(_, report, *arguments):
     with open(report, "w") as file, contextlib.redirect_stderr(file):
         sys.exit(main(arguments))
 
 
 def refused(name: str, target, *arguments) -> tuple[str, float]:
     """Run it in a process of its own: the exit status is not 0, one line names the parameter, nothing is written."""
-    with fresh_root(demo=False) as root:
-        report = root.with_name(f"{root.name}-report")
-        os.chdir(root)
+    root = paths.root()
+    with tempfile.NamedTemporaryFile("r+") as report, contextlib.chdir(root):
         start = time.perf_counter()
-        status = ended(in_a_child(target, *arguments, report), LIMIT)
-        seconds = time.perf_counter() - start
-        said = report.read_text().strip() if report.exists() else ""
-        report.unlink(missing_ok=True)
-        os.chdir(ROOT)
-        if status == 0 or files_below(root):
-            return SILENT, seconds
-        return (RECOVERED if status and name in said and "\n" not in said else LOUD), seconds
+        status = ended(in_a_child(target, report.name, *arguments), LIMIT)
+        seconds, said = time.perf_counter() - start, report.read().strip()
+    if status == 0 or files_below(root):
+        return SILENT, seconds
+    return (RECOVERED if status and name in said and "\n" not in said else LOUD), seconds
 
 
-def notebooks(n):
-    """Cases of all notebooks, evenly where there are more than n; each in a process of its own."""
-    wrong = cases()
-    cells = {notebook: cells_of(notebook) for notebook in NOTEBOOKS}
-    for i in range(n):
-        notebook, name, value = wrong[i * len(wrong) // n]
-        yield refused(name, run_cells, cells[notebook], name, value)
+UNCHECKED = (
+    "names of tasks, profiles and devices are not looked up, and numbers have no range",
+    ("odl.experiment.choice", "not isinstance(value, str) or value not in options", "False"),
+    ("odl.experiment.integer", "not low <= value <= high", "False"),
+)
 
 
-def commands(n):
-    for i in range(n):
-        option, value = OPTIONS[i * len(OPTIONS) // n]
-        name = value.partition("=")[0] if option == "--set" else option.strip("-")
-        yield refused(name, run_command, ["train", "--profile", "smoke", option, value])
+@row(
+    len(CASES),
+    12,
+    "A wrong parameter costs seconds",
+    "every notebook × every parameter × typo, wrong type, out of range, empty, unknown",
+)
+@broken_by(*UNCHECKED)
+def parameters(i, chance):
+    notebook, name, value = CASES[i]
+    return refused(name, run_cells, *cells_of(notebook), name, value)
 
 
-CHOICES = Edit("odl.experiment.choice", "not isinstance(value, str) or value not in options", "False")
-INTEGERS = Edit("odl.experiment.integer", "not low <= value <= high", "False")
-
-ROWS = {
-    "parameters": Row(
-        "A wrong parameter costs seconds",
-        "every notebook × every parameter × typo, wrong type, out of range, empty, unknown",
-        len(cases()),
-        notebooks,
-        "names of tasks, profiles and devices are not looked up, and numbers have no range",
-        (CHOICES, INTEGERS),
-        12,
-    ),
-    "commands": Row(
-        "A wrong option costs seconds",
-        "every option of `python -m odl train` × the same",
-        len(OPTIONS),
-        commands,
-        "names of tasks, profiles and devices are not looked up, and numbers have no range",
-        (CHOICES, INTEGERS),
-        12,
-    ),
-}
+@row(len(OPTIONS), 12, "A wrong option costs seconds", "every option of `python -m odl train` × the same")
+@broken_by(*UNCHECKED)
+def commands(i, chance):
+    option, value = OPTIONS[i]
+    name = value.partition("=")[0] if option == "--set" else option.strip("-")
+    return refused(name, run_command, "train", "--profile", "smoke", option, value)

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "srun", "munged", "mungekey")
@@ -42,16 +42,15 @@ PartitionName=odl Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=2000 State=UNKNOWN"
 
 
+SEARCH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
+
+
 def missing() -> str:
     """Why no cluster can be started here; empty where one can."""
-    absent = [name for name in PROGRAMS if not shutil.which(name, path=search_path())]
+    absent = [name for name in PROGRAMS if not shutil.which(name, path=SEARCH)]
     if absent:
         return f"SLURM is not installed ({', '.join(absent)} not found): apt-get install slurm-wlm munge"
     return "" if os.geteuid() == 0 else "a SLURM of one's own needs root"
-
-
-def search_path() -> str:
-    return os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
 
 
 class Cluster:
@@ -59,7 +58,7 @@ class Cluster:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        path = os.pathsep.join((f"{folder}/bin", search_path()))
+        path = os.pathsep.join((f"{folder}/bin", SEARCH))
         self.environment = os.environ | {"SLURM_CONF": f"{folder}/slurm.conf", "PATH": path}
         self.daemons: dict[str, subprocess.Popen] = {}
 
@@ -98,9 +97,8 @@ class Cluster:
 
     def wrap(self, program: str) -> None:
         """Let a program find this cluster where the plugin has dropped SLURM's variables, as it does inside a job."""
-        (self.folder / "bin").mkdir()
-        wrapper = self.folder / "bin" / program
-        found = shutil.which(program, path=search_path())
+        wrapper, found = self.folder / "bin" / program, shutil.which(program, path=SEARCH)
+        wrapper.parent.mkdir()
         wrapper.write_text(f'#!/bin/sh\nSLURM_CONF={self.folder}/slurm.conf exec {found} "$@"\n')
         wrapper.chmod(0o755)
 
@@ -110,8 +108,7 @@ class Cluster:
             self.daemons[name] = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT)
 
     def says(self, *command: str) -> str:
-        run = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60)
-        return run.stdout
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60).stdout
 
     def until(self, true, what: str, seconds: float = 60) -> None:
         end = time.monotonic() + seconds
@@ -132,8 +129,7 @@ class Cluster:
 
 def processes_of(node: str, conf: str) -> list[int]:
     """The node's daemon, its step daemons, and what its jobs started, by what their environment says."""
-    marks = {f"ODL_NODE={node}".encode(), f"SLURMD_NODENAME={node}".encode()}
-    found = []
+    marks, found = {f"ODL_NODE={node}".encode(), f"SLURMD_NODENAME={node}".encode()}, []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             variables = set((place / "environ").read_bytes().split(b"\0"))
@@ -149,8 +145,6 @@ def command_of(process: int) -> list[str]:
 
 
 def free_ports(n: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    with ExitStack() as until_then:
+        sockets = [until_then.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(n)]
+        return [s.getsockname()[1] for s in sockets]
