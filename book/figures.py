@@ -212,7 +212,7 @@ FIGURES = {
     "speed-ratios.svg": speed.ratios,
     "speed-scaling.svg": speed.scaling,
 }
-TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.NOTES}
+TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= snippets.SNIPPETS | statement.SNIPPETS
 TABLES |= {"landing": landing.figure, "speed-pages": speed.pages, "speed-gpu": speed.gpu_tables}
 TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison": reliability.comparison}

@@ -5,19 +5,20 @@ Only CSS moves it: one number, --k, counts the severities, and everything else i
 because the reader prefers that or prints the page, it stands at one severity. A checkbox puts the known pixels back.
 """
 
-import base64
-import io
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from live import FIXATION, SCHEDULES, UNTRAINED, absent, as_input, networks, reference
+from jinja2 import Template
+from live import FIXATION, SCHEDULES, UNTRAINED, absent, address, as_input, networks, reference
 from PIL import Image
 
 from odl import paper, plots, results, store
 from odl.corruptions import TASKS
 
 TASK = "interpolate"
+TEMPLATE = Path(__file__).with_name("landing.html.j2")
 SEVERITIES = range(0, 95, 5)  # per cent deleted
 STILL = 60
 LABELS = {"not_restored": "Not restored"} | {name: SCHEDULES[name] for name in FIXATION}
@@ -37,12 +38,9 @@ def figure() -> str:
         return f"{undrawn} {UNTRAINED}."
     table = pd.read_csv(store.used(path)) if path.exists() else pd.DataFrame(columns=["schedule"])
     if not run or "on_demand" not in {*table.schedule}:
-        return (
-            f"{undrawn} its curves are not measured; `papermill notebooks/fixation.ipynb` does it, with `task={TASK}`."
-        )
+        return f"{undrawn} its curves are not measured; `papermill notebooks/fixation.ipynb -p task {TASK}` does it."
     shown = {name: found[name] for name in FIXATION if name in found and name in {*table.schedule}}
-    shares = run.history[-1]["allocation"]
-    return "\n".join(["```{raw} html", *html(shown, curves(table, list(shown)), shares), "```"])
+    return f"```{{raw}} html\n{html(shown, curves(table, list(shown)), run.history[-1]['allocation'])}\n```"
 
 
 def curves(table: pd.DataFrame, names: list[str]) -> dict[str, pd.DataFrame]:
@@ -52,85 +50,42 @@ def curves(table: pd.DataFrame, names: list[str]) -> dict[str, pd.DataFrame]:
     return {kind: frame[names].assign(not_restored=damaged) for kind, frame in wide.items()}
 
 
-def html(found: dict, measured: dict, shares: list[float]) -> list[str]:
+def html(found: dict, measured: dict, shares: list[float]) -> str:
     """The figure of the networks `found`: schedule → network; measured: see `curves`; shares in per cent."""
-    last, still = len(SEVERITIES) - 1, list(SEVERITIES).index(STILL)
-    known, numbers = paper.TASKS[TASK], measured["raw"].map(written)
-    said = "; ".join(
-        f"{LABELS[name]} {numbers[name].iloc[0]}, {numbers[name].loc[STILL]} and {numbers[name].iloc[-1]}"
-        for name in ("not_restored", *found)
+    known, (*most, last) = paper.TASKS[TASK], [f"{share:.1f}" for share in shares]
+    return Template(TEMPLATE.read_text()).render(
+        names=["not_restored", *found],
+        labels=LABELS,
+        colours=plots.COLOURS,
+        severities=SEVERITIES,
+        still=STILL,
+        known=known,
+        measured=measured,
+        written=written,
+        shares=shares,
+        listed=f"{', '.join(most)} and {last}",
+        sheet=sheet(found),
+        drawing=drawing(measured, list(found), shares, known),
+        absent=absent(TASK, found),
     )
-    own = {"fixated_easy": known["easy"], "fixated_hard": known["hard"]}
-    fixated = [f"“{SCHEDULES[name]}” has trained on {own[name]} % deleted alone." for name in own if name in found]
-    untrained = [f"{title} is not trained here: <code>{command}</code>." for title, command in absent(TASK, found)]
-    return [
-        f'<figure class="odl-moving" style="--last: {last}; --still: {still}">',
-        '<input type="checkbox" id="odl-pause"><label for="odl-pause">Pause</label>',
-        '<div class="odl-keep"><input type="checkbox" id="odl-keep">',
-        '<label for="odl-keep">Keep known pixels</label></div>',
-        f'<div class="odl-stage" role="img" aria-label="Mean PSNR at {SEVERITIES[0]}, {STILL} and {SEVERITIES[-1]} % '
-        f'deleted: {said}. Of its training images levels 1 to {len(shares)} get {listed(shares)} per cent.">',
-        f"<style>.odl-moving {{ --sheet: url({sheet(found)}); --rows: {1 + 2 * len(found)} }}</style>",
-        f'<div class="odl-row" style="--pictures: {1 + len(found)}">',
-        *(picture(name, i, len(found), measured) for i, name in enumerate(("not_restored", *found))),
-        "</div>",
-        drawing(measured, list(found), shares, known),
-        "</div>",
-        "<figcaption>",
-        f"<p>{known['title']}, measured here: one photograph while more of it is deleted, not restored and restored.",
-        "The curves and the numbers, the best of them in bold, are means over test images, not of this photograph.",
-        *fixated,
-        "“On-demand” has trained on levels 1 to 5; the grey band is level 6, which it never saw.",
-        f"Its last epoch gave them {listed(shares)} % of its images.",
-        *untrained,
-        "Photograph: Stefan van der Walt, CC0.</p>",
-        "</figcaption></figure>",
-    ]
 
 
 def written(psnr: float) -> str:
     return "identical" if psnr >= IDENTICAL else f"{psnr:.1f} dB"
 
 
-def listed(shares: list[float]) -> str:
-    *most, last = [f"{share:.1f}" for share in shares]
-    return f"{', '.join(most)} and {last}"
-
-
 def sheet(found: dict) -> str:
     """A data: address: rows for the damaged photograph, each network, and each again with the known pixels kept; a
     column per severity."""
     x = as_input("chelsea.png")
-    same = [torch.Generator().manual_seed(5) for _ in SEVERITIES]  # a deleted pixel stays deleted
-    pairs = zip(SEVERITIES, same, strict=True)
-    y = torch.cat([TASKS[TASK].corrupt_between(x, float(s), float(s), generator) for s, generator in pairs])
+    corrupt = TASKS[TASK].corrupt_between
+    y = torch.cat([corrupt(x, float(s), float(s), torch.Generator().manual_seed(5)) for s in SEVERITIES])  # one draw
     with torch.inference_mode():
         restored = [network(y) for network in found.values()]
     kept = [torch.where((y == x).all(1, keepdim=True), x, x_hat) for x_hat in restored]
     rows = [y, *restored, *kept]
     picture = np.concatenate([np.concatenate([plots.to_picture(image) for image in row], 1) for row in rows])
-    content = io.BytesIO()
-    Image.fromarray((picture * 255).round().astype(np.uint8)).save(content, "WebP", quality=88)
-    return f"data:image/webp;base64,{base64.b64encode(content.getvalue()).decode()}"
-
-
-def picture(name: str, row: int, down: int, measured: dict) -> str:
-    """One of the pictures, and below it its name and its PSNR at each severity; kept ones are `down` rows below."""
-    strips = [strip(name, kind, frame.loc[list(SEVERITIES)]) for kind, frame in measured.items()]
-    colour = plots.COLOURS.get(name, "var(--odl-damaged)")
-    place = f"--row: {row}; --down: {down if row else 0}; border-color: {colour}"
-    place += "" if row else "; border-style: dashed"
-    return f'<div><div class="odl-frame" style="{place}"></div><b>{LABELS[name]}</b>{"".join(strips)}</div>'
-
-
-def strip(name: str, kind: str, scores: pd.DataFrame) -> str:
-    """The lines that go with each severity, one of them visible; the damaged picture's say how much is deleted."""
-    lines = []
-    for severity, row in scores.iterrows():
-        best = ' class="odl-best"' if row[name] == row.max() else ""
-        said = f"{severity:.0f} %: " if name == "not_restored" else ""
-        lines.append(f"<span{best}>{said}{written(row[name])}</span>")
-    return f'<div class="odl-strip odl-{kind}"><div>{"".join(lines)}</div></div>'
+    return address(Image.fromarray((picture * 255).round().astype(np.uint8)), "WebP", quality=88)
 
 
 def drawing(measured: dict, names: list[str], shares: list[float], known: dict) -> str:
