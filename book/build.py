@@ -14,8 +14,8 @@ import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import launch
@@ -40,13 +40,9 @@ TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured el
 SYSTEMS = [*DENOISERS, "on_demand", "fixated"]  # those other profiles show every one, measured or not
 FIRST = "gallery"  # takes longest, so that nothing waits for it at the end
 LAST = "scorecard"  # judges what the other notebooks have measured
-KERNEL = {
-    "kernel_name": "python3",
-    "cwd": ROOT,
-    "progress_bar": False,
-    "config": Config(KernelManager={"transport_encryption": "auto"}),  # a kernel on plain TCP warns on stderr
-    "shutdown_kernel": "immediate",  # by then it has answered; asked politely, some kernels report the interrupt
-}
+KERNEL = {"kernel_name": "python3", "cwd": ROOT, "progress_bar": False}
+KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a kernel on plain TCP warns on stderr
+KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
 
@@ -102,14 +98,14 @@ def plan(profile, dataset=None, seeds=None):
 
 
 def execute(page):
-    """Run one notebook from the repository's root; return its seconds, and its error in one line or None."""
+    """Run one notebook from the repository's root; return it, its seconds, and its error in one line or None."""
     began, error = time.perf_counter(), None
     try:
         papermill.execute_notebook(page.template, page.executed, page.parameters, **KERNEL)
     except Exception as e:  # a kernel that was killed or never started gets its one line, too
         name, message = getattr(e, "ename", type(e).__name__), getattr(e, "evalue", str(e))
         error = f"{name}: {' '.join(message.split()) or '(no message)'}"
-    return time.perf_counter() - began, error
+    return page, time.perf_counter() - began, error
 
 
 def execute_all(pages):
@@ -119,10 +115,9 @@ def execute_all(pages):
     done, failed = 0, []
     pages = sorted(pages, key=lambda page: page.name != FIRST)
     for batch in ([p for p in pages if p.name != LAST], [p for p in pages if p.name == LAST]):
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            running = {pool.submit(execute, page): page for page in batch}
-            for future in as_completed(running):
-                page, (seconds, error), done = running[future], future.result(), done + 1
+        with ThreadPool(2) as pool:
+            for page, seconds, error in pool.imap_unordered(execute, batch, chunksize=1):
+                done += 1
                 print(f"{done:3d}/{len(pages)} {page.name:20s} {seconds:6.1f} s", flush=True)
                 if error:
                     failed.append(page.name)

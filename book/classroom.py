@@ -20,7 +20,6 @@ from nbconvert import SlidesExporter
 from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
-from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "book"
@@ -141,7 +140,7 @@ def write_assets(folder: Path) -> str | None:
 
 def write_deck(notebook, path: Path) -> None:
     """A notebook with its outputs as reveal.js slides."""
-    exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"), config=Config())
+    exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"))
     path.write_text(exporter.from_notebook_node(on_slides(notebook))[0])
 
 

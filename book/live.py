@@ -42,11 +42,9 @@ MODULES = ["rules", "corrupt", "pictures", "networks", "photographs", "fill"]  #
 MODULES += ["fixation", "allocation", "inpaint", "main"]
 FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
 SCHEDULES = {  # and what the fixation lab offers, where it is trained
-    "on_demand": "On-demand",
-    "rigid_joint": "Rigid joint",
-    "fixated_easy": "Fixated on easy",
-    "fixated_hard": "Fixated on hard",
-}
+    "on_demand": "On-demand", "rigid_joint": "Rigid joint",
+    "fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard",
+}  # fmt: skip
 COLOURS = plots.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
 UNTRAINED = "its networks have no weights here; python -m odl reproduce trains them"
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
@@ -78,13 +76,15 @@ def one_script() -> str:
 
 def data(missing: str | None, trained: dict) -> str:
     """data.js: tasks, photographs and measured runs; `files` is what further scripts fill."""
-    tasks = {
-        name: {"channels": task.channels, "trained": trained[name], "absent": absent(name, trained[name])}
-        | {key: paper.TASKS[name][key] for key in ("levels", "easy", "hard")}
-        for name, task in TASKS.items()
-    }
+    tasks = {name: {key: facts[key] for key in ("levels", "easy", "hard")} for name, facts in paper.TASKS.items()}
+    for name, facts in tasks.items():
+        facts |= {"channels": TASKS[name].channels, "trained": trained[name], "absent": absent(name, trained[name])}
     schedules = {name: {"title": title, "colour": COLOURS[name]} for name, title in SCHEDULES.items()}
-    lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs(), "runs": runs()}
+    photographs = [
+        {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
+        for name, (title, _) in PHOTOGRAPHS.items()
+    ]
+    lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
 
@@ -141,13 +141,6 @@ def reduced(name: str) -> Image.Image:
     return photograph(name).resize(size, Image.Resampling.LANCZOS)
 
 
-def photographs() -> list[dict]:
-    return [
-        {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
-        for name, (title, _) in PHOTOGRAPHS.items()
-    ]
-
-
 def address(image: Image.Image, kind: str, **options) -> str:
     """An image as a data: address."""
     content = io.BytesIO()
@@ -169,23 +162,21 @@ def networks(task: str) -> dict:
 
 def write_models(folder: Path) -> dict:
     """<task>-<schedule>.js of every network that is here; returns task → schedule → severities of its training."""
-    trained = {}
+    trained = {task: {} for task in TASKS}
     for task in TASKS:
-        found = networks(task)
-        for schedule, network in found.items():
+        for schedule, network in networks(task).items():
             name = f"{task}-{schedule}"
             (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}))
-        trained[task] = {schedule: trained_on(reference(task, schedule)) for schedule in found}
+            trained[task][schedule] = trained_on(task, schedule)
     return trained
 
 
-def trained_on(experiment: Experiment) -> tuple[float, float]:
+def trained_on(task: str, schedule: str) -> tuple[float, float]:
     """The lowest and the highest severity that a network has trained on: one and the same for a fixated one."""
-    if experiment.schedule.startswith("fixated"):
-        own = experiment.schedule.removeprefix("fixated_")
-        return (experiment.severity or paper.TASKS[experiment.task][own],) * 2
-    levels = paper.TASKS[experiment.task]["levels"][: paper.N_LEVELS]
-    return levels[0][0], levels[-1][1]
+    facts = paper.TASKS[task]
+    if schedule in paper.FIXATED:
+        return (facts[schedule.removeprefix("fixated_")],) * 2
+    return facts["levels"][0][0], facts["levels"][paper.N_LEVELS - 1][1]
 
 
 def write_runtime(folder: Path) -> str | None:

@@ -287,6 +287,12 @@ def parameter_counts() -> str:
 
 # Profiles and cost
 
+
+def falling(profile: dict) -> str:
+    """How the learning rate ends, in words; empty where it stays."""
+    return f", to 0 in a line from {1 - profile['decay']:.0%} of training" if profile["decay"] else ""
+
+
 MEANT_FOR = {
     "smoke": "the tests: every notebook in seconds",
     "demo": "a laptop: one task's seven schedules in minutes",
@@ -304,11 +310,6 @@ def profiles_table() -> str:
         rows.append([f"`{name}`", p["width"], p["batch_size"], steps, rate, evaluation, arithmetic, MEANT_FOR[name]])
     header = ["Profile", "Width f", "Images a batch", "Epochs × iterations", "Learning rate"]
     return markdown([*header, "Test crops × trials", "One run", "Meant for"], rows)
-
-
-def falling(profile: dict) -> str:
-    """How the learning rate ends, in words; empty where it stays."""
-    return f", to 0 in a line from {1 - profile['decay']:.0%} of training" if profile["decay"] else ""
 
 
 def departures() -> str:
@@ -399,8 +400,7 @@ def plans() -> str:
     """What `python -m odl plan` says of a few numbers of GPUs."""
     named = {gpus: dict(plan.lines(planned(gpus))) for gpus in FLEETS}
     rows = [[name, *(named[gpus][name] for gpus in FLEETS)] for name in named[FLEETS[0]]]
-    own = [row for row in rows if len(set(row[1:])) > 1]
-    shared = [row[:2] for row in rows if len(set(row[1:])) == 1]
+    own, shared = [row for row in rows if len({*row[1:]}) > 1], [row[:2] for row in rows if len({*row[1:]}) == 1]
     header = [f"{MS_PER_STEP:g} ms a step", *(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in FLEETS)]
     return "\n".join([markdown(header, own), "", markdown(["Whatever the number of GPUs", ""], shared)])
 
@@ -439,10 +439,10 @@ def lessons() -> str:
     if not path.exists():
         return f"These times are {NOT_MEASURED}: `python book/lessons.py` does it."
     steps = json.loads(store.used(path).read_text())["steps"]
-    rows = [
-        [f"**{name}**", f"`{step['command']}`", duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"]
-        for name, step in steps.items()
-    ]
+    rows = []
+    for name, step in steps.items():
+        cost = duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"
+        rows.append([f"**{name}**", f"`{step['command']}`", *cost])
     origin = next(iter(steps.values()))["provenance"]
     table = markdown(["Step", "Command", "Processor time", "Memory"], rows)
     return f"{table}\n\nMeasured on {origin['threads']} cores ({origin['processor']}), on the demo photographs."

@@ -5,6 +5,7 @@ import tempfile
 import pytest
 import torch
 from hypothesis import configuration, settings
+from webdriver import INSTALLED, Browser
 
 from odl import data, datasets
 
@@ -36,3 +37,12 @@ def demo(root, demo_pack):
     home.mkdir(parents=True)
     (home / demo_pack.name).symlink_to(demo_pack)
     return root
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    if not INSTALLED:
+        pytest.skip("Chromium or ChromeDriver is not installed")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
