@@ -56,7 +56,9 @@ def main():
             (options.folder / f"{Path(name).stem}-source.md").write_text(source)
         for name, table in TABLES.items():
             made, source = with_source(name, table)
-            (options.folder / f"{name}.md").write_text(f"{captioned(name, made)}\n\n{source}\n")
+            if name in CAPTIONS and made.startswith("| "):
+                made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```"
+            (options.folder / f"{name}.md").write_text(f"{made}\n\n{source}\n")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 
@@ -67,12 +69,6 @@ def with_source(name: str, make) -> tuple:
     made = make()
     command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
     return made, sources.line(store.names_of_used(), command)
-
-
-def captioned(name: str, text: str) -> str:
-    """A table that has a caption gets it, and a number; anything else stays as it is."""
-    known = name in CAPTIONS and text.startswith("| ")
-    return f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{text}\n```" if known else text
 
 
 def save(figure, path: Path) -> None:
@@ -200,18 +196,11 @@ def fixation():
 
 
 FIGURES = {
-    "concept.png": concept,
-    "network.svg": network,
-    "fixation.svg": fixation,
-    "schedules.png": plots.schedules,
-    "loop.svg": loop,
-    "shares.svg": plots.shares,
-    "lab-fixation.png": live.still_fixation,
-    "lab-allocation.svg": live.still_allocation,
-    "lab-inpaint.png": live.still_inpaint,
-    "speed-ratios.svg": speed.ratios,
-    "speed-scaling.svg": speed.scaling,
-}
+    "concept.png": concept, "network.svg": network, "fixation.svg": fixation, "schedules.png": plots.schedules,
+    "loop.svg": loop, "shares.svg": plots.shares, "lab-fixation.png": live.still_fixation,
+    "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
+    "speed-ratios.svg": speed.ratios, "speed-scaling.svg": speed.scaling,
+}  # fmt: skip
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= snippets.SNIPPETS | statement.SNIPPETS
 TABLES |= {"landing": landing.figure, "speed-pages": speed.pages, "speed-gpu": speed.gpu_tables}

@@ -83,13 +83,6 @@ def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
     return None if pd.isna(value) else value
 
 
-def last_shares() -> tuple[str, tuple]:
-    """From the least to the most per cent of a batch that a level gets in the last epoch, over all on-demand runs."""
-    runs = [run for task in paper.TASKS for run in measured(task, "on_demand")]
-    shares = [share for run in runs for share in run.history[-1]["allocation"]]
-    return (f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED), tuple(runs)
-
-
 # How things are written
 
 
@@ -140,6 +133,9 @@ def result_rows() -> list[tuple]:
         celeba, sun397 = (decibels(*(paper.TABLE1[task][s][k][1] for s in pair)) for k in (0, 1))
         published, runs = f"CelebA {celeba}<br>SUN397 {sun397}", measured(task, *paper.SCHEDULES)
         rows.append((place, "table1", {"task": task}, published, means(task, *pair), runs))
+    on_demand = [run for task in paper.TASKS for run in measured(task, "on_demand")]
+    shares = [share for run in on_demand for share in run.history[-1]["allocation"]]  # of the last epoch
+    last = f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED
     halves = (from_table("extra_data", "inpaint", row, "psnr") for row in ("on-demand, half", "rigid joint, all"))
     holes = (from_table("table2", "inpaint", "on_demand", block) for block in ("central_psnr", "arbitrary_psnr"))
     papers_holes = decibels(*(psnr for _, psnr in paper.TABLE2["on_demand"]))
@@ -149,7 +145,7 @@ def result_rows() -> list[tuple]:
     # fmt: off
     return rows + [
         ("Sec. 6.6: allocation at the end, 20 % each at first",
-         "allocation", {}, "more to harder levels", *last_shares()),
+         "allocation", {}, "more to harder levels", last, on_demand),
         ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()),
         ("Sec. 6.6, inpainting: on-demand on half / rigid joint on all images",
          "extra_data", {"task": "inpaint"}, "first ahead", decibels(*halves), ()),
@@ -268,8 +264,9 @@ def iteration_flop(channels: int, width: int, batch: int = paper.BATCH_SIZE) -> 
     return counted.get_total_flops()
 
 
-def run_flop(p: dict, channels: int = 3) -> int:
+def run_flop(p: dict) -> int:
     """Of a whole training run, by the numbers of a profile or of an experiment."""
+    channels = 1 if p.get("task") == "denoise" else 3
     return p["epochs"] * p["iterations"] * iteration_flop(channels, p["width"], p["batch_size"])
 
 
@@ -374,18 +371,12 @@ Weights, their running average and Adam's two moments take {state:.0f} MB, and s
     runs = book_runs()
     if not runs:
         return text
-    speed, e = median(speed_of(r) for r in runs), runs[0].experiment
+    e, speed = runs[0].experiment, median(run_flop(r.experiment) / r.provenance["seconds"]["train"] for r in runs)
     return f"""{text}
 
 The reference runs sustained {speed / 1e9:.0f} GFLOP/s each on {runs[0].provenance["device"]} at width {e["width"]} \
 in {e["precision"]} (median of {len(runs)} runs).
 At that speed one run at the paper's scale would take {duration(run / speed)}."""
-
-
-def speed_of(run: results.Result) -> float:
-    """FLOP a second of training."""
-    channels = 1 if run.experiment["task"] == "denoise" else 3
-    return run_flop(run.experiment, channels) / run.provenance["seconds"]["train"]
 
 
 MS_PER_STEP = 1.0  # of the plan; times grow in proportion to it

@@ -10,17 +10,12 @@ from odl import paper, paths, scorecard, store
 from odl.experiment import PROFILES
 
 NAMES = {
-    "width": "Width f of the network",
-    "epochs": "Epochs",
-    "iterations": "Iterations an epoch",
-    "batch_size": "Images a batch",
-    "learning_rate": "Learning rate of Adam",
-    "decay": "Share of training in which the rate falls to 0",
-    "pool_images": "Pool of hard mining",
-    "validation_images": "Validation crops a level and epoch",
-    "test_images": "Test crops a level and trial",
+    "width": "Width f of the network", "epochs": "Epochs", "iterations": "Iterations an epoch",
+    "batch_size": "Images a batch", "learning_rate": "Learning rate of Adam",
+    "decay": "Share of training in which the rate falls to 0", "pool_images": "Pool of hard mining",
+    "validation_images": "Validation crops a level and epoch", "test_images": "Test crops a level and trial",
     "trials": "Trials",
-}
+}  # fmt: skip
 
 
 def files() -> list[dict]:
@@ -133,11 +128,7 @@ def weights() -> str:
 
 
 SNIPPETS = {
-    "statement-compute": compute,
-    "statement-hyperparameters": hyperparameters,
-    "statement-splits": splits,
-    "statement-seeds": seeds,
-    "statement-versions": versions,
-    "statement-verdicts": verdicts,
+    "statement-compute": compute, "statement-hyperparameters": hyperparameters, "statement-splits": splits,
+    "statement-seeds": seeds, "statement-versions": versions, "statement-verdicts": verdicts,
     "statement-weights": weights,
-}
+}  # fmt: skip
