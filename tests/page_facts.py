@@ -56,6 +56,11 @@ def network(browser: Browser) -> list[dict]:
     return [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
 
 
+def requests(events: list[dict]) -> list[str]:
+    """The addresses that were asked for."""
+    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+
 def bytes_of(events: list[dict]) -> int:
     return sum(e["params"]["encodedDataLength"] for e in events if e["method"] == "Network.loadingFinished")
 

@@ -5,13 +5,13 @@ import inspect
 import io
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import nbformat
 import numpy as np
 import pytest
+from page_facts import network, requests
 from PIL import Image
 
 from odl.schedules import rigid_joint
@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 import classroom  # noqa: E402
 import launch  # noqa: E402
-import live  # noqa: E402
 import snippets  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -180,9 +179,9 @@ def test_slides_open_from_the_file_system_without_a_network(name, decks, chromiu
     chromium.go((decks / f"{name}.html").as_uri())
     chromium.wait(lambda: chromium.run("return !!(window.Reveal?.isReady() && window.MathJax?.startup?.promise)"))
     chromium.run("await MathJax.startup.promise")
-    slides = chromium.run("return [Reveal.getHorizontalSlides().length, Reveal.getTotalSlides()]")
+    across, slides = chromium.run("return [Reveal.getHorizontalSlides().length, Reveal.getTotalSlides()]")
     text = "\n".join(c.source for c in as_executed(ROOT / "notebooks" / f"{name}.ipynb").cells if c.cell_type != "code")
-    assert slides[0] == len(re.findall(r"(?m)\A#|^##? |^```\{exercise\}", text)) and slides[1] > slides[0]
+    assert slides > across == len(re.findall(r"(?m)\A#|^##? |^```\{exercise\}", text))
     first = chromium.run("return Reveal.getCurrentSlide().textContent")
     assert "Claim." in first and "{cite}" not in first
     chromium.run("Reveal.slide(1)")
@@ -194,8 +193,7 @@ def test_slides_open_from_the_file_system_without_a_network(name, decks, chromiu
     if "$" in text:
         assert chromium.run("return document.querySelectorAll('mjx-container').length")
     assert not [entry["message"] for entry in chromium.log("browser") if entry["level"] != "INFO"]
-    sent = [json.loads(entry["message"])["message"] for entry in chromium.log("performance")]
-    asked = [m["params"]["request"]["url"] for m in sent if m["method"] == "Network.requestWillBeSent"]
+    asked = requests(network(chromium))
     assert asked and all(url.startswith(("file:", "data:")) for url in asked), asked
 
 
@@ -204,13 +202,6 @@ def test_slides_show_code_only_where_it_is_the_point(tmp_path):
     text = re.sub(r"<[^>]+>", "", (tmp_path / "deck.html").read_text())
     assert "sweep.run_many" in text and "check_parameters" not in text and "results.record" not in text
     assert "https://" not in (tmp_path / "deck.html").read_text()
-
-
-def test_without_npm_there_are_no_slides_and_a_line_says_why(tmp_path, monkeypatch):
-    monkeypatch.setattr(live, "NPM", tmp_path / "npm")
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    missing = classroom.write_slides([], tmp_path / "slides")
-    assert "npm" in missing and "\n" not in missing
 
 
 # The teaching page
@@ -229,13 +220,15 @@ def test_a_class_has_time_for_what_it_runs():
 
 def test_buttons_appear_with_a_repository_and_name_the_template(tmp_path, monkeypatch):
     monkeypatch.setattr(launch, "CONFIG", tmp_path / "_config.yml")
-    launch.CONFIG.write_text('repository:\n  url: ""\n')
-    assert launch.buttons("table1") == "" and "no buttons" in launch.setup()
-    launch.CONFIG.write_text("repository:\n  url: https://github.com/someone/something.git\n  branch: v1\n")
-    links = re.findall(r"\]\((\S+)\)", launch.buttons("table1"))
-    assert links[0].endswith("/github/someone/something/blob/v1/notebooks/table1.ipynb")
-    assert links[1].endswith("/gh/someone/something/v1?urlpath=lab/tree/notebooks/table1.ipynb")
+
+    def publish(url):
+        launch.CONFIG.write_text(f"repository:\n  url: {url}\n  branch: v1\n")
+        return re.findall(r"\]\((\S+)\)", launch.buttons("table1"))
+
+    assert publish('""') == [] and "no buttons" in launch.setup()
+    colab, binder = publish("https://github.com/someone/something.git")
+    assert colab.endswith("/github/someone/something/blob/v1/notebooks/table1.ipynb")
+    assert binder.endswith("/gh/someone/something/v1?urlpath=lab/tree/notebooks/table1.ipynb")
     assert "git clone --depth 1 https://github.com/someone/something\n" in launch.setup()
-    launch.CONFIG.write_text("repository:\n  url: someone/something\n")
     with pytest.raises(SystemExit, match="repository url 'someone/something'.*nearest"):
-        launch.buttons("table1")
+        publish("someone/something")
