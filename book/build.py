@@ -14,8 +14,8 @@ import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import launch
@@ -40,15 +40,11 @@ TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured el
 SYSTEMS = [*(name for name in DENOISERS if name not in AUTHORS), "on_demand", "fixated"]  # every one, measured or not
 FIRST = "gallery"  # takes longest, so that nothing waits for it at the end
 LAST = "scorecard"  # judges what the other notebooks have measured
-KERNEL = {
-    "kernel_name": "python3",
-    "cwd": ROOT,
-    "progress_bar": False,
-    "config": Config(KernelManager={"transport_encryption": "auto"}),  # a kernel on plain TCP warns on stderr
-    "shutdown_kernel": "immediate",  # by then it has answered; asked politely, some kernels report the interrupt
-}
-MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
+KERNEL = {"kernel_name": "python3", "cwd": ROOT, "progress_bar": False}
+KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a kernel on plain TCP warns on stderr
+KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
 WIDGET = "application/vnd.jupyter.widget-view+json"
+MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
 
 
 @dataclass(frozen=True)
@@ -65,6 +61,10 @@ class Page:
         return BUILD / "notebooks" / f"{self.name}.ipynb"
 
 
+def toc():
+    return yaml.safe_load((ROOT / "_toc.yml").read_text())
+
+
 def toc_entries(node):
     """Every entry of the table of contents with a `file`, in reading order."""
     for entry in node if isinstance(node, list) else [node]:
@@ -76,46 +76,36 @@ def toc_entries(node):
 
 def plan(profile, dataset=None, seeds=None):
     """The pages to execute and, for each, those of our parameters that its notebook declares."""
-    pages, missing = [], []
-    for entry in toc_entries(yaml.safe_load((ROOT / "_toc.yml").read_text())):
+    trained = profile in TRAINED_HERE
+    given = {"profile": profile, "dataset": dataset or DATASETS[profile], "train": trained}
+    given |= {} if trained else {"seeds": sources.seeds()}
+    given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
+    given |= {"photographs": "demo"} if trained else {"photographs": "db11", "systems": SYSTEMS}
+    pages = []
+    for entry in toc_entries(toc()):
         folder, _, name = entry["file"].partition("/")
-        if folder != "notebooks":
-            continue
-        given = {"profile": profile, "dataset": dataset or DATASETS[profile], "train": profile in TRAINED_HERE}
-        given |= {} if profile in TRAINED_HERE else {"seeds": sources.seeds()}
-        given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
-        given["photographs"] = "demo" if profile in TRAINED_HERE else "db11"
-        template = ROOT / "notebooks" / f"{name}.ipynb"
-        if not template.exists() and "-" in name:
-            stem, given["task"] = name.rsplit("-", 1)
-            template = template.with_name(f"{stem}.ipynb")
-        if not template.exists():
-            missing.append(name)
-            continue
-        declared = papermill.inspect_notebook(template)
-        if profile not in TRAINED_HERE:
-            given["systems"] = SYSTEMS
-        parameters = {key: value for key, value in given.items() if key in declared}
-        pages.append(Page(name, entry.get("title"), template, parameters))
-    if missing:
-        sys.exit(f"book: _toc.yml names notebooks that are not there: {', '.join(missing)}")
+        if folder == "notebooks":
+            template, own = ROOT / "notebooks" / f"{name}.ipynb", {}
+            if not template.exists():
+                stem, _, own["task"] = name.rpartition("-")
+                template = template.with_name(f"{stem}.ipynb")
+            if not template.exists():
+                sys.exit(f"book: _toc.yml names a notebook that is not there: {name}")
+            declared = papermill.inspect_notebook(template)
+            parameters = {key: value for key, value in (given | own).items() if key in declared}
+            pages.append(Page(name, entry.get("title"), template, parameters))
     return pages
 
 
-def one_line(error, message):
-    return f"{error}: {' '.join(message.split()) or '(no message)'}"
-
-
 def execute(page):
-    """Run one notebook from the repository's root; return its seconds, and its error in one line or None."""
+    """Run one notebook from the repository's root; return it, its seconds, and its error in one line or None."""
     began, error = time.perf_counter(), None
     try:
         papermill.execute_notebook(page.template, page.executed, page.parameters, **KERNEL)
-    except papermill.exceptions.PapermillExecutionError as stopped:
-        error = one_line(stopped.ename, stopped.evalue)
-    except Exception as died:  # a kernel that was killed or never started still gets its one line
-        error = one_line(type(died).__name__, str(died))
-    return time.perf_counter() - began, error
+    except Exception as e:  # a kernel that was killed or never started gets its one line, too
+        name, message = getattr(e, "ename", type(e).__name__), getattr(e, "evalue", str(e))
+        error = f"{name}: {' '.join(message.split()) or '(no message)'}"
+    return page, time.perf_counter() - began, error
 
 
 def execute_all(pages):
@@ -125,10 +115,9 @@ def execute_all(pages):
     done, failed = 0, []
     pages = sorted(pages, key=lambda page: page.name != FIRST)
     for batch in ([p for p in pages if p.name != LAST], [p for p in pages if p.name == LAST]):
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            running = {pool.submit(execute, page): page for page in batch}
-            for future in as_completed(running):
-                page, (seconds, error), done = running[future], future.result(), done + 1
+        with ThreadPool(2) as pool:
+            for page, seconds, error in pool.imap_unordered(execute, batch, chunksize=1):
+                done += 1
                 print(f"{done:3d}/{len(pages)} {page.name:20s} {seconds:6.1f} s", flush=True)
                 if error:
                     failed.append(page.name)
@@ -137,22 +126,27 @@ def execute_all(pages):
         sys.exit(f"book: {len(failed)} of {len(pages)} notebooks failed: {', '.join(failed)}")
 
 
-def without_progress(outputs):
-    """Leave out progress bars: widgets, and what tqdm writes on stderr as text."""
-    streams = [output for output in outputs if output.output_type == "stream" and output.name == "stderr"]
-    bars = streams if any(re.search(r"\d+%\|", stream.text) for stream in streams) else []
-    bars = [stream for stream in bars if "%|" in stream.text or not stream.text.strip()]
-    return [output for output in outputs if output not in bars and WIDGET not in output.get("data", {})]
+def is_progress(output):
+    """Whether an output is a progress bar: a widget, or what tqdm writes on stderr as text."""
+    if output.output_type == "stream":
+        return output.name == "stderr" and ("%|" in output.text or not output.text.strip())
+    return WIDGET in output.get("data", {})
 
 
 def tidy(page):
-    """Write the executed notebook as a page: titled, no progress bars, papermill's parameters cell hidden.
+    """Write the executed notebook as a page: titled, no progress bars, papermill's parameters hidden, sources named.
 
     The marks of solutions, for `make class`, are left out, and an exercise is labelled with the name of its page.
     """
     notebook = nbformat.read(page.executed, as_version=4)
     notebook.metadata.pop("widgets", None)
-    source, cells = source_of(page, notebook.cells[-1]), []
+    title, *_, record = notebook.cells
+    title.source += launch.buttons(page.template.stem)
+    if page.title:
+        title.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", title.source, count=1)
+    files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `results.record(...)`
+    given = {name: value for name, value in page.parameters.items() if name != "train"}
+    source, cells = sources.line(files, sources.papermill(page.template.stem, given)), []
     for cell in notebook.cells:
         cell.source = MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
         tags = cell.metadata.get("tags", [])
@@ -160,25 +154,12 @@ def tidy(page):
         if "injected-parameters" in tags:
             tags.append("remove-cell")
         if cell.cell_type == "code":
-            cell.outputs = without_progress(cell.outputs)
+            cell.outputs = [output for output in cell.outputs if not is_progress(output)]
         if figure := cell.metadata.get("mystnb", {}).get("figure"):
             kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
             figure.name = f"{kind}-{page.name}-{figure.name}"  # four pages share one template
-    first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
-    first.source += launch.buttons(page.template.stem)
     notebook.cells = cells
-    if page.title:
-        first.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", first.source, count=1)
     nbformat.write(notebook, SOURCE / "notebooks" / f"{page.name}.ipynb")
-
-
-def source_of(page, record):
-    """The line under what a notebook measured, from its last cell, `results.record(...)`."""
-    [output] = record.outputs
-    given = {name: value for name, value in page.parameters.items() if name != "train"}
-    return sources.line(
-        ast.literal_eval(output.data["text/plain"])["results"], sources.papermill(page.template.stem, given)
-    )
 
 
 def lay_out(pages):
@@ -201,13 +182,11 @@ def lay_out(pages):
 def check_current(profile):
     """End when a result is of another protocol, of an unknown commit, or of code with uncommitted changes."""
     found = sorted((paths.results() / profile).rglob("*.json"))
-    faults = {path.relative_to(paths.results()).as_posix(): results.fault_of(path) for path in found}
-    named = [f"{name} is {fault}" for name, fault in faults.items() if fault]
-    if named:
-        print("\n".join(named), file=sys.stderr)
-        sys.exit(
-            f"book: {len(named)} of {len(found)} results, named above, are not to be published; measure them again"
-        )
+    faults = {path: fault for path in found if (fault := results.fault_of(path))}
+    for path, fault in faults.items():
+        print(f"{path.relative_to(paths.results()).as_posix()} is {fault}", file=sys.stderr)
+    if faults:
+        sys.exit(f"book: {len(faults)} of {len(found)} results, named above, are not to be published")
 
 
 def build():
@@ -218,25 +197,20 @@ def build():
     command = [jupyter_book, "build", SOURCE, "--path-output", BUILD.parent, *strict]
     if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
         sys.exit("book: not built: each warning above counts as an error")
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    single.write(BUILD / "html", [toc["root"], *(entry["file"] for entry in toc_entries(toc))])
+    single.write(BUILD / "html", [toc()["root"], *(entry["file"] for entry in toc_entries(toc()))])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    # fmt: off
     parser.add_argument("profile", nargs="?", default="reference", choices=DATASETS)
     parser.add_argument("--pages", action="store_true", help="rebuild the pages around the last executed notebooks")
     parser.add_argument("--page", help="execute the notebook of one page, and build nothing")
-    parser.add_argument(
-        "--strict", action="store_true", help="fail on results of another protocol or of uncommitted code"
-    )
+    parser.add_argument("--strict", action="store_true", help="fail on results of another protocol or uncommitted code")
     parser.add_argument("--dataset", help="what the notebooks show (default: the profile's)")
-    parser.add_argument(
-        "--seeds",
-        type=int,
-        nargs="+",
-        help="for notebooks that take some (default: what is measured, where nothing is trained; else their own)",
-    )
+    parser.add_argument("--seeds", type=int, nargs="+", help="for notebooks that take some (default: what is measured, "
+                        "where nothing is trained; else their own)")
+    # fmt: on
     options = parser.parse_args()
 
     began = time.perf_counter()

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,10 +20,12 @@ from nbconvert import SlidesExporter
 from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
-from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "book"
+sys.path.append(str(BOOK / "_ext"))
+from offline import write_mathjax  # noqa: E402
+
 CLASS = ROOT / "_build" / "class"
 STAND_IN = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YOUR ANSWER HERE"}  # as nbgrader's
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
@@ -34,15 +37,19 @@ LONG = 350  # characters of text that leave no room for a figure on the same sli
 # Plain Markdown, for what reads no MyST
 
 
-def plain(text: str, labels: dict) -> str:
+def plain(text: str) -> str:
     """Markdown without MyST: citations and code in full, exercises under a heading, no links into the book."""
+
+    def cited(match):
+        return f"({'; '.join(citations()[key] for key in match[1].split(','))})"
+
     text = re.sub(r"(?ms)^(:{3,})\{dropdown\}.*?^\1$", "", text)
     text = re.sub(r"(?ms)^```\{exercise\} ([^\n]*)\n(?::[^\n]*\n)*(.*?)^```$", r"## Exercise: \1\n\2", text)
     text = re.sub(r"(?m)^```\{literalinclude\} (\S+)\n((?::.*\n)*)```$", code, text)
     text = re.sub(r"(?m)^\$\$ \(eq-[\w-]+\)$", "$$", text)
     text = re.sub(r" ?\(?\{(?:eq|numref)\}`[^`]*`\)?", "", text)
     text = re.sub(r"\{doc\}`(/[^`<]*)`", lambda match: f"“{title(match[1])}”", text)
-    text = re.sub(r"\{cite(?::\w+)?\}`([^`]+)`", lambda m: f"({'; '.join(labels[k] for k in m[1].split(','))})", text)
+    text = re.sub(r"\{cite(?::\w+)?\}`([^`]+)`", cited, text)
     return re.sub(r"\{\w+\}`([^`<]*?)(?: <[^`]*>)?`", r"\1", text).strip()
 
 
@@ -57,21 +64,19 @@ def code(match: re.Match) -> str:
     """The lines that a `literalinclude` of a notebook includes."""
     given = re.findall(r":([\w-]+): *(.*)", match[2])
     options = {name: int(value) if value.isdigit() else value.strip('"') for name, value in given}
-    reader = LiteralIncludeReader(
-        str(ROOT / "notebooks" / match[1]), options, SimpleNamespace(source_encoding="utf-8-sig")
-    )
-    return f"```python\n{reader.read()[0].rstrip()}\n```"
+    path, config = str(ROOT / "notebooks" / match[1]), SimpleNamespace(source_encoding="utf-8-sig")
+    return f"```python\n{LiteralIncludeReader(path, options, config).read()[0].rstrip()}\n```"
 
 
+@cache
 def citations() -> dict[str, str]:
     """Bibliography key → names and year."""
-    entries = parse_file(BOOK / "references.bib").entries
-    return {key: f"{names(entry.persons['author'])}, {entry.fields['year']}" for key, entry in entries.items()}
-
-
-def names(persons) -> str:
-    last = [str(Text(" ".join(map(str, person.rich_last_names)))) for person in persons]
-    return f"{last[0]} et al." if len(last) > 2 else " and ".join(last)
+    found = {}
+    for key, entry in parse_file(BOOK / "references.bib").entries.items():
+        names = [str(Text(" ".join(map(str, person.rich_last_names)))) for person in entry.persons["author"]]
+        authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+        found[key] = f"{authors}, {entry.fields['year']}"
+    return found
 
 
 # Notebooks for students
@@ -79,26 +84,21 @@ def names(persons) -> str:
 
 def for_students(notebook):
     """A stored notebook in which every solution has given way to a stand-in."""
-    labels, cells = citations(), []
+    notebook.cells = [cell for cell in notebook.cells if not GATE.match(cell.source)]
     for cell in notebook.cells:
-        if GATE.match(cell.source):
-            continue
         cell.source = SOLUTION.sub(STAND_IN.get(cell.cell_type, ""), cell.source)
         if cell.cell_type == "markdown":
-            cell.source = plain(cell.source, labels)
-        cells.append(cell)
-    notebook.cells = cells
+            cell.source = plain(cell.source)
     return notebook
 
 
 def write_students(folder: Path) -> list[Path]:
-    """Every notebook for students; answers their paths."""
+    """Every notebook for students; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    for path in notebooks:
         nbformat.write(for_students(nbformat.read(path, as_version=4)), folder / path.name)
-        written.append(folder / path.name)
-    return written
+    return [folder / path.name for path in notebooks]
 
 
 # Slides
@@ -106,12 +106,12 @@ def write_students(folder: Path) -> list[Path]:
 
 def on_slides(notebook):
     """A page of the book cut into slides: a slide for each heading, below it one for each figure that needs room."""
-    labels, cells, text = citations(), [], ""  # text: of the cell before, where that is text
+    cells, text = [], ""  # text: of the cell before, where that is text
     for cell in notebook.cells:
         tags, solution = set(cell.metadata.get("tags", [])), "nbgrader" in cell.metadata
         before, text = text, ""
         if cell.cell_type == "markdown":
-            cell.source = "" if GATE.match(cell.source) else plain(cell.source, labels)
+            cell.source = "" if GATE.match(cell.source) else plain(cell.source)
             cell.source = shown = text = re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.html)", cell.source)
             kind = "slide" if cell.source.startswith("#") else "-" if before or solution else "subslide"
         else:
@@ -128,27 +128,24 @@ def on_slides(notebook):
 
 
 def write_assets(folder: Path) -> str | None:
-    """What every deck loads; answers in a line what could not be had."""
+    """What every deck loads; returns in a line what could not be had."""
     files, missing = live.vendored("reveal.js")
     if not missing:
         folder.mkdir(parents=True, exist_ok=True)
         for path in [*files, BOOK / "slides.css"]:
             shutil.copy2(path, folder)
-        sys.path.append(str(BOOK / "_ext"))
-        from offline import write_mathjax
-
         write_mathjax(folder / "mathjax")
     return missing
 
 
 def write_deck(notebook, path: Path) -> None:
     """A notebook with its outputs as reveal.js slides."""
-    exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"), config=Config())
+    exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"))
     path.write_text(exporter.from_notebook_node(on_slides(notebook))[0])
 
 
 def write_slides(pages, folder: Path) -> str | None:
-    """A deck for each executed page; answers in a line why there are none."""
+    """A deck for each executed page; returns in a line why there are none."""
     missing = write_assets(folder / "assets")
     for page in pages if not missing else ():
         build.tidy(page)

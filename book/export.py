@@ -62,20 +62,11 @@ def channelwise(layer, x, out):
     return nodes, weights
 
 
-def activation(op: str):
-    def emit(layer, x, out):
-        slope = {"alpha": layer.negative_slope} if op == "LeakyRelu" else {}
-        return [helper.make_node(op, [x], [out], **slope)], {}
-
-    return emit
+def activation(layer, x, out):
+    slope = {"alpha": layer.negative_slope} if isinstance(layer, nn.LeakyReLU) else {}
+    op = {nn.LeakyReLU: "LeakyRelu", nn.ReLU: "Relu", nn.Tanh: "Tanh"}[type(layer)]
+    return [helper.make_node(op, [x], [out], **slope)], {}
 
 
-EMIT = {
-    nn.Conv2d: convolution,
-    nn.ConvTranspose2d: convolution,
-    nn.BatchNorm2d: batch_norm,
-    ChannelwiseLinear: channelwise,
-    nn.LeakyReLU: activation("LeakyRelu"),
-    nn.ReLU: activation("Relu"),
-    nn.Tanh: activation("Tanh"),
-}
+EMIT = {nn.Conv2d: convolution, nn.ConvTranspose2d: convolution, nn.BatchNorm2d: batch_norm}
+EMIT |= {ChannelwiseLinear: channelwise} | dict.fromkeys((nn.LeakyReLU, nn.ReLU, nn.Tanh), activation)

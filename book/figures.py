@@ -18,7 +18,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import reliability
-import skimage
 import snippets
 import sources
 import speed
@@ -33,7 +32,7 @@ from odl.data import grey
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
-MUTED = "#666666"
+MUTED, LEVELS = "#666666", list("123456")
 COMMANDS = {
     "speed-pages": "python tests/page_facts.py",
     "speed-quality": "make bench QUALITY=1",
@@ -51,7 +50,7 @@ def main():
     options = parser.parse_args()
     if options.readme:
         for page in snippets.PAGES:
-            snippets.fill(page)
+            page.write_text(snippets.filled(page.read_text()))
         save(concept(), ROOT / "book" / "_static" / "concept.png")
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
@@ -61,23 +60,19 @@ def main():
             (options.folder / f"{Path(name).stem}-source.md").write_text(source)
         for name, table in TABLES.items():
             made, source = with_source(name, table)
-            (options.folder / f"{name}.md").write_text(f"{captioned(name, made)}\n\n{source}\n")
+            if name in CAPTIONS and made.startswith("| "):
+                made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```"
+            (options.folder / f"{name}.md").write_text(f"{made}\n\n{source}\n")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 
 
 def with_source(name: str, make) -> tuple:
-    """What `make()` answers, and the line that names the results files which it used."""
+    """What `make()` returns, and the line that names the results files which it used."""
     store.USED.clear()
     made = make()
     command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
     return made, sources.line(store.names_of_used(), command)
-
-
-def captioned(name: str, text: str) -> str:
-    """A table that has a caption gets it, and a number; anything else stays as it is."""
-    known = name in CAPTIONS and text.startswith("| ")
-    return f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{text}\n```" if known else text
 
 
 def save(figure, path: Path) -> None:
@@ -88,18 +83,12 @@ def save(figure, path: Path) -> None:
         Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-def photograph() -> torch.Tensor:
-    """Chelsea the cat (CC0, Stefan van der Walt), her face at 64×64: (1, 3, 64, 64) in [-1, 1]."""
-    face = Image.fromarray(skimage.data.chelsea()).crop((75, 10, 365, 300)).resize((64, 64), Image.Resampling.LANCZOS)
-    return torch.from_numpy(np.asarray(face).copy()).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
-
-
 def concept():
     """Four tasks × six levels on one photograph, as the paper's Fig. 1; one draw for all levels of a task."""
     figure, axes = plt.subplots(4, 7, figsize=(8.6, 5.5), layout="constrained")
+    photograph, levels = live.as_input("chelsea.png"), range(1, paper.N_LEVELS + 2)
     for row, (name, task) in zip(axes, TASKS.items(), strict=True):
-        clean = grey(photograph()) if task.channels == 1 else photograph()
-        levels = range(1, paper.N_LEVELS + 2)
+        clean = grey(photograph) if task.channels == 1 else photograph
         images = [clean, *(task.corrupt(clean, level, torch.Generator().manual_seed(5)) for level in levels)]
         intervals = [INTERVALS[name].format(*interval) for interval in paper.TASKS[name]["levels"]]
         for axis, image, label in zip(row, images, ["", *intervals], strict=True):
@@ -108,7 +97,7 @@ def concept():
             axis.spines[:].set_visible(False)
             axis.grid(False)
             axis.set_xlabel(label, fontsize=8, labelpad=2, color=MUTED)
-        row[0].set_ylabel(paper.TASKS[name]["title"].removeprefix("Image ").capitalize(), fontsize=9)
+        row[0].set_ylabel(snippets.plain(name).capitalize(), fontsize=9)
     for axis, title in zip(axes[0], ["clean", *(f"level {level}" for level in levels)], strict=True):
         axis.set_title(title, fontsize=9)
     axes[0, -1].set_title("level 6: tests only", fontsize=9, color=MUTED)
@@ -130,17 +119,15 @@ def network():
             style = {"arrowstyle": "-|>", "color": MUTED, "linewidth": 1}
             axis.annotate("", (x - 0.07, 0), (x - 0.62, 0), arrowprops=style)
         x += thick + 0.95
-    for left, right, height, colour, note in (
+    # fmt: off
+    notes = [
         ("input", "down 4", -2.15, MUTED, "convolution 4×4, stride 2 · batch norm · leaky ReLU 0.2"),
-        (
-            "up 1",
-            "up 4",
-            -2.15,
-            MUTED,
-            "transposed convolution 4×4, stride 2 ·\nbatch norm · ReLU; at the end tanh alone",
-        ),
+        ("up 1", "up 4", -2.15, MUTED,
+         "transposed convolution 4×4, stride 2 ·\nbatch norm · ReLU; at the end tanh alone"),
         ("channel-wise", "channel-wise", -1.3, "#D55E00", "one linear map\n16 → 16 for\neach channel"),
-    ):
+    ]
+    # fmt: on
+    for left, right, height, colour, note in notes:
         axis.text((places[left] + places[right]) / 2, height, note, ha="center", va="top", fontsize=8.5, color=colour)
     axis.set(xlim=(-0.4, x - 0.4), ylim=(-2.65, 2.2), aspect="equal")
     axis.axis("off")
@@ -173,16 +160,11 @@ def loop():
 
 def block(axis, x, thick, high, colour, lean=0.28):
     """A cuboid seen from the right."""
-    low, top = -high / 2, high / 2
+    low, right, top = -high / 2, x + thick, high / 2
     faces = {
-        0.85: [(x, low), (x + thick, low), (x + thick, top), (x, top)],
-        0.55: [(x, top), (x + thick, top), (x + thick + lean, top + lean), (x + lean, top + lean)],
-        0.70: [
-            (x + thick, low),
-            (x + thick + lean, low + lean),
-            (x + thick + lean, top + lean),
-            (x + thick, top),
-        ],
+        0.85: [(x, low), (right, low), (right, top), (x, top)],
+        0.55: [(x, top), (right, top), (right + lean, top + lean), (x + lean, top + lean)],
+        0.70: [(right, low), (right + lean, low + lean), (right + lean, top + lean), (right, top)],
     }
     for alpha, corners in faces.items():
         axis.add_patch(Polygon(corners, facecolor="white", zorder=2))
@@ -194,19 +176,17 @@ def fixation():
     figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), layout="constrained")
     for axis, (task, facts) in zip(axes.flat, paper.TASKS.items(), strict=True):
         middles = [sum(interval) / 2 for interval in facts["levels"]]
-        for schedule in ("on_demand", "fixated_easy", "fixated_hard"):
-            runs = snippets.measured(task, schedule)
-            if not runs:
-                continue
-            mean = pd.concat([run.evaluation for run in runs]).groupby("level").psnr.mean()
+        tables = {s: [run.evaluation for run in snippets.measured(task, s)] for s in live.FIXATION}
+        means = {s: pd.concat(found).groupby("level").mean(numeric_only=True) for s, found in tables.items() if found}
+        for schedule, mean in means.items():
             style = {"color": plots.COLOURS[schedule], "linewidth": 2.4 if schedule == "on_demand" else 1.3}
-            axis.plot(middles, mean.reindex(list("123456")), "o-", markersize=3.5, label=TITLES[schedule], **style)
-            own = schedule.removeprefix("fixated_")
-            if own in facts:
-                axis.plot(facts[own], mean[own], "D", color=style["color"], markersize=7, markeredgecolor="white")
-        for run in snippets.measured(task, "on_demand")[:1]:
-            damaged = run.evaluation.groupby("level").psnr_input.mean().reindex(list("123456"))
-            axis.plot(middles, damaged, "--", color=plots.COLOURS["hard_mining"], linewidth=1, label="not restored")
+            label = live.SCHEDULES[schedule].lower()
+            axis.plot(middles, mean.psnr[LEVELS], "o-", markersize=3.5, label=label, **style)
+            if (own := schedule.removeprefix("fixated_")) in facts:
+                axis.plot(facts[own], mean.psnr[own], "D", color=style["color"], markersize=7, markeredgecolor="white")
+        if "on_demand" in means:
+            style = {"color": plots.COLOURS["hard_mining"], "linewidth": 1, "label": "not restored"}
+            axis.plot(middles, means["on_demand"].psnr_input[LEVELS], "--", **style)
         if not axis.lines:
             axis.text(0.5, 0.5, snippets.NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
             axis.set_yticks([])
@@ -219,37 +199,16 @@ def fixation():
     return figure
 
 
-TITLES = {"on_demand": "on-demand", "fixated_easy": "fixated on easy", "fixated_hard": "fixated on hard"}
 FIGURES = {
-    "concept.png": concept,
-    "network.svg": network,
-    "fixation.svg": fixation,
-    "schedules.png": plots.schedules,
-    "loop.svg": loop,
-    "shares.svg": plots.shares,
-    "lab-fixation.png": live.still_fixation,
-    "lab-allocation.svg": live.still_allocation,
-    "lab-inpaint.png": live.still_inpaint,
-    "speed-ratios.svg": speed.ratios,
-    "speed-scaling.svg": speed.scaling,
-}
-TABLES = {name: partial(snippet, book=True) for name, snippet in snippets.SNIPPETS.items()} | statement.SNIPPETS
-TABLES |= {
-    "landing": landing.figure,
-    "speed-pages": speed.pages,
-    "speed-training": partial(speed.table, "training"),
-    "speed-quality": partial(speed.table, "quality"),
-    "speed-without-bf16": partial(speed.table, "without_bf16"),
-    "speed-corruptions": partial(speed.table, "corruptions"),
-    "speed-evaluation": partial(speed.table, "evaluation"),
-    "speed-whole-images": partial(speed.table, "whole_images"),
-    "speed-scaling": partial(speed.table, "scaling"),
-    "speed-notebooks": partial(speed.table, "notebooks"),
-    "speed-packing": partial(speed.table, "packing"),
-    "speed-gpu": speed.gpu_tables,
-    "reliability-promises": reliability.promises,
-    "reliability-comparison": reliability.comparison,
-}
+    "concept.png": concept, "network.svg": network, "fixation.svg": fixation, "schedules.png": plots.schedules,
+    "loop.svg": loop, "shares.svg": plots.shares, "lab-fixation.png": live.still_fixation,
+    "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
+    "speed-ratios.svg": speed.ratios, "speed-scaling.svg": speed.scaling,
+}  # fmt: skip
+TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
+TABLES |= snippets.SNIPPETS | statement.SNIPPETS
+TABLES |= {"landing": landing.figure, "speed-pages": speed.pages, "speed-gpu": speed.gpu_tables}
+TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison": reliability.comparison}
 CAPTIONS = {  # of the tables that stand on one page alone
     "findings": "What the paper reports: mean PSNR in dB over levels 1 to 6 on its two data sets.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",

@@ -16,9 +16,8 @@ def repository() -> tuple[str, str] | None:
     url = given.get("url") or ""
     found = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?", url)
     if url and not found:
-        sys.exit(
-            f"book: repository url {url!r} in _config.yml is none of GitHub; nearest: https://github.com/OWNER/NAME"
-        )
+        nearest = "nearest: https://github.com/OWNER/NAME"
+        sys.exit(f"book: repository url {url!r} in _config.yml is none of GitHub; {nearest}")
     return (found[1], given.get("branch", "main")) if found else None
 
 
@@ -27,22 +26,18 @@ def buttons(notebook: str) -> str:
     where = repository()
     if not where:
         return ""
-    name, branch = where
-    path = f"notebooks/{notebook}.ipynb"
+    (name, branch), path = where, f"notebooks/{notebook}.ipynb"
     colab = f"https://colab.research.google.com/github/{name}/blob/{branch}/{path}"
     binder = f"https://mybinder.org/v2/gh/{name}/{branch}?urlpath=lab/tree/{path}"
     return f"\n\n[Open in Colab]({colab}){BUTTON} [Open in Binder]({binder}){BUTTON}"
 
 
-def setup(book=False) -> str:
+def setup() -> str:
     """What to type in the first cell of each service, and whether this book shows the buttons."""
     where = repository()
-    name = where[0] if where else "OWNER/NAME"
-    shown = (
-        "Every notebook's page has both buttons."
-        if where
-        else "This copy of the book knows no repository, so it shows no buttons."
-    )
+    name, shown = "OWNER/NAME", "This copy of the book knows no repository, so it shows no buttons."
+    if where:
+        name, shown = where[0], "Every notebook's page has both buttons."
     return f"""{shown}
 
 In Colab, first run this in a cell of its own:

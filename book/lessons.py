@@ -28,30 +28,19 @@ STEPS = {  # name: the command that the page prints
     "allocation": "papermill notebooks/allocation.ipynb out.ipynb",
     "table1": "papermill notebooks/table1.ipynb out.ipynb",
 }
-IN_PLACE = ("restore",)  # reads the weights that ship
-PHOTOGRAPH = "chelsea.png"
-
-
-def path() -> Path:
-    return paths.results() / "teaching.json"
-
-
-def known() -> dict:
-    return json.loads(path().read_text()) if path().exists() else {"steps": {}}
+FILES = {"out.ipynb", "photograph.png", "restored.png"}  # of a command, in the new folder
+PHOTOGRAPH = Path(skimage.__file__).parent / "data" / "chelsea.png"
 
 
 def run(name: str, folder: Path) -> dict:
     """Processor and clock seconds of a step, and the most memory (GB) that its processes held. Raises RuntimeError."""
-    command = STEPS[name].split()
-    files = {"out.ipynb", "photograph.png", "restored.png"}
-    words = [str(folder / word) if word in files else word for word in command]
-    environment = {"OMP_NUM_THREADS": str(CORES)} | ({} if name in IN_PLACE else {"ODL_ROOT": str(folder)})
-    return measure.command(words, environment)
+    words = [str(folder / word) if word in FILES else word for word in STEPS[name].split()]
+    root = {} if name == "restore" else {"ODL_ROOT": str(folder)}  # which reads the weights that ship
+    return measure.command(words, {"OMP_NUM_THREADS": str(CORES)} | root)
 
 
 def main():
-    blocks = __doc__.split("\n\n")
-    parser = argparse.ArgumentParser(description=blocks[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)} (default: all)")
     names = parser.parse_args().steps or list(STEPS)
     for name in names:
@@ -59,16 +48,18 @@ def main():
             parser.error(f"no step {name!r}; there are {', '.join(STEPS)}")
     torch.set_num_threads(CORES)
     origin = measure.provenance(measure.Options("cpu", CORES, 1, precision=quick_precision("cpu")))
+    path = paths.results() / "teaching.json"
+    steps = json.loads(path.read_text())["steps"] if path.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "photograph.png").symlink_to(Path(skimage.__file__).parent / "data" / PHOTOGRAPH)
+        (Path(folder) / "photograph.png").symlink_to(PHOTOGRAPH)
         for name in names:
             try:
-                step = {"command": STEPS[name]} | run(name, Path(folder))
+                step = run(name, Path(folder))
             except RuntimeError as error:
                 sys.exit(f"lessons: {name}: {error}")
-            steps = known()["steps"] | {name: step | {"provenance": origin}}
+            steps[name] = {"command": STEPS[name]} | step | {"provenance": origin}
             content = json.dumps(measure.rounded({"steps": steps}), indent=1)
-            paths.write_atomically(path(), content.encode() + b"\n")
+            paths.write_atomically(path, content.encode() + b"\n")
             print(f"{name:10s} {step['cpu_seconds']:7.1f} s of processor  {step['memory_gb']:5.2f} GB", flush=True)
 
 

@@ -15,7 +15,7 @@ import subprocess
 import tarfile
 import tempfile
 from contextlib import suppress
-from functools import cache, wraps
+from functools import cache
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -31,6 +31,7 @@ from odl.corruptions import FILL, TASKS
 from odl.data import grey
 from odl.evaluate import compare
 from odl.experiment import Experiment
+from odl.measures import plain
 from odl.restore import inpaint_image
 from odl.schedules import allocate, on_demand
 
@@ -41,14 +42,10 @@ MODULES = ["rules", "corrupt", "pictures", "networks", "photographs", "fill"]  #
 MODULES += ["fixation", "allocation", "inpaint", "main"]
 FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
 SCHEDULES = {  # and what the fixation lab offers, where it is trained
-    "on_demand": "On-demand",
-    "rigid_joint": "Rigid joint",
-    "fixated_easy": "Fixated on easy",
-    "fixated_hard": "Fixated on hard",
-}
-COLOURS = plots.COLOURS | {
-    "rigid_joint": "#CC79A7"
-}  # elsewhere it never stands beside a fixated model, whose blue it has
+    "on_demand": "On-demand", "rigid_joint": "Rigid joint",
+    "fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard",
+}  # fmt: skip
+COLOURS = plots.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
 UNTRAINED = "its networks have no weights here; python -m odl reproduce trains them"
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
     "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
@@ -59,7 +56,7 @@ PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side)
 
 
 def write(folder: Path) -> str | None:
-    """Write the lab's files; answers why the labs that need networks are not live, None where they are."""
+    """Write the lab's files; returns why the labs that need networks are not live, None where they are."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy2(LAB / "lab.css", folder)
     (folder / "lab.js").write_text(one_script())
@@ -79,13 +76,15 @@ def one_script() -> str:
 
 def data(missing: str | None, trained: dict) -> str:
     """data.js: tasks, photographs and measured runs; `files` is what further scripts fill."""
-    tasks = {
-        name: {"channels": task.channels, "trained": trained[name], "absent": absent(name, trained[name])}
-        | {key: paper.TASKS[name][key] for key in ("levels", "easy", "hard")}
-        for name, task in TASKS.items()
-    }
+    tasks = {name: {key: facts[key] for key in ("levels", "easy", "hard")} for name, facts in paper.TASKS.items()}
+    for name, facts in tasks.items():
+        facts |= {"channels": TASKS[name].channels, "trained": trained[name], "absent": absent(name, trained[name])}
     schedules = {name: {"title": title, "colour": COLOURS[name]} for name, title in SCHEDULES.items()}
-    lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs(), "runs": runs()}
+    photographs = [
+        {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
+        for name, (title, _) in PHOTOGRAPHS.items()
+    ]
+    lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
 
@@ -102,16 +101,14 @@ def runs() -> dict:
     After each epoch `psnr` (dB) on the validation images; of each epoch `allocation` (% of its images) and `dose`;
     `not_restored`: PSNR (dB) of the damaged test images themselves.
     """
-    found = {task: results.load(reference(task, "on_demand")) for task in TASKS}
-    return {task: run_of(result) for task, result in found.items() if result}
-
-
-def run_of(result: results.Result) -> dict:
-    kept = {"psnr": 4, "allocation": 2, "dose": 6}  # decimals
-    history = {key: np.round([epoch[key] for epoch in result.history], n).tolist() for key, n in kept.items()}
-    damaged = result.evaluation.groupby("level").psnr_input.mean()
+    found, decimals = {}, {"psnr": 4, "allocation": 2, "dose": 6}
     levels = [str(level) for level in range(1, paper.N_LEVELS + 1)]
-    return history | {"not_restored": damaged[levels].round(4).tolist()}
+    for task in TASKS:
+        if run := results.load(reference(task, "on_demand")):
+            damaged = run.evaluation.groupby("level").psnr_input.mean()
+            found[task] = {key: np.round([e[key] for e in run.history], n).tolist() for key, n in decimals.items()}
+            found[task]["not_restored"] = damaged[levels].round(4).tolist()
+    return found
 
 
 def reference(task: str, schedule: str) -> Experiment:
@@ -132,18 +129,16 @@ def square(name: str) -> Image.Image:
     return photograph(name).crop((left, top, left + side, top + side)).resize((64, 64), Image.Resampling.LANCZOS)
 
 
-def reduced(name: str, most: int = 256) -> Image.Image:
-    """A whole photograph, its longer side `most` pixels."""
-    scale = most / max(photograph(name).size)
+def as_input(name: str) -> torch.Tensor:
+    """A photograph's square as networks take it: (1, 3, 64, 64) in [-1, 1]."""
+    return torch.from_numpy(np.array(square(name))).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
+
+
+def reduced(name: str) -> Image.Image:
+    """A whole photograph, its longer side 256 pixels."""
+    scale = 256 / max(photograph(name).size)
     size = [round(side * scale) for side in photograph(name).size]
     return photograph(name).resize(size, Image.Resampling.LANCZOS)
-
-
-def photographs() -> list[dict]:
-    return [
-        {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
-        for name, (title, _) in PHOTOGRAPHS.items()
-    ]
 
 
 def address(image: Image.Image, kind: str, **options) -> str:
@@ -166,28 +161,26 @@ def networks(task: str) -> dict:
 
 
 def write_models(folder: Path) -> dict:
-    """<task>-<schedule>.js of every network that is here; answers task → schedule → severities of its training."""
-    trained = {}
+    """<task>-<schedule>.js of every network that is here; returns task → schedule → severities of its training."""
+    trained = {task: {} for task in TASKS}
     for task in TASKS:
-        found = networks(task)
-        for schedule, network in found.items():
+        for schedule, network in networks(task).items():
             name = f"{task}-{schedule}"
             (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}))
-        trained[task] = {schedule: trained_on(reference(task, schedule)) for schedule in found}
+            trained[task][schedule] = trained_on(task, schedule)
     return trained
 
 
-def trained_on(experiment: Experiment) -> tuple[float, float]:
+def trained_on(task: str, schedule: str) -> tuple[float, float]:
     """The lowest and the highest severity that a network has trained on: one and the same for a fixated one."""
-    if experiment.schedule.startswith("fixated"):
-        own = experiment.schedule.removeprefix("fixated_")
-        return (experiment.severity or paper.TASKS[experiment.task][own],) * 2
-    levels = paper.TASKS[experiment.task]["levels"][: paper.N_LEVELS]
-    return levels[0][0], levels[-1][1]
+    facts = paper.TASKS[task]
+    if schedule in paper.FIXATED:
+        return (facts[schedule.removeprefix("fixated_")],) * 2
+    return facts["levels"][0][0], facts["levels"][paper.N_LEVELS - 1][1]
 
 
 def write_runtime(folder: Path) -> str | None:
-    """runtime.js from npm's onnxruntime-web; answers in a line why it could not be had."""
+    """runtime.js from npm's onnxruntime-web; returns in a line why it could not be had."""
     files, missing = vendored("onnxruntime-web")
     if not missing:
         (folder / "runtime.js").write_text(packed({path.name: path.read_bytes() for path in files}))
@@ -198,37 +191,36 @@ def vendored(name: str) -> tuple[list[Path], str | None]:
     """Files of an npm package as book/lab/package.json names them, and in a line why they could not be had, or None."""
     package = json.loads((LAB / "package.json").read_text())
     wanted, version = package["vendored"][name], package["dependencies"][name]
-    if not all(matches(NPM / path, sha256) for path, sha256 in wanted.items()):
-        failed = fetch(f"{name}@{version}", list(wanted))
-        if failed:
-            return [], failed
-        for path, sha256 in wanted.items():
-            if not matches(NPM / path, sha256):
-                return [], f"{path} of {name} {version} is not the file that book/lab/package.json names"
+    if others(wanted) and (failed := fetch(f"{name}@{version}", list(wanted))):
+        return [], failed
+    if other := others(wanted):
+        return [], f"{other[0]} of {name} {version} is not the file that book/lab/package.json names"
     return [NPM / path for path in wanted], None
 
 
-def matches(path: Path, sha256: str) -> bool:
-    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+def others(wanted: dict[str, str]) -> list[str]:
+    """Of files with their SHA-256 those that are not here, or are others."""
+
+    def is_here(path, sha256):
+        return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+
+    return [name for name, sha256 in wanted.items() if not is_here(NPM / name, sha256)]
 
 
 def fetch(package: str, files: list[str]) -> str | None:
-    """Fetch a package by npm and keep some of its files; answers in a line why it could not be had."""
+    """Fetch a package by npm and keep some of its files; returns in a line why it could not be had."""
     npm = shutil.which("npm")
     if not npm:
         return "npm, which fetches the runtime when the book is built, was not installed"
     with tempfile.TemporaryDirectory() as folder:
         command = [npm, "pack", package, "--pack-destination", folder, "--fetch-retries", "1", "--silent"]
         try:
-            run = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
-        except subprocess.TimeoutExpired:
-            return f"npm did not fetch {package} within five minutes"
-        archives = list(Path(folder).glob("*.tgz"))
-        if run.returncode or not archives:
-            return f"npm could not fetch {package} when the book was built"
-        with tarfile.open(archives[0]) as archive:
-            for name in files:
-                paths.write_atomically(NPM / name, archive.extractfile(f"package/{name}").read())
+            subprocess.run(command, capture_output=True, timeout=300, cwd=folder, check=True)
+            with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
+                for name in files:
+                    paths.write_atomically(NPM / name, archive.extractfile(f"package/{name}").read())
+        except (subprocess.SubprocessError, StopIteration):
+            return f"npm could not fetch {package} within five minutes when the book was built"
     return None
 
 
@@ -241,62 +233,39 @@ def packed(files: dict[str, bytes]) -> str:
 # The still pictures
 
 
-def or_note(draw):
-    """The figure that `draw` makes, or one with the line that says what is missing."""
-
-    @wraps(draw)
-    def drawn():
-        try:
-            return draw()
-        except FileNotFoundError:
-            figure, axis = plt.subplots(figsize=(8, 0.6))
-            axis.text(0.5, 0.5, f"Not drawn: {UNTRAINED}.", ha="center", color="0.4")
-            axis.axis("off")
-            return figure
-
-    return drawn
-
-
-@or_note
 def still_fixation():
     """Each task at the severities of its two fixated models: not restored, and by three networks, with PSNR in dB."""
     titles = {"corrupted": "\nnot restored", "on_demand": "\non-demand"}
     titles |= {name: SCHEDULES[name].lower().replace(" on", "\non") for name in paper.FIXATED}
-    found = {name: networks(name) for name in TASKS}
     rows = []
-    for name in [name for name in TASKS if found[name]]:
+    for name, task in TASKS.items():
+        found = {schedule: network for schedule, network in networks(name).items() if schedule in FIXATION}
         x = as_input("chelsea.png")
-        x = grey(x) if TASKS[name].channels == 1 else x
-        for end in ("easy", "hard"):
+        x = grey(x) if task.channels == 1 else x
+        for end in ("easy", "hard") if found else ():
             severity = float(paper.TASKS[name][end])
-            y = TASKS[name].corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
-            shown = compare({schedule: found[name][schedule] for schedule in FIXATION if schedule in found[name]}, x, y)
-            plain = paper.TASKS[name]["title"].split()[-1].capitalize()
+            y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
+            shown = compare({schedule: found[schedule] for schedule in FIXATION if schedule in found}, x, y)
             pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown.items()]
-            rows.append((f"{plain}\n{paper.severity_text(name, end)}", pictures))
-    if not rows:
-        raise FileNotFoundError
-    return plots.picture_blocks(rows, tuple(titles.values()))
+            rows.append((f"{plain(name).capitalize()}\n{paper.severity_text(name, end)}", pictures))
+    return plots.picture_blocks(rows, tuple(titles.values())) if rows else not_drawn()
 
 
-def as_input(name: str) -> torch.Tensor:
-    """A photograph's square as networks take it: (1, 3, 64, 64) in [-1, 1]."""
-    return torch.from_numpy(np.asarray(square(name)).copy()).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
+def not_drawn():
+    """A line that says what is missing, as a figure."""
+    figure, axis = plt.subplots(figsize=(8, 0.6))
+    axis.text(0.5, 0.5, f"Not drawn: {UNTRAINED}.", ha="center", color="0.4")
+    axis.axis("off")
+    return figure
 
 
 def still_allocation():
     """Shares of a batch for PSNRs that are all alike, for those of a measured run, and for made-up ones."""
-    measured = [
-        (f"{paper.TASKS[task]['title'].removeprefix('Image ')}, measured", run["psnr"][-2], run["allocation"][-1])
-        for task, run in runs().items()
-        if len(run["psnr"]) > 1
-    ]
     alike, made_up = [20.0] * 5, [35.0, 30.0, 25.0, 20.0, 15.0]
-    cases = [
-        ("all levels alike", alike, allocate(on_demand(0, alike, 5), paper.BATCH_SIZE)),
-        *measured[:1],
-        ("made up", made_up, allocate(on_demand(0, made_up, 5), paper.BATCH_SIZE)),
-    ]
+    cases = [("all levels alike", alike, allocate(on_demand(0, alike, 5), paper.BATCH_SIZE))]
+    for task, run in [(task, run) for task, run in runs().items() if len(run["psnr"]) > 1][:1]:
+        cases.append((f"{plain(task)}, measured", run["psnr"][-2], run["allocation"][-1]))
+    cases.append(("made up", made_up, allocate(on_demand(0, made_up, 5), paper.BATCH_SIZE)))
     figure, axes = plt.subplots(1, len(cases), figsize=(8.6, 2.4), sharey=True, layout="constrained")
     for axis, (title, values, shares) in zip(axes, cases, strict=True):
         whole = all(float(share).is_integer() for share in shares)
@@ -309,19 +278,19 @@ def still_allocation():
     return figure
 
 
-@or_note
 def still_inpaint():
     """A photograph, drawn over, and filled, with the PSNR inside what was drawn."""
+    network = networks("inpaint").get("on_demand")
+    if not network:
+        return not_drawn()
     image = np.asarray(reduced("chelsea.png"), np.float32) / 255
-    mask = np.zeros(image.shape[:2], bool)
-    rows, columns = np.mgrid[: mask.shape[0], : mask.shape[1]]
-    mask |= abs(rows - 120 - 20 * np.sin(columns / 25)) < 4
+    rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
+    mask = abs(rows - 120 - 20 * np.sin(columns / 25)) < 4
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
-    filled = inpaint_image(results.network_of(reference("inpaint", "on_demand")), image, mask)
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
+    filled = inpaint_image(network, image, mask)
     inside = [f"{peak_signal_noise_ratio(image[mask], x[mask], data_range=1):.1f} dB" for x in (damaged, filled)]
     scores = ["", f"mean colour: {inside[0]} inside", f"{inside[1]} inside"]
-    return plots.picture_grid(
-        [[image, drawn, filled]], ["photograph", "drawn over", "filled"], None, [scores], size=2.8
-    )
+    titles = ["photograph", "drawn over", "filled"]
+    return plots.picture_grid([[image, drawn, filled]], titles, None, [scores], size=2.8)

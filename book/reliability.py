@@ -20,24 +20,17 @@ def promises() -> str:
     measured = [row for name, row in found["rows"].items() if name != COMPARISON]
     if not measured:
         return MISSING
-    absent = [name for name in found["all"] if name not in found["rows"]]
-    table = [
-        [
-            row["promise"],
-            row["fault"],
-            *(f"{row[key]:,}" for key in ("injected", "recovered", "silent")),
-            seconds(row["worst_seconds"]),
-            f"{row['mutation']}: {row['broken']['silent']} of {row['broken']['injected']} silent",
-        ]
-        for row in measured
-    ]
+    table = []
+    for row in measured:
+        counted = [f"{row[key]:,}" for key in ("injected", "recovered", "silent")]
+        worst, broken = row["worst_seconds"], row["broken"]
+        recovery = f"{worst:.1f} s" if worst >= 1 else f"{1000 * worst:.0f} ms"
+        breach = f"{row['mutation']}: {broken['silent']} of {broken['injected']} silent"
+        table.append([row["promise"], row["fault"], *counted, recovery, breach])
     header = ["Promise", "Fault", "Injected", "Recovered", "Silent", "Worst recovery", "With the promise broken"]
+    absent = [name for name in found["all"] if name not in found["rows"]]
     note = f"\n\nWithout rows that are {NOT_MEASURED}: {', '.join(absent)}." if absent else ""
     return f"{origin(measured)}\n\n{markdown(header, table)}{note}"
-
-
-def seconds(value: float) -> str:
-    return f"{value:.1f} s" if value >= 1 else f"{1000 * value:.0f} ms"
 
 
 def origin(measured: list[dict]) -> str:
@@ -53,10 +46,10 @@ def comparison() -> str:
     row = campaign()["rows"].get(COMPARISON)
     if not row:
         return MISSING
-    table = [[fault["fault"], *(counts(fault[way]) for way in row["ways"])] for fault in row["faults"]]
+    kinds = ("recovered", "loud", "silent")
+    table = [
+        [fault["fault"], *(" / ".join(str(fault[way][kind]) for kind in kinds) for way in row["ways"])]
+        for fault in row["faults"]
+    ]
     told = f"Each fault {row['each']} times; recovered / loud / silent."
     return f"{origin([row])}\n\n{told}\n\n{markdown(['Fault', *row['ways']], table)}"
-
-
-def counts(found: dict) -> str:
-    return " / ".join(str(found[kind]) for kind in ("recovered", "loud", "silent"))

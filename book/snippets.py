@@ -13,11 +13,13 @@ import launch
 import pandas as pd
 import sources
 import torch
+from papermill import inspect_notebook
+from torch.utils.flop_counter import FlopCounterMode
 
 from odl import claims, datasets, judge, paper, pilot, plan, results, scorecard, store
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
-from odl.network import ChannelwiseLinear, EncoderDecoder
+from odl.network import EncoderDecoder
 from odl.schedules import HARD_MINING_WARM_UP
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,14 +40,15 @@ def measured(task: str, *schedules: str, **overrides) -> tuple[results.Result, .
     return tuple(run for run in map(results.load, wanted) if run)
 
 
-def mean_psnr(task: str, schedule: str, level: str | None = None) -> float | None:
-    """Mean PSNR over seeds, trials and levels 1…6, or at one level; None when nothing is measured."""
-    runs = measured(task, schedule)
-    if not runs:
-        return None
-    if level is None:
-        return sum(overall(run.evaluation).psnr.mean() for run in runs) / len(runs)
-    return pd.concat([run.evaluation for run in runs]).groupby("level").psnr.mean()[level]
+def book_runs() -> list[results.Result]:
+    """The reference runs of every schedule and task."""
+    return [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
+
+
+def mean_psnr(task: str, schedule: str, **overrides) -> float | None:
+    """Mean PSNR over seeds, trials and levels 1…6; None when nothing is measured."""
+    found = [overall(run.evaluation).psnr.mean() for run in measured(task, schedule, **overrides)]
+    return sum(found) / len(found) if found else None
 
 
 def not_restored(task: str) -> float | None:
@@ -78,13 +81,6 @@ def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
         return None
     value = pd.read_csv(store.used(path), index_col=0)[column].get(row)
     return None if pd.isna(value) else value
-
-
-def last_shares() -> tuple[str, tuple]:
-    """From the least to the most per cent of a batch that a level gets in the last epoch, over all on-demand runs."""
-    runs = [run for task in paper.TASKS for run in measured(task, "on_demand")]
-    shares = [share for run in runs for share in run.history[-1]["allocation"]]
-    return (f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED), tuple(runs)
 
 
 # How things are written
@@ -120,95 +116,94 @@ def plain(task: str) -> str:
     return paper.TASKS[task]["title"].removeprefix("Image ").lower()
 
 
-# The results table: a row is (place in the paper, notebook, parameters, the paper's number, ours, runs that made ours).
+# The results table
 
 
-def result_rows():
+def result_rows() -> list[tuple]:
+    """(place in the paper, notebook, parameters, the paper's number, ours, runs that made ours) of each row."""
+    rows = []
     for task in paper.TASKS:
-        schedules = ("on_demand", "fixated_easy", "fixated_hard")
+        shown = ("on_demand", "fixated_easy", "fixated_hard")
         place = f"Fig. 4, {plain(task)}: on-demand / fixated easy / fixated hard / not restored"
-        ours = decibels(*(mean_psnr(task, s) for s in schedules), not_restored(task))
-        yield place, "fixation", {"task": task}, "curves only", ours, measured(task, *schedules)
+        rows.append((place, "fixation", {"task": task}, "curves only", means(task, *shown), measured(task, *shown)))
     for task in paper.TASKS:
         pair = ("on_demand", "rigid_joint")
-        place = (
-            f"{'Supp. E' if task == 'denoise' else 'Table 1'}, {plain(task)}: on-demand / rigid joint / not restored"
-        )
+        table = "Supp. E" if task == "denoise" else "Table 1"
+        place = f"{table}, {plain(task)}: on-demand / rigid joint / not restored"
         celeba, sun397 = (decibels(*(paper.TABLE1[task][s][k][1] for s in pair)) for k in (0, 1))
-        ours = decibels(*(mean_psnr(task, s) for s in pair), not_restored(task))
-        runs = measured(task, *paper.SCHEDULES)
-        yield place, "table1", {"task": task}, f"CelebA {celeba}<br>SUN397 {sun397}", ours, runs
-    shares, runs = last_shares()
-    yield "Sec. 6.6: allocation at the end, 20 % each at first", "allocation", {}, "more to harder levels", shares, runs
-    yield "Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()
-    names = ("on-demand, half", "rigid joint, all")
-    ours = decibels(*(from_table("extra_data", "inpaint", name, "psnr") for name in names))
-    place = "Sec. 6.6, inpainting: on-demand on half / rigid joint on all images"
-    yield place, "extra_data", {"task": "inpaint"}, "first ahead", ours, ()
-    published = decibels(*(psnr for _, psnr in paper.TABLE2["on_demand"]))
-    blocks = ("central_psnr", "arbitrary_psnr")
-    ours = decibels(*(from_table("table2", "inpaint", "on_demand", block) for block in blocks))
-    yield "Table 2, all-rounder inside the hole: centre / anywhere", "table2", {}, published, ours, ()
-    systems = ("on_demand", "fixated", "bm3d")
-    published = decibels(*(sum(row[s] for row in paper.TABLE3.values()) / len(paper.TABLE3) for s in systems))
-    place = "Table 3, mean of eleven: all-rounder / fixated / BM3D"
-    runs = tuple(run for run in map(results.load, denoisers()) if run)
-    yield place, "table3", {"photographs": "db11"}, published, decibels(*map(db11, systems)), runs
-    yield "Fig. 6: PSNR against σ", "db11_spectrum", {"photographs": "db11"}, "curves only", "curves", ()
-    yield "Supp. H: Lena and all photographs", "gallery", {"photographs": "db11"}, "pictures", "pictures", ()
-    yield "Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()
-    yield "every claim, one by one", "scorecard", {}, "–", "verdicts", ()
-    task = "interpolate"
-    place = "Sec. 6.2 and 7: continuous levels, other N, mixtures; sharper feedback"
-    yield place, "extensions", {"task": task}, "future work", "demonstration", ()
+        published, runs = f"CelebA {celeba}<br>SUN397 {sun397}", measured(task, *paper.SCHEDULES)
+        rows.append((place, "table1", {"task": task}, published, means(task, *pair), runs))
+    on_demand = [run for task in paper.TASKS for run in measured(task, "on_demand")]
+    shares = [share for run in on_demand for share in run.history[-1]["allocation"]]  # of the last epoch
+    last = f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED
+    halves = (from_table("extra_data", "inpaint", row, "psnr") for row in ("on-demand, half", "rigid joint, all"))
+    holes = (from_table("table2", "inpaint", "on_demand", block) for block in ("central_psnr", "arbitrary_psnr"))
+    papers_holes = decibels(*(psnr for _, psnr in paper.TABLE2["on_demand"]))
+    systems, photographs = ("on_demand", "fixated", "bm3d"), {"photographs": "db11"}
+    papers_means = decibels(*(sum(row[s] for row in paper.TABLE3.values()) / len(paper.TABLE3) for s in systems))
+    two = tuple(run for run in map(results.load, denoisers()) if run)
+    # fmt: off
+    return rows + [
+        ("Sec. 6.6: allocation at the end, 20 % each at first",
+         "allocation", {}, "more to harder levels", last, on_demand),
+        ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()),
+        ("Sec. 6.6, inpainting: on-demand on half / rigid joint on all images",
+         "extra_data", {"task": "inpaint"}, "first ahead", decibels(*halves), ()),
+        ("Table 2, all-rounder inside the hole: centre / anywhere", "table2", {}, papers_holes, decibels(*holes), ()),
+        ("Table 3, mean of eleven: all-rounder / fixated / BM3D",
+         "table3", photographs, papers_means, decibels(*map(db11, systems)), two),
+        ("Fig. 6: PSNR against σ", "db11_spectrum", photographs, "curves only", "curves", ()),
+        ("Supp. H: Lena and all photographs", "gallery", photographs, "pictures", "pictures", ()),
+        ("Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()),
+        ("every claim, one by one", "scorecard", {}, "–", "verdicts", ()),
+        ("Sec. 6.2 and 7: continuous levels, other N, mixtures; sharper feedback",
+         "extensions", {"task": "interpolate"}, "future work", "demonstration", ()),
+    ]
+    # fmt: on
+
+
+def means(task: str, *schedules: str) -> str:
+    """Mean PSNR of some schedules, and of the damaged images."""
+    return decibels(*(mean_psnr(task, schedule) for schedule in schedules), not_restored(task))
 
 
 def options(notebook: str, given: dict) -> dict:
     """The parameters that make a row: those that the notebook declares, at the scale of the book."""
-    path = ROOT / "notebooks" / f"{notebook}.ipynb"
-    declared = {*given, "dataset", "profile"}
-    if path.exists():
-        cells = json.loads(path.read_text())["cells"]
-        parameters = ["".join(c["source"]) for c in cells if "parameters" in c["metadata"].get("tags", [])]
-        declared = set(re.findall(r"(?m)^(\w+) *=", "\n".join(parameters)))
+    declared = inspect_notebook(ROOT / "notebooks" / f"{notebook}.ipynb")
     values = given | {"dataset": DATASET, "profile": PROFILE, "seeds": sources.seeds()}
     return {name: value for name, value in values.items() if name in declared}
 
 
-def results_table(book=False) -> str:
+def results_table(book=True) -> str:
     """The book links to executed pages, with the parameters of a row; README links to notebooks, with commands."""
     rows = []
     for place, notebook, given, published, ours, runs in result_rows():
-        time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
-        rest = [published, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")]
+        values = options(notebook, given)
         if book:
             page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
-            own = {
-                name: value for name, value in options(notebook, given).items() if name not in ("dataset", "profile")
-            }
-            parameters = "".join(f"<br>`-p {name} {sources.word(value)}`" for name, value in own.items())
-            rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{parameters}", *rest])
+            own = [f"<br>`-p {k} {sources.word(v)}`" for k, v in values.items() if k not in ("dataset", "profile")]
+            where = [f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}"]
         else:
-            command = sources.papermill(notebook, options(notebook, given))
-            rows.append([place, f"[{notebook}](notebooks/{notebook}.ipynb)", f"`{command}`", *rest])
+            where = [f"[{notebook}](notebooks/{notebook}.ipynb)", f"`{sources.papermill(notebook, values)}`"]
+        time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
+        rows.append([place, *where, published, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")])
     columns = ["Notebook and parameters"] if book else ["Notebook", "Command"]
     return markdown(["In the paper", *columns, "Paper", "Ours", "Time"], rows)
 
 
-def scale(book=False) -> str:
+def scale() -> str:
     """What the reference numbers were measured with."""
-    runs = [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
+    runs, run = book_runs(), results.load(denoisers()[0])
     if not runs:
         return f"The reference runs are {NOT_MEASURED}."
-    lines = [claims.scale(runs)]
-    if run := results.load(denoisers()[0]):
-        e = run.experiment
-        steps, rate = e["epochs"] * e["iterations"], e["learning_rate"]
-        lines.append(f"Table 3 and Figure 6: width {e['width']}, {steps:,} iterations, rate {rate:g}.")
-    return "\n".join(lines)
+    if not run:
+        return claims.scale(runs)
+    e = run.experiment
+    steps, rate = e["epochs"] * e["iterations"], e["learning_rate"]
+    return f"{claims.scale(runs)}\nTable 3 and Figure 6: width {e['width']}, {steps:,} iterations, rate {rate:g}."
 
 
-def verdicts(book=False) -> str:
+def verdicts() -> str:
     """The scorecard's measured claims, a line each, the core ones first."""
     card = scorecard.scorecard(PROFILE, DATASET, list(SEEDS))
     lines = [scorecard.counted(card), ""]
@@ -218,28 +213,21 @@ def verdicts(book=False) -> str:
     return "\n".join(lines)
 
 
-def findings(book=False) -> str:
+def findings() -> str:
     """The paper's margins, from its tables."""
     rows = []
     for task in paper.TASKS:
         for k, name in enumerate(("CelebA", "SUN397")):
             psnr = {schedule: numbers[k][1] for schedule, numbers in paper.TABLE1[task].items()}
             ours = psnr.pop("on_demand")
-            best, worst = max(psnr, key=psnr.get), min(psnr, key=psnr.get)
-            rows.append(
-                [
-                    plain(task).capitalize(),
-                    name,
-                    f"{ours:.2f}",
-                    f"{psnr[best]:.2f} ({paper.SCHEDULES[best].lower()})",
-                    f"{ours - psnr[best]:+.2f}",
-                    f"{psnr[worst]:.2f} ({paper.SCHEDULES[worst].lower()})",
-                ]
-            )
+            ends = [max(psnr, key=psnr.get), min(psnr, key=psnr.get)]
+            best, worst = (f"{psnr[end]:.2f} ({paper.SCHEDULES[end].lower()})" for end in ends)
+            margin = f"{ours - max(psnr.values()):+.2f}"
+            rows.append([plain(task).capitalize(), name, f"{ours:.2f}", best, margin, worst])
     return markdown(["Task", "Data set", "On-demand", "Best other schedule", "Margin", "Worst schedule"], rows)
 
 
-def tasks(book=False) -> str:
+def tasks() -> str:
     """The sub-tasks and the severities of the fixated models."""
     rows = [
         [facts["title"], facts["severity"], *(f"{a}–{b}" for a, b in facts["levels"]), facts["easy"], facts["hard"]]
@@ -254,51 +242,53 @@ def tasks(book=False) -> str:
 @cache
 def layers(channels: int, width: int) -> list[tuple[str, int, int, int, int]]:
     """(name, output channels, output side, parameters, FLOP for one image) of each layer, with its BatchNorm."""
+    with torch.device("meta"):
+        network, x = EncoderDecoder(channels, width), torch.zeros(1, channels, 64, 64)
+    parts = {f"down {i + 1}": network.encoder[3 * i : 3 * i + 3] for i in range(4)}
+    parts |= {"channel-wise": network.bottleneck}
+    parts |= {f"up {i + 1}": network.decoder[3 * i : 3 * i + 3] for i in range(4)}
     found = []
-
-    def record(module, inputs, output):
-        parameters = sum(p.numel() for p in module.parameters())
-        if isinstance(module, torch.nn.BatchNorm2d):
-            *layer, before, flop = found.pop()
-            found.append((*layer, before + parameters, flop))
-            return
-        name, places = {  # a weight is used once at every place of the smaller side
-            torch.nn.Conv2d: ("down", output.shape[-1] ** 2),
-            torch.nn.ConvTranspose2d: ("up", inputs[0].shape[-1] ** 2),
-            ChannelwiseLinear: ("channel-wise", 1),
-        }[type(module)]
-        number = 1 + sum(other.startswith(name) for other, *_ in found)
-        name = name if places == 1 else f"{name} {number}"
-        found.append((name, output.shape[1], output.shape[2], parameters, 2 * module.weight.numel() * places))
-
-    network = EncoderDecoder(channels, width).eval()
-    for module in network.modules():
-        if not list(module.children()) and list(module.parameters()):
-            module.register_forward_hook(record)
-    with torch.inference_mode():
-        network(torch.zeros(1, channels, 64, 64))
+    for name, part in parts.items():
+        with FlopCounterMode(display=False) as counted:
+            x = part(x)
+        parameters = sum(p.numel() for p in part.parameters())
+        found.append((name, *x.shape[1:3], parameters, counted.get_total_flops()))
     return found
 
 
-def forward_flop(channels: int, width: int) -> int:
-    return sum(flop for *_, flop in layers(channels, width))
-
-
+@cache
 def iteration_flop(channels: int, width: int, batch: int = paper.BATCH_SIZE) -> int:
-    """Forward, and backward twice as much but for the input of the first layer, which needs no gradient."""
-    return batch * (3 * forward_flop(channels, width) - layers(channels, width)[0][-1])
+    """Of a training step, forward and backward."""
+    with torch.device("meta"), FlopCounterMode(display=False) as counted:
+        EncoderDecoder(channels, width)(torch.zeros(batch, channels, 64, 64)).sum().backward()
+    return counted.get_total_flops()
 
 
-def parameter_counts(book=False) -> str:
-    rows = []
-    for (name, c, side, count, flop), (*_, grey, _) in zip(layers(3, 64), layers(1, 64), strict=True):
-        rows.append([name, f"{c} × {side} × {side}", f"{count:,}", f"{grey:,}", flops(flop)])
-    totals = [f"**{sum(count for *_, count, _ in layers(channels, 64)):,}**" for channels in (3, 1)]
-    rows.append(["**all**", "", *totals, f"**{flops(forward_flop(3, 64))}**"])
+def run_flop(p: dict) -> int:
+    """Of a whole training run, by the numbers of a profile or of an experiment."""
+    channels = 1 if p.get("task") == "denoise" else 3
+    return p["epochs"] * p["iterations"] * iteration_flop(channels, p["width"], p["batch_size"])
+
+
+def parameter_counts() -> str:
+    colour, grey = layers(3, 64), layers(1, 64)
+    rows = [
+        [name, f"{c} × {side} × {side}", f"{count:,}", f"{other:,}", flops(flop)]
+        for (name, c, side, count, flop), (*_, other, _) in zip(colour, grey, strict=True)
+    ]
+    totals = [f"{sum(layer[3] for layer in found):,}" for found in (colour, grey)]
+    totals.append(flops(sum(layer[4] for layer in colour)))
+    rows.append(["**all**", "", *(f"**{total}**" for total in totals)])
     return markdown(["Layer", "Output (RGB)", "Parameters, RGB", "Parameters, grey", "Arithmetic, one image"], rows)
 
 
 # Profiles and cost
+
+
+def falling(profile: dict) -> str:
+    """How the learning rate ends, in words; empty where it stays."""
+    return f", to 0 in a line from {1 - profile['decay']:.0%} of training" if profile["decay"] else ""
+
 
 MEANT_FOR = {
     "smoke": "the tests: every notebook in seconds",
@@ -309,76 +299,47 @@ MEANT_FOR = {
 }
 
 
-def profiles_table(book=False) -> str:
+def profiles_table() -> str:
     rows = []
     for name, p in PROFILES.items():
-        iterations = p["epochs"] * p["iterations"]
-        evaluation = f"{p['test_images']:,} × {p['trials']}"
-        steps = f"{p['epochs']:,} × {p['iterations']:,}"
-        arithmetic = flops(iterations * iteration_flop(3, p["width"], p["batch_size"]))
-        rate = f"{p['learning_rate']:g}{falling(p)}"
+        steps, evaluation = f"{p['epochs']:,} × {p['iterations']:,}", f"{p['test_images']:,} × {p['trials']}"
+        rate, arithmetic = f"{p['learning_rate']:g}{falling(p)}", flops(run_flop(p))
         rows.append([f"`{name}`", p["width"], p["batch_size"], steps, rate, evaluation, arithmetic, MEANT_FOR[name]])
-    header = [
-        "Profile",
-        "Width f",
-        "Images a batch",
-        "Epochs × iterations",
-        "Learning rate",
-        "Test crops × trials",
-        "One run",
-        "Meant for",
-    ]
-    return markdown(header, rows)
+    header = ["Profile", "Width f", "Images a batch", "Epochs × iterations", "Learning rate"]
+    return markdown([*header, "Test crops × trials", "One run", "Meant for"], rows)
 
 
-def falling(profile: dict) -> str:
-    """How the learning rate ends, in words; empty where it stays."""
-    return f", to 0 in a line from {1 - profile['decay']:.0%} of training" if profile["decay"] else ""
-
-
-def departures(book=False) -> str:
+def departures() -> str:
     """What the profile of the book has otherwise than the paper's, and why."""
-    ours, papers = PROFILES[PROFILE], PROFILES["paper"]
-    steps, papers_steps = (p["epochs"] * p["iterations"] for p in (ours, papers))
+    both = PROFILES["paper"], PROFILES[PROFILE]
+
+    def each(name):
+        return [f"{p[name]:,}" for p in both]
+
+    steps = [p["epochs"] * p["iterations"] for p in both]
+    rates = [f"{p['learning_rate']:g}{falling(p) or ', constant'}" for p in both]
+    arithmetic = [iteration_flop(3, p["width"], 1) for p in both]
+    drawn = [p["batch_size"] * n * HARD_MINING_WARM_UP / p["pool_images"] for p, n in zip(both, steps, strict=True)]
+    # fmt: off
     rows = [
-        (
-            "Width f of the network",
-            *(p["width"] for p in (papers, ours)),
-            "Its arithmetic is "
-            f"{iteration_flop(3, papers['width'], 1) / iteration_flop(3, ours['width'], 1):.1f} times less",
-        ),
-        (
-            "Images a batch",
-            *(p["batch_size"] for p in (papers, ours)),
-            "More steps for the same arithmetic; the fractions that Equation 3 asks for are carried to the next batch",
-        ),
-        (
-            "Learning rate",
-            *(f"{p['learning_rate']:g}{falling(p) or ', constant'}" for p in (papers, ours)),
-            "A short run needs a high rate to leave its start, and an end without one to settle: at a constant rate "
-            "scores jump from epoch to epoch by more than schedules differ",
-        ),
-        ("Iterations", f"{papers_steps:,}", f"{steps:,}", "What two cores can do for every schedule, task and seed"),
-        (
-            "Precision of products",
-            "not stated",
-            ours["precision"],
-            "Speed; weights and statistics stay in 32 bits. It is part of an experiment, so that no pair mixes two",
-        ),
-        (
-            "Pool of hard mining",
-            *(f"{p['pool_images']:,}" for p in (papers, ours)),
-            "The share of training spent on the whole pool is the paper's, so a shorter run meets fewer items: "
-            f"{ours['batch_size'] * steps * HARD_MINING_WARM_UP / ours['pool_images']:.0f} passes over ours, "
-            f"{papers['batch_size'] * papers_steps * HARD_MINING_WARM_UP / papers['pool_images']:.0f} over the paper's",
-        ),
-        ("Validation crops a level", *(f"{p['validation_images']:,}" for p in (papers, ours)), "Time of an epoch"),
-        ("Test crops", *(f"{p['test_images']:,}" for p in (papers, ours)), "The test photographs are fewer"),
+        ["Width f of the network", *each("width"), f"Its arithmetic is {arithmetic[0] / arithmetic[1]:.1f} times less"],
+        ["Images a batch", *each("batch_size"), "More steps for the same arithmetic; the fractions that Equation 3 "
+         "asks for are carried to the next batch"],
+        ["Learning rate", *rates, "A short run needs a high rate to leave its start, and an end without one to settle: "
+         "at a constant rate scores jump from epoch to epoch by more than schedules differ"],
+        ["Iterations", *(f"{n:,}" for n in steps), "What two cores can do for every schedule, task and seed"],
+        ["Precision of products", "not stated", both[1]["precision"], "Speed; weights and statistics stay in 32 bits. "
+         "It is part of an experiment, so that no pair mixes two"],
+        ["Pool of hard mining", *each("pool_images"), "The share of training spent on the whole pool is the paper's, "
+         f"so a shorter run meets fewer items: {drawn[1]:.0f} passes over ours, {drawn[0]:.0f} over the paper's"],
+        ["Validation crops a level", *each("validation_images"), "Time of an epoch"],
+        ["Test crops", *each("test_images"), "The test photographs are fewer"],
     ]
-    return markdown(["", "Paper", f"`{PROFILE}`", "Why"], [list(row) for row in rows])
+    # fmt: on
+    return markdown(["", "Paper", f"`{PROFILE}`", "Why"], rows)
 
 
-def piloted(book=False) -> str:
+def piloted() -> str:
     """What the pilot measured, with one number of the book's profile changed at a time."""
     table = pilot.table(DATASET)
     if table.empty:
@@ -391,37 +352,31 @@ def piloted(book=False) -> str:
     return markdown(header, rows)
 
 
-def cost(book=False) -> str:
+GRID = 2 * len(paper.TASKS) * (len(paper.SCHEDULES) + len(paper.FIXATED))  # the paper's runs on two data sets
+
+
+def cost() -> str:
     """What the paper's protocol costs, from counted arithmetic and measured speed."""
     p = PROFILES["paper"]
-    run = p["epochs"] * p["iterations"] * iteration_flop(3, p["width"])
-    runs = 2 * len(paper.TASKS) * (len(paper.SCHEDULES) + len(paper.FIXATED))
-    lines = [
-        f"One run at the paper's scale is {flops(run)}: {p['epochs'] * p['iterations']:,} iterations of "
-        f"{flops(iteration_flop(3, p['width']))}.",
-        f"Nine schedules, four tasks and two data sets make {runs} runs.",
-        "",
-        markdown(
-            ["Sustained training speed", "One run", f"All {runs} runs"],
-            [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(runs * run / t / 1e12)] for t in (1, 10, 50, 200)],
-        ),
-    ]
-    state = 4 * 4 * sum(count for *_, count, _ in layers(3, p["width"])) / 1e6
-    lines += [
-        "",
-        f"Weights, their running average and Adam's two moments take {state:.0f} MB, and so does a checkpoint.",
-    ]
-    reference = [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
-    if reference:
-        speed = median(speed_of(r) for r in reference)
-        lines += [
-            "",
-            f"The reference runs sustained {speed / 1e9:.0f} GFLOP/s each on {reference[0].provenance['device']} "
-            f"at width {reference[0].experiment['width']} in {reference[0].experiment['precision']} "
-            f"(median of {len(reference)} runs).",
-            f"At that speed one run at the paper's scale would take {duration(run / speed)}.",
-        ]
-    return "\n".join(lines)
+    run, steps = run_flop(p), p["epochs"] * p["iterations"]
+    speeds = [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(GRID * run / t / 1e12)] for t in (1, 10, 50, 200)]
+    state = plan.STATES * 4 * sum(layer[3] for layer in layers(3, p["width"])) / 1e6
+    step = flops(iteration_flop(3, p["width"]))
+    text = f"""One run at the paper's scale is {flops(run)}: {steps:,} iterations of {step}.
+Nine schedules, four tasks and two data sets make {GRID} runs.
+
+{markdown(["Sustained training speed", "One run", f"All {GRID} runs"], speeds)}
+
+Weights, their running average and Adam's two moments take {state:.0f} MB, and so does a checkpoint."""
+    runs = book_runs()
+    if not runs:
+        return text
+    e, speed = runs[0].experiment, median(run_flop(r.experiment) / r.provenance["seconds"]["train"] for r in runs)
+    return f"""{text}
+
+The reference runs sustained {speed / 1e9:.0f} GFLOP/s each on {runs[0].provenance["device"]} at width {e["width"]} \
+in {e["precision"]} (median of {len(runs)} runs).
+At that speed one run at the paper's scale would take {duration(run / speed)}."""
 
 
 MS_PER_STEP = 1.0  # of the plan; times grow in proportion to it
@@ -432,32 +387,28 @@ def planned(gpus: int) -> plan.Plan:
     return plan.plan("paper", ["celeba", "sun397"], [0], gpus, MS_PER_STEP)
 
 
-def plans(book=False) -> str:
+def plans() -> str:
     """What `python -m odl plan` says of a few numbers of GPUs."""
     named = {gpus: dict(plan.lines(planned(gpus))) for gpus in FLEETS}
     rows = [[name, *(named[gpus][name] for gpus in FLEETS)] for name in named[FLEETS[0]]]
-    own = [row for row in rows if len(set(row[1:])) > 1]
-    shared = [row[:2] for row in rows if len(set(row[1:])) == 1]
+    own, shared = [row for row in rows if len({*row[1:]}) > 1], [row[:2] for row in rows if len({*row[1:]}) == 1]
     header = [f"{MS_PER_STEP:g} ms a step", *(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in FLEETS)]
     return "\n".join([markdown(header, own), "", markdown(["Whatever the number of GPUs", ""], shared)])
 
 
-def width(book=False) -> str:
+def width() -> str:
     """Where more GPUs stop helping."""
     one, wide = planned(1), planned(10**4)
-    grid = 2 * len(paper.TASKS) * (len(paper.SCHEDULES) + len(paper.FIXATED))
     gain = one.wall_seconds / wide.wall_seconds
-    return (
-        f"A run is one GPU, and runs do not depend on each other.\n"
-        f"The paper's {grid} runs of seven schedules and two fixated models, on four tasks and two data sets, "
-        f"and {one.runs - grid} more for its other tables are the width of the graph: "
-        f"{one.runs} GPUs finish in the time of the longest run, {gain:.0f} times as fast as one, "
-        f"and the next GPU has nothing to do.\n"
-        f"More seeds make the graph wider, not longer."
-    )
+    return f"""A run is one GPU, and runs do not depend on each other.
+The paper's {GRID} runs of seven schedules and two fixated models, on four tasks and two data sets, \
+and {one.runs - GRID} more for its other tables are the width of the graph: \
+{one.runs} GPUs finish in the time of the longest run, {gain:.0f} times as fast as one, \
+and the next GPU has nothing to do.
+More seeds make the graph wider, not longer."""
 
 
-def feeding(book=False) -> str:
+def feeding() -> str:
     """Packs of sets of faces of several sizes; the index grows as measured with the packing of the Speed page."""
     path = results.paths.results() / "benchmarks" / "cpu-2-threads" / "packing.json"
     if not path.exists():
@@ -473,40 +424,25 @@ def feeding(book=False) -> str:
     return markdown(["Faces of CelebA's size", "Pack", "Memory of a process that reads it"], rows)
 
 
-def speed_of(run: results.Result) -> float:
-    e = run.experiment
-    channels = 1 if e["task"] == "denoise" else 3
-    return (
-        e["epochs"]
-        * e["iterations"]
-        * iteration_flop(channels, e["width"], e["batch_size"])
-        / run.provenance["seconds"]["train"]
-    )
-
-
-def lessons(book=False) -> str:
+def lessons() -> str:
     """What the commands of the teaching page take, from data/results/teaching.json."""
     path = results.paths.results() / "teaching.json"
     if not path.exists():
         return f"These times are {NOT_MEASURED}: `python book/lessons.py` does it."
     steps = json.loads(store.used(path).read_text())["steps"]
-    rows = [
-        [f"**{name}**", f"`{step['command']}`", duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"]
-        for name, step in steps.items()
-    ]
+    rows = []
+    for name, step in steps.items():
+        cost = duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"
+        rows.append([f"**{name}**", f"`{step['command']}`", *cost])
     origin = next(iter(steps.values()))["provenance"]
-    lines = [
-        markdown(["Step", "Command", "Processor time", "Memory"], rows),
-        "",
-        f"Measured on {origin['threads']} cores ({origin['processor']}), on the demo photographs.",
-    ]
-    return "\n".join(lines)
+    table = markdown(["Step", "Command", "Processor time", "Memory"], rows)
+    return f"{table}\n\nMeasured on {origin['threads']} cores ({origin['processor']}), on the demo photographs."
 
 
 # Data and variants
 
 
-def data_table(book=False) -> str:
+def data_table(book=True) -> str:
     rows = []
     for name, entry in datasets.DATASETS.items():
         url = entry.get("url", "").removesuffix("/")
@@ -517,7 +453,7 @@ def data_table(book=False) -> str:
     return markdown(["Name", "What", "Where from", "Size", "Terms"], rows)
 
 
-def checksums(book=False) -> str:
+def checksums() -> str:
     rows = []
     for name, entry in datasets.DATASETS.items():
         if "md5" in entry:
@@ -528,62 +464,47 @@ def checksums(book=False) -> str:
     return markdown(["File", "Checksum"], rows)
 
 
-def variant(book=False) -> str:
+def variant() -> str:
     """The two tasks that the released code feeds differently, each variant scored on its own corruptions."""
     rows = []
     for task in ("deblur", "denoise"):
-        ours = mean_psnr(task, "on_demand")
-        released = measured(task, "on_demand", variant="released")
-        other = overall(released[0].evaluation).psnr.mean() if released else None
-        rows.append([plain(task), *(f"{v:.2f} dB" if v else NOT_MEASURED for v in (ours, other))])
+        both = mean_psnr(task, "on_demand"), mean_psnr(task, "on_demand", variant="released")
+        rows.append([plain(task), *(f"{v:.2f} dB" if v else NOT_MEASURED for v in both)])
     return markdown(["On-demand, mean over levels 1–6", "as the paper says", "as the released code does"], rows)
 
 
 # Exercises
 
 
-def solution(page: str, book=False) -> str:
+def solution(page: str) -> str:
     """What the solution to a page's exercise prints, as a block of text."""
     said = io.StringIO()
     try:
         with redirect_stdout(said):
             runpy.run_path(str(SOLUTIONS / f"{page}.py"))
     except FileNotFoundError:  # of a results file
-        said = io.StringIO()
+        said.truncate(0)
     return f"```text\n{said.getvalue().rstrip() or NOT_MEASURED}\n```"
 
 
+# fmt: off
 SNIPPETS = {
-    "results-table": results_table,
-    "scale": scale,
-    "verdicts": verdicts,
-    "findings": findings,
-    "tasks-table": tasks,
-    "parameter-counts": parameter_counts,
-    "profiles-table": profiles_table,
-    "departures": departures,
-    "pilot": piloted,
-    "cost": cost,
-    "lessons": lessons,
-    "launch": launch.setup,
-    "plans": plans,
-    "width": width,
-    "feeding": feeding,
-    "data-table": data_table,
-    "checksums": checksums,
-    "variant": variant,
+    "results-table": results_table, "scale": scale, "verdicts": verdicts, "findings": findings,
+    "tasks-table": tasks, "parameter-counts": parameter_counts, "profiles-table": profiles_table,
+    "departures": departures, "pilot": piloted, "variant": variant, "cost": cost, "plans": plans, "width": width,
+    "feeding": feeding, "lessons": lessons, "launch": launch.setup, "data-table": data_table, "checksums": checksums,
 }
+# fmt: on
 SNIPPETS |= {f"solution-{path.stem}": partial(solution, path.stem) for path in sorted(SOLUTIONS.glob("*.py"))}
 
 
+README = {"results-table": partial(results_table, book=False), "data-table": partial(data_table, book=False)}
+
+
 def filled(text: str) -> str:
-    """`text` with every `<!-- begin NAME -->` … `<!-- end NAME -->` filled anew."""
+    """`text` of a README with every `<!-- begin NAME -->` … `<!-- end NAME -->` filled anew."""
 
     def fresh(match):
-        return f"<!-- begin {match[1]} -->\n{SNIPPETS[match[1]]()}\n<!-- end {match[1]} -->"
+        return f"<!-- begin {match[1]} -->\n{(SNIPPETS | README)[match[1]]()}\n<!-- end {match[1]} -->"
 
     return re.sub(r"(?s)<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", fresh, text)
-
-
-def fill(path: Path) -> None:
-    path.write_text(filled(path.read_text()))

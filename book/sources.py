@@ -10,25 +10,21 @@ from odl import paths, results
 
 def seeds() -> list[int]:
     """The seeds of on-demand learning that are measured at the scale of the book, 0 where none is."""
-    files = paths.results().glob("reference/bsds500/*/on_demand-seed*.json")
-    return sorted({int(found[1]) for file in files if (found := re.fullmatch(r"on_demand-seed(\d+)", file.stem))}) or [
-        0
-    ]
+    names = " ".join(file.name for file in paths.results().glob("reference/bsds500/*/*.json"))
+    return sorted({int(seed) for seed in re.findall(r"\bon_demand-seed(\d+)\.json", names)}) or [0]
 
 
 def line(files: list[str], command: str) -> str:
     """A dropdown in MyST; files are relative to data/results. Empty when there are none."""
-    folders = groupby(sorted(map(PurePosixPath, files)), key=lambda file: file.parent)
-    items = [f"- `data/results/{folder}/`: {', '.join(map(link, group))}" for folder, group in folders]
-    count = f"{len(files)} results file{'s' * (len(files) > 1)}"
+    if not files:
+        return ""
     edited = sum(results.fault_of(paths.results() / file) is not None for file in files)
-    count += f", {edited} of uncommitted code" if edited else ""
-    head = [f":::{{dropdown}} From {count}: `{command}`", ":class-container: odl-source", ""]
-    return "\n".join([*head, *items, ":::"]) if items else ""
-
-
-def link(file: PurePosixPath) -> str:
-    return f"{{download}}`{file.name} </data/results/{file}>`"
+    count = f"{len(files)} results file{'s' * (len(files) > 1)}" + f", {edited} of uncommitted code" * bool(edited)
+    lines = [f":::{{dropdown}} From {count}: `{command}`", ":class-container: odl-source", ""]
+    for folder, group in groupby(sorted(map(PurePosixPath, files)), key=lambda file: file.parent):
+        links = [f"{{download}}`{file.name} </data/results/{file}>`" for file in group]
+        lines.append(f"- `data/results/{folder}/`: {', '.join(links)}")
+    return "\n".join([*lines, ":::"])
 
 
 def papermill(notebook: str, parameters: dict) -> str:

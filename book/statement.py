@@ -2,8 +2,6 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from snippets import DATASET, NOT_MEASURED, PROFILE, SEEDS, duration, markdown, plain
@@ -12,54 +10,29 @@ from odl import paper, paths, scorecard, store
 from odl.experiment import PROFILES
 
 NAMES = {
-    "width": "Width f of the network",
-    "epochs": "Epochs",
-    "iterations": "Iterations an epoch",
-    "batch_size": "Images a batch",
-    "learning_rate": "Learning rate of Adam",
-    "decay": "Share of training in which the rate falls to 0",
-    "pool_images": "Pool of hard mining",
-    "validation_images": "Validation crops a level and epoch",
-    "test_images": "Test crops a level and trial",
+    "width": "Width f of the network", "epochs": "Epochs", "iterations": "Iterations an epoch",
+    "batch_size": "Images a batch", "learning_rate": "Learning rate of Adam",
+    "decay": "Share of training in which the rate falls to 0", "pool_images": "Pool of hard mining",
+    "validation_images": "Validation crops a level and epoch", "test_images": "Test crops a level and trial",
     "trials": "Trials",
-}
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class File:
-    """A results file of the book's profile."""
-
-    path: Path
-    content: dict
-
-    @property
-    def experiment(self) -> dict:
-        return self.content["experiment"]
-
-    @property
-    def provenance(self) -> dict:
-        return self.content["provenance"]
-
-    @property
-    def is_run(self) -> bool:
-        """Whether something was trained for it, and not only measured."""
-        return "train" in self.provenance.get("seconds", {})
-
-    @property
-    def seconds(self) -> float:
-        """Of training and tests, or of one system on all photographs."""
-        timed = self.provenance.get("seconds")
-        wall = {name: value for name, value in (timed or {}).items() if name != "train_core"}
-        return sum(wall.values()) if timed else sum(self.content["evaluation"].get("seconds", []))
+def files() -> list[dict]:
+    """Of every results file: its experiment and provenance, path, whether a network was trained for it, and seconds."""
+    found = []
+    for path in sorted((paths.results() / PROFILE).glob("**/*.json")):
+        content = json.loads(path.read_text())
+        timed = content["provenance"].get("seconds")
+        each = timed.values() if timed else content["evaluation"].get("seconds", [])  # of a system's photographs
+        seconds = sum(each) - (timed or {}).get("train_core", 0)
+        facts = {"path": path, "trained": "train" in (timed or {}), "seconds": seconds}
+        found.append(content["experiment"] | content["provenance"] | facts)
+    return found
 
 
-def files() -> list[File]:
-    found = sorted((paths.results() / PROFILE).glob("**/*.json"))
-    return [File(path, json.loads(path.read_text())) for path in found]
-
-
-def runs() -> list[File]:
-    return [file for file in files() if file.is_run]
+def runs() -> list[dict]:
+    return [file for file in files() if file["trained"]]
 
 
 def listed(values) -> str:
@@ -68,86 +41,71 @@ def listed(values) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def grouped(found: list[dict], key) -> list[tuple]:
+    """(key, files) of each group, in the order of the keys."""
+    groups = {}
+    for file in found:
+        groups.setdefault(key(file), []).append(file)
+    return sorted(groups.items())
+
+
 def compute() -> str:
     """Hours per group of results files and in all, with the devices."""
-    groups = {}
-    for file in files():
-        store.used(file.path)
-        folder = file.path.parent.relative_to(paths.results() / PROFILE).as_posix()
-        kind = "runs, trained and tested" if file.is_run else "measurements of what is trained"
-        groups.setdefault((folder, kind), []).append(file)
-    rows = [[f"`{folder}`", len(part), kind, *spent(part)] for (folder, kind), part in sorted(groups.items())]
-    if not rows:
+    found = files()
+    if not found:
         return f"This is {NOT_MEASURED}."
-    everything = [file for part in groups.values() for file in part]
-    rows.append(["**all**", len(everything), "", *spent(everything)])
-    device = listed(file.provenance["device"] for file in everything)
-    trained = [file.experiment["precision"] for file in everything if "precision" in file.experiment]
-    precision = f" Precision of products: {listed(trained)}." if trained else ""
-    table = markdown(["Folder", "Files", "What", "Median of one", "All"], rows)
-    return f"{table}\n\nDevice: {device}.{precision}"
+    for file in found:
+        store.used(file["path"])
+
+    def kind(file):
+        folder = file["path"].parent.relative_to(paths.results() / PROFILE).as_posix()
+        return f"`{folder}`", "runs, trained and tested" if file["trained"] else "measurements of what is trained"
+
+    rows = [[folder, len(part), what, *spent(part)] for (folder, what), part in grouped(found, kind)]
+    rows.append(["**all**", len(found), "", *spent(found)])
+    precision = [file["precision"] for file in found if "precision" in file]
+    text = f"{markdown(['Folder', 'Files', 'What', 'Median of one', 'All'], rows)}\n\n"
+    text += f"Device: {listed(file['device'] for file in found)}."
+    return text + (f" Precision of products: {listed(precision)}." if precision else "")
 
 
-def spent(part: list[File]) -> list[str]:
-    return [duration(median(file.seconds for file in part)), duration(sum(file.seconds for file in part))]
+def spent(part: list[dict]) -> list[str]:
+    seconds = [file["seconds"] for file in part]
+    return [duration(median(seconds)), duration(sum(seconds))]
 
 
 def hyperparameters() -> str:
     """Every number of the runs behind the book, and the paper's."""
-    found = runs()
-    rows = [
-        [
-            title,
-            listed(file.experiment[name] for file in found) if found else "–",
-            PROFILES["paper"].get(name, paper.BATCH_SIZE),
-        ]
-        for name, title in NAMES.items()
-    ]
+    found, papers = runs(), {"batch_size": paper.BATCH_SIZE} | PROFILES["paper"]
+    rows = [[title, listed(f[name] for f in found) if found else "–", papers[name]] for name, title in NAMES.items()]
     return markdown(["", "Here", "Paper"], rows)
 
 
 def splits() -> str:
     """How many images each data set gives to training, and how many crops to validation and tests."""
-    rows = {}
-    for file in runs():
-        e = file.experiment
-        key = (e["dataset"], file.provenance["train_images"])
-        rows.setdefault(key, []).append((e["validation_images"], e["test_images"], file.provenance["data_sha256"][:12]))
-    table = [
-        [f"`{name}`", images, *(listed(column) for column in zip(*part, strict=True)), len(part)]
-        for (name, images), part in sorted(rows.items())
-    ]
-    header = [
-        "Data set",
-        "Training images",
-        "Validation crops a level",
-        "Test crops a level",
-        "SHA-256 of the pack",
-        "Runs",
-    ]
-    return markdown(header, table) if table else f"This is {NOT_MEASURED}."
+    rows = []
+    for (name, images), part in grouped(runs(), lambda file: (f"`{file['dataset']}`", file["train_images"])):
+        crops = [listed(file[key] for file in part) for key in ("validation_images", "test_images")]
+        rows.append([name, images, *crops, listed(file["data_sha256"][:12] for file in part), len(part)])
+    header = ["Data set", "Training images", "Validation crops a level", "Test crops a level", "SHA-256 of the pack"]
+    return markdown([*header, "Runs"], rows) if rows else f"This is {NOT_MEASURED}."
 
 
 def seeds() -> str:
     """Which seeds are measured, per task."""
     rows = []
     for task in paper.TASKS:
-        counts = Counter(f.experiment["seed"] for f in runs() if f.experiment["task"] == task)
-        rows.append(
-            [plain(task).capitalize(), ", ".join(f"seed {seed}: {n} runs" for seed, n in sorted(counts.items())) or "–"]
-        )
+        counts = sorted(Counter(file["seed"] for file in runs() if file["task"] == task).items())
+        rows.append([plain(task).capitalize(), ", ".join(f"seed {seed}: {n} runs" for seed, n in counts) or "–"])
     return markdown(["Task", "Measured"], rows)
 
 
 def versions() -> str:
     """The versions and the commits that the results files name."""
     found = files()
-    names = sorted({name for file in found for name in file.provenance["versions"]})
-    known = [
-        f"{name} {listed(f.provenance['versions'][name] for f in found if name in f.provenance['versions'])}"
-        for name in names
-    ]
-    dirty = sum(file.provenance["commit"].endswith("-dirty") for file in found)
+    names = sorted({name for file in found for name in file["versions"]})
+    known = [f"{n} {listed(f['versions'][n] for f in found if n in f['versions'])}" for n in names]
+    dirty = sum(file["commit"].endswith("-dirty") for file in found)
     return (
         f"Versions in the {len(found)} files: {'; '.join(known)}.\n"
         f"{len(found) - dirty} were measured on a committed state of the code, and {dirty} on a commit with changes, "
@@ -170,11 +128,7 @@ def weights() -> str:
 
 
 SNIPPETS = {
-    "statement-compute": compute,
-    "statement-hyperparameters": hyperparameters,
-    "statement-splits": splits,
-    "statement-seeds": seeds,
-    "statement-versions": versions,
-    "statement-verdicts": verdicts,
+    "statement-compute": compute, "statement-hyperparameters": hyperparameters, "statement-splits": splits,
+    "statement-seeds": seeds, "statement-versions": versions, "statement-verdicts": verdicts,
     "statement-weights": weights,
-}
+}  # fmt: skip

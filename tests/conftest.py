@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 from hypothesis import configuration, settings
+from webdriver import INSTALLED, Browser
 
 from odl import data, datasets
 
@@ -79,3 +80,12 @@ def resumes_exactly(elsewhere):
             assert torch.equal(value, expected.network.state_dict()[name]), name
 
     return check
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    if not INSTALLED:
+        pytest.skip("Chromium or ChromeDriver is not installed")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()

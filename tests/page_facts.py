@@ -8,17 +8,16 @@ import functools
 import json
 import tempfile
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from webdriver import Browser
+from webdriver import LOGS, Browser
 
 ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
 KEPT = ROOT / "data" / "results" / "book" / "pages.json"
 LAB = "book/lab.html"
-LOGS = {"browser": "ALL", "performance": "ALL"}
 LOADED = """
 await new Promise((next) => (document.readyState === "complete" ? next() : addEventListener("load", next)));
 if (document.querySelector(".math") && window.MathJax) await MathJax.startup.promise;
@@ -57,6 +56,11 @@ def network(browser: Browser) -> list[dict]:
     return [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
 
 
+def requests(events: list[dict]) -> list[str]:
+    """The addresses that were asked for."""
+    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+
 def bytes_of(events: list[dict]) -> int:
     return sum(e["params"]["encodedDataLength"] for e in events if e["method"] == "Network.loadingFinished")
 
@@ -80,16 +84,12 @@ def main():
     pages = sorted(
         page.relative_to(HTML).as_posix() for name in ("book", "notebooks") for page in HTML.glob(f"{name}/*")
     )
-    with tempfile.TemporaryDirectory() as profile, served(HTML) as address:
-        browser = Browser(Path(profile), LOGS)
-        try:
-            weights = {}
-            for page in pages:
-                load(browser, address + page)
-                weights[page] = round(bytes_of(network(browser)) / 1e6, 2)
-            restorations = [first_restoration(browser, address) for _ in range(3)]
-        finally:
-            browser.close()
+    weights = {}
+    with tempfile.TemporaryDirectory() as profile, served(HTML) as address, closing(Browser(Path(profile))) as browser:
+        for page in pages:
+            load(browser, address + page)
+            weights[page] = round(bytes_of(network(browser)) / 1e6, 2)
+        restorations = [first_restoration(browser, address) for _ in range(3)]
     seconds, megabytes = zip(*restorations, strict=True)
     first = {"processor_seconds": [round(s, 2) for s in seconds], "megabytes": round(max(megabytes), 2)}
     facts = {"megabytes": weights, "first_restoration": first, "browser": browser.version}

@@ -1,24 +1,25 @@
 """Exercises and what `make class` writes: one form of exercise, solutions that run, students' notebooks, slides."""
 
 import base64
+import inspect
 import io
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import nbformat
 import numpy as np
 import pytest
+from page_facts import network, requests
 from PIL import Image
-from webdriver import INSTALLED, Browser
+
+from odl.schedules import rigid_joint
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 import classroom  # noqa: E402
 import launch  # noqa: E402
-import live  # noqa: E402
 import snippets  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -26,6 +27,13 @@ NAMES = [path.stem for path in NOTEBOOKS]
 NO_CHAPTERS = {"introduction", "teaching", "references", "reproducibility"}  # nothing to practise
 CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("*.md") if path.stem not in NO_CHAPTERS)
 STEPS = ["**Predict.**", "**Change.**", "**Measure.**"]
+
+
+@pytest.fixture
+def shipped(demo):
+    """A root with the demo photographs, and the results and weights that ship."""
+    for folder in ("results", "models"):
+        (demo / "data" / folder).symlink_to(ROOT / "data" / folder)
 
 
 def solutions(notebook):
@@ -37,20 +45,23 @@ def solutions(notebook):
 
 
 def check_exercise(text: str, name: str):
-    assert "{admonition} Exercise" not in text
-    [exercise] = re.findall(r"(?ms)^```\{exercise\} \S.*?\n:label: (\S+)\n(.*?)^```$", text)
-    assert exercise[0] == f"ex-{name}"
-    assert [exercise[1].index(step) for step in STEPS] == sorted(exercise[1].index(step) for step in STEPS)
+    [(label, body)] = re.findall(r"(?ms)^```\{exercise\} \S.*?\n:label: (\S+)\n(.*?)^```$", text)
+    assert label == f"ex-{name}" and "{admonition} Exercise" not in text
+    assert re.search(".*".join(map(re.escape, STEPS)), body, re.DOTALL)
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_runs(name):
+def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_runs(name, shipped):
     text = (ROOT / "book" / f"{name}.md").read_text()
     check_exercise(text, name)
-    [solution] = re.findall(r"(?ms)^````\{solution\} (\S+)\n:class: dropdown\n(.*?)^````$", text)
-    assert solution[0] == f"ex-{name}"
-    assert f"```{{literalinclude}} solutions/{name}.py\n" in solution[1]
-    assert f"```{{include}} /generated/solution-{name}.md\n" in solution[1]
+    [(label, solution)] = re.findall(r"(?ms)^````\{solution\} (\S+)\n:class: dropdown\n(.*?)^````$", text)
+    assert label == f"ex-{name}"
+    assert f"```{{literalinclude}} solutions/{name}.py\n" in solution
+    assert f"```{{include}} /generated/solution-{name}.md\n" in solution
+    said = snippets.solution(name).splitlines()
+    if snippets.NOT_MEASURED in said:
+        pytest.skip("the run that this solution reads is not measured: python -m odl reproduce")
+    assert len(said) > 3 and all(re.search(r"\d", line) for line in said[1:-1]), said
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
@@ -65,24 +76,6 @@ def test_every_notebook_ends_with_an_exercise_and_a_marked_solution(path):
     for cell in (code, text):  # as nbgrader wants them
         assert cell.metadata.nbgrader.solution and cell.metadata.nbgrader.schema_version == 3
     assert code.metadata.nbgrader.grade_id != text.metadata.nbgrader.grade_id
-
-
-# Solutions are executed: those of notebooks by tests/notebooks, those of chapters here
-
-
-@pytest.fixture
-def shipped(demo):
-    """A root with the demo photographs, and the results and weights that ship."""
-    for folder in ("results", "models"):
-        (demo / "data" / folder).symlink_to(ROOT / "data" / folder)
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_the_solution_of_a_chapter_measures_something(name, shipped):
-    said = snippets.solution(name).splitlines()
-    if snippets.NOT_MEASURED in said:
-        pytest.skip("the run that this solution reads is not measured: python -m odl reproduce")
-    assert len(said) > 3 and all(re.search(r"\d", line) for line in said[1:-1]), said
 
 
 def test_noise_without_clipping_has_the_psnr_of_its_sigma(shipped):
@@ -108,42 +101,41 @@ def students(tmp_path_factory):
     return classroom.write_students(tmp_path_factory.mktemp("students"))
 
 
-def test_there_is_one_for_every_notebook(students):
-    assert [path.name for path in students] == [path.name for path in NOTEBOOKS]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_students_get_no_solution(name, students):
     [path] = [path for path in students if path.stem == name]
     source, student = nbformat.read(ROOT / "notebooks" / path.name, 4), nbformat.read(path, 4)
     nbformat.validate(student)
-    text = "\n".join(cell.source for cell in student.cells)
-    lines = [line.strip() for cell in solutions(source) for line in cell.source.splitlines()[1:-1]]
-    rest = "\n".join(cell.source for cell in source.cells if cell not in solutions(source))
-    own = [line for line in lines if line and line not in rest]
+    text, hidden = "\n".join(cell.source for cell in student.cells), solutions(source)
+    rest = "\n".join(cell.source for cell in source.cells if cell not in hidden)
+    own = {line.strip() for cell in hidden for line in cell.source.splitlines()[1:-1] if line.strip() not in rest}
     assert own and not [line for line in own if line in text]
     assert "SOLUTION" not in text and "{solution" not in text
     assert [cell.source for cell in student.cells if "nbgrader" in cell.metadata] == list(classroom.STAND_IN.values())
     assert "## Exercise: " in text and all(step in text for step in STEPS)
     assert not re.search(r"(?m)\{[\w:]+\}`|^(?:```|:::)\{", text), "MyST that Jupyter shows as it is"
-    kept = [cell.source for cell in source.cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
-    assert [c.source for c in student.cells if c.cell_type == "code" and "nbgrader" not in c.metadata] == kept
-
-
-def test_plain_markdown():
-    labels = classroom.citations()
-    assert labels["gao2017ondemand"] == "Gao and Grauman, 2017" and labels["pathak2016context"] == "Pathak et al., 2016"
-    cited = classroom.plain("Denoisers {cite}`dabov2007image,gu2014weighted` work ({eq}`eq-psnr`).", labels)
-    assert cited == "Denoisers (Dabov et al., 2007; Gu et al., 2014) work."
-    assert classroom.plain("See {doc}`the method </book/method>`.", labels) == "See the method."
-    assert (
-        classroom.plain("{doc}`/notebooks/fixation` and {doc}`/book/data`", labels)
-        == "“The fixation problem” and “Data”"
+    given, kept = (
+        [cell.source for cell in notebook.cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
+        for notebook in (source, student)
     )
-    assert classroom.plain("$$\na = b\n$$ (eq-a)\n\nText", labels) == "$$\na = b\n$$\n\nText"
-    included = classroom.plain("```{literalinclude} ../odl/schedules.py\n:pyobject: rigid_joint\n```", labels)
-    assert included.startswith("```python\ndef rigid_joint(") and "return np.ones(n)" in included
-    assert classroom.plain(":::{dropdown} From 1 file\n- this\n:::\n\nText", labels) == "Text"
+    assert given == kept
+
+
+# fmt: off
+@pytest.mark.parametrize("myst, plain", [
+    ("Denoisers {cite}`dabov2007image,gu2014weighted` work ({eq}`eq-psnr`).",
+     "Denoisers (Dabov et al., 2007; Gu et al., 2014) work."),
+    ("{cite:t}`gao2017ondemand`", "(Gao and Grauman, 2017)"),
+    ("See {doc}`the method </book/method>`.", "See the method."),
+    ("{doc}`/notebooks/fixation` and {doc}`/book/data`", "“The fixation problem” and “Data”"),
+    ("$$\na = b\n$$ (eq-a)\n\nText", "$$\na = b\n$$\n\nText"),
+    ("```{literalinclude} ../odl/schedules.py\n:pyobject: rigid_joint\n```",
+     f"```python\n{inspect.getsource(rigid_joint).rstrip()}\n```"),
+    (":::{dropdown} From 1 file\n- this\n:::\n\nText", "Text"),
+])
+# fmt: on
+def test_plain_markdown(myst, plain):
+    assert classroom.plain(myst) == plain
 
 
 # Slides
@@ -172,16 +164,6 @@ def decks(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if not INSTALLED:
-        pytest.skip("Chromium or ChromeDriver is not installed")
-    browser = Browser(tmp_path_factory.mktemp("profile"), {"browser": "ALL", "performance": "ALL"})
-    browser.go("about:blank")  # not Chromium's own first page
-    yield browser
-    browser.close()
-
-
 CUT = """
 return Reveal.getSlides().map((slide, i) => {
   const { h, v } = Reveal.getIndices(slide);
@@ -192,27 +174,26 @@ return Reveal.getSlides().map((slide, i) => {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_slides_open_from_the_file_system_without_a_network(name, decks, browser):
-    browser.log("browser"), browser.log("performance")
-    browser.go((decks / f"{name}.html").as_uri())
-    browser.wait(lambda: browser.run("return !!(window.Reveal?.isReady() && window.MathJax?.startup?.promise)"))
-    browser.run("await MathJax.startup.promise")
-    slides = browser.run("return [Reveal.getHorizontalSlides().length, Reveal.getTotalSlides()]")
+def test_slides_open_from_the_file_system_without_a_network(name, decks, chromium):
+    chromium.log("browser"), chromium.log("performance")
+    chromium.go((decks / f"{name}.html").as_uri())
+    chromium.wait(lambda: chromium.run("return !!(window.Reveal?.isReady() && window.MathJax?.startup?.promise)"))
+    chromium.run("await MathJax.startup.promise")
+    across, slides = chromium.run("return [Reveal.getHorizontalSlides().length, Reveal.getTotalSlides()]")
     text = "\n".join(c.source for c in as_executed(ROOT / "notebooks" / f"{name}.ipynb").cells if c.cell_type != "code")
-    assert slides[0] == len(re.findall(r"(?m)\A#|^##? |^```\{exercise\}", text)) and slides[1] > slides[0]
-    first = browser.run("return Reveal.getCurrentSlide().textContent")
+    assert slides > across == len(re.findall(r"(?m)\A#|^##? |^```\{exercise\}", text))
+    first = chromium.run("return Reveal.getCurrentSlide().textContent")
     assert "Claim." in first and "{cite}" not in first
-    browser.run("Reveal.slide(1)")
-    assert browser.run("return Reveal.getCurrentSlide().textContent") != first
-    assert browser.run(CUT) == []
-    links = browser.run("return [...document.querySelectorAll('.slides a')].map((link) => link.href)")
+    chromium.run("Reveal.slide(1)")
+    assert chromium.run("return Reveal.getCurrentSlide().textContent") != first
+    assert chromium.run(CUT) == []
+    links = chromium.run("return [...document.querySelectorAll('.slides a')].map((link) => link.href)")
     assert all(url.startswith("http") or url.split("#")[0].endswith(".html") for url in links)
-    assert "(eq-" not in browser.run("return document.querySelector('.slides').textContent")
+    assert "(eq-" not in chromium.run("return document.querySelector('.slides').textContent")
     if "$" in text:
-        assert browser.run("return document.querySelectorAll('mjx-container').length")
-    assert not [entry["message"] for entry in browser.log("browser") if entry["level"] != "INFO"]
-    sent = [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
-    asked = [m["params"]["request"]["url"] for m in sent if m["method"] == "Network.requestWillBeSent"]
+        assert chromium.run("return document.querySelectorAll('mjx-container').length")
+    assert not [entry["message"] for entry in chromium.log("browser") if entry["level"] != "INFO"]
+    asked = requests(network(chromium))
     assert asked and all(url.startswith(("file:", "data:")) for url in asked), asked
 
 
@@ -221,13 +202,6 @@ def test_slides_show_code_only_where_it_is_the_point(tmp_path):
     text = re.sub(r"<[^>]+>", "", (tmp_path / "deck.html").read_text())
     assert "sweep.run_many" in text and "check_parameters" not in text and "results.record" not in text
     assert "https://" not in (tmp_path / "deck.html").read_text()
-
-
-def test_without_npm_there_are_no_slides_and_a_line_says_why(tmp_path, monkeypatch):
-    monkeypatch.setattr(live, "NPM", tmp_path / "npm")
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    missing = classroom.write_slides([], tmp_path / "slides")
-    assert "npm" in missing and "\n" not in missing
 
 
 # The teaching page
@@ -246,13 +220,15 @@ def test_a_class_has_time_for_what_it_runs():
 
 def test_buttons_appear_with_a_repository_and_name_the_template(tmp_path, monkeypatch):
     monkeypatch.setattr(launch, "CONFIG", tmp_path / "_config.yml")
-    launch.CONFIG.write_text('repository:\n  url: ""\n')
-    assert launch.buttons("table1") == "" and "no buttons" in launch.setup()
-    launch.CONFIG.write_text("repository:\n  url: https://github.com/someone/something.git\n  branch: v1\n")
-    links = re.findall(r"\]\((\S+)\)", launch.buttons("table1"))
-    assert links[0].endswith("/github/someone/something/blob/v1/notebooks/table1.ipynb")
-    assert links[1].endswith("/gh/someone/something/v1?urlpath=lab/tree/notebooks/table1.ipynb")
+
+    def publish(url):
+        launch.CONFIG.write_text(f"repository:\n  url: {url}\n  branch: v1\n")
+        return re.findall(r"\]\((\S+)\)", launch.buttons("table1"))
+
+    assert publish('""') == [] and "no buttons" in launch.setup()
+    colab, binder = publish("https://github.com/someone/something.git")
+    assert colab.endswith("/github/someone/something/blob/v1/notebooks/table1.ipynb")
+    assert binder.endswith("/gh/someone/something/v1?urlpath=lab/tree/notebooks/table1.ipynb")
     assert "git clone --depth 1 https://github.com/someone/something\n" in launch.setup()
-    launch.CONFIG.write_text("repository:\n  url: someone/something\n")
     with pytest.raises(SystemExit, match="repository url 'someone/something'.*nearest"):
-        launch.buttons("table1")
+        publish("someone/something")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 INSTALLED = bool(CHROMIUM and shutil.which("chromedriver"))
-FLAGS = (
-    "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update"
-)
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+FLAGS += ["--disable-background-networking", "--disable-component-update"]
+LOGS = {"browser": "ALL", "performance": "ALL"}  # the console, and the network
 FLOATS = """
 const base64 = (floats) => {
   const bytes = new Uint8Array(new Float32Array(floats).buffer);
@@ -28,20 +28,21 @@ const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.c
 class Browser:
     """A headless Chromium, and the few verbs of WebDriver that these tests use."""
 
-    def __init__(self, profile: Path, logs: dict | None = None):
+    def __init__(self, profile: Path):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self.driver = subprocess.Popen([shutil.which("chromedriver"), f"--port={port}"], **quiet)
         self.address = f"http://127.0.0.1:{port}"
-        options = {"binary": CHROMIUM, "args": [*(f"--{flag}" for flag in FLAGS.split()), f"--user-data-dir={profile}"]}
-        match = {"browserName": "chrome", "goog:chromeOptions": options, "timeouts": {"script": 50_000}}
-        match |= {"goog:loggingPrefs": logs} if logs else {}
+        options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={profile}"]}
+        match = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": LOGS}
+        match["timeouts"] = {"script": 50_000}
         self.wait(lambda: self.send("GET", "/status")["ready"])
         session = self.send("POST", "/session", {"capabilities": {"alwaysMatch": match}})
         self.address += f"/session/{session['sessionId']}"
         self.version = f"Chromium {session['capabilities']['browserVersion']}"
+        self.go("about:blank")  # not Chromium's own first page
 
     def send(self, method: str, path: str, content=None):
         body = None if content is None else json.dumps(content).encode()
@@ -69,6 +70,9 @@ class Browser:
         """Load a page."""
         self.send("POST", "/url", {"url": address})
 
+    def texts(self, selector: str) -> list[str]:
+        return self.run("return [...document.querySelectorAll(args[0])].map((e) => e.textContent)", selector)
+
     def run(self, script: str, *values):
         """The value of an async function body."""
         body = f"const [done, ...args] = [arguments[arguments.length - 1], ...arguments]; {FLOATS}"
@@ -77,24 +81,24 @@ class Browser:
         assert not (isinstance(answer, dict) and "error" in answer), answer
         return answer
 
-    def element(self, selector: str) -> str:
-        return next(iter(self.send("POST", "/element", {"using": "css selector", "value": selector}).values()))
+    def elements(self, selector: str) -> list[str]:
+        found = self.send("POST", "/elements", {"using": "css selector", "value": selector})
+        return [name for element in found for name in element.values()]
 
     def shown(self, selector: str) -> list[bool]:
         """Whether each element that a selector finds is displayed; needs no script of the page."""
-        found = self.send("POST", "/elements", {"using": "css selector", "value": selector})
-        return [self.send("GET", f"/element/{next(iter(element.values()))}/displayed") for element in found]
+        return [self.send("GET", f"/element/{element}/displayed") for element in self.elements(selector)]
 
     def type(self, selector: str, text: str) -> None:
         """Send keys to an element, or to a file input the path of a file."""
-        self.send("POST", f"/element/{self.element(selector)}/value", {"text": text})
+        self.send("POST", f"/element/{self.elements(selector)[0]}/value", {"text": text})
 
     def click(self, selector: str) -> None:
-        self.send("POST", f"/element/{self.element(selector)}/click", {})
+        self.send("POST", f"/element/{self.elements(selector)[0]}/click", {})
 
     def drag(self, selector: str, *points) -> None:
         """Press at the first point, relative to the element's middle in CSS pixels, and release at the last."""
-        at = {"element-6066-11e4-a52e-4f735466cecf": self.element(selector)}
+        at = {"element-6066-11e4-a52e-4f735466cecf": self.elements(selector)[0]}
         moves = [{"type": "pointerMove", "origin": at, "x": x, "y": y, "duration": 30} for x, y in points]
         moves = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]
         self.send("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": moves}]})
