@@ -106,7 +106,7 @@ def deleted(array: np.ndarray) -> np.ndarray:
     for value in values[order[:3]]:
         gone = code == value
         share, beside = gone.mean(), gone[:, 1:][gone[:, :-1]].mean() if gone[:, :-1].any() else 1
-        if share > 0.01 and gone.sum() > 3 * usual and abs(beside - share) < 0.1:
+        if 0.01 < share < 0.97 and gone.sum() > 3 * usual and abs(beside - share) < 0.1:
             return gone
     raise ImageError(f"no one colour stands for deleted pixels; show them by a mask (--mask M.png), {MASK_HELP}")
 
