@@ -64,28 +64,30 @@ def restore(
     >>> whole = odl.restore(photograph, "inpaint", mask=scratches)
     """
     photographs.check_call(task, mask, stride)
-    device = check_device(device)
     picture = isinstance(image, Image.Image)
     y = photographs.pixels(image) if picture else np.asarray(image)
     check_shape(y)
     missing = photographs.missing(y, task, mask)
-    scale = 255 if y.dtype == np.uint8 else 1
-    filled = (y / scale).astype(np.float32)
+    damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
     if missing is not None:
-        filled[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
-    how = {"stride": stride or stride_for(filled, task, missing), "precision": quick_precision(device)}
-    how |= {"device": device, "progress": progress}
-    if task == "inpaint":
-        x_hat = inpaint_image(load(task), filled, missing, **how)
-    else:
-        x_hat = restore_image(load(task), filled, **how)
-    doubt = damage.doubt(filled, x_hat, task)
+        damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
+    x_hat = run_network(damaged, task, missing, stride, check_device(device), progress)
+    doubt = damage.doubt(damaged, x_hat, task)
     if doubt:
         warnings.warn(doubt, damage.DamageWarning, stacklevel=3)  # of the caller, through `odl.restore` as a module
-    x_hat = (x_hat * scale).round().astype(np.uint8) if scale == 255 else x_hat
+    x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
     if missing is not None:
         x_hat = np.where(missing if y.ndim == 2 else missing[..., None], x_hat, y)
     return photographs.like(image, x_hat) if picture else x_hat
+
+
+def run_network(image: np.ndarray, task: str, missing, stride, device: str, progress) -> np.ndarray:
+    """What the pretrained network of a task makes of an image (H, W[, 3]), floats in [0, 1]."""
+    how = {"stride": stride or stride_for(image, task, missing), "precision": quick_precision(device)}
+    how |= {"device": device, "progress": progress}
+    if task == "inpaint":
+        return inpaint_image(load(task), image, missing, **how)
+    return restore_image(load(task), image, **how)
 
 
 def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cpu"):
