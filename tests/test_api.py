@@ -121,5 +121,5 @@ def test_a_mistake_is_one_line(call, expected):
 
 @pytest.mark.parametrize("task", ["denoise", "deblur"])
 def test_a_photograph_that_is_hardly_damaged_gives_a_warning(task, noise):
-    with pytest.warns(odl.damage.DamageWarning, match="probably worse"):
+    with pytest.warns(odl.damage.DamageWarning, match="may be worse"):
         odl.restore(np.repeat(np.repeat(picture(10, 10), 9, 0), 9, 1), task, stride=32)

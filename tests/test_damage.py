@@ -45,13 +45,17 @@ def measure(task: str, severities, files: list[Path]) -> pd.DataFrame:
         for severity in severities:
             y = np.float32(damaged(x, task, severity, seed) / 255)
             x_hat = restore_image(network, y, STRIDE, precision=quick_precision())
-            sign = damage.blur_of(y) if task == "deblur" else ((x_hat - y) ** 2).mean() / damage.noise_of(y) ** 2
+            sign = (
+                damage.blur_of(y)
+                if task == "deblur"
+                else ((x_hat - y) ** 2).mean() / max(damage.noise_of(y), 1e-6) ** 2
+            )
             scores = [min(psnr(x / 255, z.astype(float), data_range=1), 100) for z in (y, x_hat)]
             rows.append((severity, *scores, damage.doubt(y, x_hat, task) is not None, sign))
     return pd.DataFrame(rows, columns=["severity", "input", "output", "warned", "sign"])
 
 
-@pytest.mark.parametrize(("task", "severities"), [("denoise", (2, 10, 15, 25)), ("deblur", (1, 1.5, 2))])
+@pytest.mark.parametrize(("task", "severities"), [("denoise", (2, 10, 20, 40)), ("deblur", (1, 1.75, 3))])
 def test_no_result_is_worse_than_its_input_without_a_warning(task, severities):
     try:
         files = held_out()[::16]
@@ -68,8 +72,8 @@ def test_noise_and_blur_are_found():
     ramp = np.linspace(0.3, 0.7, 300) * np.ones((200, 1))
     for sigma in (0.01, 0.1):
         y = ramp + sigma * generator.standard_normal(ramp.shape)
-        assert damage.noise_of(y) == pytest.approx(sigma, rel=0.05)
-        assert damage.noise_of(np.stack([y] * 3, -1)) == pytest.approx(sigma, rel=0.05)
+        assert damage.noise_of(y) == pytest.approx(sigma, rel=0.1)
+        assert damage.noise_of(np.stack([y] * 3, -1)) == pytest.approx(sigma, rel=0.1)
     steps = (generator.random((300, 300)) < 1e-3).cumsum(0).cumsum(1) % 2.0  # edges: a flat spectrum of gradients
     for sigma in (1.5, 3):
         assert damage.blur_of(gaussian_filter(steps, sigma)) == pytest.approx(sigma, rel=0.25)
