@@ -7,9 +7,9 @@ import signal
 import sys
 from pathlib import Path
 
-from odl import paper
+from odl import __version__, paper
 from odl.datasets import DATASETS, DataError
-from odl.experiment import PROFILES, Experiment, ParameterError
+from odl.experiment import DEVICES, PROFILES, Experiment, ParameterError, check_device, choice, nearest
 from odl.paths import OneLine
 from odl.schedules import SCHEDULES
 
@@ -22,7 +22,7 @@ def main(arguments=None, commands=None) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started this in the background
     options = (commands or parser()).parse_args(arguments)
     try:
-        options.run(options)
+        return options.run(options) or 0
     except KeyboardInterrupt:
         print("\ninterrupted; the same command goes on from the last epoch", file=sys.stderr)
         return 130
@@ -43,6 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     top = Parser("python -m odl", description="On-Demand Learning for Deep Image Restoration, live.")
+    top.add_argument("--version", action="version", version=f"odl {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
 
     train = commands.add_parser("train", help="train and evaluate one run, resuming where it stopped")
@@ -53,12 +54,24 @@ def parser() -> argparse.ArgumentParser:
     add_experiment(evaluate)
     evaluate.set_defaults(run=run_evaluate)
 
-    restore = commands.add_parser("restore", help="restore a photograph of any size with the all-rounder's weights")
+    restore = commands.add_parser(
+        "restore",
+        help="restore a photograph, or a folder of them, with the pretrained all-rounder",
+        description="Restore photographs of any size with the pretrained all-rounder of a task: fill what a mask marks "
+        "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise) or strong blur (deblur). "
+        "Known pixels stay; what is hardly damaged is better left alone, and a warning says so.",
+    )
     restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
-    restore.add_argument("--mask", help="image that is white where pixels are missing (inpaint; optional: interpolate)")
-    restore.add_argument("--stride", type=int, default=8, help="pixels between windows (default 8; paper: 3)")
-    restore.add_argument("input", metavar="IN.png")
-    restore.add_argument("output", metavar="OUT.png")
+    restore.add_argument(
+        "--mask",
+        help="picture that is white, red or transparent where pixels are missing, or a folder of them with the names "
+        "of the photographs (inpaint; interpolate finds deleted pixels of one colour without it)",
+    )
+    restore.add_argument("--stride", type=int, help="pixels between windows (default 8 to 32, by size; paper: 3)")
+    restore.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
+    restore.add_argument("--overwrite", action="store_true", help="let the output replace the input")
+    restore.add_argument("input", metavar="IN", help="a photograph or a folder of them")
+    restore.add_argument("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")
     restore.set_defaults(run=run_restore)
 
     data = commands.add_parser("data", help="list data sets, or get and pack one")
@@ -148,49 +161,56 @@ def print_evaluation(result) -> None:
     print(frame.rename(columns={"l2": "L2 (‰)", "psnr": "PSNR (dB)"}).to_string())
 
 
-def run_restore(options) -> None:
-    import numpy as np
-    from PIL import Image, ImageOps, UnidentifiedImageError
+def run_restore(options) -> int:
+    """Everything that can be refused is, before torch is imported; 1 where some photographs of a folder failed."""
+    from odl import photographs
+
+    photographs.check_call(options.task, options.mask, options.stride)
+    choice("device", options.device, DEVICES)
+    todo = photographs.todo(options.input, options.output, options.mask, options.overwrite)
+
     from tqdm import tqdm
 
-    from odl.corruptions import FILL
-    from odl.experiment import choice, integer
-    from odl.restore import ImageError, inpaint_image, restore_image
-    from odl.results import all_rounder, network_of
-    from odl.step import quick_precision
+    from odl.restore import load
     from odl.sweep import BAR
 
-    def read(path, mode):
-        try:
-            with Image.open(path) as image:
-                return np.asarray(ImageOps.exif_transpose(image).convert(mode), np.float32) / 255
-        except (UnidentifiedImageError, SyntaxError, Image.DecompressionBombError) as error:
-            raise ImageError(f"{path}: not a readable image ({error})") from None
+    check_device(options.device)
+    load(options.task)
+    failed = 0
+    with tqdm(total=len(todo), bar_format=BAR) as bar:
+        for done, (source, mask, output) in enumerate(todo):
+            bar.set_description_str(f"{options.task} {source.name}")
+            try:
+                restore_file(source, mask, output, options, lambda share, done=done: bar.update(done + share - bar.n))
+                tqdm.write(str(output))
+            except (OneLine, OSError) as error:
+                if not Path(options.input).is_dir():
+                    raise
+                failed += 1
+                tqdm.write(f"error: {source}: {str(error).removeprefix(f'{source}: ')}", sys.stderr)
+            bar.update(done + 1 - bar.n)
+    if failed:
+        print(f"{failed} of {len(todo)} photographs were not restored", file=sys.stderr)
+    return int(failed > 0)
 
-    choice("task", options.task, paper.TASKS)
-    integer("stride", options.stride, 1, 64)
-    if options.task == "inpaint" and not options.mask:
-        raise ParameterError("--task inpaint needs --mask M.png, white where pixels are missing")
-    if Path(options.output).suffix.lower() not in Image.registered_extensions():
-        raise ParameterError(f"output={options.output!r} has no known image suffix; nearest: '.png'")
-    with Image.open(options.input) as opened:
-        colour = opened.mode not in ("1", "L", "I", "F", "LA", "I;16")
-    image = read(options.input, "RGB" if colour or options.task != "denoise" else "L")
-    mask = read(options.mask, "L") > 0.5 if options.mask else None
-    network = network_of(all_rounder(options.task))
-    with tqdm(total=100, desc=options.task, bar_format=BAR) as bar:
-        arguments = {"stride": options.stride, "progress": lambda share: bar.update(100 * share - bar.n)}
-        arguments["precision"] = quick_precision()
-        if options.task == "inpaint":
-            restored = inpaint_image(network, image, mask, **arguments)
-        else:
-            if mask is not None:
-                if mask.shape != image.shape[:2]:
-                    raise ImageError(f"mask has shape {mask.shape}, the image {image.shape[:2]}")
-                image = np.where(mask[..., None], np.float32(FILL) / 255, image)
-            restored = restore_image(network, image, **arguments)
-    Image.fromarray((restored * 255).round().astype(np.uint8)).save(options.output)
-    print(options.output)
+
+def restore_file(source: Path, mask: Path | None, output: Path, options, progress) -> None:
+    """Restore one file; a warning is one line on stderr."""
+    import warnings
+
+    from tqdm import tqdm
+
+    from odl import photographs
+    from odl.damage import DamageWarning
+    from odl.restore import restore
+
+    image, mask = photographs.open_image(source), mask and photographs.open_mask(mask)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", DamageWarning)
+        restored = restore(image, options.task, mask, options.stride, options.device, progress)
+    photographs.save(restored, source, output)
+    for warning in said:
+        tqdm.write(f"warning: {source}: {warning.message}", sys.stderr)
 
 
 def run_data_list(options) -> None:

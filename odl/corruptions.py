@@ -11,12 +11,16 @@ from functools import cache
 
 import torch
 
-from odl import memory, paper
+from odl import memory, paper, paths
 
 memory.keep()  # whatever works on batches imports this module
 
 FILL = (117, 104, 123)  # mean colour of deleted pixels on the 0–255 scale, from the released code
 MAX_RADIUS = 24  # of a blur kernel cut at 4σ, for the largest σ of level 6
+
+
+class LevelError(paths.OneLine, ValueError):
+    """No such level; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,13 @@ class Task:
         return table[level - 1].unbind(-1)
 
     def corrupt(self, x, level, generator: torch.Generator) -> torch.Tensor:
-        """Corrupt x (B, C, H, W) in [-1, 1] at `level`: an integer in 1…6 or a vector (B,) of them."""
+        """Corrupt x (B, C, H, W) in [-1, 1] at `level`: an integer in 1…6 or a vector (B,) of them.
+
+        Raises LevelError for another integer; a vector is not looked at, because that would wait for the device.
+        """
+        last = paper.N_LEVELS + 1
+        if isinstance(level, int) and not 1 <= level <= last:
+            raise LevelError(f"level={level} is not from 1 to {last}; nearest: {min(max(level, 1), last)}")
         level = torch.as_tensor(level, device=x.device).expand(len(x))
         return self.corrupt_between(x, *self.bounds(level), generator)
 

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
+from platformdirs import user_data_path
 
+PACKAGE = Path(__file__).resolve().parent  # the folder `odl`
 OWN = "set ODL_ROOT to a folder of your own"
 
 
@@ -28,8 +30,11 @@ class DiskError(OneLine, OSError):
 
 
 def root() -> Path:
-    """The project's folder, or `ODL_ROOT` when that is set."""
-    return Path(os.environ.get("ODL_ROOT") or Path(__file__).resolve().parents[1])
+    """What is written goes below `ODL_ROOT`, else below the checkout, else, for an installed wheel, the user's data."""
+    if os.environ.get("ODL_ROOT"):
+        return Path(os.environ["ODL_ROOT"]).expanduser()
+    checkout = PACKAGE.parent
+    return checkout if (checkout / "pyproject.toml").exists() else user_data_path("on-demand-learning", appauthor=False)
 
 
 def results() -> Path:
@@ -38,6 +43,12 @@ def results() -> Path:
 
 def models() -> Path:
     return root() / "data" / "models"
+
+
+def shipped() -> Path:
+    """The weights that came with this package, wherever `ODL_ROOT` is: in an installed wheel, else in the checkout."""
+    inside = PACKAGE / "models"
+    return inside if inside.is_dir() else PACKAGE.parent / "data" / "models"
 
 
 def runs() -> Path:

@@ -1,23 +1,93 @@
-"""Images of any size: overlapping windows for denoising, deblurring and interpolation; masked inpainting (Supp. H)."""
+"""Images of any size: overlapping windows for denoising, deblurring and interpolation; masked inpainting (Supp. H).
+
+`load` and `restore` are what `odl` offers to whoever brings a photograph.
+"""
 
 import copy
 import itertools
+import warnings
+from collections.abc import Callable
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
-from odl import paths
-from odl.corruptions import FILL
+from odl import callable_module, damage, paper, photographs
+from odl.corruptions import FILL, TASKS
 from odl.data import CROP
+from odl.experiment import check_device, choice
 from odl.network import EncoderDecoder
+from odl.photographs import ImageError, size_of
+from odl.step import quick_precision
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
+STRIDES = (8, 16, 32)
+MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
 
 
-class ImageError(paths.OneLine, ValueError):
-    """An image or mask cannot be restored; the message is one line."""
+def load(task: str) -> EncoderDecoder:
+    """The pretrained all-rounder of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
+
+    It maps (B, 3, 64, 64) in [-1, 1] to the same shape; (B, 1, 64, 64) to denoise. Of the weights that are here those
+    of the longest training are taken; those that ship are checked against their manifest. Raises ParameterError,
+    FileNotFoundError, or DamagedFile.
+
+    >>> network = odl.load("deblur")
+    """
+    from odl.results import all_rounder, network_of  # which imports this module
+
+    choice("task", task, paper.TASKS)
+    return network_of(all_rounder(task))
+
+
+def restore(
+    image: np.ndarray | Image.Image,
+    task: str,
+    mask: np.ndarray | Image.Image | None = None,
+    stride: int | None = None,
+    device: str = "auto",
+    progress: Callable[[float], None] | None = None,
+) -> np.ndarray | Image.Image:
+    """Restore a photograph of any size with the pretrained network of a task, and return it as it was given.
+
+    `image` is (H, W) or (H, W, 3), floats in [0, 1] or uint8, or a Pillow image, whose transparency stays.
+    `mask` says which pixels are missing and what lies there does not matter: (H, W), true or not 0 where missing, or a
+    Pillow image that is white, red or transparent there. It is needed to inpaint; to interpolate, the colour of
+    deleted pixels is found without it. Pixels that are not missing are returned as they are.
+    Windows of 64×64 pixels lie `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most).
+    `device` is auto, cpu or cuda; `progress(share done)` is called as it goes. Warns with `DamageWarning` where the
+    image seems less damaged than what the network helps with. Raises ImageError or ParameterError, of one line.
+
+    >>> clean = odl.restore(noisy, "denoise")
+    >>> whole = odl.restore(photograph, "inpaint", mask=scratches)
+    """
+    photographs.check_call(task, mask, stride)
+    picture = isinstance(image, Image.Image)
+    y = photographs.pixels(image) if picture else np.asarray(image)
+    check_shape(y)
+    missing = photographs.missing(y, task, mask)
+    damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
+    if missing is not None:
+        damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
+    x_hat = run_network(damaged, task, missing, stride, check_device(device), progress)
+    doubt = damage.doubt(damaged, x_hat, task)
+    if doubt:
+        warnings.warn(doubt, damage.DamageWarning, stacklevel=3)  # of the caller, through `odl.restore` as a module
+    x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
+    if missing is not None:
+        x_hat = np.where(missing if y.ndim == 2 else missing[..., None], x_hat, y)
+    return photographs.like(image, x_hat) if picture else x_hat
+
+
+def run_network(image: np.ndarray, task: str, missing, stride, device: str, progress) -> np.ndarray:
+    """What the pretrained network of a task makes of an image (H, W[, 3]), floats in [0, 1]."""
+    how = {"stride": stride or stride_for(image, task, missing), "precision": quick_precision(device)}
+    how |= {"device": device, "progress": progress}
+    if task == "inpaint":
+        return inpaint_image(load(task), image, missing, **how)
+    return restore_image(load(task), image, **how)
 
 
 def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cpu"):
@@ -73,8 +143,8 @@ def cover(starts: list[int], side: int) -> torch.Tensor:
     return sum(((place >= start) & (place < start + CROP)).float() for start in starts)
 
 
-def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", progress=None):
-    """Fill the pixels of `image` (height, width, 3), floats in [0, 1], where `mask` (height, width) is true.
+def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", device="cpu", progress=None):
+    """Fill the pixels of `image` (height, width[, 3]), floats in [0, 1], where `mask` (height, width) is true.
 
     Windows that miss at most a third of their pixels vote by their mean; what they fill counts as known for the next
     ring, so holes of any shape and size close from their border inwards. Known pixels are returned untouched.
@@ -86,18 +156,17 @@ def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", p
     if missing.all():
         raise ImageError("mask covers the whole image: nothing is known to inpaint from")
     height, width = x.shape[2:]
-    y = reflect_to_window(x) * 2 - 1
-    unknown = reflect_to_window(torch.from_numpy(missing)[None, None].float())[0, 0] > 0.5
-    restore = restorer(network, precision)
-    fill = torch.tensor(FILL).view(3, 1, 1) / 127.5 - 1
-    starts = list(itertools.product(*(window_starts(side, stride) for side in y.shape[2:])))
+    y = (reflect_to_window(x) * 2 - 1).to(device)
+    unknown = reflect_to_window(torch.from_numpy(missing)[None, None].float())[0, 0].to(device) > 0.5
+    restore, fill = restorer(network, precision, device), torch.tensor(FILL, device=device).view(3, 1, 1) / 127.5 - 1
+    rows, columns = (window_starts(side, stride) for side in y.shape[2:])
     left_at_start = int(unknown.sum())
     with torch.inference_mode():
         while unknown.any():
-            share = torch.tensor([unknown[r : r + CROP, c : c + CROP].float().mean() for r, c in starts])
-            limit = max(MAX_HOLE, share[share > 0].min().item())
-            chosen = [start for start, s in zip(starts, share.tolist(), strict=True) if 0 < s <= limit]
-            total, count = torch.zeros_like(y[0]), torch.zeros(y.shape[2:])
+            share = shares(unknown, rows, columns)
+            limit = share[share > 0].min().clamp(min=MAX_HOLE)
+            chosen = [(rows[i], columns[j]) for i, j in ((share > 0) & (share <= limit)).nonzero().tolist()]
+            total, count = torch.zeros_like(y[0]), torch.zeros(y.shape[2:], device=device)
             shown = torch.where(unknown, fill, y[0])
             for group in groups(chosen, batch):
                 windows = torch.stack([shown[:, r : r + CROP, c : c + CROP] for r, c in group])
@@ -109,7 +178,24 @@ def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", p
             unknown &= ~filled
             if progress:
                 progress(1 - int(unknown.sum()) / left_at_start)
-    return to_image((y + 1) / 2, height, width, 3)
+    return to_image((y.cpu() + 1) / 2, height, width, np.ndim(image))
+
+
+def shares(unknown: torch.Tensor, rows: list[int], columns: list[int]) -> torch.Tensor:
+    """The share of unknown pixels in each window: (rows, columns), from sums over rectangles."""
+    total = nn.functional.pad(unknown.long().cumsum(0).cumsum(1), (1, 0, 1, 0))
+    top, left = torch.tensor(rows, device=unknown.device), torch.tensor(columns, device=unknown.device)
+    above, below = total[top], total[top + CROP]
+    return (below[:, left + CROP] - below[:, left] - above[:, left + CROP] + above[:, left]) / CROP**2
+
+
+def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:
+    """The closest of STRIDES at which the network sees at most MAX_WINDOWS windows, to inpaint those with holes."""
+    area = image.size if TASKS[task].channels == 1 else image.shape[0] * image.shape[1]
+    if task == "inpaint" and min(missing.shape) > CROP:
+        starts = [window_starts(side, STRIDES[0]) for side in missing.shape]
+        area = int((shares(torch.from_numpy(missing), *starts) > 0).sum()) * STRIDES[0] ** 2
+    return next((stride for stride in STRIDES if area / stride**2 <= MAX_WINDOWS), STRIDES[-1])
 
 
 def groups(items, size):
@@ -125,19 +211,24 @@ def window_starts(side: int, stride: int) -> list[int]:
 def check_image(image, network) -> torch.Tensor:
     """The image as (n, channels of the network, height, width) float. Raises ImageError."""
     array = np.asarray(image, np.float32)
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
-        raise ImageError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
+    check_shape(array)
     if not np.isfinite(array).all():
         raise ImageError("image has values that are not finite")
     if np.abs(array - 0.5).max() > 10:
         raise ImageError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
-    if min(array.shape[:2]) < 2:
-        raise ImageError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
     channels = network.encoder[0].in_channels
     x = torch.from_numpy(array)
     if channels == 1:
         return x[None, None] if x.ndim == 2 else x.permute(2, 0, 1).unsqueeze(1)
     return (x.unsqueeze(-1).expand(*x.shape, 3) if x.ndim == 2 else x).permute(2, 0, 1).unsqueeze(0).contiguous()
+
+
+def check_shape(array: np.ndarray) -> None:
+    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ImageError."""
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
+        raise ImageError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
+    if min(array.shape[:2]) < 2:
+        raise ImageError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
 
 
 def reflect_to_window(x: torch.Tensor) -> torch.Tensor:
@@ -154,10 +245,6 @@ def to_image(x: torch.Tensor, height: int, width: int, ndim: int) -> np.ndarray:
     return planes.permute(1, 2, 0).numpy() if ndim == 3 else planes.mean(0).numpy()
 
 
-def size_of(shape) -> str:
-    return f"{shape[1]}×{shape[0]}"
-
-
 def fold_batchnorm(network: EncoderDecoder) -> EncoderDecoder:
     """A copy for inference with every BatchNorm folded into the convolution before it: same outputs, fewer passes."""
     network = copy.deepcopy(network).eval()
@@ -171,3 +258,6 @@ def fold_batchnorm(network: EncoderDecoder) -> EncoderDecoder:
             if isinstance(module, nn.BatchNorm2d):
                 part[int(name)] = nn.Identity()
     return network.to(memory_format=torch.channels_last)
+
+
+callable_module(__name__, restore)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from odl import PROTOCOL, data, paper, paths
+from odl import PROTOCOL, callable_module, data, paper, paths
 from odl.evaluate import bounds_of, images_of, psnr, squared_error, task_of
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate_batches, dose
@@ -323,3 +323,6 @@ def put_back(state: dict, network, optimizer, folder: Path) -> list[dict]:
         reason = str(error).splitlines()[0]
         raise TrainingError(f"{folder}: the checkpoint does not fit the network ({reason}); delete it") from None
     return state["history"]
+
+
+callable_module(__name__, train)

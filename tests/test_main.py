@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms
 
 from odl import results
 from odl.__main__ import main
@@ -26,12 +26,12 @@ def root(tmp_path, monkeypatch):
 
 @pytest.fixture
 def weights(root):
-    """Untrained weights where `restore` looks for the all-rounders."""
+    """Untrained weights where `restore` looks for the all-rounders first."""
     import torch
     from safetensors.torch import save_file
 
     for task, channels in (("inpaint", 3), ("interpolate", 3), ("deblur", 3), ("denoise", 1)):
-        experiment = results.all_rounder(task)
+        experiment = Experiment.of(task, "bsds500", "on_demand", profile="reference", **results.LONG["reference"])
         folder = root / "runs" / experiment.run_id
         folder.mkdir(parents=True)
         network = initialize(EncoderDecoder(channels, experiment.width), torch.Generator().manual_seed(0))
@@ -78,10 +78,20 @@ def test_numbers_are_overridden_by_name(root):
         (["restore", "--task", "denoise", "in.png", "out.xyz"], "'.png'"),
         (["restore", "--task", "denoise", "--stride", "0", "in.png", "out.png"], "stride"),
         (["restore", "--task", "denoise", "text.png", "out.png"], "text.png"),
+        (["restore", "--task", "denoise", "--mask", "in.png", "in.png", "out.png"], "--mask"),
+        (["restore", "--task", "denoise", "in.png", "in.png"], "--overwrite"),
+        (["restore", "--task", "denoise", "in.png", "."], "--overwrite"),
+        (["restore", "--task", "denoise", "--device", "gpu", "in.png", "out.png"], "device='gpu'"),
+        (["restore", "--task", "inpaint", "--mask", "in.png", "in.png", "out.png"], "no pixel is missing"),
+        (["restore", "--task", "inpaint", "--mask", "white.png", "in.png", "out.png"], "every pixel is missing"),
+        (["restore", "--task", "inpaint", "--mask", "grey.png", "in.png", "out.png"], "black and white"),
+        (["restore", "--task", "interpolate", "in.png", "out.png"], "--mask"),
     ],
 )
 def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, capsys):
     Image.fromarray(np.zeros((70, 70), np.uint8)).save(root / "in.png")
+    Image.new("L", (70, 70), 255).save(root / "white.png")
+    Image.new("L", (70, 70), 128).save(root / "grey.png")
     (root / "text.png").write_text("not an image")
     before = sorted(root.rglob("*"))
     assert main(arguments) == 2
@@ -103,25 +113,58 @@ def test_an_unknown_option_is_one_line(arguments, capsys):
         ("denoise", "L", (50, 90)),
         ("denoise", "RGB", (70, 66)),
         ("deblur", "RGBA", (64, 64)),
-        ("interpolate", "P", (99, 70)),
+        ("deblur", "LA", (80, 70)),
+        ("deblur", "P", (99, 70)),
     ],
 )
-def test_restore_keeps_the_size_of_any_photograph(task, mode, size, root, weights):
+def test_restore_keeps_the_size_and_transparency_of_any_photograph(task, mode, size, root, weights):
     Image.effect_noise(size, 40).convert(mode).save(root / "in.png")
     assert main(["restore", "--task", task, "--stride", "32", "in.png", "out.png"]) == 0
     restored = Image.open(root / "out.png")
-    assert restored.size == size and restored.mode == ("L" if mode == "L" else "RGB")
+    assert restored.size == size and restored.mode == ("RGB" if mode == "P" else mode)
 
 
-def test_restore_fills_what_the_mask_shows_and_nothing_else(root, weights):
+def test_restore_keeps_what_a_camera_wrote(root, weights):
+    exif = Image.Exif()
+    exif[274], exif[271] = 6, "Camera"  # to be turned by 90°
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    Image.effect_noise((90, 70), 40).convert("RGB").save(root / "in.jpg", exif=exif, icc_profile=profile, quality=71)
+    assert main(["restore", "--task", "deblur", "--stride", "32", "in.jpg", "out.jpg"]) == 0
+    before, after = Image.open(root / "in.jpg"), Image.open(root / "out.jpg")
+    assert after.size == (70, 90) and dict(after.getexif()) == {271: "Camera"}
+    assert after.info["icc_profile"] == profile and after.quantization == before.quantization
+
+
+def test_a_folder_gives_a_folder_and_names_what_failed(root, weights, capsys):
+    for name in ("a.png", "deeper/b.jpg"):
+        (root / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.effect_noise((70, 70), 40).save(root / "in" / name)
+    (root / "in/c.png").write_text("not an image")
+    arguments = ["restore", "--task", "denoise", "--stride", "32", "in", "in/out"]
+    for _ in range(2):  # what was restored is not restored again
+        assert main(arguments) == 1
+        assert "c.png: not a readable image" in capsys.readouterr().err
+        found = {path.relative_to(root / "in/out").as_posix() for path in root.glob("in/out/**/*.*")}
+        assert found == {"a.png", "deeper/b.jpg"}
+
+
+@pytest.mark.parametrize("task", ["inpaint", "interpolate"])
+def test_restore_fills_what_the_mask_shows_and_nothing_else(task, root, weights):
     clean = np.random.default_rng(0).integers(0, 256, (80, 100, 3), np.uint8)
     mask = np.zeros((80, 100), np.uint8)
     mask[20:40, 30:60] = 255
     Image.fromarray(clean).save(root / "in.png")
     Image.fromarray(mask).save(root / "mask.png")
-    assert main(["restore", "--task", "inpaint", "--mask", "mask.png", "--stride", "16", "in.png", "out.png"]) == 0
+    assert main(["restore", "--task", task, "--mask", "mask.png", "--stride", "16", "in.png", "out.png"]) == 0
     restored = np.asarray(Image.open(root / "out.png"))
     assert (restored[mask == 0] == clean[mask == 0]).all() and (restored[mask > 0] != clean[mask > 0]).any()
+
+
+def test_a_misspelt_task_is_refused_without_torch(root):
+    code = "import sys; sys.modules['torch'] = None; from odl.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "restore", "--task", "debler", "in.png", "out.png"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "nearest: 'deblur'" in done.stderr
 
 
 def test_a_mask_of_another_size_is_refused(root, weights, capsys):

@@ -1,0 +1,9 @@
+"""The packages, and as one more the weights that `odl.load` needs, which a wheel carries from data/models."""
+
+from setuptools import find_packages, setup
+
+setup(
+    packages=[*find_packages(include=["odl*", "companion*", "bench*"]), "odl.models"],
+    package_dir={"odl.models": "data/models"},
+    package_data={"odl": ["py.typed"], "odl.models": ["manifest.json", "*-on_demand-*.safetensors"]},
+)

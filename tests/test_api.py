@@ -1,0 +1,125 @@
+"""`import odl`: what a script uses, and photographs and masks as people have them."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import odl
+from odl import paths, photographs
+from odl.network import EncoderDecoder
+from odl.photographs import ImageError, deleted, marked
+
+
+@pytest.fixture
+def noise(monkeypatch):
+    """Every task's network: a small one that nobody trained."""
+
+    def untrained(task):
+        torch.manual_seed(0)
+        return EncoderDecoder(odl.TASKS[task].channels, 4).eval()
+
+    monkeypatch.setattr("odl.restore.load", untrained)
+
+
+def picture(height=80, width=100, seed=0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+
+
+def square(height=80, width=100) -> np.ndarray:
+    mask = np.zeros((height, width), bool)
+    mask[20:40, 30:60] = True
+    return mask
+
+
+def test_import_is_fast_and_offers_what_it_says():
+    code = "import sys, odl; assert 'torch' not in sys.modules; print([getattr(odl, name) for name in odl.__all__])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert callable(odl.train) and odl.train.train is odl.train.__wrapped__
+
+
+@pytest.mark.filterwarnings("ignore::odl.damage.DamageWarning")
+@pytest.mark.parametrize("task", odl.TASKS)
+def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
+    network = odl.load(task)
+    assert isinstance(network, EncoderDecoder) and not network.training
+    x = np.full((70, 70, 3), 0.5, np.float32)
+    x_hat = odl.restore(x, task, mask=square(70, 70) if task in photographs.MASKED else None, stride=32)
+    assert np.abs(x_hat - x).mean() < 0.1 and paths.models() != paths.shipped() and not root.exists()
+
+
+@pytest.mark.filterwarnings("ignore::odl.damage.DamageWarning")
+@pytest.mark.parametrize("task", odl.TASKS)
+@pytest.mark.parametrize("kind", ["float", "uint8", "grey", "Pillow"])
+def test_an_image_comes_back_as_it_was_given(task, kind, noise):
+    clean, mask = picture(), square() if task in photographs.MASKED else None
+    image = {"float": clean / 255, "uint8": clean, "grey": clean[..., 0], "Pillow": Image.fromarray(clean)}[kind]
+    restored = odl.restore(image, task, mask, stride=32)
+    assert type(restored) is (Image.Image if kind == "Pillow" else np.ndarray)
+    before, after = np.asarray(image), np.asarray(restored)
+    assert after.shape == before.shape and (after.dtype == before.dtype or kind == "float")
+    assert (after != before).any() and (mask is None or (after[~mask] == before[~mask]).all())
+
+
+@pytest.mark.parametrize("task", photographs.MASKED)
+def test_what_lies_under_the_mask_does_not_matter(task, noise):
+    image, mask = picture() / 255, square()
+    hidden = np.where(mask[..., None], np.nan, image)
+    np.testing.assert_array_equal(odl.restore(hidden, task, mask), odl.restore(image, task, mask))
+
+
+def test_deleted_pixels_are_found_by_their_colour(noise):
+    generator = np.random.default_rng(0)
+    smooth = np.repeat(np.repeat(picture(10, 13), 9, 0), 9, 1)
+    smooth[:30] = 255  # a white sky
+    for share in (0.05, 0.5, 0.85):
+        gone = generator.random(smooth.shape[:2]) < share
+        damaged = np.where(gone[..., None], np.uint8(0), smooth)
+        np.testing.assert_array_equal(deleted(damaged), gone)
+    np.testing.assert_array_equal(odl.restore(damaged, "interpolate")[~gone], damaged[~gone])
+    with pytest.raises(ImageError):
+        deleted(smooth)
+
+
+def test_masks_as_people_draw_them():
+    x, gone = picture(), square()
+    red = np.where(gone[..., None], np.uint8([255, 0, 0]), x // 2)
+    erased = np.dstack([x, np.where(gone, 0, 255).astype(np.uint8)])
+    layer = np.dstack([np.full_like(x, 255), np.where(gone, 255, 0).astype(np.uint8)])
+    black_and_white = Image.fromarray(np.uint8(gone) * 255)
+    for mask in (gone, np.uint8(gone), red, erased, layer, black_and_white, black_and_white.convert("1")):
+        np.testing.assert_array_equal(marked(mask), gone)
+    with pytest.raises(ImageError):
+        marked(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: odl.load("denoize"), "nearest: 'denoise'"),
+        (lambda x: odl.restore(x, "inpaint"), "mask"),
+        (lambda x: odl.restore(x, "deblur", mask=square()), "mask"),
+        (lambda x: odl.restore(x, "deblur", stride=0), "nearest: 1"),
+        (lambda x: odl.restore(x, "deblur", device="gpu"), "device='gpu'"),
+        (lambda x: odl.restore(x[..., :2], "deblur"), "shape"),
+        (lambda x: odl.restore(x.astype(int), "deblur"), "[0, 1]"),
+        (lambda x: odl.restore(x, "inpaint", mask=square(81)), "100×81"),
+        (lambda x: odl.restore(x, "inpaint", mask=square() & False), "no pixel"),
+        (lambda x: odl.TASKS["deblur"].corrupt(x, 0, None), "nearest: 1"),
+        (lambda x: odl.TASKS["deblur"].corrupt(x, 7, None), "nearest: 6"),
+    ],
+)
+def test_a_mistake_is_one_line(call, expected):
+    with pytest.raises(paths.OneLine) as error:
+        call(picture())
+    assert expected in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("task", ["denoise", "deblur"])
+def test_a_photograph_that_is_hardly_damaged_gives_a_warning(task, noise):
+    with pytest.warns(odl.damage.DamageWarning, match="may be worse"):
+        odl.restore(np.repeat(np.repeat(picture(10, 10), 9, 0), 9, 1), task, stride=32)
