@@ -4,7 +4,7 @@ snakemake --cores 2                                                         the 
 snakemake --cores 2 --config profile=demo
 snakemake --executor slurm --jobs 72 --config profile=paper dataset=celeba gpu=1
 
---config takes profile, dataset, seeds and device as `python -m odl reproduce` does, and task: that task's
+--config takes profile, dataset, seeds and device as `python -m companion reproduce` does, and task: that task's
 runs alone, and the pages that need no others. gpu is what a run asks the cluster for; bundle=4 trains four runs side
 by side in one job; mem_mb and runtime (minutes) are the limits of a job. What runs again follows from hashes of the
 code and of the configuration (profiles/default). Checkpoints are no outputs: a job that is queued again goes on.
@@ -99,7 +99,7 @@ LIMITS = {"mem_mb": O["mem_mb"], "runtime": O["runtime"]}
 # Every rule's command is made of these: a shell directive is read when the job runs, and sees no variable of a loop.
 PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable)}"
 GIVE = join(["--dataset", O["dataset"], "--seeds", *map(str, O["seeds"])])
-MEASURE = f"{PYTHON} -m odl reproduce --profile {O['profile']} {GIVE}"
+MEASURE = f"{PYTHON} -m companion reproduce --profile {O['profile']} {GIVE}"
 MEASURE += " " + join(["--device", O["device"], "--only"])
 BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE}"
 JOBS = [job for job in EVERY if not O["task"] or job.experiment and job.experiment.task == O["task"]]

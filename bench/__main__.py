@@ -14,8 +14,8 @@ import sys
 import time
 
 from odl.__main__ import Parser
-from odl.experiment import DEVICES, ParameterError, check_device, choice, integer
-from odl.step import quick_precision
+from odl.machine.device import quick_precision
+from odl.parameters import DEVICES, ParameterError, check_device, choice, integer
 
 from . import corruptions, evaluation, measure, notebooks, packing, quality, scaling, training, whole_images
 from . import without_bf16 as without

@@ -13,8 +13,9 @@ from skimage.draw import rectangle
 from skimage.filters import gaussian
 from skimage.util import random_noise
 
-from odl import data, paper
+from odl import crops, paper
 from odl.corruptions import FILL, TASKS
+from odl.data import packs
 
 from . import measure
 
@@ -30,9 +31,9 @@ def sizes(options: measure.Options) -> dict:
 
 def run(options: measure.Options) -> dict:
     size, dataset, rows, bars = sizes(options), measure.dataset(options), [], []
-    photographs = data.fixed_crops(data.load(dataset, "train"), size["batch"], "benchmark").contiguous()
+    photographs = crops.fixed_crops(packs.load(dataset, "train"), size["batch"], "benchmark").contiguous()
     for name in TASKS:
-        x = data.grey(photographs) if TASKS[name].channels == 1 else photographs
+        x = crops.grey(photographs) if TASKS[name].channels == 1 else photographs
         contestants = corrupters(name, x, options)
         calls = {n: size["loop_calls" if n in LOOPS else "calls"] for n in contestants}
         turns = {n: partial(measure.seconds_of, c, calls[n], options.device) for n, c in contestants.items()}
@@ -67,7 +68,7 @@ def corrupters(name: str, x: torch.Tensor, options: measure.Options) -> dict:
     on_cpu, on_device = torch.Generator().manual_seed(0), level.to(options.device)
 
     def looped(functions):
-        severities = task.draw(*task.bounds(level), data.CROP, on_cpu).tolist()
+        severities = task.draw(*task.bounds(level), crops.CROP, on_cpu).tolist()
         pairs = zip(images, severities, strict=True)
         return torch.from_numpy(np.stack([functions[name](*pair, rng) for pair in pairs])).to(options.device)
 

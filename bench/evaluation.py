@@ -3,11 +3,12 @@
 from functools import partial
 from statistics import median
 
-from odl import data, paper, train
+from odl import paper, train
+from odl.data import packs
 from odl.evaluate import LEVELS, evaluate
 from odl.experiment import PROFILES, Experiment
 from odl.restore import restorer
-from odl.step import restore
+from odl.train import forward
 
 from . import measure
 
@@ -48,6 +49,6 @@ def turn(ours: bool, dataset: str, options: measure.Options):
     numbers = {"width": size["width"], "trials": size["trials"], "test_images": size["images"]}
     experiment = Experiment.of("inpaint", dataset, "rigid_joint", profile="paper", **numbers)
     network = train.build(experiment, device)[0].eval()
-    by = restorer(network, options.precision, device) if ours else partial(restore, network, precision="fp32")
-    whole = partial(evaluate, experiment, by, device, pack=data.load(dataset, "test"))
+    by = restorer(network, options.precision, device) if ours else partial(forward, network, precision="fp32")
+    whole = partial(evaluate, experiment, by, device, pack=packs.load(dataset, "test"))
     return partial(measure.seconds_of, whole, 1, device)

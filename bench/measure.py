@@ -19,9 +19,10 @@ import psutil
 import torch
 from tqdm.auto import tqdm
 
-from odl import data, datasets, paths
-from odl.results import commit, device_name
-from odl.step import make_deterministic
+from odl.data import packs, sets
+from odl.machine import files
+from odl.machine.device import make_deterministic
+from odl.machine.provenance import commit, device_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
@@ -149,10 +150,10 @@ def processor() -> str:
 
 def dataset(options: Options) -> str:
     """BSDS500 where its photographs are here, else the demo photographs."""
-    with suppress(data.DataError):
+    with suppress(sets.DataError):
         if not options.quick:
-            datasets.find("bsds500")  # the files themselves, which some contestants read
-            data.load("bsds500", "train")
+            sets.find("bsds500")  # the files themselves, which some contestants read
+            packs.load("bsds500", "train")
             return "bsds500"
     return "demo"
 
@@ -163,10 +164,10 @@ def dataset(options: Options) -> str:
 def write(name: str, content: dict, options: Options, origin: dict) -> Path:
     """Write `data/results/benchmarks/<device>/<name>.json`; quick numbers mean nothing and go to `runs/`."""
     slug = re.sub(r"[^a-z0-9]+", "-", device_name(options.device).lower()).strip("-")
-    path = (paths.runs() if options.quick else paths.results()) / "benchmarks" / slug / f"{name}.json"
+    path = (files.runs() if options.quick else files.results()) / "benchmarks" / slug / f"{name}.json"
     whole = {"benchmark": name, "provenance": origin, "rounds": options.rounds, "comparisons": []} | content
     whole["scale"] = {"precision_of_ours": options.precision} | content["scale"]
-    paths.write_atomically(path, json.dumps(rounded(whole), indent=1, ensure_ascii=False).encode() + b"\n")
+    files.write_atomically(path, json.dumps(rounded(whole), indent=1, ensure_ascii=False).encode() + b"\n")
     return path
 
 

@@ -8,7 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from odl import paths
+from odl.machine import files
 
 from . import measure
 
@@ -23,7 +23,7 @@ def run(options: measure.Options) -> dict:
         rows.append(row("Table 1 of one task", profiles["table1"], words, threads | {"ODL_ROOT": folder}))
     if profiles["book"]:
         with tempfile.TemporaryDirectory(prefix="odl-book-") as folder:
-            Path(folder, "data").symlink_to(paths.results().parent)
+            Path(folder, "data").symlink_to(files.results().parent)
             words = ["python", "book/build.py", profiles["book"]]
             rows.append(row("the book", profiles["book"], words, threads | {"ODL_ROOT": folder}))
     cores = os.cpu_count()

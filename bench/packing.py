@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from odl import data
+from odl import crops
+from odl.data import download, packs
 
 from . import measure
 
@@ -72,7 +73,7 @@ def jpeg(seed: int) -> bytes:
 
 def pack(options: measure.Options, source: str) -> dict:
     before, start, cpu = measure.megabytes("VmHWM"), time.perf_counter(), time.process_time()
-    folder = data.prepare(source)
+    folder = download.prepare(source)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     n = len(json.loads((folder / "index.json").read_text())["images"])
     return {
@@ -91,12 +92,12 @@ def read(options: measure.Options, source: str) -> dict:
         measure.megabytes("RssAnon"),
         time.process_time(),
     )  # pages of a mapped file are not this process's own
-    images = data.load(source, "train")
+    images = packs.load(source, "train")
     loaded = time.process_time() - start
     generator = torch.Generator().manual_seed(0)
     start = time.process_time()
     for _ in range(size["batches"]):
-        data.crop(images, torch.randint(len(images), (size["batch"],), generator=generator), generator)
+        crops.crop(images, torch.randint(len(images), (size["batch"],), generator=generator), generator)
     return {
         "index read in (CPU s)": loaded,
         "crops per CPU s": size["batches"] * size["batch"] / (time.process_time() - start),

@@ -9,9 +9,10 @@ from itertools import islice
 
 from tqdm.auto import tqdm
 
-from odl import data, train
+from odl import train
+from odl.data import packs
 from odl.experiment import PROFILES, Experiment
-from odl.step import Step
+from odl.train import Step
 
 from . import measure, training
 
@@ -80,7 +81,7 @@ def ours(steps: int, options: measure.Options) -> tuple:
     """The same of `train`: averaged weights, whose statistics of BatchNorm are part of the training."""
     device, answer = options.device, []
     experiment = experiment_of("reference", steps, options, precision=options.precision)
-    pack = data.load(experiment.dataset, "train").to(device)
+    pack = packs.load(experiment.dataset, "train").to(device)
 
     def learn():
         state = train.State(*train.build(experiment, device), pack, None, [])

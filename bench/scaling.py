@@ -5,10 +5,11 @@ from statistics import median
 
 import torch
 
-from odl import data, paper, train
+from odl import paper, train
+from odl.data import packs
 from odl.experiment import Experiment
 from odl.schedules import allocate
-from odl.step import Step
+from odl.train import Step
 
 from . import measure, whole_images
 from .measure import FLAT, PROPORTIONAL, cell
@@ -84,5 +85,5 @@ def graded(experiment, n: int, options: measure.Options):
 
 
 def step_of(experiment, options: measure.Options) -> Step:
-    pack = data.load(experiment.dataset, "train").to(options.device)
+    pack = packs.load(experiment.dataset, "train").to(options.device)
     return Step(experiment, *train.build(experiment, options.device), pack, options.precision)

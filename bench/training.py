@@ -21,11 +21,13 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from torch.utils.flop_counter import FlopCounterMode
 from tqdm.auto import tqdm
 
-from odl import data, datasets, paper, sweep, train
+from companion import sweep
+from odl import crops, paper, train
 from odl.corruptions import FILL
+from odl.data import packs, sets
 from odl.evaluate import images_of
 from odl.experiment import Experiment
-from odl.step import Step
+from odl.train import Step
 
 from . import measure
 
@@ -142,7 +144,7 @@ def in_its_precision(contestant: Contestant, do: Callable):
 def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
     """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
     precision = precision or options.precision
-    pack = data.load(experiment.dataset, "train").to(options.device)
+    pack = packs.load(experiment.dataset, "train").to(options.device)
     network, optimizer = train.build(experiment, options.device)
     step = Step(experiment, network, optimizer, pack, precision)
     step.capture &= captured
@@ -244,9 +246,9 @@ class Photographs(Dataset):
     """Random 64×64 crops of a set's training photographs, decoded anew each time: (x, y), or x alone, in [-1, 1]."""
 
     def __init__(self, dataset: str, corrupted: bool = True):
-        folder = datasets.find(dataset)
-        self.files = [folder / name for name in datasets.list_images(dataset, folder)["train"]]
-        self.side, self.corrupted = datasets.parse(dataset)[1], corrupted
+        folder = sets.find(dataset)
+        self.files = [folder / name for name in sets.list_images(dataset, folder)["train"]]
+        self.side, self.corrupted = sets.parse(dataset)[1], corrupted
 
     def __len__(self):
         return len(self.files)
@@ -256,8 +258,8 @@ class Photographs(Dataset):
         scale = self.side / min(image.size)
         size = [max(self.side, round(length * scale)) for length in image.size]
         image = np.asarray(image.resize(size, Image.Resampling.BICUBIC))
-        top, left = (np.random.randint(length - data.CROP + 1) for length in image.shape[:2])
-        image = image[top : top + data.CROP, left : left + data.CROP]
+        top, left = (np.random.randint(length - crops.CROP + 1) for length in image.shape[:2])
+        image = image[top : top + crops.CROP, left : left + crops.CROP]
         image = image[:, ::-1] if np.random.rand() < 0.5 else image
         x = image.transpose(2, 0, 1).astype(np.float32) / 127.5 - 1
         return (torch.from_numpy(x), torch.from_numpy(with_hole(x))) if self.corrupted else torch.from_numpy(x)
@@ -267,7 +269,7 @@ def with_hole(x: np.ndarray) -> np.ndarray:
     """x (3, 64, 64) without a square of a side of levels 1–5, anywhere."""
     low, high = paper.TASKS["inpaint"]["levels"][np.random.randint(paper.N_LEVELS)]
     side = np.random.randint(low, high + 1)
-    top, left = np.random.randint(data.CROP - side + 1, size=2)
+    top, left = np.random.randint(crops.CROP - side + 1, size=2)
     y = x.copy()
     y[:, top : top + side, left : left + side] = np.float32(FILL)[:, None, None] / 127.5 - 1
     return y
@@ -299,14 +301,14 @@ def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
 
 def validated(experiment, network, precision: str, options: measure.Options) -> float:
     """Mean PSNR in dB over levels 1–5 on the validation crops."""
-    held_out = data.load(experiment.dataset, "validation")
+    held_out = packs.load(experiment.dataset, "validation")
     x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
     return mean(train.validate(experiment, network, x, options.device, precision=precision))
 
 
 def same_batches(experiment, device: str):
     """The batches (x, y) that `train_epoch` draws in its first epoch."""
-    step = Step(experiment, None, None, data.load(experiment.dataset, "train").to(device))
+    step = Step(experiment, None, None, packs.load(experiment.dataset, "train").to(device))
     for _ in train.batches(step, 0, train.allocation(experiment, 0, [])):
         yield step.draw()
 
@@ -315,7 +317,7 @@ def flop_of(experiment) -> int:
     """Arithmetic of one step, forward and backward, counted on the layers' shapes."""
     network, _ = train.build(experiment, "cpu")
     with FlopCounterMode(display=False) as counter:
-        network(torch.zeros(1, 3, data.CROP, data.CROP)).mean().backward()
+        network(torch.zeros(1, 3, crops.CROP, crops.CROP)).mean().backward()
     return experiment.batch_size * counter.get_total_flops()
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from skimage import data as photographs
 from skimage.transform import resize
 
+from companion.comparators import DENOISERS, available
 from odl import train
-from odl.comparators import DENOISERS, available
 from odl.experiment import Experiment
 from odl.restore import restore_image, window_starts
 

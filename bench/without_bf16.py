@@ -6,7 +6,7 @@ There our training is plain fp32, and must not be slower than it.
 from dataclasses import replace
 from statistics import median
 
-from odl.step import quick_precision
+from odl.machine.device import quick_precision
 
 from . import measure, training
 

@@ -27,11 +27,12 @@ import sources
 import yaml
 from traitlets.config import Config
 
-from odl import paths, results
-from odl.comparators import AUTHORS, DENOISERS
+from companion.comparators import AUTHORS, DENOISERS
+from odl import results
+from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = paths.root() / "_build"
+BUILD = files.root() / "_build"
 SOURCE = BUILD / "source"
 LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl"]
 
@@ -144,7 +145,7 @@ def tidy(page):
     title.source += launch.buttons(page.template.stem)
     if page.title:
         title.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", title.source, count=1)
-    files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `results.record(...)`
+    files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `notebook.record(...)`
     given = {name: value for name, value in page.parameters.items() if name != "train"}
     source, cells = sources.line(files, sources.papermill(page.template.stem, given)), []
     for cell in notebook.cells:
@@ -167,7 +168,7 @@ def lay_out(pages):
     shutil.rmtree(SOURCE, ignore_errors=True)
     (SOURCE / "notebooks").mkdir(parents=True)
     (SOURCE / "data").mkdir()
-    links = {name: ROOT / name for name in LINKED} | {"data/results": paths.results()}
+    links = {name: ROOT / name for name in LINKED} | {"data/results": files.results()}
     for name, place in links.items():
         if place.exists():
             (SOURCE / name).symlink_to(place.absolute())
@@ -181,10 +182,10 @@ def lay_out(pages):
 
 def check_current(profile):
     """End when a result is of another protocol, of an unknown commit, or of code with uncommitted changes."""
-    found = sorted((paths.results() / profile).rglob("*.json"))
+    found = sorted((files.results() / profile).rglob("*.json"))
     faults = {path: fault for path in found if (fault := results.fault_of(path))}
     for path, fault in faults.items():
-        print(f"{path.relative_to(paths.results()).as_posix()} is {fault}", file=sys.stderr)
+        print(f"{path.relative_to(files.results()).as_posix()} is {fault}", file=sys.stderr)
     if faults:
         sys.exit(f"book: {len(faults)} of {len(found)} results, named above, are not to be published")
 

@@ -6,7 +6,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from odl.data import CROP
+from odl.crops import CROP
 from odl.network import ChannelwiseLinear, EncoderDecoder
 
 OPSET, IR_VERSION = 17, 8

@@ -26,9 +26,11 @@ import torch
 from matplotlib.patches import Polygon
 from PIL import Image
 
-from odl import paper, plots, store
+from companion import allocation, figures, table1
+from odl import paper
 from odl.corruptions import TASKS
-from odl.data import grey
+from odl.crops import grey
+from odl.machine import store
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
@@ -39,7 +41,10 @@ COMMANDS = {
     "lessons": "python book/lessons.py",
 }
 COMMANDS |= dict.fromkeys(("reliability-promises", "reliability-comparison"), "make faults")
-BENCH, REPRODUCE = "make bench", f"python -m odl reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
+BENCH, REPRODUCE = (
+    "make bench",
+    f"python -m companion reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}",
+)
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 
 
@@ -92,7 +97,7 @@ def concept():
         images = [clean, *(task.corrupt(clean, level, torch.Generator().manual_seed(5)) for level in levels)]
         intervals = [INTERVALS[name].format(*interval) for interval in paper.TASKS[name]["levels"]]
         for axis, image, label in zip(row, images, ["", *intervals], strict=True):
-            axis.imshow(plots.to_picture(image[0]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            axis.imshow(figures.to_picture(image[0]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
             axis.set(xticks=[], yticks=[])
             axis.spines[:].set_visible(False)
             axis.grid(False)
@@ -179,13 +184,13 @@ def fixation():
         tables = {s: [run.evaluation for run in snippets.measured(task, s)] for s in live.FIXATION}
         means = {s: pd.concat(found).groupby("level").mean(numeric_only=True) for s, found in tables.items() if found}
         for schedule, mean in means.items():
-            style = {"color": plots.COLOURS[schedule], "linewidth": 2.4 if schedule == "on_demand" else 1.3}
+            style = {"color": figures.COLOURS[schedule], "linewidth": 2.4 if schedule == "on_demand" else 1.3}
             label = live.SCHEDULES[schedule].lower()
             axis.plot(middles, mean.psnr[LEVELS], "o-", markersize=3.5, label=label, **style)
             if (own := schedule.removeprefix("fixated_")) in facts:
                 axis.plot(facts[own], mean.psnr[own], "D", color=style["color"], markersize=7, markeredgecolor="white")
         if "on_demand" in means:
-            style = {"color": plots.COLOURS["hard_mining"], "linewidth": 1, "label": "not restored"}
+            style = {"color": figures.COLOURS["hard_mining"], "linewidth": 1, "label": "not restored"}
             axis.plot(middles, means["on_demand"].psnr_input[LEVELS], "--", **style)
         if not axis.lines:
             axis.text(0.5, 0.5, snippets.NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
@@ -200,8 +205,8 @@ def fixation():
 
 
 FIGURES = {
-    "concept.png": concept, "network.svg": network, "fixation.svg": fixation, "schedules.png": plots.schedules,
-    "loop.svg": loop, "shares.svg": plots.shares, "lab-fixation.png": live.still_fixation,
+    "concept.png": concept, "network.svg": network, "fixation.svg": fixation, "schedules.png": table1.plot_schedules,
+    "loop.svg": loop, "shares.svg": allocation.plot_shares, "lab-fixation.png": live.still_fixation,
     "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
     "speed-ratios.svg": speed.ratios, "speed-scaling.svg": speed.scaling,
 }  # fmt: skip

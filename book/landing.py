@@ -14,8 +14,10 @@ from jinja2 import Template
 from live import FIXATION, SCHEDULES, UNTRAINED, absent, address, as_input, networks, reference
 from PIL import Image
 
-from odl import paper, plots, results, store
+from companion import figures, tables
+from odl import paper, results
 from odl.corruptions import TASKS
+from odl.machine import store
 
 TASK = "interpolate"
 TEMPLATE = Path(__file__).with_name("landing.html.j2")
@@ -30,7 +32,7 @@ IDENTICAL = 99.95  # dB
 
 def figure() -> str:
     """MyST: the moving figure, or a line that says what is missing."""
-    path = results.table_path("fixation_spectrum", "reference", "bsds500", TASK)
+    path = tables.table_path("fixation_spectrum", "reference", "bsds500", TASK)
     run, undrawn = results.load(reference(TASK, "on_demand")), "The moving figure of this page is not drawn:"
     found = networks(TASK)
     if "on_demand" not in found:
@@ -55,7 +57,7 @@ def html(found: dict, measured: dict, shares: list[float]) -> str:
     known = paper.TASKS[TASK]
     # fmt: off
     return Template(TEMPLATE.read_text()).render(
-        names=["not_restored", *found], labels=LABELS, colours=plots.COLOURS, severities=SEVERITIES, still=STILL,
+        names=["not_restored", *found], labels=LABELS, colours=figures.COLOURS, severities=SEVERITIES, still=STILL,
         known=known, absent=absent(TASK, found), measured=measured, written=written, sheet=sheet(found),
         shares=shares, listed=f"{', '.join(most)} and {last}", bars=zip(known["levels"], [*shares, 0], strict=True),
         scales={kind: scale(frame) for kind, frame in measured.items()},
@@ -78,7 +80,7 @@ def sheet(found: dict) -> str:
         restored = [network(y) for network in found.values()]
     kept = [torch.where((y == x).all(1, keepdim=True), x, x_hat) for x_hat in restored]
     rows = [y, *restored, *kept]
-    picture = np.concatenate([np.concatenate([plots.to_picture(image) for image in row], 1) for row in rows])
+    picture = np.concatenate([np.concatenate([figures.to_picture(image) for image in row], 1) for row in rows])
     return address(Image.fromarray((picture * 255).round().astype(np.uint8)), "WebP", quality=88)
 
 

@@ -17,8 +17,8 @@ import skimage
 import torch
 
 from bench import measure
-from odl import paths
-from odl.step import quick_precision
+from odl.machine import files
+from odl.machine.device import quick_precision
 
 CORES = 2
 STEPS = {  # name: the command that the page prints
@@ -48,7 +48,7 @@ def main():
             parser.error(f"no step {name!r}; there are {', '.join(STEPS)}")
     torch.set_num_threads(CORES)
     origin = measure.provenance(measure.Options("cpu", CORES, 1, precision=quick_precision("cpu")))
-    path = paths.results() / "teaching.json"
+    path = files.results() / "teaching.json"
     steps = json.loads(path.read_text())["steps"] if path.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "photograph.png").symlink_to(PHOTOGRAPH)
@@ -59,7 +59,7 @@ def main():
                 sys.exit(f"lessons: {name}: {error}")
             steps[name] = {"command": STEPS[name]} | step | {"provenance": origin}
             content = json.dumps(measure.rounded({"steps": steps}), indent=1)
-            paths.write_atomically(path, content.encode() + b"\n")
+            files.write_atomically(path, content.encode() + b"\n")
             print(f"{name:10s} {step['cpu_seconds']:7.1f} s of processor  {step['memory_gb']:5.2f} GB", flush=True)
 
 

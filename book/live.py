@@ -26,12 +26,14 @@ from export import to_onnx
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 
-from odl import paper, paths, plots, results
+from companion import figures
+from companion.judge import plain
+from companion.pictures import restored_by
+from odl import paper, results
 from odl.corruptions import FILL, TASKS
-from odl.data import grey
-from odl.evaluate import compare
+from odl.crops import grey
 from odl.experiment import Experiment
-from odl.measures import plain
+from odl.machine.files import write_atomically
 from odl.restore import inpaint_image
 from odl.schedules import allocate, on_demand
 
@@ -45,8 +47,8 @@ SCHEDULES = {  # and what the fixation lab offers, where it is trained
     "on_demand": "On-demand", "rigid_joint": "Rigid joint",
     "fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard",
 }  # fmt: skip
-COLOURS = plots.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
-UNTRAINED = "its networks have no weights here; python -m odl reproduce trains them"
+COLOURS = figures.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
+UNTRAINED = "its networks have no weights here; python -m companion reproduce trains them"
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
     "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
     "coffee.png": ("A cup of coffee, by Rachel Michetti (CC0)", (130, 20, 340)),
@@ -218,7 +220,7 @@ def fetch(package: str, files: list[str]) -> str | None:
             subprocess.run(command, capture_output=True, timeout=300, cwd=folder, check=True)
             with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
                 for name in files:
-                    paths.write_atomically(NPM / name, archive.extractfile(f"package/{name}").read())
+                    write_atomically(NPM / name, archive.extractfile(f"package/{name}").read())
         except (subprocess.SubprocessError, StopIteration):
             return f"npm could not fetch {package} within five minutes when the book was built"
     return None
@@ -245,10 +247,10 @@ def still_fixation():
         for end in ("easy", "hard") if found else ():
             severity = float(paper.TASKS[name][end])
             y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
-            shown = compare({schedule: found[schedule] for schedule in FIXATION if schedule in found}, x, y)
+            shown = restored_by({schedule: found[schedule] for schedule in FIXATION if schedule in found}, x, y)
             pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown.items()]
             rows.append((f"{plain(name).capitalize()}\n{paper.severity_text(name, end)}", pictures))
-    return plots.picture_blocks(rows, tuple(titles.values())) if rows else not_drawn()
+    return figures.picture_blocks(rows, tuple(titles.values())) if rows else not_drawn()
 
 
 def not_drawn():
@@ -269,7 +271,7 @@ def still_allocation():
     figure, axes = plt.subplots(1, len(cases), figsize=(8.6, 2.4), sharey=True, layout="constrained")
     for axis, (title, values, shares) in zip(axes, cases, strict=True):
         whole = all(float(share).is_integer() for share in shares)
-        bars = axis.bar(range(1, 6), shares, color=plots.LEVEL_COLOURS[:5])
+        bars = axis.bar(range(1, 6), shares, color=figures.LEVEL_COLOURS[:5])
         axis.bar_label(bars, fmt="%d" if whole else "%.1f", padding=1)
         names = [f"{level}\n{value:.1f} dB" for level, value in enumerate(values, 1)]
         axis.set_xticks(range(1, 6), names, fontsize=7.5)
@@ -293,4 +295,4 @@ def still_inpaint():
     inside = [f"{peak_signal_noise_ratio(image[mask], x[mask], data_range=1):.1f} dB" for x in (damaged, filled)]
     scores = ["", f"mean colour: {inside[0]} inside", f"{inside[1]} inside"]
     titles = ["photograph", "drawn over", "filled"]
-    return plots.picture_grid([[image, drawn, filled]], titles, None, [scores], size=2.8)
+    return figures.picture_grid([[image, drawn, filled]], titles, None, [scores], size=2.8)

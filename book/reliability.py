@@ -2,7 +2,7 @@
 
 from snippets import NOT_MEASURED, markdown
 
-from odl import paths, store
+from odl.machine import files, store
 
 COMPARISON = "comparison"
 MISSING = f"This is {NOT_MEASURED}: `make faults` does it."
@@ -10,8 +10,8 @@ MISSING = f"This is {NOT_MEASURED}: `make faults` does it."
 
 def campaign() -> dict:
     """What is measured: `rows` by name, and the names of `all`."""
-    path = paths.results() / "faults.json"
-    return {"all": [], "rows": {}} | (paths.unseal(store.used(path)) if path.exists() else {})
+    path = files.results() / "faults.json"
+    return {"all": [], "rows": {}} | (files.unseal(store.used(path)) if path.exists() else {})
 
 
 def promises() -> str:

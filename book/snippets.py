@@ -16,9 +16,12 @@ import torch
 from papermill import inspect_notebook
 from torch.utils.flop_counter import FlopCounterMode
 
-from odl import claims, datasets, judge, paper, pilot, plan, results, scorecard, store
+from companion import judge, pilot, plan, prose, scorecard, tables
+from odl import paper, pretrained, results
+from odl.data import sets
 from odl.evaluate import overall
 from odl.experiment import PROFILES, Experiment
+from odl.machine import files, store
 from odl.network import EncoderDecoder
 from odl.schedules import HARD_MINING_WARM_UP
 
@@ -65,18 +68,18 @@ def seconds(runs) -> float:
 
 def denoisers() -> list[Experiment]:
     """The two runs of Table 3."""
-    return [results.db11_experiment(s, PROFILE, f"{DATASET}-native") for s in ("on_demand", "fixated_hard")]
+    return [pretrained.db11_experiment(s, PROFILE, f"{DATASET}-native") for s in ("on_demand", "fixated_hard")]
 
 
 def db11(system: str) -> float | None:
     """Mean PSNR over the eleven images at σ = 25, clipped noise."""
-    path = results.paths.results() / PROFILE / "db11" / f"{system}-sigma25.json"
+    path = files.results() / PROFILE / "db11" / f"{system}-sigma25.json"
     return pd.Series(json.loads(store.used(path).read_text())["evaluation"]["psnr"]).mean() if path.exists() else None
 
 
 def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
     """A number of a table that a notebook has written, None where it has not; rows go by their first column."""
-    path = results.table_path(notebook, PROFILE, DATASET, task)
+    path = tables.table_path(notebook, PROFILE, DATASET, task)
     if not path.exists():
         return None
     value = pd.read_csv(store.used(path), index_col=0)[column].get(row)
@@ -197,10 +200,10 @@ def scale() -> str:
     if not runs:
         return f"The reference runs are {NOT_MEASURED}."
     if not run:
-        return claims.scale(runs)
+        return prose.scale(runs)
     e = run.experiment
     steps, rate = e["epochs"] * e["iterations"], e["learning_rate"]
-    return f"{claims.scale(runs)}\nTable 3 and Figure 6: width {e['width']}, {steps:,} iterations, rate {rate:g}."
+    return f"{prose.scale(runs)}\nTable 3 and Figure 6: width {e['width']}, {steps:,} iterations, rate {rate:g}."
 
 
 def verdicts() -> str:
@@ -343,7 +346,7 @@ def piloted() -> str:
     """What the pilot measured, with one number of the book's profile changed at a time."""
     table = pilot.table(DATASET)
     if table.empty:
-        return f"The pilot is {NOT_MEASURED}: `python -m odl reproduce` does it."
+        return f"The pilot is {NOT_MEASURED}: `python -m companion reproduce` does it."
     rows = [
         [row.contestant, plain(row.task), f"{row.steps:,}", f"{row.core_seconds:,.0f}", *map("{:.2f}".format, row[5:])]
         for row in table.itertuples()
@@ -388,7 +391,7 @@ def planned(gpus: int) -> plan.Plan:
 
 
 def plans() -> str:
-    """What `python -m odl plan` says of a few numbers of GPUs."""
+    """What `python -m companion plan` says of a few numbers of GPUs."""
     named = {gpus: dict(plan.lines(planned(gpus))) for gpus in FLEETS}
     rows = [[name, *(named[gpus][name] for gpus in FLEETS)] for name in named[FLEETS[0]]]
     own, shared = [row for row in rows if len({*row[1:]}) > 1], [row[:2] for row in rows if len({*row[1:]}) == 1]
@@ -410,13 +413,13 @@ More seeds make the graph wider, not longer."""
 
 def feeding() -> str:
     """Packs of sets of faces of several sizes; the index grows as measured with the packing of the Speed page."""
-    path = results.paths.results() / "benchmarks" / "cpu-2-threads" / "packing.json"
+    path = files.results() / "benchmarks" / "cpu-2-threads" / "packing.json"
     if not path.exists():
         return f"The memory of reading is {NOT_MEASURED}."
     small, large = json.loads(path.read_text())["rows"]
     column = "reading, own memory (MB)"
     each = (large[column] - small[column]) / (large["files"] - small["files"]) * 1e6
-    bytes_each = plan.pack_bytes("celeba") / datasets.DATASETS["celeba"]["images"]
+    bytes_each = plan.pack_bytes("celeba") / sets.DATASETS["celeba"]["images"]
     rows = [
         [f"{n:,}", plan.size(n * bytes_each), f"{plan.size(n * each)}{'' if n == large['files'] else ', extrapolated'}"]
         for n in (100_000, 1_000_000, 10_000_000)
@@ -426,7 +429,7 @@ def feeding() -> str:
 
 def lessons() -> str:
     """What the commands of the teaching page take, from data/results/teaching.json."""
-    path = results.paths.results() / "teaching.json"
+    path = files.results() / "teaching.json"
     if not path.exists():
         return f"These times are {NOT_MEASURED}: `python book/lessons.py` does it."
     steps = json.loads(store.used(path).read_text())["steps"]
@@ -444,7 +447,7 @@ def lessons() -> str:
 
 def data_table(book=True) -> str:
     rows = []
-    for name, entry in datasets.DATASETS.items():
+    for name, entry in sets.DATASETS.items():
         url = entry.get("url", "").removesuffix("/")
         url = re.sub(r"raw\.githubusercontent\.com/([^/]+/[^/]+)/", r"github.com/\1/tree/", url)
         where = entry.get("where") or (f"<{url}>" if url else "inside the package scikit-image")
@@ -455,7 +458,7 @@ def data_table(book=True) -> str:
 
 def checksums() -> str:
     rows = []
-    for name, entry in datasets.DATASETS.items():
+    for name, entry in sets.DATASETS.items():
         if "md5" in entry:
             rows.append([f"`{entry['archive']}`", f"MD5 `{entry['md5']}`"])
         if "sha256" in entry:

@@ -5,12 +5,13 @@ import shlex
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from odl import paths, results
+from odl import results
+from odl.machine import files
 
 
 def seeds() -> list[int]:
     """The seeds of on-demand learning that are measured at the scale of the book, 0 where none is."""
-    names = " ".join(file.name for file in paths.results().glob("reference/bsds500/*/*.json"))
+    names = " ".join(file.name for file in files.results().glob("reference/bsds500/*/*.json"))
     return sorted({int(seed) for seed in re.findall(r"\bon_demand-seed(\d+)\.json", names)}) or [0]
 
 
@@ -18,7 +19,7 @@ def line(files: list[str], command: str) -> str:
     """A dropdown in MyST; files are relative to data/results. Empty when there are none."""
     if not files:
         return ""
-    edited = sum(results.fault_of(paths.results() / file) is not None for file in files)
+    edited = sum(results.fault_of(files.results() / file) is not None for file in files)
     count = f"{len(files)} results file{'s' * (len(files) > 1)}" + f", {edited} of uncommitted code" * bool(edited)
     lines = [f":::{{dropdown}} From {count}: `{command}`", ":class-container: odl-source", ""]
     for folder, group in groupby(sorted(map(PurePosixPath, files)), key=lambda file: file.parent):

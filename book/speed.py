@@ -8,7 +8,7 @@ from matplotlib import ticker
 from snippets import NOT_MEASURED, markdown
 
 from bench.measure import cell
-from odl import paths, store
+from odl.machine import files, store
 
 OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
 ORDER = ("training", "quality", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks")
@@ -19,7 +19,7 @@ COMMANDS = {"quality": "make bench QUALITY=1", "packing": "python -m bench packi
 def measured(gpu: bool | None = None) -> list[dict[str, dict]]:
     """Benchmarks by name, a dict per device; of GPUs, of CPUs, or both."""
     devices = []
-    for folder in sorted((paths.results() / "benchmarks").glob("*/")):
+    for folder in sorted((files.results() / "benchmarks").glob("*/")):
         found = {path.stem: json.loads(path.read_text()) | {"path": path} for path in sorted(folder.glob("*.json"))}
         if found and gpu in (None, is_gpu(found)):
             devices.append(found)
@@ -84,7 +84,7 @@ def origin(content: dict) -> str:
 
 def pages() -> str:
     """What the pages of the built book weigh, and how soon the lab restores."""
-    path = paths.results() / "book" / "pages.json"
+    path = files.results() / "book" / "pages.json"
     if not path.exists():
         return f"This is {NOT_MEASURED}: `python tests/page_facts.py` does it."
     facts = json.loads(store.used(path).read_text())

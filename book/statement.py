@@ -6,8 +6,11 @@ from statistics import median
 
 from snippets import DATASET, NOT_MEASURED, PROFILE, SEEDS, duration, markdown, plain
 
-from odl import paper, paths, scorecard, store
+from companion import scorecard
+from odl import paper
 from odl.experiment import PROFILES
+from odl.machine import store
+from odl.machine.files import models, results
 
 NAMES = {
     "width": "Width f of the network", "epochs": "Epochs", "iterations": "Iterations an epoch",
@@ -21,7 +24,7 @@ NAMES = {
 def files() -> list[dict]:
     """Of every results file: its experiment and provenance, path, whether a network was trained for it, and seconds."""
     found = []
-    for path in sorted((paths.results() / PROFILE).glob("**/*.json")):
+    for path in sorted((results() / PROFILE).glob("**/*.json")):
         content = json.loads(path.read_text())
         timed = content["provenance"].get("seconds")
         each = timed.values() if timed else content["evaluation"].get("seconds", [])  # of a system's photographs
@@ -58,7 +61,7 @@ def compute() -> str:
         store.used(file["path"])
 
     def kind(file):
-        folder = file["path"].parent.relative_to(paths.results() / PROFILE).as_posix()
+        folder = file["path"].parent.relative_to(results() / PROFILE).as_posix()
         return f"`{folder}`", "runs, trained and tested" if file["trained"] else "measurements of what is trained"
 
     rows = [[folder, len(part), what, *spent(part)] for (folder, what), part in grouped(found, kind)]
@@ -120,9 +123,9 @@ def verdicts() -> str:
 
 def weights() -> str:
     """The networks that ship."""
-    found = sorted(paths.models().glob("*.safetensors"))
+    found = sorted(models().glob("*.safetensors"))
     if not found:
-        return "No weights ship yet: `python -m odl reproduce` trains the networks, and keeps them in `runs/`."
+        return "No weights ship yet: `python -m companion reproduce` trains the networks, and keeps them in `runs/`."
     size = sum(path.stat().st_size for path in found) / 1e6
     return f"{len(found)} networks in half precision, {size:.0f} MB in all, with their SHA-256 in a manifest."
 

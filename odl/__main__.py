@@ -7,10 +7,18 @@ import signal
 import sys
 from pathlib import Path
 
-from odl import __version__, paper
-from odl.datasets import DATASETS, DataError
-from odl.experiment import DEVICES, PROFILES, Experiment, ParameterError, check_device, choice, nearest
-from odl.paths import OneLine
+from odl import __version__, paper, photographs, pretrained
+from odl.damage import DamageWarning
+from odl.data.sets import DATASETS, DataError
+from odl.experiment import PROFILES, Experiment
+from odl.machine.files import OneLine
+from odl.parameters import (
+    DEVICES,
+    ParameterError,
+    check_device,
+    choice,
+)
+from odl.results import command_of, frame, load
 from odl.schedules import SCHEDULES
 
 PACKING = 30  # seconds that writing an archive may take
@@ -147,7 +155,6 @@ def run_train(options) -> None:
 
 
 def run_evaluate(options) -> None:
-    from odl.results import command_of, load
 
     experiment = experiment_of(options)
     result = load(experiment)
@@ -163,7 +170,6 @@ def print_evaluation(result) -> None:
 
 def run_restore(options) -> int:
     """Everything that can be refused is, before torch is imported; 1 where some photographs of a folder failed."""
-    from odl import photographs
 
     photographs.check_call(options.task, options.mask, options.stride)
     choice("device", options.device, DEVICES)
@@ -171,11 +177,10 @@ def run_restore(options) -> int:
 
     from tqdm import tqdm
 
-    from odl.restore import load
     from odl.sweep import BAR
 
     check_device(options.device)
-    load(options.task)
+    pretrained.load(options.task)
     failed = 0
     with tqdm(total=len(todo), bar_format=BAR) as bar:
         for done, (source, mask, output) in enumerate(todo):
@@ -200,8 +205,6 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
     from tqdm import tqdm
 
-    from odl import photographs
-    from odl.damage import DamageWarning
     from odl.restore import restore
 
     image, mask = photographs.open_image(source), mask and photographs.open_mask(mask)
@@ -283,7 +286,6 @@ def run_plan(options) -> None:
 
 
 def run_results(options) -> None:
-    from odl.results import frame
 
     table = frame()
     print("nothing measured yet" if table.empty else table.to_string(index=False))

@@ -11,15 +11,17 @@ from functools import cache
 
 import torch
 
-from odl import memory, paper, paths
+from odl import paper
+from odl.machine import device, files
+from odl.machine.device import constant
 
-memory.keep()  # whatever works on batches imports this module
+device.keep_memory()  # whatever works on batches imports this module
 
 FILL = (117, 104, 123)  # mean colour of deleted pixels on the 0–255 scale, from the released code
 MAX_RADIUS = 24  # of a blur kernel cut at 4σ, for the largest σ of level 6
 
 
-class LevelError(paths.OneLine, ValueError):
+class LevelError(files.OneLine, ValueError):
     """No such level; the message is one line."""
 
 
@@ -104,13 +106,6 @@ def delete(x, mask) -> torch.Tensor:
     """Fill the pixels where `mask` is true, or 1.0, with the mean colour."""
     fill = constant(FILL, x.device).view(1, 3, 1, 1) / 127.5 - 1
     return torch.lerp(x, fill, mask.float())  # exact at 0 and 1; on a CPU far faster than torch.where
-
-
-@cache
-def constant(values: tuple, device: torch.device) -> torch.Tensor:
-    """Numbers on the device; copied there once, because a CUDA graph can hold no copy from the host."""
-    with torch.inference_mode(False):  # kept for training too, whoever asks first
-        return torch.tensor(values, dtype=torch.float32, device=device)
 
 
 def remove_square(x, severity, generator):

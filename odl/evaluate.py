@@ -1,12 +1,11 @@
-"""Trials × levels → a tidy table of L2 (‰ on the [0, 1] scale) and PSNR (dB), and paired tests (Sec. 6.3, Table 1)."""
+"""Trials × levels → a tidy table of L2 (‰ on the [0, 1] scale) and PSNR in dB (Sec. 6.3, Table 1)."""
 
-import numpy as np
 import pandas as pd
 import torch
-from scipy import stats
 
-from odl import callable_module, data, paper
+from odl import callable_module, crops, paper
 from odl.corruptions import RELEASED, TASKS, Task
+from odl.data import packs
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
 MISSING = ("inpaint", "interpolate")  # tasks whose known pixels are undamaged
@@ -27,10 +26,10 @@ def task_of(experiment) -> Task:
     return (RELEASED if experiment.variant == "released" else TASKS)[experiment.task]
 
 
-def images_of(experiment, pack: data.Pack, n: int, stream: str) -> torch.Tensor:
+def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor:
     """n fixed crops, grey where the task is: (n, channels, 64, 64)."""
-    x = data.fixed_crops(pack, n, stream)
-    return data.grey(x, experiment.variant) if task_of(experiment).channels == 1 else x
+    x = crops.fixed_crops(pack, n, stream)
+    return crops.grey(x, experiment.variant) if task_of(experiment).channels == 1 else x
 
 
 @torch.inference_mode()
@@ -56,33 +55,6 @@ def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[s
     return {name: torch.cat([scored[name] for scored in parts]) for name in parts[0]}
 
 
-@torch.inference_mode()
-def compare(networks: dict, x, y) -> dict:
-    """What each network makes of y, and y itself as `corrupted`: name → (images, PSNR per image)."""
-    y = y.contiguous(memory_format=torch.channels_last)
-    images = {"corrupted": y} | {name: network(y) for name, network in networks.items()}
-    return {name: (image, psnr(squared_error(image, x))) for name, image in images.items()}
-
-
-def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
-    """Fig. 5: original, corrupted and restored, per level and image: rows (label, list of (title, image, line)).
-
-    levels: of 1…6, `easy` and `hard`.
-    """
-    titles = dict.fromkeys(paper.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
-    rows = []
-    for level in levels:
-        low, high = bounds_of(task, level)
-        label = f"level {level}" if isinstance(level, int) else f"only\n{paper.severity_text(task.name, level)}"
-        for k, image in enumerate(x):
-            generator = torch.Generator().manual_seed(data.seed_of("quintuple", level, k))
-            y = task.corrupt_between(image[None], low, high, generator, centred=not isinstance(level, int))
-            answers = compare(networks, image[None], y)
-            rest = [(titles.get(n, n), picture[0], f"{score.item():.1f} dB") for n, (picture, score) in answers.items()]
-            rows.append((prefix + label, [("original", image, ""), *rest]))
-    return rows
-
-
 def bounds_of(task: Task, level) -> tuple[float, float]:
     """Lowest and highest severity of a level 1…6, or the one severity of `easy` or `hard`."""
     if level in ("easy", "hard"):
@@ -97,12 +69,12 @@ def evaluate(experiment, restore, device="cpu", progress=None, pack=None, trials
     the PSNR per image, of what `errors` scores; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
     task, trials = task_of(experiment), trials or experiment.trials
-    pack = pack or data.load(experiment.dataset, "test")
+    pack = pack or packs.load(experiment.dataset, "test")
     x = images_of(experiment, pack, experiment.test_images, "test").to(device)
     rows, images = [], {}
     for trial in range(trials):
         for level in LEVELS:
-            generator = torch.Generator(device).manual_seed(data.seed_of("evaluate", trial, level))
+            generator = torch.Generator(device).manual_seed(crops.seed_of("evaluate", trial, level))
             error = errors(restore, task, x, level, generator)
             db = {name: psnr(value) for name, value in error.items()}
             missing = [db[name].nanmean().item() if name in db else float("nan") for name in ("kept", "hole")]
@@ -122,26 +94,6 @@ def overall(evaluation: pd.DataFrame) -> pd.DataFrame:
     """Mean over levels 1…6 per trial: columns l2, psnr, indexed by trial."""
     graded = evaluation[~evaluation.level.isin(["easy", "hard"])]
     return graded.groupby("trial")[["l2", "psnr"]].mean()
-
-
-def summarize(per_trial: pd.DataFrame) -> dict:
-    """Means and standard errors over trials: l2, l2_se, psnr, psnr_se."""
-    return {
-        name: value
-        for column in ("l2", "psnr")
-        for name, value in (
-            (column, per_trial[column].mean()),
-            (f"{column}_se", per_trial[column].std(ddof=1) / np.sqrt(len(per_trial))),
-        )
-    }
-
-
-def paired_p_value(a, b) -> float:
-    """Two-sided paired t-test over trials; NaN when the differences do not vary beyond rounding."""
-    difference = np.asarray(a, float) - np.asarray(b, float)
-    if np.ptp(difference) <= 1e-12 * np.abs(a).max():
-        return float("nan")
-    return float(stats.ttest_1samp(difference, 0).pvalue)
 
 
 callable_module(__name__, evaluate)

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, JpegImagePlugin
 
-from odl import paper, paths
-from odl.datasets import SUFFIXES
-from odl.experiment import ParameterError, choice, integer
+from odl import paper
+from odl.data.sets import SUFFIXES
+from odl.machine import files
+from odl.parameters import ParameterError, choice, integer
 
 MASKED = ("inpaint", "interpolate")  # tasks with pixels that are missing
 QUALITY = 95  # of a JPEG or WebP whose original has no quality to keep
@@ -17,7 +18,7 @@ MASK_HELP = "white, red or transparent where pixels are missing"
 TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that do not describe its storage
 
 
-class ImageError(paths.OneLine, ValueError):
+class ImageError(files.OneLine, ValueError):
     """An image or mask cannot be restored; the message is one line."""
 
 
@@ -168,7 +169,7 @@ def save(restored: Image.Image, source: Path, output: Path) -> None:
         given["quality"] = QUALITY
     content = io.BytesIO()
     restored.save(content, file_format, **given)
-    paths.write_atomically(output, content.getvalue())
+    files.write_atomically(output, content.getvalue())
 
 
 def colours(image: Image.Image) -> str:
@@ -209,7 +210,7 @@ def check_output(source: Path, output: Path, overwrite: bool) -> None:
     """Refuse an output of no known format, in a folder that is not writable, or that is the input itself."""
     if Image.registered_extensions().get(output.suffix.lower()) not in Image.SAVE:
         raise ParameterError(f"output={str(output)!r} has no suffix of an image; nearest: '.png'")
-    paths.need_writable(output.parent)
+    files.need_writable(output.parent)
     if not overwrite and output.exists() and os.path.samefile(source, output):
         raise ParameterError(f"output={str(output)!r} is the input itself; --overwrite replaces it")
 

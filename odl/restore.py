@@ -5,89 +5,20 @@
 
 import copy
 import itertools
-import warnings
-from collections.abc import Callable
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
-from odl import callable_module, damage, paper, photographs
-from odl.corruptions import FILL, TASKS
-from odl.data import CROP
-from odl.experiment import check_device, choice
+from odl import callable_module
+from odl.corruptions import FILL
+from odl.crops import CROP
 from odl.network import EncoderDecoder
 from odl.photographs import ImageError, size_of
-from odl.step import quick_precision
+from odl.pretrained import restore
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
-STRIDES = (8, 16, 32)
-MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
-
-
-def load(task: str) -> EncoderDecoder:
-    """The pretrained all-rounder of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
-
-    It maps (B, 3, 64, 64) in [-1, 1] to the same shape; (B, 1, 64, 64) to denoise. Of the weights that are here those
-    of the longest training are taken; those that ship are checked against their manifest. Raises ParameterError,
-    FileNotFoundError, or DamagedFile.
-
-    >>> network = odl.load("deblur")
-    """
-    from odl.results import all_rounder, network_of  # which imports this module
-
-    choice("task", task, paper.TASKS)
-    return network_of(all_rounder(task))
-
-
-def restore(
-    image: np.ndarray | Image.Image,
-    task: str,
-    mask: np.ndarray | Image.Image | None = None,
-    stride: int | None = None,
-    device: str = "auto",
-    progress: Callable[[float], None] | None = None,
-) -> np.ndarray | Image.Image:
-    """Restore a photograph of any size with the pretrained network of a task, and return it as it was given.
-
-    `image` is (H, W) or (H, W, 3), floats in [0, 1] or uint8, or a Pillow image, whose transparency stays.
-    `mask` says which pixels are missing and what lies there does not matter: (H, W), true or not 0 where missing, or a
-    Pillow image that is white, red or transparent there. It is needed to inpaint; to interpolate, the colour of
-    deleted pixels is found without it. Pixels that are not missing are returned as they are.
-    Windows of 64×64 pixels lie `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most).
-    `device` is auto, cpu or cuda; `progress(share done)` is called as it goes. Warns with `DamageWarning` where the
-    image seems less damaged than what the network helps with. Raises ImageError or ParameterError, of one line.
-
-    >>> clean = odl.restore(noisy, "denoise")
-    >>> whole = odl.restore(photograph, "inpaint", mask=scratches)
-    """
-    photographs.check_call(task, mask, stride)
-    picture = isinstance(image, Image.Image)
-    y = photographs.pixels(image) if picture else np.asarray(image)
-    check_shape(y)
-    missing = photographs.missing(y, task, mask)
-    damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
-    if missing is not None:
-        damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
-    x_hat = run_network(damaged, task, missing, stride, check_device(device), progress)
-    doubt = damage.doubt(damaged, x_hat, task)
-    if doubt:
-        warnings.warn(doubt, damage.DamageWarning, stacklevel=3)  # of the caller, through `odl.restore` as a module
-    x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
-    if missing is not None:
-        x_hat = np.where(missing if y.ndim == 2 else missing[..., None], x_hat, y)
-    return photographs.like(image, x_hat) if picture else x_hat
-
-
-def run_network(image: np.ndarray, task: str, missing, stride, device: str, progress) -> np.ndarray:
-    """What the pretrained network of a task makes of an image (H, W[, 3]), floats in [0, 1]."""
-    how = {"stride": stride or stride_for(image, task, missing), "precision": quick_precision(device)}
-    how |= {"device": device, "progress": progress}
-    if task == "inpaint":
-        return inpaint_image(load(task), image, missing, **how)
-    return restore_image(load(task), image, **how)
 
 
 def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cpu"):
@@ -187,15 +118,6 @@ def shares(unknown: torch.Tensor, rows: list[int], columns: list[int]) -> torch.
     top, left = torch.tensor(rows, device=unknown.device), torch.tensor(columns, device=unknown.device)
     above, below = total[top], total[top + CROP]
     return (below[:, left + CROP] - below[:, left] - above[:, left + CROP] + above[:, left]) / CROP**2
-
-
-def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:
-    """The closest of STRIDES at which the network sees at most MAX_WINDOWS windows, to inpaint those with holes."""
-    area = image.size if TASKS[task].channels == 1 else image.shape[0] * image.shape[1]
-    if task == "inpaint" and min(missing.shape) > CROP:
-        starts = [window_starts(side, STRIDES[0]) for side in missing.shape]
-        area = int((shares(torch.from_numpy(missing), *starts) > 0).sum()) * STRIDES[0] ** 2
-    return next((stride for stride in STRIDES if area / stride**2 <= MAX_WINDOWS), STRIDES[-1])
 
 
 def groups(items, size):

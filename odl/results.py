@@ -1,11 +1,9 @@
-"""Run or load: one JSON per run with its provenance, and the tables made of them."""
+"""Run or load: one JSON per run with its provenance, and its trained network."""
 
 import base64
 import hashlib
 import json
-import os
 import platform
-import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +11,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 
-from odl import PROTOCOL, data, datasets, judge, paper, paths, store
+from odl import PROTOCOL
+from odl.data import packs
 from odl.evaluate import LEVELS, evaluate, overall, task_of
-from odl.experiment import PROFILES, Experiment, check_device
+from odl.experiment import Experiment
+from odl.machine import files, store
+from odl.machine.provenance import commit, device_name
+from odl.machine.weights import check_manifest, hash_of, read_weights
 from odl.network import EncoderDecoder
+from odl.parameters import check_device
 from odl.restore import restorer
 from odl.train import Trained, train
 
@@ -42,7 +44,7 @@ class Result:
 
 
 def path_of(experiment: Experiment) -> Path:
-    return paths.results() / f"{experiment.run_id}.json"
+    return files.results() / f"{experiment.run_id}.json"
 
 
 def load(experiment: Experiment, path: Path | None = None) -> Result | None:
@@ -121,7 +123,7 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None
 
 def provenance(experiment: Experiment, device: str) -> dict:
     """What a number was measured with."""
-    pack = data.load(experiment.dataset, "train", experiment.train_images)
+    pack = packs.load(experiment.dataset, "train", experiment.train_images)
     return {
         "commit": commit(),
         "device": device_name(device),
@@ -130,30 +132,6 @@ def provenance(experiment: Experiment, device: str) -> dict:
         "train_images": len(pack),
         "skipped_images": list(pack.skipped),
     }
-
-
-def device_name(device: str) -> str:
-    """The GPU's name, or how many threads the CPU was given."""
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name()
-    threads = torch.get_num_threads()
-    return "CPU, 1 thread" if threads == 1 else f"CPU, {threads} threads"
-
-
-def commit(*folders: Path) -> str:
-    """The commit of the code, marked when odl or one of `folders` has changes; `unknown` outside a repository."""
-    if os.environ.get("ODL_COMMIT"):  # where the repository did not come along
-        return os.environ["ODL_COMMIT"]
-    git = ["git", "-C", str(Path(__file__).parent)]
-    try:
-        answers = [
-            subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout.strip()
-            for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", ".", *map(str, folders)])
-        ]
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    name, changes = answers
-    return f"{name}-dirty" if changes else name
 
 
 # Networks
@@ -170,7 +148,7 @@ def with_weights(network, experiment):
         network.load_state_dict(weights_of(experiment))
     except RuntimeError as error:  # other names or shapes
         reason = str(error).splitlines()[0]
-        raise paths.DamagedFile(f"the weights of {experiment.run_id} are of another network ({reason})") from None
+        raise files.DamagedFile(f"the weights of {experiment.run_id} are of another network ({reason})") from None
     return network.eval()
 
 
@@ -182,7 +160,7 @@ def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
     path = place_of_weights(experiment)
     if path is None:
         raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")
-    if path.parent in (paths.models(), paths.shipped()):
+    if path.parent in (files.models(), files.shipped()):
         check_manifest(path)
     return {name: t.float() if t.is_floating_point() else t for name, t in read_weights(path).items()}
 
@@ -191,9 +169,9 @@ def place_of_weights(experiment: Experiment) -> Path | None:
     """The file with a run's weights: in `runs/`, in `data/models` under the root, or as shipped; None where none is."""
     name = experiment.run_id.replace("/", "-") + ".safetensors"
     places = (
-        paths.runs() / experiment.run_id / "weights.safetensors",
-        paths.models() / name,
-        paths.shipped() / name,
+        files.runs() / experiment.run_id / "weights.safetensors",
+        files.models() / name,
+        files.shipped() / name,
     )
     return next((path for path in places if path.exists()), None)
 
@@ -202,71 +180,7 @@ def keep_weights(experiment: Experiment, network) -> None:
     """Write a run's weights to `runs/`, with the SHA-256 of all of them in the header."""
     weights = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
     content = save(weights, {"sha256": hash_of(weights)})
-    paths.write_atomically(paths.runs() / experiment.run_id / "weights.safetensors", content)
-
-
-def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors in a file of safetensors, checked against the SHA-256 in its header where it has one."""
-    try:
-        weights = load_file(path)
-        with safe_open(path, "pt") as file:
-            expected = (file.metadata() or {}).get("sha256")
-    except SafetensorError as error:
-        reason = str(error).splitlines()[0]
-        raise paths.DamagedFile(f"{path}: not a whole file of safetensors ({reason}); delete it") from None
-    if expected and expected != hash_of(weights):
-        raise paths.DamagedFile(f"{path}: changed since it was written; delete it and train again")
-    return weights
-
-
-def hash_of(weights: dict[str, torch.Tensor]) -> str:
-    """SHA-256 over names, types, shapes and bytes."""
-    total = hashlib.sha256()
-    for name, t in sorted(weights.items()):
-        total.update(f"{name} {t.dtype} {tuple(t.shape)} ".encode() + t.view(-1).view(torch.uint8).numpy().tobytes())
-    return total.hexdigest()
-
-
-def network_or_none(experiment: Experiment) -> EncoderDecoder | None:
-    """The trained network of a run; None, with a line that says how to get it, where there are no weights."""
-    try:
-        return network_of(experiment)
-    except FileNotFoundError as error:
-        print(error)
-        return None
-
-
-def networks(experiments: list[Experiment]) -> dict[str, EncoderDecoder]:
-    """schedule → trained network of the measured runs; one line names those whose weights are not here."""
-    found, absent = {}, []
-    for experiment in experiments:
-        try:
-            if load(experiment):
-                found[experiment.schedule] = network_of(experiment)
-        except FileNotFoundError:
-            absent.append(experiment.run_id)
-    if absent:
-        print(f"No weights here for {', '.join(absent)}: numbers are shown, pictures left out.")
-    return found
-
-
-def all_rounder(task: str) -> Experiment:
-    """The best on-demand run whose weights are here, for `odl.restore`: a long one, else the one that ships."""
-    short = Experiment.of(task, "bsds500", "on_demand", profile="reference")
-    long = [Experiment.of(task, "bsds500", "on_demand", profile="reference", **LONG["reference"])]
-    if task == "denoise":  # at the resolution of photographs, for Table 3
-        long.insert(0, db11_experiment("on_demand"))
-    return next((run for run in long if place_of_weights(run)), short)
-
-
-# For the networks behind pictures and for Table 3's.
-LONG = {profile: {"epochs": 6 * PROFILES[profile]["epochs"]} for profile in ("reference", "gpu")}
-
-
-def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:
-    """The denoiser of Table 3, trained on crops at native resolution; fixated means σ = 25."""
-    severity = {"severity": 25.0} if schedule == "fixated_hard" else {}
-    return Experiment.of("denoise", dataset, schedule, profile=profile, **LONG.get(profile, {}), **severity)
+    files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", content)
 
 
 def command_of(experiment: Experiment) -> str:
@@ -279,24 +193,17 @@ def command_of(experiment: Experiment) -> str:
     )
 
 
-def check_manifest(path: Path) -> None:
-    """Raise DamagedFile when shipped weights differ from the manifest."""
-    manifest = paths.unseal(path.parent / "manifest.json")
-    if hashlib.sha256(path.read_bytes()).hexdigest() != manifest.get(path.name):
-        raise paths.DamagedFile(f"{path}: its SHA-256 is not the one in manifest.json; fetch the file again")
-
-
 def ship(experiment: Experiment) -> Path:
     """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
-    state = read_weights(paths.runs() / experiment.run_id / "weights.safetensors")
+    state = read_weights(files.runs() / experiment.run_id / "weights.safetensors")
     half = {key: value.half() if value.is_floating_point() else value for key, value in state.items()}
-    path = paths.models() / (experiment.run_id.replace("/", "-") + ".safetensors")
+    path = files.models() / (experiment.run_id.replace("/", "-") + ".safetensors")
     content = save(half)
-    paths.write_atomically(path, content)
+    files.write_atomically(path, content)
     manifest_path = path.parent / "manifest.json"
     manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
     manifest[path.name] = hashlib.sha256(content).hexdigest()
-    paths.write_atomically(manifest_path, json.dumps(dict(sorted(manifest.items())), indent=1).encode() + b"\n")
+    files.write_atomically(manifest_path, json.dumps(dict(sorted(manifest.items())), indent=1).encode() + b"\n")
     return path
 
 
@@ -306,131 +213,20 @@ def ship(experiment: Experiment) -> Path:
 def frame() -> pd.DataFrame:
     """Every measured run, a row each: profile, dataset, task, run, l2 (‰), psnr (dB), device."""
     rows = []
-    for path in sorted(paths.results().glob("*/*/*/*.json")):
-        content = paths.unseal(path)
+    for path in sorted(files.results().glob("*/*/*/*.json")):
+        content = files.unseal(path)
         if "1" not in content["evaluation"]["level"]:
             continue  # Table 2's blocks have no levels
-        profile, dataset, task = path.relative_to(paths.results()).parts[:3]
+        profile, dataset, task = path.relative_to(files.results()).parts[:3]
         scores = overall(pd.DataFrame(content["evaluation"])).mean()
         row = {"profile": profile, "dataset": dataset, "task": task, "run": path.stem}
         rows.append(row | scores.round(3).to_dict() | {"device": content["provenance"]["device"]})
     return pd.DataFrame(rows)
 
 
-def table1(results: list[Result], task: str) -> pd.DataFrame:
-    """Table 1 of one task, the damaged images and the paper's rows: means over seeds and trials, the paper's numbers.
-
-    Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
-    over seeds), psnr_kept and psnr_hole (known pixels kept, and inside the missing ones, where pixels are missing);
-    then ahead (dB by which on-demand is, over the seeds that both have), low and high (its 95 % interval), and verdict;
-    then the paper's l2 and psnr on CelebA and SUN397.
-    """
-    runs, damaged = judge.keyed(results), baselines(results)
-    rows = [{"schedule": NOT_RESTORED, "l2": damaged.l2_input, "psnr": damaged.psnr_input}]
-    rows[0] |= {"psnr_hole": damaged.hole_input, "verdict": ""}
-    for schedule in paper.SCHEDULES:
-        celeba, sun397 = paper.TABLE1[task][schedule]
-        found = [r for r in results if r.experiment["schedule"] == schedule]
-        row = {"schedule": schedule} | over_seeds(found)
-        row |= baselines(found)[["psnr_kept", "psnr_hole"]].to_dict()
-        margins = judge.gaps(runs, task, "on_demand", schedule) if schedule != "on_demand" else []
-        low, high = judge.interval(margins) if len(margins) > 1 else (float("nan"),) * 2
-        row |= {"ahead": np.mean(margins) if margins else float("nan"), "low": low, "high": high}
-        below = [""] if judge.below_input(runs, task, "on_demand", schedule) else []
-        row["verdict"] = judge.judge({"": margins}, below=below).word if schedule != "on_demand" else ""
-        for name, (l2, psnr) in (("celeba", celeba), ("sun397", sun397)):
-            row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
-        rows.append(row)
-    return pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
-
-
-NOT_RESTORED = "not_restored"  # the damaged images themselves, where schedules go by name
-SCORED = {"psnr": "all pixels", "psnr_kept": "known pixels kept", "psnr_hole": "missing pixels"}
-
-
-def baselines(found: list[Result]) -> pd.Series:
-    """Means over levels 1…6, trials and seeds: l2_input (‰), psnr_input, psnr_kept, psnr_hole, hole_input (dB)."""
-    columns = ["l2_input", "psnr_input", "psnr_kept", "psnr_hole", "hole_input"]
-    frames = [scores(r.evaluation)[lambda rows: rows.level.str.isdigit()][columns] for r in found]
-    return pd.concat(frames).mean() if frames else pd.Series(np.nan, columns)
-
-
-def scores(evaluation: pd.DataFrame) -> pd.DataFrame:
-    """An evaluation with hole_input: PSNR (dB) of the damaged image inside its missing pixels.
-
-    Inside is above the whole image by the share of it that is missing, in dB, whatever fills it, where the rest is
-    known: by as much as the output's psnr_hole is below psnr_kept.
-    """
-    return evaluation.assign(hole_input=evaluation.psnr_input + evaluation.psnr_hole - evaluation.psnr_kept)
-
-
-def level_table(results: list[Result]) -> pd.DataFrame:
-    """PSNR (dB) per level, a row per schedule and the damaged images, means over seeds and trials.
-
-    Columns scored (of `SCORED`: what pixels), schedule (first `not_restored`), level_1 … level_6, mean (of these six),
-    easy and hard (the severities of the fixated models).
-    """
-    frames, rows = {}, []
-    for result in results:
-        frames.setdefault(result.experiment["schedule"], []).append(scores(result.evaluation))
-    means = {schedule: pd.concat(part).groupby("level").mean(numeric_only=True) for schedule, part in frames.items()}
-    everything = pd.concat(sum(frames.values(), [])).groupby("level").mean(numeric_only=True) if frames else None
-    for column, scored in SCORED.items():
-        given = {"psnr": "psnr_input", "psnr_hole": "hole_input"}.get(column)  # with known pixels kept it is itself
-        parts = {NOT_RESTORED: everything[given]} if given and frames else {}
-        for schedule, mean in (parts | {schedule: mean[column] for schedule, mean in means.items()}).items():
-            levels = {f"level_{level}": mean[str(level)] for level in range(1, paper.N_LEVELS + 2)}
-            ends = {"mean": sum(levels.values()) / len(levels), "easy": mean["easy"], "hard": mean["hard"]}
-            rows.append({"scored": scored, "schedule": schedule} | levels | ends)
-    columns = [*(f"level_{level}" for level in range(1, paper.N_LEVELS + 2)), "mean", "easy", "hard"]
-    table = pd.DataFrame(rows, columns=["scored", "schedule", *columns]).astype(dict.fromkeys(columns, float))
-    return table.dropna(subset="mean").reset_index(drop=True)
-
-
-EXTRA_DATA = ("on-demand, half", "rigid joint, half", "rigid joint, all")  # the order of experiment.extra_data
-
-
-def extra_data_runs(experiments: list[Experiment]) -> dict[str, list[Result]]:
-    """The measured runs of `experiment.extra_data` by name, a result per seed; empty lists where nothing is."""
-    found = [load(e) for e in experiments]
-    return {name: [r for r in found[i :: len(EXTRA_DATA)] if r] for i, name in enumerate(EXTRA_DATA)}
-
-
-def extra_data_table(runs: dict[str, list[Result]]) -> pd.DataFrame:
-    """Sec. 6.6: columns run, train_images, seeds, l2 (‰), l2_sd, psnr (dB), psnr_sd (over seeds)."""
-    rows = [
-        {"run": name, "train_images": found[0].provenance["train_images"] if found else pd.NA} | over_seeds(found)
-        for name, found in runs.items()
-    ]
-    return pd.DataFrame(rows).astype({"train_images": "Int64"})
-
-
-def over_seeds(found: list[Result]) -> dict:
-    """Means over levels 1…6, trials and seeds, and standard deviations over seeds: seeds, l2, l2_sd, psnr, psnr_sd."""
-    means = pd.DataFrame([overall(r.evaluation).mean() for r in found], columns=["l2", "psnr"])
-    row = {"seeds": len(means)}
-    for column in means:
-        row |= {column: means[column].mean(), f"{column}_sd": means[column].std()}
-    return row
-
-
-def record(**parameters) -> dict:
-    """What a notebook was run with: its parameters, hashes and versions, and the results files behind what it shows."""
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    hashes = {"config": paths.seal_of(parameters), "data": data_hash(parameters.get("dataset"))}
-    when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
-    return {"parameters": parameters, "sha256": hashes} | when | {"results": store.names_of_used()}
-
-
-def data_hash(dataset: str | None) -> str | None:
-    """SHA-256 of a set's packed pixels, None where it is not packed."""
-    index = data.folder_of(dataset or "") / "index.json"
-    return paths.unseal(index)["sha256"] if dataset and index.exists() else None
-
-
 def fault_of(path: Path) -> str | None:
     """Why a results file is not one to publish: its protocol, or its commit; None where it is, or is no experiment."""
-    content = paths.unseal(path) if path.suffix == ".json" else {}
+    content = files.unseal(path) if path.suffix == ".json" else {}
     if not {"experiment", "provenance"} <= content.keys():
         return None
     commit = content["provenance"]["commit"]
@@ -440,20 +236,3 @@ def fault_of(path: Path) -> str | None:
         "of code with uncommitted changes": commit.endswith("-dirty"),
     }
     return next((fault for fault, found in faults.items() if found), None)
-
-
-def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
-    """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where no number in it is ours."""
-    path = table_path(notebook, profile, dataset, task)
-    measured = frame.notna()
-    if "psnr" in frame:  # a row of what is still to be measured has the paper's numbers alone
-        measured = frame.psnr.notna()
-    elif "verdict" in frame:
-        measured = frame.verdict != judge.MISSING
-    if measured.any(axis=None):
-        paths.write_atomically(store.used(path), frame.to_csv(index=False).encode())
-    return path
-
-
-def table_path(notebook: str, profile: str, dataset: str, task: str) -> Path:
-    return paths.results() / profile / "tables" / f"{notebook}-{datasets.slug(dataset)}-{task}.csv"

@@ -1,36 +1,188 @@
-"""Training: allocate → draw → corrupt → restore → loss → step; validate; checkpoint; resume (Algorithm 1).
+"""One training step on buffers that stay in place: gather, corrupt, restore, loss, Adam (Sec. 5, Eq. 2).
 
-Everything random in an epoch comes from a generator seeded by (run seed, epoch): schedules of one seed see the same
-initial weights, crops and draws, and an interrupted run goes on exactly where it was.
+Level is data: the buffers hold the severities that each image may have, so that one step serves every schedule. On a
+GPU the whole step is captured once as a CUDA graph and replayed; `ODL_EAGER=1` selects the same step without a graph.
 """
 
 import copy
-import hashlib
-import io
 import math
+import os
 import time
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from odl import PROTOCOL, callable_module, data, paper, paths
+from odl import callable_module, crops, paper
+from odl.data import packs
 from odl.evaluate import bounds_of, images_of, psnr, squared_error, task_of
+from odl.machine import files
+from odl.machine.checkpoint import (
+    TrainingError,
+    load_checkpoint,
+    load_trunk,
+    put_back,
+    save_checkpoint,
+    take_snapshot,
+    trunk_epochs,
+)
+from odl.machine.device import captured, make_deterministic
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate_batches, dose
-from odl.step import Step, averaged, make_deterministic, refresh_batchnorm, restore
+
+
+class Step:
+    """A training step of one run; calling it goes one step on with the images in `index`.
+
+    Buffers, written between steps: `index` (B,) of images in the pack, or of items in the pool of hard mining; `low`
+    and `high` (B,) the interval of each image's severity in the task's unit; `generator`. `centred` puts holes in the
+    middle. `keep` back-propagates so many images of highest loss, None all. `total` adds up the losses.
+    """
+
+    def __init__(self, experiment, network, optimizer, pack, precision=None):
+        device, size = pack.offset.device, experiment.batch_size
+        self.experiment, self.network, self.optimizer = experiment, network, optimizer
+        self.pack, self.precision = pack, precision or experiment.precision
+        self.pool = hard_pool(experiment, pack) if experiment.schedule == "hard_mining" else None
+        self.index = torch.zeros(size, dtype=torch.long, device=device)
+        self.low, self.high = torch.zeros(2, size, device=device)
+        self.total = torch.zeros((), device=device)
+        self.generator = torch.Generator(device)
+        self.centred, self.keep = False, None
+        self.capture = pack.pixels.is_cuda and os.environ.get("ODL_EAGER") != "1"  # a graph reads no file
+        self.graphs = {}
+
+    def assign(self, counts) -> None:
+        """Say how many images of each coming batch belong to each level, (n, N); None: all to a fixated severity."""
+        self.lows, self.highs, self.centred = severities(self.experiment, counts, self.index.device)
+
+    def select(self, i: int, index) -> None:
+        """Make batch i the next one, of the images in `index` (B,)."""
+        self.index.copy_(index)
+        for buffer, rows in ((self.low, self.lows), (self.high, self.highs)):
+            buffer.copy_(rows[i % len(rows)])
+
+    def __call__(self) -> None:
+        if not self.capture:
+            return self.run()
+        kind = self.keep, self.centred
+        if kind not in self.graphs:
+            self.graphs[kind] = captured(self)
+        self.graphs[kind].replay()
+
+    def run(self) -> None:
+        """The step itself."""
+        x, y = self.draw()
+        x_hat = forward(self.network, y, self.precision)
+        loss = ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
+        if self.keep:
+            loss = loss.topk(self.keep).values
+        loss = loss.mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        average(self.optimizer)
+        self.total += loss.detach()
+
+    def draw(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Clean crops x and corrupted ones y, each (B, channels, 64, 64)."""
+        if self.pool is not None:
+            return tuple(images[self.index].float() / 127.5 - 1 for images in self.pool)
+        task = task_of(self.experiment)
+        x = crops.crop(self.pack, self.index, self.generator)
+        x = crops.grey(x, self.experiment.variant) if task.channels == 1 else x
+        return x, task.corrupt_between(x, self.low, self.high, self.generator, self.centred)
+
+    def state(self) -> list[torch.Tensor]:
+        """Every tensor that a step changes."""
+        slots = [slot.values() for slot in self.optimizer.state.values()]
+        return [*self.network.parameters(), *self.network.buffers(), *(t for slot in slots for t in slot), self.total]
+
+
+def severities(experiment, counts, device):
+    """Lower and upper severity of every image of n batches, (n, B) each, and whether holes are centred.
+
+    counts: images per level of each batch (n, N); None, as for fixated models, stands for one batch.
+    """
+    if counts is None:
+        value = experiment.severity or paper.TASKS[experiment.task][experiment.schedule.removeprefix("fixated_")]
+        bound = torch.full((1, experiment.batch_size), float(value), device=device)
+        return bound, bound, True
+    counts = torch.as_tensor(counts)
+    levels = torch.arange(1, counts.shape[1] + 1).repeat(len(counts)).repeat_interleave(counts.flatten())
+    return *task_of(experiment).bounds(levels.view(len(counts), -1).to(device)), False
+
+
+@torch.no_grad()
+def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
+    """The static pool of hard mining (Sec. 6.3): clean and corrupted crops (pool_images, channels, 64, 64), uint8.
+
+    Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
+    drawn by a generator of the item's own, on the CPU.
+    """
+    # Paper: 1M corrupted images on disk; here: 8-bit as theirs, in memory, 25 kB an item in colour.
+    task, n, device = task_of(experiment), len(pack), pack.offset.device
+    pack, generator = pack.to("cpu"), torch.Generator()
+    size = (experiment.pool_images, task.channels, crops.CROP, crops.CROP)
+    pool = torch.empty(size, dtype=torch.uint8), torch.empty(size, dtype=torch.uint8)
+    for k in range(experiment.pool_images):
+        generator.manual_seed(crops.seed_of(experiment.seed, "pool", k))
+        x = crops.crop(pack, torch.tensor([k % n]), generator)
+        x = crops.grey(x, experiment.variant) if task.channels == 1 else x
+        y = task.corrupt(x, (k // n + k % n) % paper.N_LEVELS + 1, generator)
+        for images, image in zip(pool, (x, y), strict=True):
+            images[k] = ((image[0] + 1) * 127.5).round()
+    return tuple(images.to(device) for images in pool)
+
+
+AVERAGE = 0.999  # what a step leaves of the running average of the weights
+
+
+@torch.no_grad()
+def average(optimizer) -> None:
+    """Move the running average of every weight, kept beside Adam's moments; it begins with 0 as they do."""
+    slots = [(slot, p) for p, slot in optimizer.state.items()]
+    averages = [slot.setdefault("average", torch.zeros_like(p)) for slot, p in slots]
+    torch._foreach_lerp_(averages, [p for _, p in slots], 1 - AVERAGE)
+
+
+@torch.no_grad()
+def averaged(network, optimizer):
+    """A copy of the network with averaged weights, corrected for their beginning at 0 as Adam's moments are."""
+    copied = copy.deepcopy(network)
+    for p, own in zip(copied.parameters(), network.parameters(), strict=True):
+        slot = optimizer.state[own]
+        p.copy_(slot["average"] / (1 - AVERAGE ** slot["step"].item()))
+    return copied
+
+
+@torch.no_grad()
+def refresh_batchnorm(network, batches) -> None:
+    """Estimate BatchNorm's statistics anew from batches y (B, channels, 64, 64), all of equal weight."""
+    norms = [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # a plain mean
+    network.train()
+    for y in batches:
+        network(y)
+    network.eval()
+
+
+def forward(network, y, precision: str) -> torch.Tensor:
+    """Forward pass in bf16, fp32 or fp64, returned in fp32, or fp64: (B, channels, 64, 64)."""
+    if precision == "fp64":
+        return network(y.double())
+    with torch.autocast(y.device.type, torch.bfloat16, enabled=precision == "bf16"):
+        return network(y).float()
+
 
 CHECKPOINT_SECONDS = 60
 TRUNKS = ("on_demand", "rigid_joint", *paper.FIXATED)  # these begin alike whatever their length
 LAUNCHES = 32  # graphs that may wait in a GPU's queue
 VALIDATION_BATCH = 100
-
-
-class TrainingError(paths.OneLine, RuntimeError):
-    """A number was not finite, or no checkpoint could be read; the message is one line."""
 
 
 class Trained(NamedTuple):
@@ -47,7 +199,7 @@ class State:
 
     network: torch.nn.Module
     optimizer: torch.optim.Adam
-    pack: data.Pack
+    pack: crops.Pack
     x_validation: torch.Tensor
     history: list[dict]
 
@@ -103,12 +255,12 @@ def fit(experiment, build, trainer, device) -> State:
     """
     if device == "cuda":
         make_deterministic()
-    folder = paths.runs() / experiment.run_id
+    folder = files.runs() / experiment.run_id
     for left_over in folder.glob(".*.tmp"):
         left_over.unlink()  # of a process that was killed while it wrote
     saved_state = load_checkpoint(folder, experiment) or load_trunk(folder, experiment)
-    pack = data.load(experiment.dataset, "train", experiment.train_images).to(device)
-    held_out = data.load(experiment.dataset, "validation")
+    pack = packs.load(experiment.dataset, "train", experiment.train_images).to(device)
+    held_out = packs.load(experiment.dataset, "validation")
     x_validation = images_of(experiment, held_out, experiment.validation_images, "validation").to(device)
     state = State(*build(experiment, device), pack, x_validation, [])
     if saved_state:
@@ -134,7 +286,7 @@ def fit(experiment, build, trainer, device) -> State:
 def build(experiment, device):
     """The network with its initial weights and its Adam (Sec. 6.2)."""
     network = EncoderDecoder(task_of(experiment).channels, experiment.width)
-    initialize(network, torch.Generator().manual_seed(data.seed_of(experiment.seed, "weights")))
+    initialize(network, torch.Generator().manual_seed(crops.seed_of(experiment.seed, "weights")))
     dtype = torch.float64 if experiment.precision == "fp64" else torch.float32
     network.to(device, dtype, memory_format=torch.channels_last)
     return network, adam(network.parameters(), experiment.learning_rate, device)
@@ -184,7 +336,7 @@ def numbered(step: Step, stream, counts, n: int):
     """Fill the step's buffers for each of n batches, all drawn from (seed, stream), and yield its number."""
     e, generator = step.experiment, step.generator
     step.assign(counts)
-    generator.manual_seed(data.seed_of(e.seed, stream, "train"))
+    generator.manual_seed(crops.seed_of(e.seed, stream, "train"))
     items = len(step.pack) if step.pool is None else e.pool_images
     for i, index in enumerate(shuffled(items, n * e.batch_size, generator).view(n, e.batch_size)):
         step.select(i, index)
@@ -227,9 +379,9 @@ def validate(experiment, network, x, device, sub_tasks=None, precision=None) -> 
     own, scores = task_of(experiment), []
     sub_tasks = sub_tasks or [(own, *bounds_of(own, level)) for level in range(1, paper.N_LEVELS + 1)]
     for level, (task, low, high) in enumerate(sub_tasks, 1):
-        generator = torch.Generator(device).manual_seed(data.seed_of("validate", level))
+        generator = torch.Generator(device).manual_seed(crops.seed_of("validate", level))
         parts = [
-            squared_error(restore(network, task.corrupt_between(part, low, high, generator), precision), part)
+            squared_error(forward(network, task.corrupt_between(part, low, high, generator), precision), part)
             for part in x.split(VALIDATION_BATCH)
         ]
         scores.append(psnr(torch.cat(parts)).mean().item())
@@ -245,84 +397,6 @@ def finite(entry: dict, network, optimizer, epoch: int) -> None:
     numbers = [t for t in (*network.state_dict().values(), *moments) if t.is_floating_point()]
     if not torch.stack(torch._foreach_norm(numbers, math.inf)).isfinite().all():  # one question to a GPU
         raise TrainingError(f"epoch {epoch + 1}: a weight or a moment of Adam is not finite; stopped")
-
-
-# Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
-
-
-def take_snapshot(experiment, state: State) -> dict:
-    """A copy of everything that an exact resume needs, at the end of an epoch."""
-    kept = {"network": state.network.state_dict(), "optimizer": state.optimizer.state_dict(), "history": state.history}
-    return copy.deepcopy(kept) | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}}
-
-
-def save_checkpoint(folder: Path, snapshot: dict, name: str = "checkpoint.pt") -> None:
-    """Replace the checkpoint atomically, keeping the one before."""
-    path, buffer = folder / name, io.BytesIO()
-    torch.save(snapshot, buffer)
-    if path.exists() and name == "checkpoint.pt":
-        path.replace(folder / "previous.pt")
-    paths.write_atomically(path, hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
-
-
-def trunk_epochs(experiment) -> int:
-    """Whole epochs before the learning rate falls."""
-    return math.floor(experiment.epochs * (1 - experiment.decay) + 1e-9)
-
-
-def load_trunk(folder: Path, experiment) -> dict | None:
-    """The longest trunk that a run differing in its length alone has left, where it is this run's beginning too.
-
-    A trunk ends where the learning rate begins to fall. Stages and hard mining's warm-up are shares of the length.
-    """
-    if experiment.schedule not in TRUNKS:
-        return None
-    wanted, found = experiment.asdict() | {"epochs": None, "protocol": PROTOCOL}, []
-    for path in folder.parent.glob(f"{experiment.schedule}-seed{experiment.seed}*/trunk.pt"):
-        state = read_checkpoint(path)
-        if state and state["experiment"] | {"epochs": None} == wanted:
-            found.append(state)
-    found = [state for state in found if len(state["history"]) <= trunk_epochs(experiment)]
-    return max(found, key=lambda state: len(state["history"]), default=None)
-
-
-def load_checkpoint(folder: Path, experiment) -> dict | None:
-    """The newest whole checkpoint of this experiment and protocol; a damaged one is named, the previous one used."""
-    for path in (folder / "checkpoint.pt", folder / "previous.pt"):
-        if not path.exists():
-            continue
-        state = read_checkpoint(path)
-        if state is None:
-            print(f"{path}: damaged checkpoint, going back to the previous one")
-            path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
-        elif state["experiment"] == experiment.asdict() | {"protocol": PROTOCOL}:
-            return state
-    return None
-
-
-def read_checkpoint(path: Path) -> dict | None:
-    """What a checkpoint holds, None where it is damaged or not one of ours; nothing in it is executed."""
-    content = path.read_bytes()
-    if hashlib.sha256(content[32:]).digest() != content[:32]:
-        return None
-    try:
-        state = torch.load(io.BytesIO(content[32:]), map_location="cpu", weights_only=True)
-        state = {key: state[key] for key in ("network", "optimizer", "history", "experiment")}
-        return state if isinstance(state["experiment"], dict) and isinstance(state["history"], list) else None
-    except Exception:  # a file made to harm raises anything
-        return None
-
-
-def put_back(state: dict, network, optimizer, folder: Path) -> list[dict]:
-    """Load a checkpoint's state into the network and its optimizer. Returns the history."""
-    settings = optimizer.state_dict()["param_groups"]  # this device's own: a GPU keeps its state where a graph can
-    try:
-        network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"] | {"param_groups": settings})
-    except Exception as error:  # a file made to harm raises anything
-        reason = str(error).splitlines()[0]
-        raise TrainingError(f"{folder}: the checkpoint does not fit the network ({reason}); delete it") from None
-    return state["history"]
 
 
 callable_module(__name__, train)

@@ -8,7 +8,7 @@ import torch
 from hypothesis import configuration, settings
 from webdriver import INSTALLED, Browser
 
-from odl import data, datasets
+from odl.data import download, sets
 
 torch.set_num_threads(1)
 configuration.set_hypothesis_home_dir(tempfile.gettempdir())
@@ -21,7 +21,7 @@ def demo_pack(tmp_path_factory):
     """The demo photographs, packed once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(tmp_path_factory.mktemp("packed")))
-        return data.prepare("demo")
+        return download.prepare("demo")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def root(tmp_path, monkeypatch):
 
 def link(pack):
     """Into the present root, once."""
-    home = datasets.home("demo")
+    home = sets.home("demo")
     home.mkdir(parents=True, exist_ok=True)
     if not (home / pack.name).exists():
         (home / pack.name).symlink_to(pack)

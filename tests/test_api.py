@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 
 import odl
-from odl import paths, photographs
+from odl import damage, photographs, train
+from odl.machine import files
 from odl.network import EncoderDecoder
 from odl.photographs import ImageError, deleted, marked
 
@@ -22,7 +23,7 @@ def noise(monkeypatch):
         torch.manual_seed(0)
         return EncoderDecoder(odl.TASKS[task].channels, 4).eval()
 
-    monkeypatch.setattr("odl.restore.load", untrained)
+    monkeypatch.setattr("odl.pretrained.load", untrained)
 
 
 def picture(height=80, width=100, seed=0) -> np.ndarray:
@@ -39,7 +40,7 @@ def test_import_is_fast_and_offers_what_it_says():
     code = "import sys, odl; assert 'torch' not in sys.modules; print([getattr(odl, name) for name in odl.__all__])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    assert callable(odl.train) and odl.train.train is odl.train.__wrapped__
+    assert callable(odl.train) and train.train is train.__wrapped__
 
 
 @pytest.mark.filterwarnings("ignore::odl.damage.DamageWarning")
@@ -49,7 +50,7 @@ def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
     assert isinstance(network, EncoderDecoder) and not network.training
     x = np.full((70, 70, 3), 0.5, np.float32)
     x_hat = odl.restore(x, task, mask=square(70, 70) if task in photographs.MASKED else None, stride=32)
-    assert np.abs(x_hat - x).mean() < 0.1 and paths.models() != paths.shipped() and not root.exists()
+    assert np.abs(x_hat - x).mean() < 0.1 and files.models() != files.shipped() and not root.exists()
 
 
 @pytest.mark.filterwarnings("ignore::odl.damage.DamageWarning")
@@ -114,12 +115,12 @@ def test_masks_as_people_draw_them():
     ],
 )
 def test_a_mistake_is_one_line(call, expected):
-    with pytest.raises(paths.OneLine) as error:
+    with pytest.raises(files.OneLine) as error:
         call(picture())
     assert expected in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("task", ["denoise", "deblur"])
 def test_a_photograph_that_is_hardly_damaged_gives_a_warning(task, noise):
-    with pytest.warns(odl.damage.DamageWarning, match="may be worse"):
+    with pytest.warns(damage.DamageWarning, match="may be worse"):
         odl.restore(np.repeat(np.repeat(picture(10, 10), 9, 0), 9, 1), task, stride=32)

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from companion.comparators.__main__ import parser
 from scipy import ndimage, signal
 from scipy.fft import idctn
 from scipy.io import savemat
 
-from odl import denoising, plots_systems
+from companion import db11_spectrum, denoising, table3
+from companion.comparators import AUTHORS, authors, available
 from odl.__main__ import main
-from odl.comparators import AUTHORS, authors, available
-from odl.comparators.__main__ import parser
-from odl.experiment import ParameterError
+from odl.parameters import ParameterError
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.random((21, 26))
@@ -172,7 +172,7 @@ def test_a_wrong_file_is_one_line(root, tmp_path, capsys, system):
         printed = capsys.readouterr().err
         assert said in printed and printed.count("\n") == 1, printed
     assert not authors.here() and not available(system)
-    with pytest.raises(FileNotFoundError, match="python -m odl.comparators weights"):
+    with pytest.raises(FileNotFoundError, match="python -m companion weights"):
         authors.denoise(IMAGE, 25, system)
     with pytest.raises(ParameterError, match="nearest"):
         authors.keep("csf_author", tmp_path / "other.mat")
@@ -185,10 +185,10 @@ def test_a_system_stands_in_table_3_and_figure_6_when_its_weights_are_here(given
     given("dncnn_authors")
     systems = denoising.shown(["tv"])
     assert systems == ["noisy", "tv", "dncnn_authors"]
-    table = denoising.table3(systems, dataset="demo")
+    table = table3.table(systems, dataset="demo")
     assert np.isfinite(table.psnr).all()
-    assert "DnCNN, authors' weights" in plots_systems.show_table3_means(table).to_html()
-    curves = denoising.spectrum(denoising.curves_of(systems), [25], "demo")
-    assert "DnCNN, authors' weights" in [line.get_label() for line in plots_systems.noise_curves(curves).axes[1].lines]
+    assert "DnCNN, authors' weights" in table3.show_means(table).to_html()
+    curves = db11_spectrum.table(denoising.curves_of(systems), [25], "demo")
+    assert "DnCNN, authors' weights" in [line.get_label() for line in db11_spectrum.plot_curves(curves).axes[1].lines]
     given("dncnn_authors")  # others: what the former ones did is not shown as theirs
     assert denoising.load("dncnn_authors", dataset="demo") is None

@@ -11,7 +11,9 @@ import torch
 
 from bench import __main__ as bench
 from bench import corruptions, measure, quality, scaling, training
-from odl import data, paper, paths
+from odl import crops, paper
+from odl.data import packs
+from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = measure.Options("cpu", 1, 1, quick=True)
@@ -34,25 +36,25 @@ def book_module(name, monkeypatch):
 @pytest.mark.parametrize("name", bench.BENCHMARKS)
 def test_every_benchmark_runs_and_its_results_reach_the_page(demo, monkeypatch, capsys, name):
     assert bench.main([name, "--quick", "--threads", "1", "--device", "cpu"]) == 0
-    path = paths.runs() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
+    path = files.runs() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
     content = json.loads(path.read_text())
     assert content["benchmark"] == name and content["rounds"] == 1
     assert set(content["provenance"]) >= {"commit", "device", "threads", "versions"}
-    assert str(ROOT) not in path.read_text() and str(paths.root()) not in path.read_text()
+    assert str(ROOT) not in path.read_text() and str(files.root()) not in path.read_text()
     assert all(bar["low"] <= bar["median"] <= bar["high"] for bar in content["comparisons"])
     printed = capsys.readouterr().out
     assert all(column in printed for column in content["rows"][0])
 
     speed = book_module("speed", monkeypatch)
     assert "not measured yet" in speed.table(name)
-    shown = paths.results() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
+    shown = files.results() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
     shown.parent.mkdir(parents=True)
     shown.write_bytes(path.read_bytes())
     page = speed.table(name)
     assert all(text in page for text in (*content["rows"][0], *content.get("notes", ()), "CPU, 1 thread"))
     assert speed.gpu_tables().startswith("These rows wait")
     for figure in (speed.ratios, speed.scaling):
-        figure().savefig(paths.root() / "figure.svg")
+        figure().savefig(files.root() / "figure.svg")
 
     content["provenance"]["device"] = "NVIDIA H200"
     shown.write_text(json.dumps(content))
@@ -149,15 +151,15 @@ def test_the_naive_loop_corrupts_as_the_task_says(demo):
 
 def test_the_naive_loop_reads_the_same_photographs(demo):
     photographs = training.Photographs("demo")
-    assert len(photographs) == len(data.load("demo", "train"))
+    assert len(photographs) == len(packs.load("demo", "train"))
     x, y = photographs[0]
     assert x.shape == y.shape == (3, 64, 64) and -1 <= x.min() < x.max() <= 1 and x.dtype == torch.float32
 
 
 @pytest.mark.parametrize("name", corruptions.TASKS)
 def test_the_loop_does_what_the_tasks_do(demo, name):
-    x = data.fixed_crops(data.load("demo", "train"), 100, "benchmark").contiguous()
-    x = data.grey(x) if name == "denoise" else x
+    x = crops.fixed_crops(packs.load("demo", "train"), 100, "benchmark").contiguous()
+    x = crops.grey(x) if name == "denoise" else x
     options = measure.Options("cpu", 1, 1)  # the gate's own sizes
     difference = corruptions.gate(x, corruptions.corrupters(name, x, options), options)
     assert max(difference.values()) <= corruptions.LIMIT, difference

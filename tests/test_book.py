@@ -9,8 +9,10 @@ import nbformat
 import pandas as pd
 import pytest
 
-from odl import PROTOCOL, paths, pilot
+from companion import pilot
+from odl import PROTOCOL
 from odl.experiment import PROFILES
+from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
@@ -71,9 +73,9 @@ print(figures.snippets.results_table())"""
 def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, capsys):
     path = root / "data" / "results" / "smoke" / "one.json"
     content = {"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": "0123abc"}}
-    paths.write_atomically(path, paths.seal(content))
+    files.write_atomically(path, files.seal(content))
     build.check_current("smoke")
-    paths.write_atomically(path, paths.seal(content | {"provenance": {"commit": "0123abc-dirty"}}))
+    files.write_atomically(path, files.seal(content | {"provenance": {"commit": "0123abc-dirty"}}))
     with pytest.raises(SystemExit, match="1 of 1 results"):
         build.check_current("smoke")
     assert "smoke/one.json is of code with uncommitted changes" in capsys.readouterr().err

@@ -60,7 +60,7 @@ def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_runs(na
     assert f"```{{include}} /generated/solution-{name}.md\n" in solution
     said = snippets.solution(name).splitlines()
     if snippets.NOT_MEASURED in said:
-        pytest.skip("the run that this solution reads is not measured: python -m odl reproduce")
+        pytest.skip("the run that this solution reads is not measured: python -m companion reproduce")
     assert len(said) > 3 and all(re.search(r"\d", line) for line in said[1:-1]), said
 
 

@@ -14,12 +14,16 @@ import skimage.data
 import torch
 from skimage.metrics import peak_signal_noise_ratio
 
-from odl import blocks, claims, comparators, data, datasets, denoising, paper, paths, plots_systems
-from odl.comparators import AUTHORS, DENOISERS, context_encoder, trained
-from odl.comparators.context_encoder import ContextEncoder, Run, random_regions
+from companion import blocks, comparators, db11_spectrum, denoising, gallery, table2, table3
+from companion.comparators import AUTHORS, DENOISERS, context_encoder, trained
+from companion.comparators.context_encoder import ContextEncoder, Run, random_regions
+from odl import crops, paper
 from odl.corruptions import FILL, delete
-from odl.experiment import Experiment, ParameterError
+from odl.data import packs, sets
+from odl.experiment import Experiment
+from odl.machine import files
 from odl.network import EncoderDecoder
+from odl.parameters import ParameterError
 from odl.results import Result
 
 ENCODERS = ("context_encoder_center", "context_encoder_random")
@@ -39,8 +43,8 @@ def root(tmp_path_factory, demo_pack):
     """A root with the demo pack, for all tests here: it is packed at full size once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(tmp_path_factory.mktemp("root")))
-        datasets.home("demo").mkdir(parents=True)
-        (datasets.home("demo") / demo_pack.name).symlink_to(demo_pack)
+        sets.home("demo").mkdir(parents=True)
+        (sets.home("demo") / demo_pack.name).symlink_to(demo_pack)
         yield
 
 
@@ -127,7 +131,7 @@ def test_non_local_means_weigh_by_patch_distance():
     ("ask", "message"),
     [
         (lambda: comparators.available("bm3"), "system='bm3' is not one of bm3d, .*nearest: 'bm3d'"),
-        (lambda: denoising.table3(["nlm", "fixatd"], dataset="demo"), "'fixatd' is not one of .*nearest: 'fixated'"),
+        (lambda: table3.table(["nlm", "fixatd"], dataset="demo"), "'fixatd' is not one of .*nearest: 'fixated'"),
         (lambda: run("context_encoder_centre"), "nearest: 'context_encoder_center'"),
         (lambda: run("context_encoder_center", width=-3), "width=-3"),
     ],
@@ -138,7 +142,7 @@ def test_an_unknown_system_or_a_bad_number_is_named(ask, message):
 
 
 def test_every_entry_is_cited():
-    bibliography = (paths.Path(__file__).parents[1] / "book" / "references.bib").read_text()
+    bibliography = (files.Path(__file__).parents[1] / "book" / "references.bib").read_text()
     for entry in (DENOISERS | comparators.INPAINTERS).values():
         assert f"{{{entry['cite']}," in bibliography
 
@@ -161,7 +165,7 @@ def db(image, x_hat):
 
 def test_table3_measures_noise_and_systems_once_and_then_loads(monkeypatch):
     systems = [denoising.NOISY, "tv"]
-    table = denoising.table3(systems, dataset="demo", profile="once")
+    table = table3.table(systems, dataset="demo", profile="once")
     psnr = table.set_index(["system", "clipped", "image"]).psnr
     assert list(table.clipped) == 2 * ([False] * 3 + [True] * 3)
     for name, image in denoising.photographs("demo"):
@@ -171,19 +175,19 @@ def test_table3_measures_noise_and_systems_once_and_then_loads(monkeypatch):
             x_hat = np.clip(DENOISERS["tv"]["denoise"](y, 25), 0, 1)
             assert psnr["tv", clip, name] == pytest.approx(db(image, x_hat), abs=1e-3)
     assert psnr[denoising.NOISY, False].mean() == pytest.approx(20 * np.log10(255 / 25), abs=0.05)
-    shown = plots_systems.show_table3_means(table).data.set_index("system")
+    shown = table3.show_means(table).data.set_index("system")
     assert list(shown.index) == ["noisy, not restored", "Total variation"]
     monkeypatch.setitem(DENOISERS["tv"], "denoise", None)
-    assert denoising.table3(systems, dataset="demo", profile="once").equals(table)
+    assert table3.table(systems, dataset="demo", profile="once").equals(table)
 
 
 def test_a_system_told_25_is_told_25_in_curves_and_pictures(monkeypatch):
     told, image = [], PHOTOGRAPH[:64, :64]
     monkeypatch.setitem(DENOISERS["tv"], "denoise", lambda y, sigma: told.append(sigma) or y)
-    frame = denoising.spectrum(["tv", ("tv", 25)], [50], dataset="demo", profile="told")
+    frame = db11_spectrum.table(["tv", ("tv", 25)], [50], dataset="demo", profile="told")
     assert len(frame) == 2 and frame.psnr[0] == frame.psnr[1] < 20
     denoisers = denoising.denoisers(["tv", "tnrd", "on_demand"], denoising.our_systems())
-    shown = denoising.pictures(denoisers, [10, 75], "x", image)
+    shown = gallery.pictures(denoisers, [10, 75], "x", image)
     assert told == [50] * 3 + [25] * 3 + [25, 25]
     assert list(shown.system) == ["noisy", "tv"] * 2  # the others are not trained here
     expected = db(image, noisy(75, True, image, "x"))
@@ -204,19 +208,19 @@ def spectrum_of(*curves):
 
 def test_what_figure_6_lacks_is_named_by_its_reason():
     table = spectrum_of(("tv", None), ("wnnm", 25), ("ksvd", 25), ("tnrd", None), ("fixated", None))
-    assert denoising.absent(table) == []
+    assert db11_spectrum.lacking(table) == []
     lost = table.system.isin(["tnrd", "wnnm"]) | ((table.system == "ksvd") & (table.sigma != 25))
-    lines = denoising.absent(table.assign(psnr=table.psnr.mask(lost)))
+    lines = db11_spectrum.lacking(table.assign(psnr=table.psnr.mask(lost)))
     assert lines[0] == "not measured yet: WNNM, told 25; K-SVD, told 25 (σ = 15, 50)"
     assert lines[1:] == ["not trained here: TNRD at 25"]
-    assert "- Not trained here: TNRD at 25." in claims.spectrum_verdict(table.assign(psnr=np.nan), [])
+    assert "- Not trained here: TNRD at 25." in db11_spectrum.verdict(table.assign(psnr=np.nan), [])
 
 
 def test_figure_6_draws_what_is_fixed_at_25_on_the_right():
     ours = [("on_demand", None), ("fixated", None)]
     told = [(name, t) for name, entry in DENOISERS.items() if entry["knows_sigma"] for t in (None, 25)]
     untold = [(name, None) for name, entry in DENOISERS.items() if not entry["knows_sigma"]]
-    axes = plots_systems.noise_curves(spectrum_of(*ours, *told, *untold)).axes
+    axes = db11_spectrum.plot_curves(spectrum_of(*ours, *told, *untold)).axes
     left, right = ([line.get_label() for line in axis.lines] for axis in axes)
     named = ["all-rounder (ours)", "BM3D, told σ", "BM3D, told 25"]
     assert left == [*named, *(DENOISERS[name]["title"] for name in ("mlp", "dncnn"))]
@@ -229,24 +233,24 @@ def test_figure_6_draws_what_is_fixed_at_25_on_the_right():
 def test_without_its_package_a_row_says_so(monkeypatch):
     monkeypatch.setattr(comparators, "find_spec", lambda name: None)
     assert not comparators.available("bm3d") and comparators.available("tv")
-    table = denoising.table3(["bm3d"], dataset="demo", profile="nobm3d")
+    table = table3.table(["bm3d"], dataset="demo", profile="nobm3d")
     assert table.psnr.isna().all() and table.note.str.contains("bm3d is not installed").all()
-    assert not (paths.results() / "nobm3d").exists()
+    assert not (files.results() / "nobm3d").exists()
 
 
 def test_tables_say_why_a_number_is_not_there():
     """BM3D has numbers, made up; the others are not measured or not trained."""
-    table = denoising.table3(["bm3d", "mlp", "tnrd", "tv"], measure=False)
+    table = table3.table(["bm3d", "mlp", "tnrd", "tv"], measure=False)
     made_up = table.index[table.system == "bm3d"]
     table.loc[made_up, "psnr"], table.loc[made_up, "note"] = 25.0 + np.arange(len(made_up)), ""
-    assert "<td" in plots_systems.show_table3(table).data
-    for shown in (plots_systems.show_table3_means(table), plots_systems.show_photograph(table, "Lena")):
+    assert "<td" in table3.show(table).data
+    for shown in (table3.show_means(table), gallery.show_photograph(table, "Lena")):
         rows, notes = shown.data.set_index("system"), table[["system", "note"]].drop_duplicates().values
-        assert list(rows.index) == [plots_systems.noted(*row) for row in notes]
+        assert list(rows.index) == [denoising.noted(*row) for row in notes]
         measured = rows.filter(like="clipped").notna().all(axis=1)
         assert [("(" in name) for name in rows.index] == list(~measured) and measured["BM3D"]
     lena = table[(table.image == "Lena") & (table.system == "bm3d")].set_index("clipped").psnr
-    row = plots_systems.show_photograph(table, "Lena").data.set_index("system").loc["BM3D"]
+    row = gallery.show_photograph(table, "Lena").data.set_index("system").loc["BM3D"]
     assert (row.clipped, row.unclipped, row.published) == (lena[True], lena[False], paper.TABLE3["Lena"]["bm3d"])
 
 
@@ -257,7 +261,7 @@ def test_tables_say_why_a_number_is_not_there():
 def test_a_measured_mean_agrees_with_the_published_column(monkeypatch, system, clip, tolerance):
     monkeypatch.delenv("ODL_ROOT")
     if system == "bm3d" and denoising.load("bm3d", 25, clip) is None:
-        pytest.skip("BM3D is not measured here: python -m odl reproduce")
+        pytest.skip("BM3D is not measured here: python -m companion reproduce")
     frame = denoising.run_or_load(system, 25, clip, allowed=False)
     assert set(frame.image) == set(paper.TABLE3)
     assert frame.psnr.mean() == pytest.approx(np.mean([row[system] for row in paper.TABLE3.values()]), abs=tolerance)
@@ -297,7 +301,7 @@ def test_a_step_has_the_gradients_of_both_losses(method):
     experiment, seen = run(method), []
     network = context_encoder.build(experiment, "cpu")[0].train()
     twin, optimizer = copy.deepcopy(network), torch.optim.SGD(network.parameters(), 0.0)
-    x = data.fixed_crops(data.load("demo", "train"), 12, "step")
+    x = crops.fixed_crops(packs.load("demo", "train"), 12, "step")
     mask = context_encoder.masks_of(experiment, 12, torch.Generator().manual_seed(0))
     optimizer.register_step_pre_hook(
         lambda *_: seen.append({n: p.grad.clone() for n, p in network.named_parameters() if p.grad is not None})
@@ -338,8 +342,8 @@ def test_a_context_encoder_resumes_exactly(method, resumes_exactly):
 
 def test_a_context_encoder_runs_once_and_then_loads():
     first = context_encoder.run_or_load(run("context_encoder_random"), "cpu")
-    path = paths.results() / "smoke/demo/inpaint/context_encoder_random-seed0.json"
-    assert first.path == path and (paths.runs() / "smoke/demo/inpaint/context_encoder_random-seed0").is_dir()
+    path = files.results() / "smoke/demo/inpaint/context_encoder_random-seed0.json"
+    assert first.path == path and (files.runs() / "smoke/demo/inpaint/context_encoder_random-seed0").is_dir()
     content = json.loads(path.read_text())
     assert set(content) == {"protocol", "experiment", "provenance", "history", "evaluation", "seal"}
     assert list(first.evaluation.columns) == ["trial", "level", "l2", "psnr"] and len(first.evaluation) == 4
@@ -367,9 +371,9 @@ def test_blocks_are_measured_inside_the_block_only(side, value):
     for edge in [np.s_[:, :16], np.s_[:, 48:], np.s_[:, :, :16], np.s_[:, :, 48:]] if side == 32 else []:
         filled[edge] = np.array(FILL).reshape(3, 1, 1) / 255
     for trial in range(2):
-        x = (data.fixed_crops(data.load("demo", "test"), 6, f"blocks/{trial}").numpy() + 1) / 2
+        x = (crops.fixed_crops(packs.load("demo", "test"), 6, f"blocks/{trial}").numpy() + 1) / 2
         for level in ("central", "arbitrary"):
-            generator = torch.Generator().manual_seed(data.seed_of("blocks", trial, level))
+            generator = torch.Generator().manual_seed(crops.seed_of("blocks", trial, level))
             masks = blocks.block_masks(level, 6, generator).numpy()[:, 0]
             error = [((filled - image) ** 2)[:, mask].mean() for image, mask in zip(x, masks, strict=True)]
             expected = frame.loc[(trial, level)]
@@ -424,7 +428,7 @@ def test_table2_is_in_per_cent_beside_the_papers_numbers():
         frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
         return Result({"schedule": schedule}, {}, [], frame, None)
 
-    table = blocks.table2([result("on_demand", 0), result("context_encoder_center", 5)]).set_index("method")
+    table = table2.table([result("on_demand", 0), result("context_encoder_center", 5)]).set_index("method")
     assert list(table.index) == ["context_encoder_center", "on_demand"]
     assert table.central_l2.to_dict() == pytest.approx({"context_encoder_center": 1.6, "on_demand": 1.1})
     assert table.arbitrary_psnr_se["on_demand"] == pytest.approx(0.1 / np.sqrt(3))
@@ -433,10 +437,10 @@ def test_table2_is_in_per_cent_beside_the_papers_numbers():
 
 def test_the_grey_filling_is_a_row_of_table2():
     (grey,) = blocks.not_restored(Experiment.of(profile="smoke", test_images=6, trials=2))
-    x = (data.fixed_crops(data.load("demo", "test"), 6, "blocks/1")[:, :, 16:48, 16:48].numpy() + 1) / 2
+    x = (crops.fixed_crops(packs.load("demo", "test"), 6, "blocks/1")[:, :, 16:48, 16:48].numpy() + 1) / 2
     filled = np.broadcast_to(np.array(FILL).reshape(3, 1, 1) / 255, x.shape[1:])
     expected = np.mean([peak_signal_noise_ratio(image, filled, data_range=1) for image in x])
     measured = grey.evaluation.set_index(["trial", "level"]).psnr[1, "central"]
     assert measured == pytest.approx(expected, abs=1e-3)
-    shown = plots_systems.show_table2(blocks.table2([grey])).to_html()
+    shown = table2.show(table2.table([grey])).to_html()
     assert "Not restored" in shown and "nan" not in shown

@@ -7,9 +7,9 @@ import torch
 from skimage.metrics import peak_signal_noise_ratio
 from sklearn.linear_model import orthogonal_mp
 
-from odl import denoising
-from odl.comparators import DENOISERS, ksvd, wnnm
-from odl.experiment import ParameterError
+from companion import denoising
+from companion.comparators import DENOISERS, ksvd, wnnm
+from odl.parameters import ParameterError
 
 PHOTOGRAPH = skimage.data.camera()[100:164, 200:280]
 SYSTEMS = ("ksvd", "wnnm")

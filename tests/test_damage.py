@@ -11,9 +11,11 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 from skimage.metrics import peak_signal_noise_ratio as psnr
 
-from odl import damage, datasets
-from odl.restore import load, restore_image
-from odl.step import quick_precision
+from odl import damage
+from odl.data import sets
+from odl.machine.device import quick_precision
+from odl.pretrained import load
+from odl.restore import restore_image
 
 SEVERITIES = {  # σ of noise on the 0–255 scale, σ of blur in pixels
     "denoise": (0, 2, 5, 10, 15, 20, 25, 30, 50, 80),
@@ -24,8 +26,8 @@ STRIDE = 16
 
 def held_out() -> list[Path]:
     """The photographs of BSDS500 that no network was trained or validated on."""
-    folder = datasets.find("bsds500")
-    return [folder / name for name in datasets.list_images("bsds500", folder)["test"]]
+    folder = sets.find("bsds500")
+    return [folder / name for name in sets.list_images("bsds500", folder)["test"]]
 
 
 def damaged(x: np.ndarray, task: str, severity: float, seed: int) -> np.ndarray:
@@ -59,7 +61,7 @@ def measure(task: str, severities, files: list[Path]) -> pd.DataFrame:
 def test_no_result_is_worse_than_its_input_without_a_warning(task, severities):
     try:
         files = held_out()[::16]
-    except datasets.DataError:
+    except sets.DataError:
         pytest.skip("needs the photographs of bsds500")
     found = measure(task, severities, files)
     assert found.warned[found.output < found.input - 0.1].all()

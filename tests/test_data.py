@@ -24,8 +24,12 @@ import torch
 import torchvision
 from PIL import Image
 
-from odl import data, datasets
-from odl.datasets import DATASETS, DataError
+from companion import extra_data, pictures
+from odl import crops
+from odl.data import download, packs, reader, sets
+from odl.data.download import prepare
+from odl.data.packs import load
+from odl.data.sets import DATASETS, DataError
 
 BICUBIC = Image.Resampling.BICUBIC
 
@@ -76,7 +80,7 @@ def no_shared_data(monkeypatch):
 
 
 def packs_of(name):
-    return [data.load(name, split) for split in ("train", "validation", "test")]
+    return [packs.load(name, split) for split in ("train", "validation", "test")]
 
 
 @pytest.mark.parametrize("name", ["demo", "folder"])
@@ -87,7 +91,7 @@ def test_splits_are_disjoint_and_hold_out_whole_images(name, demo, folder):
 
 
 def test_the_stereo_pair_of_demo_is_on_one_side():
-    assert {"motorcycle_left.png", "motorcycle_right.png"} <= set(datasets.DEMO["train"])
+    assert {"motorcycle_left.png", "motorcycle_right.png"} <= set(sets.DEMO["train"])
 
 
 @pytest.fixture
@@ -96,11 +100,11 @@ def listing(tmp_path, monkeypatch):
 
     def of(base, n, codes=""):
         names = [f"{k:06}.jpg" for k in range(1, n + 1)]
-        monkeypatch.setattr(datasets, "files_in", lambda folder: names)
+        monkeypatch.setattr(sets, "files_in", lambda folder: names)
         if codes:
             lines = [f"{name} {code}" for name, code in zip(names, codes, strict=False)]
             (tmp_path / "list_eval_partition.txt").write_text("\n".join(lines) + "\n")
-        splits = datasets.list_images(base, tmp_path / "img_align_celeba")
+        splits = sets.list_images(base, tmp_path / "img_align_celeba")
         return [[int(name[:6]) for name in splits[s]] for s in ("train", "validation", "test")]
 
     return of
@@ -125,13 +129,13 @@ def test_sun397_is_shuffled_by_a_seed(listing):
 
 def test_bsds500_keeps_val_out_of_training(root):
     try:
-        source = datasets.find("bsds500")
+        source = sets.find("bsds500")
     except DataError as error:
         pytest.skip(str(error))
-    train, validation, test = (datasets.list_images("bsds500", source)[s] for s in ("train", "validation", "test"))
+    train, validation, test = (sets.list_images("bsds500", source)[s] for s in ("train", "validation", "test"))
     assert (len(train), len(validation), len(test)) == (400, 50, 50)
     assert all(name.startswith("val/") for name in validation + test) and not any(n.startswith("val/") for n in train)
-    data.check_listing("bsds500", source)
+    download.check_listing("bsds500", source)
 
 
 # A folder of one's own
@@ -143,7 +147,7 @@ def test_hidden_files_are_left_out_and_formats_not_read_are_told(folder, capsys)
     Image.fromarray(photograph(50)).save(folder / "12.JFIF", "JPEG")
     for name in ("a.HEIC", "b.heic", "c.cr2", "._d.heic"):
         (folder / name).write_bytes(b"x")
-    data.prepare(str(folder))
+    download.prepare(str(folder))
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
     assert sorted(names) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "12.JFIF"])
     assert capsys.readouterr().out == f"{folder}: .cr2, .heic is not read (3 here); save such files as JPEG or PNG\n"
@@ -162,41 +166,41 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_folder_that_changed_is_packed_again(folder, tmp_path, capsys, change):
-    before = data.load(str(folder), "train")
+    before = packs.load(str(folder), "train")
     pixels = before.pixels.clone()
     (folder / "0/04.png").write_bytes((folder / "0/04.png").read_bytes() + bytes(100))  # flips nothing that is decoded
-    data.load(str(folder), "train")
+    packs.load(str(folder), "train")
     capsys.readouterr()
     CHANGES[change](folder)
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
     told = f"{folder} has changed since it was packed: packing it again\n"
     assert capsys.readouterr().out == (told if list(CHANGES).index(change) < 5 else "")
-    assert set(names) == set(datasets.files_in(folder))
-    data.pack(str(folder), folder, tmp_path / "afresh")
-    assert sha(next(datasets.home(str(folder)).glob("packed-96"))) == sha(tmp_path / "afresh")
+    assert set(names) == set(sets.files_in(folder))
+    packs.pack(str(folder), folder, tmp_path / "afresh")
+    assert sha(next(sets.home(str(folder)).glob("packed-96"))) == sha(tmp_path / "afresh")
     assert torch.equal(before.pixels, pixels)  # a run that goes on keeps the images that it began with
 
 
 def test_a_pack_of_originals_that_are_gone_is_kept(folder):
-    pack = data.load(str(folder), "train")
+    pack = packs.load(str(folder), "train")
     folder.rename(folder.parent / "elsewhere")
-    assert data.load(str(folder), "train").sha256 == pack.sha256
+    assert packs.load(str(folder), "train").sha256 == pack.sha256
 
 
 def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder.parent))
-    assert data.load("~/album", "train").sha256 == data.load(str(folder), "train").sha256
-    assert datasets.slug("~/album-native") == datasets.slug(f"{folder}-native")
+    assert packs.load("~/album", "train").sha256 == packs.load(str(folder), "train").sha256
+    assert sets.slug("~/album-native") == sets.slug(f"{folder}-native")
     for name in ("~/albums", "./albums", "C:\\albums"):
-        refused(lambda name=name: data.load(name, "train"), f"dataset={name!r}: no such folder")
-    refused(lambda: data.load("album", "train"), "'album' is neither a set (demo, ")
-    refused(lambda: data.prepare("celeba", "~/nowhere"), "nowhere", "does not exist")
+        refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
+    refused(lambda: packs.load("album", "train"), "'album' is neither a set (demo, ")
+    refused(lambda: download.prepare("celeba", "~/nowhere"), "nowhere", "does not exist")
 
 
 def test_fewer_than_three_images_are_refused(folder):
-    for file in datasets.files_in(folder)[2:]:
+    for file in sets.files_in(folder)[2:]:
         (folder / file).unlink()
-    refused(lambda: data.load(str(folder), "train"), "2 images", "at least 3")
+    refused(lambda: packs.load(str(folder), "train"), "2 images", "at least 3")
 
 
 # Packs and crops
@@ -217,10 +221,10 @@ def test_a_pack_holds_the_images_as_pillow_resizes_them(folder, native):
 @pytest.mark.parametrize("flip", [True, False])
 @pytest.mark.parametrize("moved", [True, False])
 def test_crops_equal_slices_with_the_same_draws(folder, flip, moved):
-    pack = data.load(f"{folder}-native", "train")
+    pack = packs.load(f"{folder}-native", "train")
     pack = pack.to("cpu") if moved else pack
     index = torch.randint(len(pack), (300,), generator=torch.Generator().manual_seed(1))
-    x = data.crop(pack, index, torch.Generator().manual_seed(0), flip)
+    x = crops.crop(pack, index, torch.Generator().manual_seed(0), flip)
     u = torch.rand((300, 3), generator=torch.Generator().manual_seed(0)).double().numpy()
     tops = set()
     for i, picture in enumerate(pack.image(int(k)) for k in index):
@@ -233,46 +237,46 @@ def test_crops_equal_slices_with_the_same_draws(folder, flip, moved):
 
 
 def test_a_split_moves_to_a_device_with_its_own_bytes_or_stays_in_the_file(folder, monkeypatch):
-    pack = data.load(str(folder), "test")
+    pack = packs.load(str(folder), "test")
     moved = pack.to("cpu")
     assert moved.pixels.numel() == sum(3 * int(h) * int(w) for h, w in zip(pack.height, pack.width, strict=True))
     assert all(np.array_equal(pack.image(i), moved.image(i)) for i in range(len(pack)))
-    monkeypatch.setattr(data, "room", lambda device: 0)
+    monkeypatch.setattr(crops, "room", lambda device: 0)
     mapped = pack.to("meta")
     assert mapped.pixels.device.type == "cpu" and mapped.offset.device.type == "meta"
     assert torch.equal(mapped.pixels, moved.pixels)
 
 
 def test_training_images_can_be_limited_but_not_made(folder):
-    refused(lambda: data.load(str(folder), "train", 11), "train_images=11", "nearest: 10")
-    whole, part = data.load(str(folder), "train"), data.load(str(folder), "train", 4)
+    refused(lambda: packs.load(str(folder), "train", 11), "train_images=11", "nearest: 10")
+    whole, part = packs.load(str(folder), "train"), packs.load(str(folder), "train", 4)
     assert part.names == whole.names[:4] and len(whole) == 10 and whole.take(2).names == whole.names[:2]
-    assert data.load(str(folder), "test", 4).names == data.load(str(folder), "test").names
+    assert packs.load(str(folder), "test", 4).names == packs.load(str(folder), "test").names
 
 
 def test_grey_is_luminance_and_the_released_code_reads_red():
     x = torch.rand(2, 3, 4, 4)
     expected = (np.array([299, 587, 114]) / 1000) @ x.numpy().reshape(2, 3, 16)
-    np.testing.assert_allclose(data.grey(x).numpy().reshape(2, 16), expected, atol=1e-6)
-    assert torch.equal(data.grey(x, "released"), x[:, :1])
+    np.testing.assert_allclose(crops.grey(x).numpy().reshape(2, 16), expected, atol=1e-6)
+    assert torch.equal(crops.grey(x, "released"), x[:, :1])
 
 
 def test_fixed_crops_are_fixed_and_take_turns(folder):
-    pack = data.load(str(folder), "train")
-    x = data.fixed_crops(pack, 25, "test")
+    pack = packs.load(str(folder), "train")
+    x = crops.fixed_crops(pack, 25, "test")
     torch.manual_seed(4)
-    assert torch.equal(x, data.fixed_crops(pack, 25, "test")) and not torch.equal(
-        x, data.fixed_crops(pack, 25, "other")
+    assert torch.equal(x, crops.fixed_crops(pack, 25, "test")) and not torch.equal(
+        x, crops.fixed_crops(pack, 25, "other")
     )
     assert not torch.equal(x[0], x[10]) and x.shape[0] == 25  # the same image elsewhere
-    again = torch.Generator().manual_seed(data.seed_of("test"))
-    assert torch.equal(x, data.crop(pack, torch.arange(25) % 10, again, flip=False))
+    again = torch.Generator().manual_seed(crops.seed_of("test"))
+    assert torch.equal(x, crops.crop(pack, torch.arange(25) % 10, again, flip=False))
 
 
 def test_streams_have_seeds_of_their_own():
-    seeds = {data.seed_of(*parts) for parts in ((0, 1), (1, 0), (0, 1, "train"), ("validate", 1), (0, 11), (0, "1/1"))}
+    seeds = {crops.seed_of(*parts) for parts in ((0, 1), (1, 0), (0, 1, "train"), ("validate", 1), (0, 11), (0, "1/1"))}
     assert len(seeds) == 6 and all(0 <= seed < 2**63 for seed in seeds)
-    assert data.seed_of(3, "weights") == data.seed_of("3", "weights")
+    assert crops.seed_of(3, "weights") == crops.seed_of("3", "weights")
 
 
 # Damage and kills
@@ -281,14 +285,14 @@ def test_streams_have_seeds_of_their_own():
 def pack_slowly(source, target, environment):
     os.environ.update(environment)
     os.cpu_count = lambda: 1  # else many cores are done before they are killed
-    read = data.read_image
+    read = reader.read_image
 
     def slow(*arguments):
         time.sleep(0.01)
         return read(*arguments)
 
-    data.read_image = slow
-    data.pack(str(source), source, target)
+    reader.read_image = slow
+    packs.pack(str(source), source, target)
 
 
 def sha(folder):
@@ -296,7 +300,7 @@ def sha(folder):
 
 
 def test_a_packing_that_was_killed_ends_with_the_same_bytes(folder, tmp_path):
-    data.pack(str(folder), folder, tmp_path / "whole")
+    packs.pack(str(folder), folder, tmp_path / "whole")
     context = multiprocessing.get_context("fork")
     chance, kills = random.Random(0), 0
     for attempt in range(4):
@@ -308,7 +312,7 @@ def test_a_packing_that_was_killed_ends_with_the_same_bytes(folder, tmp_path):
             packer.kill()
             packer.join(10)
             kills += not (target / "index.json").exists()
-        data.pack(str(folder), folder, target)
+        packs.pack(str(folder), folder, target)
         assert sha(target) == sha(tmp_path / "whole")
         assert (target / "index.json").read_bytes() == (tmp_path / "whole/index.json").read_bytes()
     assert kills > 3
@@ -320,7 +324,7 @@ def half_packed(folder, target, n=7):
     class Stop(Exception):
         pass
 
-    read, seen = data.read_image, []
+    read, seen = reader.read_image, []
 
     def stopping(*arguments):
         seen.append(arguments)
@@ -329,10 +333,10 @@ def half_packed(folder, target, n=7):
         return read(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "read_image", stopping)
+        patch.setattr(reader, "read_image", stopping)
         patch.setattr(os, "cpu_count", lambda: 1)  # else the first n calls may be of other images
         with pytest.raises(Stop):
-            data.pack(str(folder), folder, target)
+            packs.pack(str(folder), folder, target)
 
 
 HALVES = {  # what happens to the journal and the pixels of seven images, and how many are still read then
@@ -351,10 +355,10 @@ def test_a_half_packing_is_continued_only_as_far_as_it_is_whole(folder, tmp_path
     target, (harm, left) = tmp_path / "half", HALVES[damage]
     half_packed(folder, target)
     harm(target / "journal.jsonl", target / "pixels.bin")
-    data.pack(str(folder), folder, tmp_path / "whole")
-    read, seen = data.read_image, []
-    monkeypatch.setattr(data, "read_image", lambda *a: seen.append(a) or read(*a))
-    data.pack(str(folder), folder, target)
+    packs.pack(str(folder), folder, tmp_path / "whole")
+    read, seen = reader.read_image, []
+    monkeypatch.setattr(reader, "read_image", lambda *a: seen.append(a) or read(*a))
+    packs.pack(str(folder), folder, target)
     assert (target / "index.json").read_bytes() == (tmp_path / "whole/index.json").read_bytes()
     assert sha(target) == sha(tmp_path / "whole") and len(seen) == left
 
@@ -369,7 +373,7 @@ def test_answers_come_in_order_and_few_wait():
         return i * i
 
     with ThreadPoolExecutor(3) as pool:
-        for answer in data.in_order(pool, slow, range(60), 6):
+        for answer in packs.in_order(pool, slow, range(60), 6):
             lead.append(len(begun) - len(taken))
             taken.append(answer)
     assert taken == [i * i for i in range(60)] and max(lead) <= 7
@@ -378,26 +382,26 @@ def test_answers_come_in_order_and_few_wait():
 def test_packing_reads_side_by_side(folder, tmp_path, monkeypatch):
     """Two readers meet at a barrier that one alone would never pass; the pack is that of one reader."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    data.pack(str(folder), folder, tmp_path / "one")
+    packs.pack(str(folder), folder, tmp_path / "one")
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    read, both = data.read_image, threading.Barrier(2, timeout=30)
-    monkeypatch.setattr(data, "read_image", lambda *a: both.wait() * 0 + 1 and read(*a))
-    data.pack(str(folder), folder, tmp_path / "two")
+    read, both = reader.read_image, threading.Barrier(2, timeout=30)
+    monkeypatch.setattr(reader, "read_image", lambda *a: both.wait() * 0 + 1 and read(*a))
+    packs.pack(str(folder), folder, tmp_path / "two")
     assert (tmp_path / "two/index.json").read_bytes() == (tmp_path / "one/index.json").read_bytes()
     assert sha(tmp_path / "two") == sha(tmp_path / "one")
 
 
 @pytest.mark.parametrize("damage", ["bit", "short", "long", "gone"])
 def test_a_damaged_pack_is_detected(folder, damage):
-    data.load(str(folder), "train")
-    pixels = next(datasets.home(str(folder)).glob("packed-96/pixels.bin"))
+    packs.load(str(folder), "train")
+    pixels = next(sets.home(str(folder)).glob("packed-96/pixels.bin"))
     content = bytearray(pixels.read_bytes())
     content[12_345] ^= 4
     if damage == "gone":
         pixels.unlink()
     else:
         pixels.write_bytes({"bit": bytes(content), "short": content[:-1], "long": content + b"x"}[damage])
-    refused(lambda: data.load(str(folder), "train"), "damaged", "delete it")
+    refused(lambda: packs.load(str(folder), "train"), "damaged", "delete it")
 
 
 def chunk(kind, content):
@@ -439,9 +443,9 @@ def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, capsys, name):
     """Never trained on: packing stops, names the file and the command; with it the file is left out and listed."""
     (folder / name).write_bytes(BAD[name])
     command = f"python -m odl data prepare {folder} --skip-bad"
-    refused(lambda: data.prepare(str(folder)), name, command)
-    refused(lambda: data.load(str(folder), "train"), name, command)
-    data.prepare(str(folder), skip_bad=True)
+    refused(lambda: download.prepare(str(folder)), name, command)
+    refused(lambda: load(str(folder), "train"), name, command)
+    download.prepare(str(folder), skip_bad=True)
     assert capsys.readouterr().out == f"left out, not readable: {name}\n"
     write(folder / "new.png", photograph(99))  # packed again, and what was left out stays out
     packs = packs_of(str(folder))
@@ -454,8 +458,8 @@ def test_every_truncation_of_a_jpeg_is_bad(tmp_path):
     whole = jpeg()
     for length in range(0, len(whole) - 2, len(whole) // 40):
         (tmp_path / "x.jpg").write_bytes(whole[:length])
-        refused(lambda: data.read_image(tmp_path / "x.jpg", 96), "x.jpg")
-    refused(lambda: data.open_image(tmp_path / "y.jpg"), "y.jpg: not a readable image (No such file or directory)")
+        refused(lambda: reader.read_image(tmp_path / "x.jpg", 96), "x.jpg")
+    refused(lambda: reader.open_image(tmp_path / "y.jpg"), "y.jpg: not a readable image (No such file or directory)")
 
 
 # One reader
@@ -521,8 +525,8 @@ FILES = {  # bytes of a file, and the RGB pixels that it shows
 def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     content, expected = FILES[name]
     (tmp_path / "x.jpg").write_bytes(content)  # under any suffix
-    image = data.open_image(tmp_path / "x.jpg")
-    pixels = data.read_image(tmp_path / "x.jpg", 0)
+    image = reader.open_image(tmp_path / "x.jpg")
+    pixels = reader.read_image(tmp_path / "x.jpg", 0)
     assert np.array_equal(pixels, expected)
     assert image.mode == ("L" if (expected == expected[..., :1]).all() and name != "P" else "RGB")
     assert np.array_equal(np.asarray(image.convert("RGB")), pixels)
@@ -534,8 +538,8 @@ def test_jpegs_of_other_colours_are_near(tmp_path):
     colours = np.dstack([ramp, ramp[::-1], 255 - ramp])
     for mode, expected in (("CMYK", colours), ("L", grey(np.asarray(Image.fromarray(colours).convert("L"))))):
         Image.fromarray(colours).convert(mode).save(tmp_path / "x.jpg", quality=98)
-        difference = data.read_image(tmp_path / "x.jpg", 0).astype(int) - expected
-        assert abs(difference).max() <= 8 and data.open_image(tmp_path / "x.jpg").mode == (
+        difference = reader.read_image(tmp_path / "x.jpg", 0).astype(int) - expected
+        assert abs(difference).max() <= 8 and reader.open_image(tmp_path / "x.jpg").mode == (
             "L" if mode == "L" else "RGB"
         )
 
@@ -546,7 +550,7 @@ def test_a_photograph_taken_upright_is_shown_so_and_damaged_metadata_spoil_nothi
     shown = []
     for options in ({}, {"exif": exif}, {"exif": b"Exif\0\0MM\0*\0\0\xff\xff"}):
         (tmp_path / "x.jpg").write_bytes(encoded(X, "JPEG", **options))
-        shown.append(data.read_image(tmp_path / "x.jpg", 0))
+        shown.append(reader.read_image(tmp_path / "x.jpg", 0))
     assert np.array_equal(shown[1], np.rot90(shown[0], -1)) and np.array_equal(shown[2], shown[0])
 
 
@@ -554,7 +558,7 @@ def test_a_photograph_taken_upright_is_shown_so_and_damaged_metadata_spoil_nothi
 @pytest.mark.parametrize("side", [96, 0])
 def test_odd_sizes_are_at_least_a_crop(tmp_path, width, height, side):
     write(tmp_path / "x.png", photograph(0, height, width))
-    picture = data.read_image(tmp_path / "x.png", side)
+    picture = reader.read_image(tmp_path / "x.png", side)
     assert min(picture.shape[:2]) == (side or max(64, min(width, height))) and picture.dtype == np.uint8
 
 
@@ -564,7 +568,7 @@ def test_odd_sizes_are_at_least_a_crop(tmp_path, width, height, side):
 @pytest.mark.parametrize("name", ["bsds500", "celeba", "sun397", "db11"])
 def test_a_missing_set_says_what_where_how_and_how_large(root, no_shared_data, name):
     where = {"bsds500": "github.com/BIDS", "celeba": "mmlab.ie", "sun397": "SUN397.tar.gz", "db11": "rhgao"}[name]
-    refused(lambda: data.load(name, "train"), f"{name!r}", where, DATASETS[name]["size"], f"data prepare {name}")
+    refused(lambda: packs.load(name, "train"), f"{name!r}", where, DATASETS[name]["size"], f"data prepare {name}")
     assert not everything(root)
 
 
@@ -605,22 +609,22 @@ def test_torchvision_fetches_the_large_sets_whole_or_not_at_all(root, no_shared_
         (folder / DATASETS[name]["archive"]).write_bytes(b"archive")
         if n == 3:
             raise RuntimeError("Quota exceeded\nfor this file")
-        (folder / datasets.PARTITION).write_text(OFFICIAL)
+        (folder / sets.PARTITION).write_text(OFFICIAL)
 
     monkeypatch.setattr(torchvision.datasets, DATASETS[name]["torchvision"], fetch)
     command = f"python -m odl data prepare {name} --source FOLDER_OR_ARCHIVE"
-    refused(lambda: data.prepare(name), command, "the download failed: Quota exceeded for this file")
-    refused(lambda: datasets.find(name), "not here")
-    data.prepare(name)
+    refused(lambda: prepare(name), command, "the download failed: Quota exceeded for this file")
+    refused(lambda: sets.find(name), "not here")
+    prepare(name)
     assert sizes(name) == ([20, 6, 4] if name == "celeba" else [24, 3, 3])
-    assert {p.name for p in datasets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
+    assert {p.name for p in sets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
     assert not list(root.rglob(DATASETS[name]["archive"]))
 
 
 def test_the_archives_are_those_of_torchvision():
     """Its names and checksums, which stand in the table of data sets too."""
     published = {name: md5 for _, md5, name in torchvision.datasets.CelebA.file_list}
-    assert published[DATASETS["celeba"]["archive"]] == DATASETS["celeba"]["md5"] and datasets.PARTITION in published
+    assert published[DATASETS["celeba"]["archive"]] == DATASETS["celeba"]["md5"] and sets.PARTITION in published
     assert DATASETS["sun397"]["md5"] == torchvision.datasets.SUN397._DATASET_MD5
     assert torchvision.datasets.SUN397._DATASET_URL.endswith(DATASETS["sun397"]["archive"])
 
@@ -630,21 +634,21 @@ def test_the_archives_are_those_of_torchvision():
 def test_a_local_copy_of_a_large_set_is_packed(root, no_shared_data, tmp_path, capsys, name, inner):
     source = SETS[name](tmp_path / "copy")
     given = str(next(source.iterdir()) if inner else source)
-    data.prepare(name, given)
-    assert sizes(name) == [24, 3, 3] and min(data.load(name, "train").image(0).shape[:2]) == 96
+    download.prepare(name, given)
+    assert sizes(name) == [24, 3, 3] and min(packs.load(name, "train").image(0).shape[:2]) == 96
     assert not any(path.suffix == ".jpg" for path in root.rglob("*"))  # nothing is copied but the pack
-    assert (datasets.PARTITION in capsys.readouterr().out) == (name == "celeba")
-    (source / datasets.PARTITION).write_text(OFFICIAL)
-    data.prepare(name, given)  # the partition was got later
+    assert (sets.PARTITION in capsys.readouterr().out) == (name == "celeba")
+    (source / sets.PARTITION).write_text(OFFICIAL)
+    download.prepare(name, given)  # the partition was got later
     assert sizes(name) == ([20, 6, 4] if name == "celeba" else [24, 3, 3])
     if name == "celeba":
-        assert data.load(name, "train").names == tuple(f"{k:06}.jpg" for k in range(1, 21))
+        assert packs.load(name, "train").names == tuple(f"{k:06}.jpg" for k in range(1, 21))
 
 
 def test_a_set_is_found_under_odl_data(root, monkeypatch, tmp_path):
     celeba(tmp_path / "shared/celeba")
     monkeypatch.setenv("ODL_DATA", str(tmp_path / "shared"))
-    assert len(data.load("celeba", "train")) == 24
+    assert len(packs.load("celeba", "train")) == 24
 
 
 def archive_of(folder: Path, path: Path) -> Path:
@@ -679,18 +683,18 @@ def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data
     source = SETS[name](tmp_path / "copy")
     (source / "notes.txt").write_text("not an image")
     archive = trusted(name, archive_of(source, tmp_path / f"set{suffix}"))
-    (tmp_path / datasets.PARTITION).write_text(OFFICIAL)  # beside the archive
-    target = data.prepare(name, archive)
+    (tmp_path / sets.PARTITION).write_text(OFFICIAL)  # beside the archive
+    target = download.prepare(name, archive)
     assert sizes(name) == ([20, 6, 4] if name == "celeba" else [24, 3, 3])
-    (source / datasets.PARTITION).write_text(OFFICIAL)
-    data.pack(name, next(p for p in source.iterdir() if p.is_dir()), tmp_path / "direct")
+    (source / sets.PARTITION).write_text(OFFICIAL)
+    packs.pack(name, next(p for p in source.iterdir() if p.is_dir()), tmp_path / "direct")
     assert sha(target) == sha(tmp_path / "direct")
-    unpacked = everything(datasets.home(name) / "images")
+    unpacked = everything(sets.home(name) / "images")
     images = {file for file in unpacked if file.endswith(".jpg")}
-    assert len(images) == 30 and unpacked - images <= {datasets.PARTITION}
-    data.prepare(name, archive)  # again: nothing is unpacked twice
-    assert everything(datasets.home(name) / "images") == unpacked
-    assert {p.name for p in datasets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
+    assert len(images) == 30 and unpacked - images <= {sets.PARTITION}
+    download.prepare(name, archive)  # again: nothing is unpacked twice
+    assert everything(sets.home(name) / "images") == unpacked
+    assert {p.name for p in sets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -698,7 +702,7 @@ def test_a_wrong_archive_is_refused_before_it_is_opened(root, no_shared_data, tm
     archive_of(SETS[name](tmp_path / "copy", 3), tmp_path / "set.zip")
     (tmp_path / "quota.zip").write_text("<html>Quota exceeded</html>")
     for file, fault in (("set", "checksum"), ("quota", DATASETS[name]["archive"]), ("nowhere", "does not exist")):
-        refused(lambda file=file: data.prepare(name, str(tmp_path / f"{file}.zip")), f"{file}.zip", fault)
+        refused(lambda file=file: download.prepare(name, str(tmp_path / f"{file}.zip")), f"{file}.zip", fault)
     assert not everything(root)
 
 
@@ -755,8 +759,8 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(root, no_shared_data, t
     (tmp_path / "outside").mkdir()
     HOSTILE[name](tmp_path / name, tmp_path / "outside")
     before = everything(tmp_path)
-    refused(lambda: data.prepare("celeba", trusted("celeba", tmp_path / name)), name)
-    assert everything(tmp_path) == before and not list(datasets.home("celeba").iterdir())
+    refused(lambda: download.prepare("celeba", trusted("celeba", tmp_path / name)), name)
+    assert everything(tmp_path) == before and not list(sets.home("celeba").iterdir())
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
@@ -766,11 +770,11 @@ def test_links_devices_and_too_many_files_are_not_extracted(tmp_path, kind):
     zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
     (tmp_path / "out").mkdir()
     for archive in ("x.tar", "x.zip"):
-        data.extract(tmp_path / archive, tmp_path / "out")
+        download.extract(tmp_path / archive, tmp_path / "out")
         assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
         assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
     zip_with(tmp_path / "two.zip", "2.jpg")
-    refused(lambda: data.extract(tmp_path / "two.zip", tmp_path / "out", limit=1), "two.zip", "refused")
+    refused(lambda: download.extract(tmp_path / "two.zip", tmp_path / "out", limit=1), "two.zip", "refused")
 
 
 # Downloads
@@ -806,52 +810,52 @@ def test_a_download_is_whole_or_absent(root, web, fault):
         (web / "Lena.png").unlink()
     else:
         (web / "Lena.png").write_bytes(good[:-50] if fault == "changed" else b"<html>try later</html>")
-    refused(lambda: data.prepare("db11"), "db11", "download failed")
-    refused(lambda: data.load("db11", "test"), "not here")  # the files before it are no data set
+    refused(lambda: download.prepare("db11"), "db11", "download failed")
+    refused(lambda: packs.load("db11", "test"), "not here")  # the files before it are no data set
     (web / "Lena.png").write_bytes(good)
-    data.prepare("db11-native")
-    assert everything(datasets.find("db11")) == set(DATASETS["db11"]["files"])
-    assert data.load("db11-native", "test").names == tuple(sorted(DATASETS["db11"]["files"]))
-    refused(lambda: data.load("db11-native", "train"), "no train images")
+    download.prepare("db11-native")
+    assert everything(sets.find("db11")) == set(DATASETS["db11"]["files"])
+    assert packs.load("db11-native", "test").names == tuple(sorted(DATASETS["db11"]["files"]))
+    refused(lambda: packs.load("db11-native", "train"), "no train images")
 
 
 def test_no_network_and_a_page_are_one_line_and_leave_nothing(root, web, monkeypatch):
-    refused(lambda: data.prepare("bsds500"), "neither a zip nor a tar")
+    refused(lambda: download.prepare("bsds500"), "neither a zip nor a tar")
     for name in ("db11", "bsds500"):
         monkeypatch.setitem(DATASETS[name], "url", "http://127.0.0.1:9/x.zip")
-        refused(lambda name=name: data.prepare(name), name, "download failed", "--source")
+        refused(lambda name=name: download.prepare(name), name, "download failed", "--source")
     assert not everything(root)
 
 
 def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):
     try:
-        shutil.copytree(datasets.find("db11"), tmp_path / "copy", copy_function=shutil.copyfile)
+        shutil.copytree(sets.find("db11"), tmp_path / "copy", copy_function=shutil.copyfile)
     except DataError as error:
         pytest.skip(str(error))
     (tmp_path / "copy").chmod(0o755)
     hill = tmp_path / "copy/Hill.png"
     good = hill.read_bytes()
     flip(hill, -30)
-    refused(lambda: data.prepare("db11", str(tmp_path / "copy")), "Hill.png", "checksum")
+    refused(lambda: download.prepare("db11", str(tmp_path / "copy")), "Hill.png", "checksum")
     hill.unlink()
-    refused(lambda: data.prepare("db11", str(tmp_path / "copy")), "Hill.png", "missing")
+    refused(lambda: download.prepare("db11", str(tmp_path / "copy")), "Hill.png", "missing")
     assert not everything(root)
     hill.write_bytes(good)
-    data.prepare("db11-native", str(tmp_path / "copy"))
-    pack = data.load("db11-native", "test")
+    download.prepare("db11-native", str(tmp_path / "copy"))
+    pack = packs.load("db11-native", "test")
     assert len(pack) == 11 and {pack.image(i).shape[0] for i in range(11)} == {256, 512}
 
 
 def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data, capsys):
-    assert data.pictures("celeba").names == datasets.DEMO["test"]
-    assert [len(pack) for pack in data.halves("celeba", 100_000, 162_770)] == [4, 5]
+    assert pictures.photographs("celeba").names == sets.DEMO["test"]
+    assert [len(pack) for pack in extra_data.halves("celeba", 100_000, 162_770)] == [4, 5]
     assert capsys.readouterr().out.count("demo photographs") == 2
-    half, rest = data.halves(str(folder), 3, 8)
-    assert half.names + rest.names == data.load(str(folder), "train").names[:8] and len(half) == 3
+    half, rest = extra_data.halves(str(folder), 3, 8)
+    assert half.names + rest.names == packs.load(str(folder), "train").names[:8] and len(half) == 3
 
 
 def test_the_index_names_every_image(folder):
-    target = data.prepare(str(folder))
+    target = download.prepare(str(folder))
     index = json.loads((target / "index.json").read_text())
     assert index["bytes"] == (target / "pixels.bin").stat().st_size and index["sha256"] == sha(target)
     ends = [image["offset"] + 3 * image["height"] * image["width"] for image in index["images"]]

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from odl import data, datasets, paths, results, sweep, train
+from companion import sweep
+from odl import results, train
 from odl.__main__ import main
-from odl.datasets import DATASETS
+from odl.data import download, packs, sets
+from odl.data.sets import DATASETS
 from odl.experiment import Experiment
-from odl.paths import DamagedFile, DiskError
+from odl.machine import checkpoint, files
+from odl.machine.files import DamagedFile, DiskError
 
 TINY = {"profile": "smoke", "epochs": 2, "decay": 0.0, "iterations": 1, "batch_size": 10}
 TINY |= {"test_images": 4, "validation_images": 4}
@@ -23,7 +26,7 @@ TINY |= {"test_images": 4, "validation_images": 4}
 def disk_with(monkeypatch, free):
     """Every disk has so many bytes free."""
     usage = type(shutil.disk_usage("/"))
-    monkeypatch.setattr(paths.shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
 
 
 def one_line(error) -> str:
@@ -39,14 +42,14 @@ def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_
     with zipfile.ZipFile(tmp_path / "faces.zip", "w") as file:
         for k in range(3):
             file.writestr(f"img_align_celeba/{k}.jpg", bytes(400_000))
-    published = datasets.hashlib.md5((tmp_path / "faces.zip").read_bytes()).hexdigest()
+    published = sets.hashlib.md5((tmp_path / "faces.zip").read_bytes()).hexdigest()
     monkeypatch.setitem(DATASETS, "celeba", DATASETS["celeba"] | {"md5": published})
     monkeypatch.delenv("ODL_DATA", raising=False)
     disk_with(monkeypatch, 300_000)
     with pytest.raises(DiskError) as error:
-        data.prepare("celeba", str(tmp_path / "faces.zip"))
+        download.prepare("celeba", str(tmp_path / "faces.zip"))
     assert "disk full, 0.4 MB are needed and 0.3 MB are free" in one_line(error)
-    assert not list(datasets.home("celeba").iterdir())
+    assert not list(sets.home("celeba").iterdir())
 
 
 def test_with_1_gb_free_a_run_works(demo, monkeypatch):
@@ -58,17 +61,17 @@ def test_a_full_disk_keeps_the_checkpoint_and_says_so(demo, monkeypatch, capsys)
     experiment = Experiment.of(**TINY)
     with monkeypatch.context() as patch:
         patch.setattr(train, "CHECKPOINT_SECONDS", 0)
-        save = train.save_checkpoint
+        save = checkpoint.save_checkpoint
 
         def full_after_one(*arguments):
             save(*arguments)
             disk_with(patch, 1000)
 
-        patch.setattr(train, "save_checkpoint", full_after_one)
+        patch.setattr(checkpoint, "save_checkpoint", full_after_one)
         numbers = [f"--set={name}={value}" for name, value in experiment.overrides.items()]
         assert main(["train", "--profile", "smoke", "--device", "cpu", *numbers]) == 2
     assert "disk full" in capsys.readouterr().err.splitlines()[-1]
-    assert len(train.load_checkpoint(paths.runs() / experiment.run_id, experiment)["history"]) == 1
+    assert len(checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)["history"]) == 1
 
 
 # Folders that are not one's own
@@ -86,12 +89,12 @@ def not_writable(monkeypatch):
 
 
 def test_a_read_only_results_folder_is_told_before_the_training(demo, not_writable, monkeypatch):
-    paths.results().mkdir(parents=True)
-    not_writable(paths.results())
+    files.results().mkdir(parents=True)
+    not_writable(files.results())
     monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained, for nothing"))
     with pytest.raises(DiskError) as error:
         results.run_or_load(Experiment.of(**TINY), "cpu")
-    assert str(paths.results()) in one_line(error) and "ODL_ROOT" in str(error.value)
+    assert str(files.results()) in one_line(error) and "ODL_ROOT" in str(error.value)
 
 
 def in_the_cache_of_another(folder, answer):
@@ -100,9 +103,9 @@ def in_the_cache_of_another(folder, answer):
         os.setgroups([])
         os.setgid(65534)
         os.setuid(65534)
-    said = {"images": len(data.load("demo", "train"))}
+    said = {"images": len(packs.load("demo", "train"))}
     for name, act in (
-        ("pack", lambda: data.load(str(folder / "photographs"), "train")),
+        ("pack", lambda: packs.load(str(folder / "photographs"), "train")),
         ("run", lambda: results.run_or_load(Experiment.of(**TINY), "cpu")),
     ):
         try:
@@ -114,7 +117,7 @@ def in_the_cache_of_another(folder, answer):
 
 def test_a_second_user_reads_what_is_there_and_is_told_what_is_not(demo, demo_pack, tmp_path):
     """In a process of another user where this one may become it, else with the write permission taken away."""
-    link = datasets.home("demo") / demo_pack.name
+    link = sets.home("demo") / demo_pack.name
     link.unlink()
     shutil.copytree(demo_pack, link)
     for k in range(3):
@@ -148,7 +151,7 @@ def test_a_second_user_reads_what_is_there_and_is_told_what_is_not(demo, demo_pa
     assert said["images"] == 9
     for name in ("pack", "run"):
         assert "not writable" in said[name] and "ODL_ROOT" in said[name] and "\n" not in said[name]
-    assert not paths.results().exists() and not list((demo / "data").glob("folders/*"))
+    assert not files.results().exists() and not list((demo / "data").glob("folders/*"))
 
 
 # A clock that is set back
@@ -160,7 +163,7 @@ def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
     seconds = results.run_or_load(experiment, "cpu").provenance["seconds"]
     assert min(seconds.values()) >= 0
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert results.load(experiment) and train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
+    assert results.load(experiment) and checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
 
 
 def test_a_deadline_holds_though_the_clock_is_set_back(monkeypatch):
@@ -195,18 +198,18 @@ def test_a_result_damaged_by_hand_is_one_line(demo, content, capsys):
 
 def test_a_seal_finds_any_changed_number(tmp_path):
     path = tmp_path / "x.json"
-    path.write_bytes(paths.seal({"psnr": [21.5, float("nan")], "name": "ä"}))
-    assert paths.unseal(path)["psnr"][0] == 21.5
+    path.write_bytes(files.seal({"psnr": [21.5, float("nan")], "name": "ä"}))
+    assert files.unseal(path)["psnr"][0] == 21.5
     path.write_bytes(path.read_bytes().replace(b"21.5", b"31.5"))
     with pytest.raises(DamagedFile, match="changed since"):
-        paths.unseal(path)
+        files.unseal(path)
     path.write_text('{"psnr": 20}')  # written before there were seals
-    assert paths.unseal(path) == {"psnr": 20}
+    assert files.unseal(path) == {"psnr": 20}
 
 
 def test_left_overs_of_a_killed_writer_are_cleared(demo):
     experiment = Experiment.of(**TINY)
-    folder = paths.runs() / experiment.run_id
+    folder = files.runs() / experiment.run_id
     folder.mkdir(parents=True)
     (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
     train.train(experiment, "cpu")

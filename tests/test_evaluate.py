@@ -9,8 +9,10 @@ import torch
 from scipy import stats
 from skimage import metrics
 
-from odl import corruptions, data, evaluate, paper
+from companion import judge
+from odl import corruptions, crops, evaluate, paper
 from odl.corruptions import TASKS
+from odl.data import packs
 from odl.experiment import Experiment
 
 
@@ -51,7 +53,7 @@ def true_mask(task, severity, generator, n):
 
 def plain_scores(task, x, trial, level):
     """L2 (‰) and PSNR (dB, at most 100) per image by scikit-image: of the estimate, y, known pixels kept, the hole."""
-    generator, numbers = torch.Generator().manual_seed(data.seed_of("evaluate", trial, level)), paper.TASKS[task]
+    generator, numbers = torch.Generator().manual_seed(crops.seed_of("evaluate", trial, level)), paper.TASKS[task]
     bounds = (numbers[level],) * 2 if isinstance(level, str) else numbers["levels"][level - 1]
     low, high = (torch.full((len(x),), float(bound)) for bound in bounds)
     severity = TASKS[task].draw(low, high, 64, generator, isinstance(level, str))
@@ -77,8 +79,8 @@ def test_scores_equal_a_plain_loop(demo, task):
     experiment = Experiment.of(task, profile="smoke", test_images=4)
     frame, images = evaluate.evaluate(experiment, restored)
     pd.testing.assert_frame_equal(frame, evaluate.evaluate(experiment, restored)[0])
-    x = data.fixed_crops(data.load("demo", "test"), 4, "test")
-    x = data.grey(x) if task == "denoise" else x
+    x = crops.fixed_crops(packs.load("demo", "test"), 4, "test")
+    x = crops.grey(x) if task == "denoise" else x
     levels, sums = [1, 2, 3, 4, 5, 6, "easy", "hard"], {}
     assert [(row.trial, row.level) for row in frame.itertuples()] == [(t, str(v)) for t in range(2) for v in levels]
     for row in frame.itertuples():
@@ -120,7 +122,7 @@ def test_overall_is_the_mean_over_levels_1_to_6_per_trial():
 
 def test_summary_against_scipy():
     overall = evaluate.overall(table())
-    summary = evaluate.summarize(overall)
+    summary = judge.summarize(overall)
     assert list(summary) == ["l2", "l2_se", "psnr", "psnr_se"]
     for column in ("l2", "psnr"):
         assert summary[column] == pytest.approx(np.mean(overall[column].to_numpy()))
@@ -132,10 +134,10 @@ def test_paired_p_value_by_hand():
     random = np.random.default_rng(0)
     a, b = random.normal(30, 1, 20), random.normal(30.2, 1, 20)
     t = np.mean(a - b) / stats.sem(a - b)
-    assert evaluate.paired_p_value(a, b) == pytest.approx(2 * stats.t.sf(abs(t), 19))
-    assert evaluate.paired_p_value(a, b) == pytest.approx(evaluate.paired_p_value(b, a))
-    assert evaluate.paired_p_value(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert judge.paired_p_value(a, b) == pytest.approx(2 * stats.t.sf(abs(t), 19))
+    assert judge.paired_p_value(a, b) == pytest.approx(judge.paired_p_value(b, a))
+    assert judge.paired_p_value(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue)
 
 
 def test_pairs_that_do_not_differ_have_no_p_value():
-    assert math.isnan(evaluate.paired_p_value([1.0, 2.0], [1.0, 2.0]))
+    assert math.isnan(judge.paired_p_value([1.0, 2.0], [1.0, 2.0]))

@@ -6,18 +6,13 @@ from dataclasses import fields
 
 import pytest
 
-from odl import datasets, paper, paths
-from odl.experiment import (
-    PRECISIONS,
-    PROFILES,
-    Experiment,
-    ParameterError,
-    check_device,
-    check_image,
-    check_parameters,
-    check_seeds,
-    extra_data,
-)
+from companion.catalogue import extra_data_experiments
+from companion.notebook import check_parameters
+from odl import paper
+from odl.data import sets
+from odl.experiment import PRECISIONS, PROFILES, Experiment
+from odl.machine import files
+from odl.parameters import ParameterError, check_device, check_image, check_seeds
 from odl.schedules import SCHEDULES
 
 
@@ -169,9 +164,7 @@ def test_a_folder_keeps_its_place_private(tmp_path):
 def test_packs_of_folders_lie_below_the_root(root, tmp_path):
     (tmp_path / "x").mkdir()
     for name in ("demo", "bsds500-native", str(tmp_path / "x"), "/"):
-        assert (
-            datasets.home(name).is_relative_to(paths.root() / "data") and datasets.home(name) != paths.root() / "data"
-        )
+        assert sets.home(name).is_relative_to(files.root() / "data") and sets.home(name) != files.root() / "data"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +208,7 @@ def test_a_misspelt_notebook_parameter_is_refused():
 
 
 def test_extra_data_pairs_half_with_whole():
-    runs = extra_data("inpaint", "celeba", "paper", [0, 1])
+    runs = extra_data_experiments("inpaint", "celeba", "paper", [0, 1])
     assert [(r.schedule, r.seed, r.train_images) for r in runs] == [
         ("on_demand", 0, 0),
         ("rigid_joint", 0, 0),

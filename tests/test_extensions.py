@@ -10,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, ndimage, stats
 
-from odl import data, extensions, paper, paths, results, train
+from companion import extensions
+from companion.extensions import MIXTURE, Extension, MixedStep
+from odl import paper, results, train
 from odl.corruptions import FILL, TASKS
-from odl.experiment import Experiment, ParameterError
-from odl.extensions import MIXTURE, Extension, MixedStep
+from odl.data import packs
+from odl.experiment import Experiment
+from odl.machine import files
+from odl.parameters import ParameterError
 from odl.results import Result
-from odl.step import Step
+from odl.train import Step
 from tests.faults.campaign import digest
 
 GAP = [40, 33, 26, 18, 10]  # dB of levels 1 to 5
@@ -117,23 +121,23 @@ def test_every_batch_is_full(n, k, mixed, feedback, rest):
     batches, counts = extensions.divide(run, psnr)
     assert batches.shape == (2, 100, 3) and np.isfinite(batches).all()
     assert counts.sum() == 100 and counts.min() >= 0 and len(counts) == size
-    np.testing.assert_allclose(counts, extensions.shares(run, psnr), atol=1)
+    np.testing.assert_allclose(counts, extensions.shares_of(run, psnr), atol=1)
 
 
 def test_sharpness_by_hand():
     """20 and 10 dB at k = 2: weights 1 to 4."""
-    assert extensions.shares(tiny(levels=2, sharpness=2), [20, 10]) == pytest.approx([20, 80])
-    assert extensions.shares(tiny(sharpness=0), GAP) == pytest.approx([20] * 5)
-    assert extensions.shares(tiny(schedule="rigid_joint"), GAP) == pytest.approx([20] * 5)
-    moved = [20 - extensions.shares(tiny(sharpness=k), GAP)[0] for k in (-1, 0, 1, 2, 4)]
+    assert extensions.shares_of(tiny(levels=2, sharpness=2), [20, 10]) == pytest.approx([20, 80])
+    assert extensions.shares_of(tiny(sharpness=0), GAP) == pytest.approx([20] * 5)
+    assert extensions.shares_of(tiny(schedule="rigid_joint"), GAP) == pytest.approx([20] * 5)
+    moved = [20 - extensions.shares_of(tiny(sharpness=k), GAP)[0] for k in (-1, 0, 1, 2, 4)]
     assert moved == sorted(set(moved))
 
 
 def test_feedback_over_tasks_divides_each_part_equally():
     run = tiny("inpaint", levels=2, mixture="inpaint+deblur", feedback="tasks")
-    assert extensions.shares(run, [30, 50, 5, 15]) == pytest.approx([10, 10, 40, 40])  # means 40 and 10 dB
+    assert extensions.shares_of(run, [30, 50, 5, 15]) == pytest.approx([10, 10, 40, 40])  # means 40 and 10 dB
     run = tiny("inpaint", levels=2, mixture="inpaint+deblur")
-    assert extensions.shares(run, [20, 60, 20, 60]) == pytest.approx([37.5, 12.5, 37.5, 12.5])
+    assert extensions.shares_of(run, [20, 60, 20, 60]) == pytest.approx([37.5, 12.5, 37.5, 12.5])
     batches, counts = extensions.divide(run, [20, 60, 20, 60])
     assert counts == pytest.approx([37.5, 12.5, 37.5, 12.5]) and (batches[0] != batches[1]).any()  # halves are carried
 
@@ -143,7 +147,7 @@ def test_feedback_over_tasks_divides_each_part_equally():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_defaults_assign_the_papers_batch(demo, task):
-    run, pack = tiny(task), data.load("demo", "train")
+    run, pack = tiny(task), packs.load("demo", "train")
     network, optimizer = train.build(run, "cpu")
     ours, theirs = (kind(run, network, optimizer, pack) for kind in (MixedStep, Step))
     for history in ([], [{"psnr": GAP}]):
@@ -164,7 +168,7 @@ def test_five_levels_at_sharpness_one_are_on_demand_learning_bit_for_bit(task, d
         monkeypatch.setattr(module, "validate", far_apart)
         trained = module.train(experiment)
         outcomes.append(digest([trained.network.state_dict(), trained.history]))
-        (paths.runs() / experiment.run_id).rename(demo / f"kept-{len(outcomes)}")
+        (files.runs() / experiment.run_id).rename(demo / f"kept-{len(outcomes)}")
     assert outcomes[0] == outcomes[1] and trained.history[-1]["dose"] > 0.01
 
 
@@ -182,7 +186,7 @@ def test_the_defaults_have_the_name_and_the_file_of_the_papers_run():
 
 def mixed_batch(run, psnr=None, seed=0):
     network, optimizer = train.build(run, "cpu")
-    step = MixedStep(run, network, optimizer, data.load("demo", "train"))
+    step = MixedStep(run, network, optimizer, packs.load("demo", "train"))
     step.assign(extensions.divide(run, psnr)[0])
     step.select(0, step.index)
     step.generator.manual_seed(seed)
@@ -277,7 +281,7 @@ def test_gaps_are_paired_by_seed_and_task(monkeypatch):
     assert by["continuous", "on-demand"] == pytest.approx([0.05])
     assert by["mixture, on-demand", "specialist: deblur"] == pytest.approx([1, 0])  # deblurring is third: 21 dB
     assert len(by) == 3
-    table = extensions.table(frame).set_index(["run", "against"])
+    table = extensions.summary(frame).set_index(["run", "against"])
     assert table.gap["k = 16", "on-demand"] == pytest.approx(1.0) and table.seeds["k = 16", "on-demand"] == 2
     assert "verdict" not in table
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odl import paths
+from odl.machine import files
 from tests.faults import campaign
 from tests.faults.__main__ import ROWS, main
 
@@ -40,8 +40,8 @@ def test_the_page_shows_what_is_measured_once_and_names_what_is_not(root, monkey
     assert main(["--quick", "--only", "allocation"]) == 0
     monkeypatch.setattr(campaign, "measure", lambda *_: pytest.fail("measured again"))
     assert main(["--quick", "--only", "allocation"]) == 0
-    written = paths.unseal(root / "runs/faults.json")
-    paths.write_atomically(root / "data/results/faults.json", paths.seal(written))
+    written = files.unseal(root / "runs/faults.json")
+    files.write_atomically(root / "data/results/faults.json", files.seal(written))
     shown, row = page.promises(), written["rows"]["allocation"]
     assert row["promise"] in shown and f"| {row['injected']} | {row['recovered']} | 0 |" in shown
     assert f"{row['broken']['silent']} of {row['broken']['injected']} silent" in shown

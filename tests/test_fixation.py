@@ -6,8 +6,10 @@ import pytest
 import torch
 from skimage.metrics import peak_signal_noise_ratio
 
-from odl import data, fixation, plots, results
+from companion import fixation
+from odl import crops, results
 from odl.corruptions import TASKS
+from odl.data import packs
 from odl.evaluate import images_of
 from odl.experiment import Experiment
 
@@ -21,8 +23,8 @@ def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
     monkeypatch.setitem(fixation.SPECTRUM, task, (severity,))
     row = fixation.measure(experiment, lambda y: 0.5 * y, "cpu")[0]
     assert row[:2] == (severity, False) and len(row) == 2 + len(fixation.PSNRS)
-    x = images_of(experiment, data.load("demo", "test"), 4, "test")
-    generator = torch.Generator().manual_seed(data.seed_of("spectrum", severity))
+    x = images_of(experiment, packs.load("demo", "test"), 4, "test")
+    generator = torch.Generator().manual_seed(crops.seed_of("spectrum", severity))
     y = TASKS[task].corrupt_between(x, severity, severity, generator, False)
     a, b, c = ((image.numpy() + 1) / 2 for image in (x, y, 0.5 * y))
     missing = np.repeat((a != b).any(1, keepdims=True), a.shape[1], 1)
@@ -46,10 +48,10 @@ def test_curves_are_drawn_beside_what_is_not_restored(demo):
     frame = fixation.spectrum([experiment])
     again = fixation.spectrum([experiment])  # from the table that the first wrote
     np.testing.assert_allclose(frame[fixation.PSNRS], again[fixation.PSNRS], atol=1e-3)
-    (axis,) = plots.spectrum(frame, "interpolate").axes
+    (axis,) = fixation.plot_spectrum(frame, "interpolate").axes
     drawn = {line.get_label(): line.get_ydata() for line in axis.lines}
     np.testing.assert_allclose(drawn["not restored"], frame.psnr_input)
     np.testing.assert_allclose(drawn["on-demand, known pixels kept"], frame.psnr_kept)
     levels = fixation.spectrum([experiment]).assign(source="levels")
-    assert plots.holes(levels, "interpolate").axes
+    assert fixation.plot_holes(levels, "interpolate").axes
     plt.close("all")

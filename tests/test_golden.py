@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 import torch
 
-from odl import PROTOCOL, data, paper, train
+from odl import PROTOCOL, evaluate, paper, train
+from odl.data import packs
 from odl.experiment import Experiment
 from odl.schedules import SCHEDULES
 
@@ -28,7 +29,7 @@ def numbers(task: str, schedule: str) -> list[float]:
     """Loss of the last epoch, validation PSNR (dB) of levels 1…5 after it, and PSNR of the averaged weights."""
     run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **SIZES)
     trained = train.train(run)
-    x = train.images_of(run, data.load("demo", "validation"), run.validation_images, "validation")
+    x = evaluate.images_of(run, packs.load("demo", "validation"), run.validation_images, "validation")
     return [trained.history[-1]["loss"], *trained.history[-1]["psnr"], *train.validate(run, trained.averaged, x, "cpu")]
 
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load
 
-from odl import gpu, paths, reproduce, sweep
+from companion import catalogue, gpu, sweep
 from odl.experiment import Experiment
+from odl.machine import files
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
 TINY = Experiment.of(profile="smoke")
@@ -30,7 +31,7 @@ def test_a_gate_that_fails_is_named_and_answered(demo, monkeypatch):
         assert gpu.prepare(TINY, "cpu") == workers
         assert gpu.os.environ.get("ODL_EAGER") == eager
         monkeypatch.delenv("ODL_EAGER", raising=False)
-        for path in (paths.runs() / "gpu").glob("*.json"):
+        for path in (files.runs() / "gpu").glob("*.json"):
             path.unlink()
 
 
@@ -44,7 +45,7 @@ def test_what_is_found_is_kept_for_the_next_call(demo):
 
 
 def test_an_archive_holds_results_and_networks_once(demo, tmp_path):
-    jobs = reproduce.jobs("smoke", "demo", [0])[:2]
+    jobs = catalogue.jobs("smoke", "demo", [0])[:2]
     sweep.run_jobs(jobs, "cpu", 1)
     for expected in (2, 0):
         gpu.pack(tmp_path / "home.zip", jobs)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from odl import claims, judge, paper, plots, results
-from odl.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, WITHIN, decide
+from companion import allocation, catalogue, extra_data, fixation, judge, prose, qualitative, table1
+from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, WITHIN, decide
+from odl import paper, results
 from tests.test_scorecard import LEVELS, frame
 
 
@@ -34,10 +35,10 @@ def test_one_part_against_scipy():
     found = set()
     for seed in range(400):
         margins = made_up(seed)
-        assert decide(margins) == judge.judge({"": margins}).word == by_scipy(margins), margins
+        assert decide(margins) == judge.verdict_on({"": margins}).word == by_scipy(margins), margins
         for sign in (1, -1):
             value = [sign * m + 3 for m in margins]
-            assert judge.judge({"": value}, beyond=3, sign=sign).word == by_scipy(margins, equivalence=False)
+            assert judge.verdict_on({"": value}, beyond=3, sign=sign).word == by_scipy(margins, equivalence=False)
         found.add(by_scipy(margins))
     assert found == {EQUIVALENT, REPRODUCED, REVERSED, UNDECIDED}
 
@@ -68,7 +69,7 @@ def test_several_parts_against_a_plain_loop():
         expected = REVERSED if against else UNDECIDED
         if not against and set(words) <= {REPRODUCED, EQUIVALENT}:
             expected = EQUIVALENT if EQUIVALENT in words else REPRODUCED
-        assert judge.judge(parts).word == expected, parts
+        assert judge.verdict_on(parts).word == expected, parts
         found.add(expected)
     assert len(found) == 4
 
@@ -76,19 +77,19 @@ def test_several_parts_against_a_plain_loop():
 @pytest.mark.parametrize("margins", [[0.2, 0.3, 0.25], [0.01, -0.02, 0.0], [-2, -2.1, -2.05], [0.5, -0.4, 0.2]])
 def test_the_claim_turned_round(margins):
     turned = {REPRODUCED: REVERSED, REVERSED: REPRODUCED}
-    word = judge.judge({"": margins}).word
-    assert judge.judge({"": [-m for m in margins]}).word == turned.get(word, word)
+    word = judge.verdict_on({"": margins}).word
+    assert judge.verdict_on({"": [-m for m in margins]}).word == turned.get(word, word)
 
 
 def test_seeds_without_spread_decide_and_none_or_two_do_not():
     assert decide([0.5] * 3) == REPRODUCED and decide([-0.5] * 3) == REVERSED and decide([0.0] * 3) == EQUIVALENT
     assert decide([5.0, 5.0]) == decide([5.0]) == UNDECIDED
-    assert judge.judge({"a": [], "b": []}).word == MISSING
+    assert judge.verdict_on({"a": [], "b": []}).word == MISSING
 
 
 def test_what_would_decide_is_named():
     def needs(*parts, **how):
-        return judge.judge(dict(enumerate(parts)), **how).needs
+        return judge.verdict_on(dict(enumerate(parts)), **how).needs
 
     assert needs([0.4]) == "a second and a third seed would tell" and needs([0.4, 0.5]) == "a third seed would tell"
     assert needs([0.4, 0.5, 0.45], []) == "1 part to be measured"
@@ -160,12 +161,12 @@ def texts(found):
     """What the pages of the schedules say of some results."""
     of = {task: [r for r in found if r.experiment["task"] == task] for task in paper.TASKS}
     runs = {task: next((r for r in of[task] if r.experiment["schedule"] == "on_demand"), None) for task in of}
-    halves = dict(zip(results.EXTRA_DATA, (of["inpaint"][k : k + 3] for k in (0, 3, 6)), strict=True))
-    yield from (claims.table1_verdict(of[task], task) for task in of)
-    yield from (claims.fixation_verdict(of[task], task) for task in of)
-    yield claims.allocation_verdict(claims.allocation_table(runs), runs)
-    yield claims.qualitative_verdict(of, found)
-    yield claims.extra_data_verdict(halves, "inpaint")
+    halves = dict(zip(catalogue.EXTRA_DATA, (of["inpaint"][k : k + 3] for k in (0, 3, 6)), strict=True))
+    yield from (table1.verdict(of[task], task) for task in of)
+    yield from (fixation.verdict(of[task], task) for task in of)
+    yield allocation.verdict(allocation.table(runs), runs)
+    yield qualitative.verdict(of, found)
+    yield extra_data.verdict(halves, "inpaint")
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1), (0, 1, 2)])
@@ -177,41 +178,41 @@ def test_no_page_ranks_what_is_undecided(seeds):
 
 def test_pages_name_the_dose_and_the_shares():
     found = [r for r in page_results() if r.experiment["task"] == "deblur"]
-    text = claims.table1_verdict(found, "deblur")
+    text = table1.verdict(found, "deblur")
     assert "0.60 % of a batch." in text and "equal shares, so" not in text
     runs = {"deblur": next(r for r in found if r.experiment["schedule"] == "on_demand")}
-    table = claims.allocation_table(runs)
+    table = allocation.table(runs)
     assert (table["last"] - 20).abs().mean() == pytest.approx(table.dose[0]) == pytest.approx(0.6)
-    said = claims.allocation_verdict(table, runs)
+    said = allocation.verdict(table, runs)
     assert "level 1 ends with 19.1 % of the batch and level 5 with 20.9 %" in said and "the dose is 0.60 %" in said
     for run in found:
         run.history[0]["dose"] = 0.0004
-    assert "equal shares, so its row is rigid joint's" in claims.table1_verdict(found, "deblur")
-    assert claims.dose([r for r in found if r.experiment["schedule"] != "on_demand"]) == ""
+    assert "equal shares, so its row is rigid joint's" in table1.verdict(found, "deblur")
+    assert prose.dose([r for r in found if r.experiment["schedule"] != "on_demand"]) == ""
 
 
 def test_pages_name_the_tasks_that_are_below_their_input():
     found = page_results((0,))
     by_task = {task: [r for r in found if r.experiment["task"] == task] for task in paper.TASKS}
-    assert "Below the damaged" not in claims.qualitative_verdict(by_task, found)
+    assert "Below the damaged" not in qualitative.verdict(by_task, found)
     for run in by_task["deblur"]:
         run.evaluation["psnr_input"] = 60.0
-    for said in (claims.qualitative_verdict(by_task, found), claims.table1_verdict(by_task["deblur"], "deblur")):
+    for said in (qualitative.verdict(by_task, found), table1.verdict(by_task["deblur"], "deblur")):
         assert said.count("Below the damaged image itself in mean PSNR: rigid joint learning") == 1
 
 
 def test_pages_say_in_one_line_that_nothing_is_measured():
-    assert {*texts([])} == {claims.NOTHING}
+    assert {*texts([])} == {prose.NOTHING}
 
 
 def test_bold_only_where_the_judge_decides():
     found = [r for r in page_results() if r.experiment["task"] == "deblur"]
-    table = results.table1(found, "deblur")
+    table = table1.table(found, "deblur")
     runs = judge.keyed(found)
     assert judge.best(runs, "deblur", paper.SCHEDULES) is None
-    assert "font-weight" not in plots.show_table1(table).to_html()
+    assert "font-weight" not in table1.show(table).to_html()
     for r in found:
         if r.experiment["schedule"] == "hard_mining":
             r.evaluation.loc[:, "psnr"] = r.evaluation.psnr + 20
     assert judge.best(runs, "deblur", paper.SCHEDULES) == "hard_mining"
-    assert "font-weight" in plots.show_table1(table, "hard_mining").to_html()
+    assert "font-weight" in table1.show(table, "hard_mining").to_html()

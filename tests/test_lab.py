@@ -17,10 +17,13 @@ from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 from test_restore import trained_like
 
-from odl import PROTOCOL, paths, results
+from companion.tables import table_path
+from odl import PROTOCOL, results
 from odl.corruptions import FILL, TASKS, Task, blur, delete, remove_square
-from odl.data import grey
+from odl.crops import grey
 from odl.evaluate import errors, psnr
+from odl.machine import files
+from odl.machine.files import write_atomically
 from odl.restore import inpaint_image
 from odl.results import command_of
 from odl.schedules import allocate, dose, on_demand
@@ -70,7 +73,7 @@ def made_up_result(task: str) -> None:
     history = [{"psnr": psnr, "allocation": shares, "dose": dose(shares)} for psnr, shares in epochs]
     evaluation = {"level": list("12345"), "psnr_input": DAMAGED}
     content = {"protocol": PROTOCOL, "experiment": run.asdict(), "provenance": {}, "history": history}
-    paths.write_atomically(results.path_of(run), paths.seal(content | {"evaluation": evaluation}))
+    files.write_atomically(results.path_of(run), files.seal(content | {"evaluation": evaluation}))
 
 
 def made_up_network(task: str, schedule: str, seed: int) -> None:
@@ -396,7 +399,7 @@ def test_without_npm_the_pictures_stand_and_the_page_says_why(chromium, tmp_path
 def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):
     def fetch(package, files):
         for name in files:
-            paths.write_atomically(tmp_path / name, b"something else")
+            write_atomically(tmp_path / name, b"something else")
 
     monkeypatch.setattr(live, "NPM", tmp_path)
     monkeypatch.setattr(live, "fetch", fetch)
@@ -406,11 +409,11 @@ def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):
 
 def test_without_weights_the_page_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
-    assert "python -m odl reproduce" in live.write(tmp_path / "lab")
+    assert "python -m companion reproduce" in live.write(tmp_path / "lab")
     assert (tmp_path / "lab" / "data.js").exists()
     live.still_fixation()
     live.still_allocation()
-    assert "python -m odl reproduce" in landing.figure()
+    assert "python -m companion reproduce" in landing.figure()
 
 
 # The moving figure of the first page
@@ -426,8 +429,8 @@ def test_moving_figure_has_the_networks_that_are_here(chromium, tmp_path, monkey
     draw, n = np.random.default_rng(0).uniform, len(landing.SEVERITIES)
     same = {"severity": landing.SEVERITIES} | {key: [100, *draw(10, 30, n - 1)] for key in ("psnr_input", "psnr_kept")}
     tables = [pd.DataFrame({"schedule": name, "psnr": draw(10, 30, n)} | same) for name in names]
-    path = results.table_path("fixation_spectrum", "reference", "bsds500", landing.TASK)
-    paths.write_atomically(path, pd.concat(tables).to_csv(index=False).encode())
+    path = table_path("fixation_spectrum", "reference", "bsds500", landing.TASK)
+    files.write_atomically(path, pd.concat(tables).to_csv(index=False).encode())
     figure = landing.figure()
     css = ROOT / "book" / "_static" / "odl.css"
     head = f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{css.as_uri()}">'

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms
 
-from odl import results
+from odl import pretrained, results
 from odl.__main__ import main
 from odl.experiment import Experiment
 from odl.network import EncoderDecoder, initialize
@@ -31,7 +31,7 @@ def weights(root):
     from safetensors.torch import save_file
 
     for task, channels in (("inpaint", 3), ("interpolate", 3), ("deblur", 3), ("denoise", 1)):
-        experiment = Experiment.of(task, "bsds500", "on_demand", profile="reference", **results.LONG["reference"])
+        experiment = Experiment.of(task, "bsds500", "on_demand", profile="reference", **pretrained.LONG["reference"])
         folder = root / "runs" / experiment.run_id
         folder.mkdir(parents=True)
         network = initialize(EncoderDecoder(channels, experiment.width), torch.Generator().manual_seed(0))

@@ -28,12 +28,11 @@ def faults_after(first: str) -> int:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the GNU C library can be told to keep memory")
 def test_the_library_keeps_what_is_freed():
-    as_it_was = faults_after("from odl import memory; memory.keep = lambda: False\n")
+    as_it_was = faults_after("from odl.machine import device as memory; memory.keep = lambda: False\n")
     assert faults_after("") < as_it_was / 10
 
 
 def test_elsewhere_nothing_happens(monkeypatch):
-    from odl import memory
 
-    monkeypatch.setattr(memory.sys, "platform", "darwin")
-    assert memory.keep() is False
+    monkeypatch.setattr(device.sys, "platform", "darwin")
+    assert device.keep_memory() is False

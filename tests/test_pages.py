@@ -20,7 +20,7 @@ from page_facts import HTML, KEPT, LAB, LOADED, bytes_of, first_restoration, loa
 from test_judge import ranking
 from test_lab import check_against_torch, set_fixation
 
-from odl import paths
+from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
@@ -263,7 +263,7 @@ HEAD = ".odl-sortable thead th:nth-child({}) button"
 
 @pytest.fixture
 def claims():
-    return pd.read_csv(paths.results() / "reference" / "tables" / "scorecard-bsds500-all.csv")
+    return pd.read_csv(files.results() / "reference" / "tables" / "scorecard-bsds500-all.csv")
 
 
 def test_scorecard_without_javascript_is_a_plain_table(soup, claims):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from odl import plan, reproduce
+from companion import catalogue, plan
+from companion.comparators import context_encoder
 from odl.__main__ import main
-from odl.comparators import context_encoder
 from odl.experiment import PROFILES, Experiment
 
 SETS = ["celeba", "sun397"]
@@ -21,7 +21,7 @@ def planned(gpus=1, ms=1.0, seeds=(0,), sets=SETS):
 
 
 def test_the_runs_are_those_of_the_shared_list():
-    listed = [job for name in SETS for job in reproduce.jobs("paper", name, [0]) if job.experiment]
+    listed = [job for name in SETS for job in catalogue.jobs("paper", name, [0]) if job.experiment]
     listed = [job for job in listed if job.experiment.profile == "paper"]
     assert planned().runs == len(listed)
     grid = [j for j in listed if not j.experiment.overrides and "-native" not in j.experiment.dataset]

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from odl import defects
+from companion import applications
 from odl.network import EncoderDecoder, initialize
-from odl.restore import ImageError, fold_batchnorm, inpaint_image, restore_image, window_starts
+from odl.photographs import ImageError
+from odl.restore import fold_batchnorm, inpaint_image, restore_image, window_starts
 
 
 def trained_like(channels: int, seed: int = 0, width: int = 8) -> EncoderDecoder:
@@ -125,7 +126,7 @@ def test_bad_masks_are_refused():
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (120, 301), (10, 33)])
-@pytest.mark.parametrize("draw", [defects.scratches, defects.dust, defects.scars])
+@pytest.mark.parametrize("draw", [applications.scratches, applications.dust, applications.scars])
 def test_drawn_defects_are_masks_of_any_size_that_leave_most_of_a_photograph(draw, shape):
     mask, again, other = (draw(*shape, np.random.default_rng(seed)) for seed in (0, 0, 1))
     assert mask.shape == shape and mask.dtype == bool and np.array_equal(mask, again)
@@ -133,7 +134,7 @@ def test_drawn_defects_are_masks_of_any_size_that_leave_most_of_a_photograph(dra
 
 
 def test_a_spot_is_an_ellipse_in_its_box():
-    mask = defects.spot(100, 200, 0.2, 0.1, 0.6, 0.5)
+    mask = applications.spot(100, 200, 0.2, 0.1, 0.6, 0.5)
     rows, columns = np.nonzero(mask)
     box = [rows.min(), rows.max(), columns.min(), columns.max()]
     np.testing.assert_allclose(box, [20, 60, 20, 100], atol=1)

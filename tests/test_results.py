@@ -12,8 +12,11 @@ import torch
 from safetensors.torch import load_file
 from scipy import stats
 
-from odl import PROTOCOL, data, evaluate, paper, paths, plots, results
+from companion import notebook, table1, tables
+from odl import PROTOCOL, evaluate, paper, results
+from odl.data import packs
 from odl.experiment import Experiment
+from odl.machine import files, provenance
 from odl.results import Result
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
@@ -23,7 +26,7 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
     experiment = Experiment.of(**TINY)
     assert results.load(experiment) is None
     result = results.run_or_load(experiment, "cpu")
-    assert result.path == paths.results() / f"{experiment.run_id}.json"
+    assert result.path == files.results() / f"{experiment.run_id}.json"
     written = result.path.stat().st_mtime_ns
     monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained again"))
     assert results.run_or_load(experiment, "cpu").evaluation.equals(result.evaluation)
@@ -32,7 +35,9 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
     content = json.loads(result.path.read_text())
     assert content["experiment"] == experiment.asdict() and content["history"] == result.history
     assert {"commit", "device", "versions", "data_sha256", "seconds"} <= set(content["provenance"])
-    assert content["protocol"] == PROTOCOL and content["provenance"]["data_sha256"] == data.load("demo", "train").sha256
+    assert (
+        content["protocol"] == PROTOCOL and content["provenance"]["data_sha256"] == packs.load("demo", "train").sha256
+    )
     measured, images = evaluate.evaluate(experiment, results.network_of(experiment))
     loaded = result.evaluation
     assert list(loaded) == evaluate.COLUMNS and list(loaded.level) == list(measured.level)
@@ -50,11 +55,11 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
 def test_a_result_of_other_numbers_or_another_protocol_is_not_loaded(demo):
     experiment = Experiment.of(**TINY)
     path = results.run_or_load(experiment, "cpu").path
-    content = paths.unseal(path)
+    content = files.unseal(path)
     for name, value in (("trials", 3), ("learning_rate", 1e-4), ("width", 9), ("precision", "bf16")):
-        path.write_bytes(paths.seal(content | {"experiment": content["experiment"] | {name: value}}))
+        path.write_bytes(files.seal(content | {"experiment": content["experiment"] | {name: value}}))
         assert results.load(experiment) is None
-    path.write_bytes(paths.seal(content | {"protocol": PROTOCOL - 1}))
+    path.write_bytes(files.seal(content | {"protocol": PROTOCOL - 1}))
     assert results.load(experiment) is None
     path.write_text(json.dumps(content))  # without a seal
     assert results.load(experiment)
@@ -65,12 +70,12 @@ def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
     root.mkdir()
 
     def fault(commit="0123abc", **other):
-        path.write_bytes(paths.seal({"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": commit}} | other))
+        path.write_bytes(files.seal({"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": commit}} | other))
         return results.fault_of(path)
 
     assert fault() is None and "protocol" in fault(protocol=1) and "protocol" in fault(protocol=None)
     assert "unknown" in fault("unknown") and "uncommitted" in fault("0123abc-dirty")
-    path.write_bytes(paths.seal({"rows": []}))
+    path.write_bytes(files.seal({"rows": []}))
     assert results.fault_of(path) is None and results.fault_of(root / "table.csv") is None
 
 
@@ -82,19 +87,19 @@ def test_without_missing_pixels_there_is_one_way_to_score(demo, task, missing):
     for name in ("psnr_kept", "psnr_hole"):
         assert result.evaluation[name].dtype == float and result.evaluation[name].isna().all() == missing
         assert (content[name] == [None] * 16) == missing
-    table, shown = results.level_table([result]), results.table1([result], task).set_index("schedule")
+    table, shown = tables.level_table([result]), table1.table([result], task).set_index("schedule")
     assert shown[["psnr_kept", "psnr_hole"]].isna().all(axis=None) == missing
     if missing:
         assert list(table.scored) == ["all pixels"] * 2 and list(table.schedule) == ["not_restored", "on_demand"]
-        html = plots.show_table1(shown.reset_index()).to_html()
+        html = table1.show(shown.reset_index()).to_html()
         assert "not_restored" not in html and "missing pixels" not in html
 
 
 def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
-    assert results.record(seed=0)["sha256"]["data"] is None
-    records = [results.record(dataset="demo", seed=seed)["sha256"] for seed in (0, 0, 1)]
+    assert notebook.record(seed=0)["sha256"]["data"] is None
+    records = [notebook.record(dataset="demo", seed=seed)["sha256"] for seed in (0, 0, 1)]
     assert records[0] == records[1] and records[0]["config"] != records[2]["config"]
-    assert records[0]["data"] == data.load("demo", "test").sha256
+    assert records[0]["data"] == packs.load("demo", "test").sha256
 
 
 def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path, monkeypatch):
@@ -109,16 +114,16 @@ def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path,
         file.write_text("1")
     monkeypatch.setattr(results, "__file__", str(code))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert results.commit() == "unknown"
+    assert provenance.commit() == "unknown"
     git("init", "-q")
     git("add", ".")
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
     for file in (result, test):
         file.write_text("2")
-        assert git("rev-parse", "HEAD").startswith(results.commit()) and len(results.commit()) >= 7
-    assert results.commit(tmp_path / "tests").endswith("-dirty")
+        assert git("rev-parse", "HEAD").startswith(provenance.commit()) and len(provenance.commit()) >= 7
+    assert provenance.commit(tmp_path / "tests").endswith("-dirty")
     code.write_text("2")
-    assert results.commit().endswith("-dirty")
+    assert provenance.commit().endswith("-dirty")
 
 
 # Tables
@@ -132,7 +137,7 @@ def made_up(schedule, seed, trials=5, task="inpaint"):
     levels = [*"123456", "easy", "hard"]
     rows = [(t, v, *random.random(2), *random.normal(30, 1, 4)) for t in range(trials) for v in levels]
     frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "l2_input", *PSNRS])
-    return Result({"task": task, "schedule": schedule, "seed": seed}, {}, [], frame, paths.results() / "none.json")
+    return Result({"task": task, "schedule": schedule, "seed": seed}, {}, [], frame, files.results() / "none.json")
 
 
 def mean_of(runs, column):
@@ -145,7 +150,7 @@ def mean_of(runs, column):
 def test_table1_against_scipy(task):
     runs = {name: [made_up(name, seed, task=task) for seed in (0, 1, 2)] for name in reversed(paper.SCHEDULES)}
     everything = [r for group in runs.values() for r in group]
-    table = results.table1(everything, task)
+    table = table1.table(everything, task)
     paper_columns = ["paper_celeba_l2", "paper_celeba_psnr", "paper_sun397_l2", "paper_sun397_psnr"]
     ours = ["schedule", "seeds", "l2", "l2_sd", "psnr", "psnr_sd", "psnr_kept", "psnr_hole"]
     assert list(table) == [*ours, "ahead", "low", "high", "verdict", *paper_columns]
@@ -173,7 +178,7 @@ def test_table1_against_scipy(task):
 def test_table1_pairs_only_what_both_have_and_leaves_room_for_what_is_missing():
     """A schedule measured with one seed more is compared over the seeds in common."""
     runs = [made_up("on_demand", 0), made_up("rigid_joint", 0), made_up("rigid_joint", 1)]
-    table = results.table1(runs, "inpaint").set_index("schedule")
+    table = table1.table(runs, "inpaint").set_index("schedule")
     expected = mean_of(runs[:1], "psnr") - mean_of(runs[1:2], "psnr")
     assert table.ahead["rigid_joint"] == pytest.approx(expected) and np.isnan(table.ahead["hard_mining"])
     assert table.verdict["rigid_joint"] == "undecided" and table.verdict["hard_mining"] == "to be measured"
@@ -183,7 +188,7 @@ def test_table1_pairs_only_what_both_have_and_leaves_room_for_what_is_missing():
 
 def test_level_table_is_of_means():
     runs = [made_up("on_demand", 0), made_up("on_demand", 1)]
-    table = results.level_table(runs).set_index(["scored", "schedule"])
+    table = tables.level_table(runs).set_index(["scored", "schedule"])
     columns = {("all pixels", "not_restored"): "psnr_input", ("all pixels", "on_demand"): "psnr"}
     columns |= {("known pixels kept", "on_demand"): "psnr_kept", ("missing pixels", "on_demand"): "psnr_hole"}
     assert {*table.index} == {*columns, ("missing pixels", "not_restored")}
@@ -192,7 +197,7 @@ def test_level_table_is_of_means():
         for level, expected in by_level[column].items():
             assert table.loc[key, f"level_{level}" if level.isdigit() else level] == pytest.approx(expected)
         assert table.loc[key, "mean"] == pytest.approx(mean_of(runs, column))
-    assert results.level_table([]).empty
+    assert tables.level_table([]).empty
 
 
 @pytest.mark.parametrize("task", ["inpaint", "interpolate"])
@@ -201,17 +206,17 @@ def test_the_damaged_image_inside_its_missing_pixels_is_measured_there(demo, tas
     experiment = Experiment.of(task, **TINY)
     rows, _ = evaluate.evaluate(experiment, lambda y: 0.5 * y + 0.2)
     untouched, _ = evaluate.evaluate(experiment, lambda y: y)
-    np.testing.assert_allclose(results.scores(rows).hole_input, untouched.psnr_hole, atol=0.01)
+    np.testing.assert_allclose(tables.scores(rows).hole_input, untouched.psnr_hole, atol=0.01)
 
 
 def test_a_table_is_written_where_the_design_says_if_it_has_a_number_of_ours(root):
     def written(name, **columns):
-        return results.write_table(pd.DataFrame(columns), name, "demo", "demo", "inpaint")
+        return tables.write_table(pd.DataFrame(columns), name, "demo", "demo", "inpaint")
 
     path = written("table1", schedule=["on_demand"], psnr=[30.5])
     assert path == root / "data/results/demo/tables/table1-demo-inpaint.csv"
     assert pd.read_csv(path).to_dict("list") == {"schedule": ["on_demand"], "psnr": [30.5]}
-    assert not results.write_table(results.table1([], "deblur"), "table1", "demo", "demo", "deblur").exists()
+    assert not tables.write_table(table1.table([], "deblur"), "table1", "demo", "demo", "deblur").exists()
     assert not written("scorecard", claim=["a"], verdict=["to be measured"], paper=[1.0]).exists()
     assert not written("table2", method=[], central_psnr=[]).exists()
     assert written("scorecard", claim=["a"], verdict=["undecided"]).exists()
@@ -226,13 +231,13 @@ def shipped(demo):
     results.run_or_load(experiment, "cpu")
     trained = results.network_of(experiment)
     path = results.ship(experiment)
-    (paths.runs() / experiment.run_id / "weights.safetensors").unlink()
+    (files.runs() / experiment.run_id / "weights.safetensors").unlink()
     return experiment, trained, path
 
 
 def test_shipped_weights_come_back_in_half_precision(shipped):
     experiment, trained, path = shipped
-    assert path.parent == paths.models()
+    assert path.parent == files.models()
     stored = load_file(path)
     for name, value in trained.state_dict().items():
         expected = torch.from_numpy(value.numpy().astype(np.float16)) if value.is_floating_point() else value
@@ -269,9 +274,9 @@ def test_missing_weights_name_the_command(root):
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    paths.write_atomically(path, b"old")
+    files.write_atomically(path, b"old")
 
     monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
-        paths.write_atomically(path, b"new")
+        files.write_atomically(path, b"new")
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]

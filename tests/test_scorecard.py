@@ -7,11 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from odl import PROTOCOL, blocks, denoising, judge, measures, paper, plots_scorecard, results, scorecard
-from odl.comparators import context_encoder
+from companion import blocks, catalogue, denoising, fixation, judge, scorecard, table1
+from companion.allocation import SHARP
+from companion.comparators import context_encoder
+from companion.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
+from companion.table2 import CENTRE, RANDOM
+from companion.table3 import images_won
+from odl import PROTOCOL, paper, results
 from odl.experiment import Experiment
-from odl.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED
-from odl.measures import CENTRE, RANDOM, SHARP, Measured
 
 SEEDS = (0, 1, 2)
 LEVELS = (*"123456", "easy", "hard")
@@ -81,7 +84,7 @@ def world(right: bool, seeds=SEEDS) -> Measured:
         for i, (schedule, psnr) in enumerate(scores.items()):
             for task in paper.TASKS:
                 runs[task, schedule, seed] = result(psnr, 10 * seed + i, history)
-        for i, (name, db) in enumerate(zip(results.EXTRA_DATA, EXTRA[right], strict=True)):
+        for i, (name, db) in enumerate(zip(catalogue.EXTRA_DATA, EXTRA[right], strict=True)):
             runs["inpaint", name, seed] = result(dict.fromkeys(LEVELS, db), 10 * seed + i)
         for i, (method, db) in enumerate(BLOCKS[right].items()):
             runs["blocks", method, seed] = result(dict(zip(blocks.BLOCKS, db, strict=True)), 10 * seed + i)
@@ -149,24 +152,24 @@ def test_one_rival_that_is_not_measured_keeps_on_demand_from_being_best():
     measured = world(True)
     for seed in SEEDS:
         del measured.runs["deblur", "hard_mining", seed]
-    verdict = measures.best_of_seven(measured, "deblur")
+    verdict = table1.best_of_seven(measured, "deblur")
     assert verdict.word == UNDECIDED and verdict.needs == "1 part to be measured"
-    assert measures.best_of_seven(measured, "inpaint").word == REPRODUCED
+    assert table1.best_of_seven(measured, "inpaint").word == REPRODUCED
 
 
 def test_one_task_against_is_enough():
     measured = world(True)
     for seed in SEEDS:
         measured.runs["denoise", "hard_mining", seed] = result(dict.fromkeys(LEVELS, 33), seed)
-    assert measures.hard_mining(measured).word == measures.best_of_seven(measured, "denoise").word == REVERSED
+    assert table1.hard_mining(measured).word == table1.best_of_seven(measured, "denoise").word == REVERSED
 
 
 @pytest.mark.parametrize(
     ("level", "schedule", "measure"),
     [
-        ("6", "rigid_joint", measures.level_6),
-        ("1", "fixated_easy", measures.random_places),
-        ("6", "fixated_hard", measures.random_places),
+        ("6", "rigid_joint", table1.level_6),
+        ("1", "fixated_easy", fixation.random_places),
+        ("6", "fixated_hard", fixation.random_places),
     ],
 )
 def test_a_claim_about_one_level_looks_at_that_level(level, schedule, measure):
@@ -175,7 +178,7 @@ def test_a_claim_about_one_level_looks_at_that_level(level, schedule, measure):
     for seed in SEEDS:
         measured.runs["inpaint", schedule, seed] = result(RIGHT[schedule] | {level: 33}, seed)
     assert measure(measured).word == REVERSED
-    assert measures.best_of_seven(measured, "inpaint").word == measures.fixation(measured).word == REPRODUCED
+    assert table1.best_of_seven(measured, "inpaint").word == fixation.problem(measured).word == REPRODUCED
 
 
 def test_inpainting_is_judged_inside_the_hole():
@@ -187,7 +190,7 @@ def test_inpainting_is_judged_inside_the_hole():
         for rival in (run, measured.runs["inpaint", "on_demand", seed]):
             rival.evaluation["psnr_input"] = 29.0
             rival.evaluation["psnr"] -= 25  # below the damaged image as a whole, but not where pixels are missing
-    assert measures.fixation(measured).word == measures.random_places(measured).word == REPRODUCED
+    assert fixation.problem(measured).word == fixation.random_places(measured).word == REPRODUCED
 
 
 @pytest.mark.parametrize("staged", [{"1": 19}, dict.fromkeys(LEVELS, 24), dict.fromkeys(LEVELS, 27)])
@@ -195,7 +198,7 @@ def test_a_collapse_is_a_level_1_below_its_input_or_a_mean_3_db_behind(staged):
     measured = world(True)
     for seed in SEEDS:
         measured.runs["deblur", "staged_curriculum", seed] = result(dict.fromkeys(LEVELS, 28) | staged, seed)
-    assert measures.collapse(measured).word == (REVERSED if staged["1"] == 27 else REPRODUCED)
+    assert table1.collapse(measured).word == (REVERSED if staged["1"] == 27 else REPRODUCED)
 
 
 def test_a_world_below_its_input_decides_no_contest():
@@ -222,13 +225,13 @@ def test_the_papers_test_reverses_with_the_seed_and_decides_nothing():
     for seed, lead in enumerate((0.4, -0.4, 0.3)):
         measured.runs["deblur", "on_demand", seed] = result(dict.fromkeys(LEVELS, 28 + lead), seed)
         measured.runs["deblur", "rigid_joint", seed] = result(dict.fromkeys(LEVELS, 28), 9 + seed)
-    table = measures.papers_test(measured)
+    table = table1.papers_test(measured)
     assert (table.p < 0.001).all() and list(table.ahead > 0) == [True, False, True]
-    assert measures.compare(measured, {"": ("deblur", "on_demand", "rigid_joint")}).word == UNDECIDED
+    assert judge.compare(measured, {"": ("deblur", "on_demand", "rigid_joint")}).word == UNDECIDED
 
 
 def test_the_six_published_denoisers_are_counted_as_in_the_paper():
-    assert [measures.images_won(system) for system in ("on_demand", "fixated")] == [5, 7]
+    assert [images_won(system) for system in ("on_demand", "fixated")] == [5, 7]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -262,7 +265,7 @@ def write_world(folder):
         if task == "blocks":
             of = ours if name == "on_demand" else context_encoder.run_of(name, ours)
             write(of, run.evaluation, blocks.path_of(ours) if of is ours else None)
-        elif name in results.EXTRA_DATA:
+        elif name in catalogue.EXTRA_DATA:
             schedule = "on_demand" if name.startswith("on") else "rigid_joint"
             half = {"train_images": 4} if name.endswith("half") else {}
             if half:
@@ -302,10 +305,10 @@ def test_an_empty_project_is_no_error(root):
 
 def test_the_page_says_every_verdict_without_colour():
     table = scorecard.score_all(world(False))
-    html = plots_scorecard.show(table).data
+    html = scorecard.show(table).data
     for word, n in table.verdict.value_counts().items():
-        assert html.count(f"{plots_scorecard.SYMBOLS[word]}&nbsp;{word}") == n
+        assert html.count(f"{scorecard.SYMBOLS[word]}&nbsp;{word}") == n
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
-    plots_scorecard.counts(table)
-    plots_scorecard.rule()
-    assert len(plots_scorecard.simulation(judge.simulate()).data) == 24
+    scorecard.plot_counts(table)
+    scorecard.plot_rule()
+    assert len(scorecard.show_simulation(judge.simulate()).data) == 24

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from odl import reproduce
-from odl.experiment import ParameterError
+from companion import catalogue
+from odl.parameters import ParameterError
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = "data/results/smoke/demo/interpolate"
@@ -90,9 +90,9 @@ def test_a_mistake_in_the_configuration_is_named(sweep):
 
 
 def test_only_takes_names_and_paths_of_the_list_that_reproduce_shares():
-    jobs = reproduce.jobs("smoke", "demo", [0, 1])
+    jobs = catalogue.jobs("smoke", "demo", [0, 1])
     names = ["smoke/demo/inpaint/on_demand-seed0-blocks", RIGID_JOINT]
-    chosen = [m.name for job in reproduce.only(names, jobs) for m in job.measurements]
+    chosen = [m.name for job in catalogue.only(names, jobs) for m in job.measurements]
     assert chosen == [names[0], "smoke/demo/interpolate/rigid_joint-seed0"]
     with pytest.raises(ParameterError, match="nearest: 'smoke/demo/inpaint/on_demand-seed0'"):
-        reproduce.only(["smoke/demo/inpaint/ondemand-seed0"], jobs)
+        catalogue.only(["smoke/demo/inpaint/ondemand-seed0"], jobs)

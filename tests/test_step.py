@@ -7,11 +7,14 @@ import sys
 import pytest
 import torch
 
-from odl import data, sweep, train
+from companion import sweep
+from odl import train
+from odl.data import packs
 from odl.experiment import Experiment
+from odl.machine.device import make_deterministic, quick_precision
 from odl.results import run_or_load
 from odl.schedules import SCHEDULES
-from odl.step import Step, make_deterministic, quick_precision
+from odl.train import Step
 
 TASKS = ("inpaint", "interpolate", "deblur", "denoise")
 TINY = {"profile": "smoke", "epochs": 2, "iterations": 4, "batch_size": 20, "test_images": 6, "validation_images": 4}
@@ -25,7 +28,7 @@ def tiny(task="interpolate", schedule="rigid_joint", **numbers):
 def step_of(experiment, device="cpu"):
     network, optimizer = train.build(experiment, device)
     network.train()
-    return Step(experiment, network, optimizer, data.load("demo", "train").to(device))
+    return Step(experiment, network, optimizer, packs.load("demo", "train").to(device))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -44,7 +47,7 @@ def test_the_levels_are_data(demo, task):
 
 def test_the_quick_precision_is_bf16_where_it_is_native():
     """Not on a simulated CPU without it."""
-    code = "from odl.step import quick_precision; print(quick_precision())"
+    code = "from odl.machine.device import quick_precision; print(quick_precision())"
     old = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
     run = subprocess.run([sys.executable, "-c", code], env=old, capture_output=True, text=True, timeout=120, check=True)
     assert run.stdout.split() == ["fp32"] and quick_precision() in ("fp32", "bf16")

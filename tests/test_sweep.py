@@ -12,14 +12,17 @@ from importlib.util import find_spec
 import pytest
 from tqdm.auto import tqdm
 
-from odl import denoising, paths, reproduce, results, sweep, train
+from companion import catalogue, denoising, sweep
+from companion.catalogue import jobs
+from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
+from companion.sweep import Job, Measurement
+from odl import results, train
 from odl.__main__ import main
-from odl.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
 from odl.corruptions import TASKS
-from odl.experiment import Experiment, duration
-from odl.reproduce import jobs
+from odl.experiment import Experiment
+from odl.machine import checkpoint, files
+from odl.parameters import duration
 from odl.schedules import SCHEDULES
-from odl.sweep import Job, Measurement
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 2, "batch_size": 20, "test_images": 6, "validation_images": 4}
 
@@ -71,7 +74,7 @@ def resumed(path, seconds, device, progress):
 def left_by(experiments, **how):
     """Weights, history and evaluation of each, bit for bit."""
     measured = sweep.run_many(experiments, "cpu", **how)
-    weights = [(paths.runs() / e.run_id / "weights.safetensors").read_bytes() for e in experiments]
+    weights = [(files.runs() / e.run_id / "weights.safetensors").read_bytes() for e in experiments]
     return [(w, r.history, r.evaluation.to_dict("list")) for w, r in zip(weights, measured, strict=True)]
 
 
@@ -112,7 +115,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
     job = sweep.job_of(experiment)
 
     def epochs():
-        state = train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
+        state = checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
         return len(state["history"]) if state else 0
 
     with monkeypatch.context() as patch:
@@ -169,7 +172,7 @@ def test_the_list_covers_every_table():
 
 
 def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
-    monkeypatch.setattr("odl.reproduce.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
+    monkeypatch.setattr("companion.catalogue.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
 
     def said(*options):
         assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", *options]) == 0
@@ -181,7 +184,7 @@ def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
 
 
 def test_a_closed_pipe_is_no_error(root):
-    command = f"{sys.executable} -m odl reproduce --profile smoke --dataset demo --list | head -1"
+    command = f"{sys.executable} -m companion reproduce --profile smoke --dataset demo --list | head -1"
     run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
     assert run.stdout.count("\n") == 1 and not run.stderr
 
@@ -211,8 +214,8 @@ def test_durations():
 
 def test_figure_6_is_measured_whole(root, monkeypatch):
     """Whatever a page of Figure 6 draws is in a job; what learns is trained first; the slow ones come last."""
-    monkeypatch.setattr(reproduce, "is_here", lambda dataset: True)
-    jobs = {job.name.split("/")[-1]: job for job in reproduce.comparator_jobs("reference")}
+    monkeypatch.setattr(catalogue, "is_here", lambda dataset: True)
+    jobs = {job.name.split("/")[-1]: job for job in catalogue.comparator_jobs("reference")}
     systems = ["noisy", *(system for system in DENOISERS if system != "bm3d" or find_spec("bm3d"))]
     systems = [system for system in systems if system not in AUTHORS]
     assert set(jobs) == set(systems) and list(jobs)[-2:] == list(denoising.SLOW)
@@ -232,6 +235,6 @@ def file_of(system, sigma, clip, told=None):
 
 
 def test_what_is_measured_is_not_trained_for(root, monkeypatch):
-    monkeypatch.setattr(reproduce, "is_here", lambda dataset: True)
+    monkeypatch.setattr(catalogue, "is_here", lambda dataset: True)
     monkeypatch.setattr(denoising, "load", lambda *_, **__: {})
-    assert reproduce.job_on_db11("csf", "reference").missing() == []
+    assert catalogue.job_on_db11("csf", "reference").missing() == []

@@ -13,11 +13,13 @@ import pytest
 import torch
 from skimage import metrics
 
-from odl import data, paper, paths, train
+from odl import crops, paper, train
 from odl.corruptions import FILL, TASKS
+from odl.data import packs
 from odl.experiment import Experiment
+from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES
-from odl.step import Step, averaged, refresh_batchnorm, severities
+from odl.train import Step, averaged, refresh_batchnorm, severities
 from tests.faults.campaign import digest, ended, in_a_child, number
 from tests.faults.training import kill_once, train_in_child
 
@@ -38,7 +40,7 @@ def tiny(schedule="on_demand", task="interpolate", **numbers):
 def trained(experiment) -> str:
     """Digest of everything that a finished run leaves: weights, Adam's state and history."""
     train.train(experiment)
-    state = train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
+    state = checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
     assert len(state["history"]) == experiment.epochs
     return digest(state)
 
@@ -92,18 +94,18 @@ def interrupted(experiment, done, every=0):
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(train, "CHECKPOINT_SECONDS", every)
         train.train(experiment, progress=progress)
-    return paths.runs() / experiment.run_id
+    return files.runs() / experiment.run_id
 
 
 def test_ctrl_c_keeps_all_whole_epochs_though_no_checkpoint_was_due(whole):
     """And another device's checkpoint is resumed with this one's optimizer."""
     experiment = tiny(epochs=4)
     folder = interrupted(experiment, 0.6, every=60)
-    state = train.load_checkpoint(folder, experiment)
+    state = checkpoint.load_checkpoint(folder, experiment)
     assert len(state["history"]) == 2
     for group in state["optimizer"]["param_groups"]:
         group["capturable"] = True  # as on a GPU
-    train.save_checkpoint(folder, state)
+    checkpoint.save_checkpoint(folder, state)
     whole(experiment)
 
 
@@ -128,7 +130,7 @@ def test_a_longer_run_goes_on_from_a_shorter_ones_trunk_bit_for_bit(whole, sched
 
 
 def trunk_for(experiment):
-    return train.load_trunk(paths.runs() / experiment.run_id, experiment)
+    return checkpoint.load_trunk(files.runs() / experiment.run_id, experiment)
 
 
 def test_the_longest_trunk_that_fits_is_used_and_no_other(demo, monkeypatch):
@@ -155,10 +157,10 @@ def test_what_depends_on_the_length_of_training_uses_no_trunk(demo, schedule):
 def test_without_a_whole_checkpoint_the_one_before_is_used_or_training_begins_again(whole, names, capsys):
     experiment = tiny(epochs=4)
     folder = interrupted(experiment, 0.8)
-    assert len(train.load_checkpoint(folder, experiment)["history"]) == 3
+    assert len(checkpoint.load_checkpoint(folder, experiment)["history"]) == 3
     for name in names:
         (folder / name).write_bytes((folder / name).read_bytes()[:-1])
-    state = train.load_checkpoint(folder, experiment)
+    state = checkpoint.load_checkpoint(folder, experiment)
     assert (len(state["history"]) == 2) if len(names) == 1 else state is None
     said = capsys.readouterr().out
     assert all(f"{folder / name}: damaged" in said for name in names) and said.count(": damaged") == len(names)
@@ -168,10 +170,10 @@ def test_without_a_whole_checkpoint_the_one_before_is_used_or_training_begins_ag
 @pytest.mark.parametrize("numbers", [{"learning_rate": 1e-4}, {"precision": "bf16"}, {}], ids=str)
 def test_a_checkpoint_of_other_numbers_or_another_protocol_is_not_resumed(demo, monkeypatch, numbers):
     folder = interrupted(tiny(epochs=2, iterations=1), 0.8)
-    assert train.load_checkpoint(folder, tiny(epochs=2, iterations=1))
+    assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1))
     if not numbers:
         monkeypatch.setattr(train, "PROTOCOL", train.PROTOCOL + 1)
-    assert train.load_checkpoint(folder, tiny(epochs=2, iterations=1, **numbers)) is None
+    assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1, **numbers)) is None
 
 
 # What is drawn
@@ -179,7 +181,7 @@ def test_a_checkpoint_of_other_numbers_or_another_protocol_is_not_resumed(demo, 
 
 def drawn(experiment, epoch=0):
     """Batches of one epoch."""
-    step = Step(experiment, None, None, data.load(experiment.dataset, "train"))
+    step = Step(experiment, None, None, packs.load(experiment.dataset, "train"))
     return [step.draw() for _ in train.batches(step, epoch, allocated(experiment, epoch))]
 
 
@@ -235,7 +237,7 @@ def test_a_batch_holds_the_allocated_levels_and_a_fixated_one_a_single_severity(
 def test_denoising_trains_on_grey_images(demo):
     x, y = drawn(tiny(task="denoise"))[0]
     colour, _ = drawn(tiny(task="deblur"))[0]
-    assert x.shape == y.shape == (20, 1, 64, 64) and torch.equal(x, data.grey(colour))
+    assert x.shape == y.shape == (20, 1, 64, 64) and torch.equal(x, crops.grey(colour))
 
 
 def test_images_take_turns():
@@ -251,13 +253,13 @@ def test_images_take_turns():
 
 def pool_item(experiment, pack, k):
     """Item k of the pool by a plain loop, (channels, 64, 64) clean and damaged: everything from a seed of its own."""
-    generator = torch.Generator().manual_seed(data.seed_of(experiment.seed, "pool", k))
+    generator = torch.Generator().manual_seed(crops.seed_of(experiment.seed, "pool", k))
     image = pack.image(k % len(pack))
     u, room = torch.rand((1, 3), generator=generator)[0].tolist(), np.array(image.shape[:2]) - 63
     top, left = int(u[0] * room[0]), int(u[1] * room[1])
     x = image[top : top + 64, left : left + 64][:, :: -1 if u[2] < 0.5 else 1].transpose(2, 0, 1) / 127.5 - 1
     x = torch.from_numpy(np.float32(x))[None]
-    x = data.grey(x) if experiment.task == "denoise" else x
+    x = crops.grey(x) if experiment.task == "denoise" else x
     visit, photograph = divmod(k, len(pack))
     level = (visit + photograph) % 5 + 1
     return x[0], TASKS[experiment.task].corrupt(x, level, generator)[0]
@@ -266,7 +268,7 @@ def pool_item(experiment, pack, k):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
     """An item has its own seed's crop and damage, to half a grey level, the same at every visit."""
-    experiment, pack = tiny("hard_mining", task, pool_images=60, iterations=3), data.load("demo", "train")
+    experiment, pack = tiny("hard_mining", task, pool_images=60, iterations=3), packs.load("demo", "train")
     step, visits, batches = Step(experiment, None, None, pack), defaultdict(set), []
     for epoch in range(3):
         for _ in train.batches(step, epoch, allocated(experiment, epoch)):
@@ -284,7 +286,7 @@ def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
 @pytest.mark.parametrize(("size", "photographs"), [(45, 9), (12, 1)])
 def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size, photographs):
     """By the sides of the missing squares; a pool with fewer than five items a photograph has every level too."""
-    pool = Step(tiny("hard_mining", "inpaint", pool_images=size), None, None, data.load("demo", "train")).pool
+    pool = Step(tiny("hard_mining", "inpaint", pool_images=size), None, None, packs.load("demo", "train")).pool
     fill, met = torch.tensor(FILL, dtype=torch.uint8).view(3, 1, 1), [set() for _ in range(photographs)]
     for k, y in enumerate(pool[1]):
         side = math.sqrt((y == fill).all(0).sum())
@@ -303,7 +305,7 @@ def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
     experiment = tiny(schedule, epochs=30, iterations=1)
     network, optimizer = train.build(experiment, "cpu")
     twin = copy.deepcopy(network).train()
-    step, counts = Step(experiment, network, optimizer, data.load("demo", "train")), [[4] * 5]
+    step, counts = Step(experiment, network, optimizer, packs.load("demo", "train")), [[4] * 5]
     loss = train.train_epoch(step, epoch, counts)
 
     next(train.batches(step, epoch, counts))
@@ -338,7 +340,7 @@ def test_averaged_weights_equal_a_plain_running_average(demo, monkeypatch):
 
     monkeypatch.setattr(Step, "run", add_up)
     network, optimizer = train.build(tiny(), "cpu")
-    step = Step(tiny(), network, optimizer, data.load("demo", "train"))
+    step = Step(tiny(), network, optimizer, packs.load("demo", "train"))
     train.train_epoch(step, 0, [[4] * 5])
     train.train_epoch(step, 1, [[4] * 5])
     mean, seen = averaged(network, optimizer), defaultdict(list)
@@ -358,11 +360,11 @@ def test_averaged_weights_equal_a_plain_running_average(demo, monkeypatch):
 def test_validation_equals_a_plain_loop(demo):
     experiment = tiny(task="deblur")
     network, _ = train.build(experiment, "cpu")
-    x = data.fixed_crops(data.load("demo", "validation"), 4, "validation")
+    x = crops.fixed_crops(packs.load("demo", "validation"), 4, "validation")
     scores = train.validate(experiment, network, x, "cpu")
     assert scores == train.validate(experiment, network, x, "cpu") and len(scores) == 5
     for level, score in enumerate(scores, 1):
-        y = TASKS["deblur"].corrupt(x, level, torch.Generator().manual_seed(data.seed_of("validate", level)))
+        y = TASKS["deblur"].corrupt(x, level, torch.Generator().manual_seed(crops.seed_of("validate", level)))
         x_hat = network.eval()(y).detach().numpy()
         pairs = [((a + 1) / 2, (b + 1) / 2) for a, b in zip(x.numpy(), x_hat, strict=True)]
         expected = np.mean([metrics.peak_signal_noise_ratio(*pair, data_range=1) for pair in pairs])

@@ -5,19 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from companion.comparators.__main__ import parser
 from scipy import ndimage
 from scipy.fft import dctn
 
-from odl import data, paths, results, train
+from companion.comparators import trained
+from companion.comparators.csf import CSF, Shrinkage
+from companion.comparators.dncnn import DnCNN
+from companion.comparators.fields import Filters, Functions, cosine_basis
+from companion.comparators.mlp import MLP
+from companion.comparators.tnrd import TNRD, Diffusion
+from odl import results
 from odl.__main__ import main
-from odl.comparators import trained
-from odl.comparators.__main__ import parser
-from odl.comparators.csf import CSF, Shrinkage
-from odl.comparators.dncnn import DnCNN
-from odl.comparators.fields import Filters, Functions, cosine_basis
-from odl.comparators.mlp import MLP
-from odl.comparators.tnrd import TNRD, Diffusion
-from odl.experiment import ParameterError
+from odl.data import packs
+from odl.machine import checkpoint, files
+from odl.parameters import ParameterError
 
 
 def images(n=2, side=20, seed=0):
@@ -111,7 +113,7 @@ def test_the_perceptrons_patches_cover_every_pixel(size):
 def test_the_perceptron_learns_from_patches_of_their_own():
     """Nine of a crop, none beside another; what it makes of one does not depend on the others."""
     run = trained.run_of("mlp", "smoke", "demo-native")
-    x, y = next(trained.batches(run, trained.LEARNERS["mlp"], data.load("demo", "train"), 0, 1))
+    x, y = next(trained.batches(run, trained.LEARNERS["mlp"], packs.load("demo", "train"), 0, 1))
     assert x.shape == y.shape == (9 * run.batch_size, 1, 17, 17)
     network = MLP(hidden=8).train()
     torch.testing.assert_close(network(y)[4:5], network(y[4:5]))
@@ -154,8 +156,8 @@ def small(system):
 def test_training_resumes_exactly(root, resumes_exactly, system):
     run = small(system)
     resumes_exactly(trained.train, run, 0.6, 2)
-    assert (paths.runs() / run.run_id / "weights.safetensors").exists()
-    assert train.load_trunk(paths.runs() / run.run_id, replace(run, epochs=9)) is None  # its rate would be another
+    assert (files.runs() / run.run_id / "weights.safetensors").exists()
+    assert checkpoint.load_trunk(files.runs() / run.run_id, replace(run, epochs=9)) is None  # its rate would be another
 
 
 def test_noise_has_the_moments_it_should():

@@ -1,10 +1,11 @@
 import torch
 
-from odl import data
+from odl import crops
 from odl.corruptions import add_noise
+from odl.data import packs
 from odl.evaluate import psnr
 
-x = data.grey(data.fixed_crops(data.load("demo", "test"), 100, "noise"))
+x = crops.grey(crops.fixed_crops(packs.load("demo", "test"), 100, "noise"))
 for sigma in (5, 25, 90):
     for clip in (False, True):
         y = add_noise(x, torch.full((len(x),), float(sigma)), torch.Generator().manual_seed(0), clip)

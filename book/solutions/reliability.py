@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from odl import paths
+from odl.machine import files
 
 rng = np.random.default_rng(0)
-truth = paths.unseal(paths.results() / "reference" / "bsds500" / "inpaint" / "on_demand-seed0.json")
-for name, content in (("without a seal", json.dumps(truth).encode()), ("with one", paths.seal(truth))):
+truth = files.unseal(files.results() / "reference" / "bsds500" / "inpaint" / "on_demand-seed0.json")
+for name, content in (("without a seal", json.dumps(truth).encode()), ("with one", files.seal(truth))):
     refused = wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "result.json")
@@ -17,7 +17,7 @@ for name, content in (("without a seal", json.dumps(truth).encode()), ("with one
             damaged[place] ^= 1 << int(bit)
             file.write_bytes(damaged)
             try:
-                wrong += paths.unseal(file) != truth
-            except paths.DamagedFile:
+                wrong += files.unseal(file) != truth
+            except files.DamagedFile:
                 refused += 1
     print(f"{name}: of 1000 files {refused} refused, {wrong} wrong and accepted")

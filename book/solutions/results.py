@@ -1,8 +1,9 @@
 import numpy as np
 from scipy.stats import ttest_ind
 
+from companion.judge import paired_p_value
 from odl import results
-from odl.evaluate import overall, paired_p_value
+from odl.evaluate import overall
 from odl.experiment import Experiment
 
 for task in ("inpaint", "interpolate", "deblur", "denoise"):

@@ -1,8 +1,8 @@
 import json
 
-from odl import paths
+from odl.machine import files
 
-folder = paths.results() / "benchmarks" / "cpu-2-threads"
+folder = files.results() / "benchmarks" / "cpu-2-threads"
 rows = {name: json.loads((folder / f"{name}.json").read_text())["rows"] for name in ("training", "corruptions")}
 [step] = [row["ms per step"] for row in rows["training"] if row["contestant"] == "ours"]
 print(f"a training step: {step:.0f} ms")

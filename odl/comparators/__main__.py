@@ -1,4 +1,4 @@
-"""`python -m odl.comparators`: train a system that the paper compares with, or take over its authors' weights."""
+"""`python -m companion`: train a system that the paper compares with, or take over its authors' weights."""
 
 import sys
 
@@ -6,7 +6,7 @@ from odl.__main__ import Parser, main
 
 
 def parser() -> Parser:
-    top = Parser("python -m odl.comparators", description="The denoisers of Table 3 that learn.")
+    top = Parser("python -m companion", description="The denoisers of Table 3 that learn.")
     commands = top.add_subparsers(dest="command", required=True)
     train = commands.add_parser("train", help="train one, resuming where it stopped")
     train.add_argument("name", help="mlp, csf, tnrd, dncnn or dncnn_25")
@@ -21,11 +21,11 @@ def parser() -> Parser:
 
 
 def run_train(options) -> None:
+    from odl.sweep import BAR
     from tqdm import tqdm
 
     from odl.comparators import trained
     from odl.experiment import check_device
-    from odl.sweep import BAR
 
     device = check_device(options.device)
     run = trained.run_of(options.name, options.profile)

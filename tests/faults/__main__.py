@@ -16,10 +16,10 @@ from pathlib import Path
 import torch
 
 from bench.measure import processor, rounded, version_of
-from odl import paths
 from odl.__main__ import Parser
-from odl.experiment import ParameterError, choice
-from odl.results import commit
+from odl.machine import files
+from odl.machine.provenance import commit
+from odl.parameters import ParameterError, choice
 from tests.faults import campaign
 from tests.faults.campaign import MODULES, PRELOADED, PROCESSES, ROWS
 
@@ -36,7 +36,7 @@ PACKAGES = ("torch", "numpy", "pillow", "pooch", "safetensors", "deepinv")
 def main(arguments=None) -> int:
     """Exit status: 0, 1 when something was lost silently or a broken promise went unnoticed, 2, 130 for Ctrl-C."""
     given = parser().parse_args(arguments)
-    path = (paths.runs() if given.quick else paths.results()) / "faults.json"
+    path = (files.runs() if given.quick else files.results()) / "faults.json"
     torch.set_num_threads(1)
     try:
         for name in given.only:
@@ -67,12 +67,12 @@ def parser() -> argparse.ArgumentParser:
 
 def done(name: str, path: Path, quick: bool, again: bool) -> bool:
     """Measure a row unless it is there, print a line, write the file. Returns whether the promise is kept."""
-    rows = paths.unseal(path)["rows"] if path.exists() else {}
+    rows = files.unseal(path)["rows"] if path.exists() else {}
     if again or rows.get(name, {}).get("code_sha256") != code():
         measured = compared(quick) if name == COMPARISON else row_of(name, quick)
         rows[name] = rounded(measured | {"code_sha256": code(), "provenance": provenance()})
         in_order = {key: rows[key] for key in ALL if key in rows}
-        paths.write_atomically(path, paths.seal({"campaign": "faults", "all": ALL, "rows": in_order}))
+        files.write_atomically(path, files.seal({"campaign": "faults", "all": ALL, "rows": in_order}))
     found = rows[name]
     if name == COMPARISON:
         for fault in found["faults"]:  # recovered / loud / silent

@@ -25,11 +25,11 @@ from unittest import mock
 import torch
 from tqdm.auto import tqdm
 
-from odl import data, datasets
-from odl.paths import OneLine
+from odl.data import download, sets
+from odl.machine.files import OneLine
 
 MODULES = ["tests.faults.training", "tests.faults.files", "tests.faults.sources", "tests.faults.parameters"]
-PRELOADED = ["odl.sweep", "odl.scorecard", "skimage.metrics", "torch._dynamo", *MODULES]
+PRELOADED = ["companion.sweep", "companion.scorecard", "skimage.metrics", "torch._dynamo", *MODULES]
 PROCESSES = multiprocessing.get_context("forkserver")  # a server with torch imported makes children in milliseconds
 PROCESSES.set_forkserver_preload(PRELOADED)
 RECOVERED, LOUD, SILENT = "recovered", "loud", "silent"
@@ -39,7 +39,7 @@ IN_PLACE = """file = open(path, "wb", buffering=0)
     for start in range(0, len(content), 4096):
         file.write(content[start : start + 4096])
     return"""
-DIRECT = ("odl.paths.write_atomically", TEMPORARY, IN_PLACE)  # in place and piece by piece, no rename
+DIRECT = ("odl.machine.files.write_atomically", TEMPORARY, IN_PLACE)  # in place and piece by piece, no rename
 
 
 ROWS: dict[str, SimpleNamespace] = {}
@@ -172,7 +172,7 @@ def kept_folder() -> Path:
 def packed_demo() -> Path:
     """The demo photographs, packed once for all roots."""
     with rooted(kept_folder()), quiet():
-        return data.prepare("demo")
+        return download.prepare("demo")
 
 
 @contextmanager
@@ -188,8 +188,8 @@ def fresh_root():
     """A root of its own, with the demo pack linked into it."""
     pack = packed_demo()
     with tempfile.TemporaryDirectory(prefix="odl-fault-") as folder, rooted(folder):
-        datasets.home("demo").mkdir(parents=True)
-        (datasets.home("demo") / pack.name).symlink_to(pack)
+        sets.home("demo").mkdir(parents=True)
+        (sets.home("demo") / pack.name).symlink_to(pack)
         yield Path(folder)
 
 

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import torch
 
-from odl import data, datasets, paths, train
+from odl import train
+from odl.data import packs, sets
 from odl.experiment import Experiment
+from odl.machine import checkpoint, files
+from odl.machine.files import root, runs, write_atomically
 from odl.results import load, network_of, path_of, run_or_load, ship, weights_of
 
 from .campaign import DAMAGES, SILENT, broken_by, digest, fresh_root, judged, packed_demo, row
@@ -83,22 +86,25 @@ def hostile_files(mark, state) -> dict[str, list[bytes]]:
 
 
 @row(14, 14, "Loading weights runs no code", "8 checkpoints with a good hash and 6 files of weights, made to harm")
-@broken_by("checkpoints are unpickled whole", ("odl.train.read_checkpoint", "weights_only=True", "weights_only=False"))
+@broken_by(
+    "checkpoints are unpickled whole",
+    ("odl.machine.checkpoint.read_checkpoint", "weights_only=True", "weights_only=False"),
+)
 def hostile(i, chance):
     """In the place of a checkpoint or of weights: refused in one line, and nothing is run."""
-    experiment, mark = tiny(), paths.root() / "mark"
+    experiment, mark = tiny(), root() / "mark"
     files = hostile_files(mark, state_of(1, experiment))
     name, content = [(name, content) for name, contents in files.items() for content in contents][i]
-    path = paths.runs() / experiment.run_id / name
+    path = runs() / experiment.run_id / name
     seal = hashlib.sha256(content).digest() if name == "checkpoint.pt" else b""  # whoever wrote it can hash
-    paths.write_atomically(path, seal + content)
+    write_atomically(path, seal + content)
 
     def refused():
         """What a run does with its files."""
         if name == "weights.safetensors":
             return network_of(experiment) is None
         state = saved_by(experiment)
-        return state is None or train.put_back(state, *train.build(experiment, "cpu"), paths.runs()) is None
+        return state is None or checkpoint.put_back(state, *train.build(experiment, "cpu"), runs()) is None
 
     outcome, seconds = judged(refused, bool)
     return (SILENT if mark.exists() else outcome), seconds
@@ -123,8 +129,8 @@ def put(part: str) -> Path:
     """Those files of the run whose name has this part, in the present root. Returns the last."""
     for name, content in sorted(contents().items()):
         if part in name:
-            path = paths.root() / name
-            paths.write_atomically(path, content)
+            path = files.root() / name
+            files.write_atomically(path, content)
     return path
 
 
@@ -135,14 +141,14 @@ def damaged(i, chance, path, found):
     return judged(found, lambda answer: digest(answer) == right)
 
 
-NOT_SEALED = ("odl.paths.unseal", "written and written != seal_of(content)", "False")
+NOT_SEALED = ("odl.machine.files.unseal", "written and written != seal_of(content)", "False")
 
 
 @row(400, 40, "Damaged weights are never used", "bits turned and files cut off, of a run's and of those that ship")
 @broken_by(
     "neither hash is compared",
-    ("odl.results.read_weights", "expected and expected != hash_of(weights)", "False"),
-    ("odl.results.check_manifest", "hashlib.sha256(path.read_bytes()).hexdigest()", "manifest[path.name]"),
+    ("odl.machine.weights.read_weights", "expected and expected != hash_of(weights)", "False"),
+    ("odl.machine.weights.check_manifest", "hashlib.sha256(path.read_bytes()).hexdigest()", "manifest[path.name]"),
 )
 def weights(i, chance):
     path = put(("weights.safetensors", "data/models")[i // 2 % 2])
@@ -162,16 +168,16 @@ def results(i, chance):
 @row(400, 40, "A damaged pack is never trained on", "bits turned and files cut off, of pixels and of index")
 @broken_by(
     "neither hash is compared",
-    ("odl.data.load", 'hashlib.sha256(pixels.numpy()).hexdigest() != index["sha256"]', "False"),
+    ("odl.data.packs.load", 'hashlib.sha256(pixels.numpy()).hexdigest() != index["sha256"]', "False"),
     NOT_SEALED,
 )
 def packs(i, chance):
-    folder = datasets.home("demo") / packed_demo().name
+    folder = sets.home("demo") / packed_demo().name
     folder.unlink()  # the link to it
     shutil.copytree(packed_demo(), folder)
 
     def found():
-        pack = data.load("demo", "train")
+        pack = packs.load("demo", "train")
         return pack.pixels, pack.offset, pack.height, pack.width, pack.names, pack.sha256, pack.skipped
 
     return damaged(i, chance, folder / ("pixels.bin", "index.json")[i // 2 % 2], found)
@@ -190,11 +196,11 @@ OTHER |= {"train_images": 4, "variant": "released", "schedule": "rigid_joint", "
 )
 @broken_by(
     "the experiment in the file is not compared",
-    ("odl.store.load", ' or content.get("experiment") != experiment', ""),
+    ("odl.machine.store.load", ' or content.get("experiment") != experiment', ""),
 )
 def stale(i, chance):
     name, value = list(OTHER.items())[i]
     experiment = Experiment.of(**(TINY | {"epochs": 1, "task": "denoise", name: value}))
-    paths.write_atomically(path_of(experiment), put("data/results").read_bytes())
-    paths.write_atomically(paths.runs() / experiment.run_id / "checkpoint.pt", put("checkpoint.pt").read_bytes())
+    files.write_atomically(path_of(experiment), put("data/results").read_bytes())
+    files.write_atomically(files.runs() / experiment.run_id / "checkpoint.pt", put("checkpoint.pt").read_bytes())
     return judged(lambda: (load(experiment), saved_by(experiment)), lambda answer: answer == (None, None))

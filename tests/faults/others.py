@@ -20,8 +20,9 @@ import deepinv
 import torch
 from tqdm.auto import tqdm
 
-from odl import paths, train
+from odl import train
 from odl.experiment import Experiment
+from odl.machine import checkpoint, files
 from odl.network import EncoderDecoder, initialize
 
 from . import campaign
@@ -109,11 +110,11 @@ def ours(folder: Path, bad, epoch_done):
     """odl's training of the same network, with a checkpoint every epoch."""
     sizes = {"width": WIDTH, "epochs": EPOCHS, "iterations": BATCHES, "batch_size": BATCH, "validation_images": 4}
     experiment = Experiment.of("deblur", profile="smoke", **sizes)
-    save, run_epoch = train.save_checkpoint, train.train_epoch
+    save, run_epoch = checkpoint.save_checkpoint, train.train_epoch
 
     def saved(folder, snapshot, *name):
         save(folder, snapshot, *name)
-        epoch_done(len(train.load_checkpoint(folder, experiment)["history"]))
+        epoch_done(len(checkpoint.load_checkpoint(folder, experiment)["history"]))
 
     def poisoned(step, epoch, *rest):
         draw = step.draw
@@ -132,7 +133,7 @@ WAYS = {"odl": ours, "deepinv Trainer": with_deepinv, "torch.save loop": plain}
 
 def checkpoints(folder: Path) -> list[Path]:
     """Newest last."""
-    names = [*folder.rglob("checkpoint.pt"), *paths.runs().rglob("checkpoint.pt"), *folder.rglob("ckp_*.pth.tar")]
+    names = [*folder.rglob("checkpoint.pt"), *files.runs().rglob("checkpoint.pt"), *folder.rglob("ckp_*.pth.tar")]
     return sorted(names, key=lambda path: path.stat().st_mtime_ns)
 
 
@@ -178,7 +179,7 @@ def run_in_child(shared, way, folder, bad, action, when, delay):
         assert bad or all(part.isfinite().all() for part in weights.values())
         code.value = digest(weights)[:15].encode()
     except Exception as error:
-        clear = isinstance(error, paths.OneLine) or getattr(error, "filename", None)  # it names the file
+        clear = isinstance(error, files.OneLine) or getattr(error, "filename", None)  # it names the file
         code.value = b"one line" if clear else b"traceback"
         sys.exit(1)
 

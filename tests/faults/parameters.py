@@ -12,9 +12,9 @@ from pathlib import Path
 import nbformat
 import papermill
 
-from odl import paths
 from odl.__main__ import main
 from odl.experiment import Experiment
+from odl.machine import files
 
 from .campaign import LOUD, RECOVERED, SILENT, broken_by, ended, files_below, in_a_child, row
 
@@ -86,7 +86,7 @@ def run_command(_, report, *arguments):
 
 def refused(name: str, target, *arguments) -> tuple[str, float]:
     """Run it in a process of its own: the exit status is not 0, one line names the parameter, nothing is written."""
-    root = paths.root()
+    root = files.root()
     with tempfile.NamedTemporaryFile("r+") as report, contextlib.chdir(root):
         start = time.perf_counter()
         status = ended(in_a_child(target, report.name, *arguments), LIMIT)
@@ -98,8 +98,8 @@ def refused(name: str, target, *arguments) -> tuple[str, float]:
 
 UNCHECKED = (
     "names of tasks, profiles and devices are not looked up, and numbers have no range",
-    ("odl.experiment.choice", "not isinstance(value, str) or value not in options", "False"),
-    ("odl.experiment.integer", "not low <= value <= high", "False"),
+    ("odl.parameters.choice", "not isinstance(value, str) or value not in options", "False"),
+    ("odl.parameters.integer", "not low <= value <= high", "False"),
 )
 
 

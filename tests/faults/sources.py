@@ -16,8 +16,9 @@ import numpy as np
 import pooch
 from PIL import Image
 
-from odl import data, datasets, paths
-from odl.datasets import DATASETS, DataError
+from odl.data import download, packs, reader, sets
+from odl.data.sets import DATASETS, DataError
+from odl.machine import files
 from tests import test_data
 
 from . import campaign
@@ -102,10 +103,10 @@ def server() -> Server:
 @row(16, 16, "A download is whole or absent", "a local server with 8 faults, for a set of files and for an archive")
 @broken_by(
     "no checksum is compared",
-    ("odl.data.download", 'f"sha256:{digest}"', "None"),
-    ("odl.data.prepare", 'check_files(folder, DATASETS["db11"]["files"])', "pass"),
-    ("odl.data.prepare", "check_listing(base, folder)", "pass"),
-    ("odl.data.unpack", 'if "sha256" in entry:', "if False:"),
+    ("odl.data.download.download", 'f"sha256:{digest}"', "None"),
+    ("odl.data.download.prepare", 'check_files(folder, DATASETS["db11"]["files"])', "pass"),
+    ("odl.data.download.prepare", "check_listing(base, folder)", "pass"),
+    ("odl.data.download.unpack", 'if "sha256" in entry:', "if False:"),
 )
 def downloads(i, chance):
     """Eleven files with a hash each and one archive, in turn; refused, nothing kept, and whole once the server is."""
@@ -122,16 +123,16 @@ def downloads(i, chance):
             (serving.files["x.zip"], _), fault = berkeley(changed=chance.randrange(12)), None
 
     def whole(_):
-        images = datasets.find(name)
+        images = sets.find(name)
         return {str(p.relative_to(images)): sha256(p.read_bytes()) for p in images.rglob("*.*")} == digests
 
     serving.bad, serving.fault = bad, fault
     with mock.patch.dict(DATASETS[name], entry):
-        first, _ = judged(lambda: data.prepare(name), lambda _: False)
-        if (datasets.home(name) / "images").exists():
+        first, _ = judged(lambda: download.prepare(name), lambda _: False)
+        if (sets.home(name) / "images").exists():
             first = SILENT  # a set that is not whole lies where it would be used
         serving.fault, serving.files["x.zip"] = None, archive
-        again, seconds = judged(lambda: data.prepare(name), whole)
+        again, seconds = judged(lambda: download.prepare(name), whole)
     return (first if first != RECOVERED else again), seconds
 
 
@@ -164,20 +165,20 @@ ARCHIVES = test_data.HOSTILE | {"many.zip": many, "link.zip": link_out, "link.ta
 @row(len(ARCHIVES), len(ARCHIVES), "An archive writes images, and only where it should", "15 archives made to harm")
 @broken_by(
     "names and sizes of members are not checked",
-    ("odl.data.extract", "too_large or not place.is_relative_to(target.resolve())", "False"),
+    ("odl.data.download.extract", "too_large or not place.is_relative_to(target.resolve())", "False"),
 )
 def archives(i, chance):
     """With the hash that is expected: nothing outside, nothing left over, no link."""
-    (name, make), root = list(ARCHIVES.items())[i], paths.root()
+    (name, make), root = list(ARCHIVES.items())[i], files.root()
     path, outside = root / "given" / name, root / "outside"
     path.parent.mkdir()
     outside.mkdir()
     make(path, outside)
     before, links, md5 = files_below(root), links_below(root), hashlib.md5(path.read_bytes()).hexdigest()
-    cap = 1_000_000 if name == "many.zip" else data.MAX_ARCHIVE
-    with mock.patch.dict(DATASETS["celeba"], md5=md5), mock.patch.object(data, "MAX_ARCHIVE", cap):
-        outcome, seconds = judged(lambda: data.prepare("celeba", str(path)), lambda _: True)
-    made, home = files_below(root) - before, datasets.home("celeba")
+    cap = 1_000_000 if name == "many.zip" else download.MAX_ARCHIVE
+    with mock.patch.dict(DATASETS["celeba"], md5=md5), mock.patch.object(packs, "MAX_ARCHIVE", cap):
+        outcome, seconds = judged(lambda: download.prepare("celeba", str(path)), lambda _: True)
+    made, home = files_below(root) - before, sets.home("celeba")
     inside = {str(p.relative_to(root)) for p in (home / "images").rglob("*")}
     others = {file for file in made if not file.startswith("data/celeba/packed")}
     refused = not made and not inside
@@ -201,7 +202,7 @@ KINDS = {"truncated": 100, "zeros": 100, "none": 20, "bomb": 5, "odd": 20}
 @row(245, 30, "A bad image is never trained on", "truncated, ending in zeros, no images at all, bombs, odd modes")
 @broken_by("Pillow may fill up what is missing", ("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", None, True))
 def images(i, chance):
-    content, place, expected = jpeg(i, 90 + i % 60, 200 - i % 90), paths.root() / f"{i:03}.jpg", None
+    content, place, expected = jpeg(i, 90 + i % 60, 200 - i % 90), files.root() / f"{i:03}.jpg", None
     at = chance.randrange(len(content) - 2)
     bad = {"truncated": content[:at], "zeros": content[:at] + bytes(len(content) - at), "bomb": chance.choice(BOMBS)}
     bad["none"] = chance.choice([chance.randbytes(5000), content[::-1], *NONE])
@@ -216,7 +217,7 @@ def images(i, chance):
     def good():
         """Whether a bad image is refused by its name, an odd one read as it is."""
         try:
-            pixels = data.read_image(place, 0)
+            pixels = reader.read_image(place, 0)
         except DataError as error:
             return expected is None and place.name in str(error) and "\n" not in str(error)
         return expected is not None and np.array_equal(pixels, expected)
@@ -230,21 +231,21 @@ def images(i, chance):
 def want_pack(shared, folder):
     """One of eight that need the same pack, which nobody has built."""
     start, builds, answers, i = shared
-    finish, read_image = data.Journal.finish, data.read_image
+    finish, read_image = packs.Journal.finish, reader.read_image
 
     def counted(journal):
         with builds.get_lock():
             builds.value += 1
         finish(journal)
 
-    data.Journal.finish, data.read_image = counted, lambda *given: time.sleep(0.01) or read_image(*given)
+    packs.Journal.finish, reader.read_image = counted, lambda *given: time.sleep(0.01) or read_image(*given)
     start.wait()
     answers[i] = beginning(folder)
 
 
 def beginning(folder: str) -> int:
     """Of the hash of the pixels in its pack."""
-    return int(data.load(folder, "train").sha256[:12], 16)
+    return int(packs.load(folder, "train").sha256[:12], 16)
 
 
 @cache
@@ -261,7 +262,7 @@ def twelve() -> tuple[str, int]:
 @broken_by(
     "the lock is dropped",
     (
-        "odl.data.pack",
+        "odl.data.packs.pack",
         'with paths.locked(folder.parent / f".{folder.name}.lock"):',
         "if folder.parent.mkdir(parents=True, exist_ok=True) is None:",
     ),
@@ -276,7 +277,7 @@ def crowds(i, chance):
     )
     children = [in_a_child(want_pack, folder, shared=(start, builds, answers, k)) for k in range(8)]
     start.set()
-    began, home = time.perf_counter(), datasets.home(folder)
+    began, home = time.perf_counter(), sets.home(folder)
     while not list(home.glob("packed-*/*.json*")) and time.perf_counter() - began < campaign.PATIENCE:
         time.sleep(0.002)
     time.sleep(chance.uniform(0, 0.1))

@@ -16,10 +16,11 @@ from unittest import mock
 import numpy as np
 import torch
 
-from odl import PROTOCOL, paths, results, schedules, train
+from odl import PROTOCOL, results, schedules, train
 from odl.__main__ import main
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
+from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES
 
 from . import campaign
@@ -36,13 +37,13 @@ def tiny(i: int = 0, **numbers) -> Experiment:
 
 
 def saved_by(experiment) -> dict | None:
-    return train.load_checkpoint(paths.runs() / experiment.run_id, experiment)
+    return checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
 
 
 def run(experiment) -> str:
     """Digest of everything a finished run leaves: weights, Adam's state, history, evaluation."""
     measured = results.run_or_load(experiment, "cpu")
-    kept = (paths.runs() / experiment.run_id / "weights.safetensors").read_bytes()
+    kept = (files.runs() / experiment.run_id / "weights.safetensors").read_bytes()
     return digest([saved_by(experiment), measured.history, measured.evaluation.to_dict("list"), kept.hex()])
 
 
@@ -69,14 +70,18 @@ DEATHS += [("fsync", k, when) for k in range(1, 5) for when in ("before", "after
 @row(50, 3, "Exact resume", "kill -9 at a random time, every other one inside a save, for all nine schedules")
 @broken_by(
     "Adam's moments are not put back",
-    ("odl.train.put_back", 'optimizer.load_state_dict(state["optimizer"] | {"param_groups": settings})', "pass"),
+    (
+        "odl.machine.checkpoint.put_back",
+        'optimizer.load_state_dict(state["optimizer"] | {"param_groups": settings})',
+        "pass",
+    ),
 )
 def kills(i, chance):
     experiment = tiny(i)
     expected = uninterrupted(experiment)
     while not kill_once(experiment, chance, inside=i % 2):
-        shutil.rmtree(paths.runs(), ignore_errors=True)  # it had ended before: from the start again
-        shutil.rmtree(paths.results(), ignore_errors=True)
+        shutil.rmtree(files.runs(), ignore_errors=True)  # it had ended before: from the start again
+        shutil.rmtree(files.results(), ignore_errors=True)
     return judged(lambda: run(experiment), lambda found: found == expected)
 
 
@@ -115,7 +120,7 @@ def payload_of(state, **how) -> bytes:
 
 def save_and_die(saved, experiment, folder, last, share):
     """Save so many times, and die in the midst of writing once more: at a share of what the last writing took."""
-    state, write, seconds = state_of(0, experiment, megabytes=4), paths.write_atomically, 0.0
+    state, write, seconds = state_of(0, experiment, megabytes=4), files.write_atomically, 0.0
 
     def timed(path, content):
         nonlocal seconds
@@ -125,9 +130,9 @@ def save_and_die(saved, experiment, folder, last, share):
         write(path, content)
         seconds = time.perf_counter() - start
 
-    paths.write_atomically = timed  # of this process alone
+    files.write_atomically = timed  # of this process alone
     for k in range(1, last + 2):
-        train.save_checkpoint(folder, state | {"history": [k]})
+        checkpoint.save_checkpoint(folder, state | {"history": [k]})
         saved.value = k
     time.sleep(campaign.PATIENCE)
 
@@ -135,14 +140,14 @@ def save_and_die(saved, experiment, folder, last, share):
 @row(200, 12, "A checkpoint is old or new, never half", "kill -9 at a random instant of a save")
 @broken_by("files are written in place instead of renamed", campaign.DIRECT)
 def saves(i, chance):
-    experiment, folder, saved = tiny(), paths.root(), number("l")
+    experiment, folder, saved = tiny(), files.root(), number("l")
     chosen = chance.randrange(2, 5), chance.uniform(0, 0.9)
     assert ended(in_a_child(save_and_die, experiment, folder, *chosen, shared=saved)) == -signal.SIGKILL
     newest = folder / "checkpoint.pt"
-    whole = not newest.exists() or train.read_checkpoint(newest)
+    whole = not newest.exists() or checkpoint.read_checkpoint(newest)
 
     def found():
-        state = train.load_checkpoint(folder, experiment)
+        state = checkpoint.load_checkpoint(folder, experiment)
         return state["history"][0] if whole and state else None
 
     return judged(found, lambda k: k in (saved.value, saved.value + 1))
@@ -151,17 +156,19 @@ def saves(i, chance):
 @row(400, 20, "A damaged checkpoint is never used", "200 bits turned, 200 files cut off")
 @broken_by(
     "the SHA-256 of a checkpoint is not compared",
-    ("odl.train.read_checkpoint", "hashlib.sha256(content[32:]).digest() != content[:32]", "False"),
+    ("odl.machine.checkpoint.read_checkpoint", "hashlib.sha256(content[32:]).digest() != content[:32]", "False"),
 )
 def checkpoints(i, chance):
-    experiment, folder = tiny(), paths.root()
+    experiment, folder = tiny(), files.root()
     states = [state_of(k, experiment) for k in (1, 2)]
     for state in states:
-        train.save_checkpoint(folder, state)
+        checkpoint.save_checkpoint(folder, state)
     path = folder / "checkpoint.pt"
     path.write_bytes(campaign.DAMAGES[i % 2](path.read_bytes(), chance))
     right = [digest({key: value for key, value in state.items() if key != "filler"}) for state in states]
-    return judged(lambda: train.load_checkpoint(folder, experiment), lambda state: state and digest(state) in right)
+    return judged(
+        lambda: checkpoint.load_checkpoint(folder, experiment), lambda state: state and digest(state) in right
+    )
 
 
 # Numbers
@@ -286,21 +293,21 @@ def signals(i, chance):
 
 def fill_disk(saved, experiment, after, room, check_first):
     """After some saves the disk takes `room` bytes more of a file, known beforehand or found out by writing."""
-    train.CHECKPOINT_SECONDS, save = 0, train.save_checkpoint
+    train.CHECKPOINT_SECONDS, save = 0, checkpoint.save_checkpoint
 
     def counted(folder, snapshot, *name):
         if saved.value == after and check_first:
-            paths.shutil.disk_usage = lambda _: shutil._ntuple_diskusage(10**9, 10**9 - room, room)
+            files.shutil.disk_usage = lambda _: shutil._ntuple_diskusage(10**9, 10**9 - room, room)
         elif saved.value == after:
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
         save(folder, snapshot, *name)
         saved.value += not name  # a trunk is no checkpoint
 
-    train.save_checkpoint = counted
+    checkpoint.save_checkpoint = counted
     try:
         results.run_or_load(experiment, "cpu")
     except OSError as error:
-        known = isinstance(error, paths.OneLine) or error.errno in (errno.EFBIG, errno.ENOSPC)
+        known = isinstance(error, files.OneLine) or error.errno in (errno.EFBIG, errno.ENOSPC)
         raise SystemExit(2 if known and "\n" not in str(error) else 1) from None
 
 
@@ -308,7 +315,7 @@ def fill_disk(saved, experiment, after, room, check_first):
 @broken_by(
     "files are written in place, and no checkpoint is kept",
     campaign.DIRECT,
-    ("odl.train.save_checkpoint", 'path.replace(folder / "previous.pt")', "pass"),
+    ("odl.machine.checkpoint.save_checkpoint", 'path.replace(folder / "previous.pt")', "pass"),
 )
 def disk(i, chance):
     experiment, after, saved = tiny(i), chance.randrange(1, 4), number("l")

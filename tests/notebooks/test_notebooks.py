@@ -9,8 +9,9 @@ import nbformat
 import pandas as pd
 import pytest
 
-from odl import paper, reproduce
-from odl.experiment import ParameterError
+from companion import catalogue
+from odl import paper
+from odl.parameters import ParameterError
 from tests.faults.parameters import cases, cells_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,9 +60,9 @@ def test_runs_at_smoke(notebook, tmp_path):
 
 def check_runs(name: str, folder: Path) -> None:
     """What a notebook has trained is what the graph of the sweep says that its page shows."""
-    jobs = reproduce.jobs("smoke", "demo", [0])
+    jobs = catalogue.jobs("smoke", "demo", [0])
     page = "table1-inpaint" if name == "table1" else name
-    shown = {m.name for job in reproduce.shown_on(page, jobs) for m in job.measurements}
+    shown = {m.name for job in catalogue.shown_on(page, jobs) for m in job.measurements}
     known = {m.name for job in jobs for m in job.measurements}
     written = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.json")}
     assert written & known <= shown and (written & known or name in ("scorecard", "extensions"))

@@ -16,7 +16,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from odl import reproduce
+from companion import catalogue
 from odl.schedules import SCHEDULES
 from tests.slurm import cluster
 
@@ -25,7 +25,7 @@ CONFIG = ("--config", "task=interpolate", "bundle=3", "mem_mb=900", "runtime=60"
 ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3", "--slurm-no-account")
 LOST = "n0"
-RUNS = len(SCHEDULES) + len(reproduce.DOSES)
+RUNS = len(SCHEDULES) + len(catalogue.DOSES)
 
 
 def snakemake(root: Path, *arguments, environment=os.environ, **more) -> subprocess.Popen:

@@ -1,0 +1,138 @@
+"""Inpainters on a central and on an arbitrary 32×32 block, measured inside the block only (Sec. 6.5)."""
+
+import time
+from functools import partial
+from math import ceil
+
+import pandas as pd
+import torch
+from torch import nn
+
+from companion import sweep
+from odl import crops, results
+from odl.corruptions import delete, draw_square, square_mask
+from odl.data import packs, sets
+from odl.evaluate import psnr
+from odl.machine import files, store
+from odl.parameters import ParameterError, check_device
+from odl.results import Result, network_of, provenance
+from odl.train import forward
+
+BLOCKS = ("central", "arbitrary")
+SIDE = 32  # the paper does not say; the context encoder's setting implies it
+
+
+def block_masks(block: str, n: int, generator) -> torch.Tensor:
+    """True inside one missing 32×32 block per image, in the middle or anywhere: (n, 1, 64, 64)."""
+    side = torch.full((n,), float(SIDE), device=generator.device)
+    return square_mask(draw_square(side, side, crops.CROP, generator, centred=block == "central"), crops.CROP)
+
+
+def inpaint(network, y, mask, precision: str = "fp32") -> torch.Tensor:
+    """Fill the missing pixels of y (B, 3, 64, 64): true in mask (B, 1, 64, 64).
+
+    A network that answers only the centre leaves missing pixels outside it as they are. Raises ParameterError.
+    """
+    check(y, mask)
+    return paste(forward(network, y, precision), y, mask)
+
+
+def check(y, mask) -> None:
+    """Raise ParameterError unless y is (B, 3, 64, 64), finite and in [-1, 1], and mask (B, 1, 64, 64) of booleans."""
+    size = (crops.CROP, crops.CROP)
+    if y.ndim != 4 or y.shape[1:] != (3, *size):
+        raise ParameterError(f"y has shape {tuple(y.shape)}; (B, 3, {size[0]}, {size[1]}) is needed")
+    if mask.dtype != torch.bool or mask.shape != (len(y), 1, *size):
+        kind = str(mask.dtype).removeprefix("torch.")
+        raise ParameterError(
+            f"mask has shape {tuple(mask.shape)} and type {kind}; {(len(y), 1, *size)} of bool is needed"
+        )
+    low, high = (extreme.item() for extreme in y.aminmax())
+    if not low >= -1.001 or not high <= 1.001:  # so written because NaN is neither
+        raise ParameterError(f"y reaches from {low:.3g} to {high:.3g}; the [-1, 1] scale and finite values are needed")
+
+
+def paste(x_hat, y, mask) -> torch.Tensor:
+    """y (B, 3, 64, 64) with its missing pixels from x_hat (B, 3, side, side), the whole image or its centre."""
+    margin = (y.shape[-1] - x_hat.shape[-1]) // 2
+    inside = nn.functional.pad(torch.ones_like(x_hat[:, :1], dtype=torch.bool), [margin] * 4)
+    return torch.where(mask & inside, nn.functional.pad(x_hat, [margin] * 4), y)
+
+
+def hole_error(x_hat, x, mask) -> torch.Tensor:
+    """Mean squared error per image over its missing pixels, on the [0, 1] scale: (B,)."""
+    squared = ((x_hat - x) ** 2 * mask).flatten(1).sum(1)
+    return squared / (x.shape[1] * mask.flatten(1).sum(1)) / 4
+
+
+@torch.inference_mode()
+def evaluate(experiment, network, device="cpu", precision="fp32", progress=None) -> pd.DataFrame:
+    """Rows (trial, level, l2, psnr) with level `central` or `arbitrary`; the same draws for every network.
+
+    l2 in ‰, psnr the mean over images of the PSNR per image, both inside the block.
+    """
+    # Paper: standard errors are not given here; here: a trial draws its crops afresh, because nothing else varies
+    # between two trials of the central block.
+    pack = packs.load(experiment.dataset, "test")
+    network.to(device).eval()
+    rows = []
+    for trial in range(experiment.trials):
+        x = crops.fixed_crops(pack, experiment.test_images, f"blocks/{trial}").to(device)
+        for block in BLOCKS:
+            generator = torch.Generator(device).manual_seed(crops.seed_of("blocks", trial, block))
+            mask = block_masks(block, len(x), generator)
+            parts = zip(x.split(experiment.batch_size), mask.split(experiment.batch_size), strict=True)
+            error = torch.cat([hole_error(inpaint(network, delete(p, m), m, precision), p, m) for p, m in parts])
+            rows.append((trial, block, error.mean().item() * 1000, psnr(error).mean().item()))
+        if progress:
+            progress((trial + 1) / experiment.trials)
+    return pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"]).round({"l2": 6, "psnr": 5})
+
+
+def not_restored(experiment) -> list[Result]:
+    """What the grey filling scores on the blocks that every inpainter meets; empty where the photographs are not."""
+    try:
+        rows = evaluate(experiment, nn.Identity())
+    except sets.DataError:
+        return []
+    return [Result({"schedule": "not_restored"}, {}, [], rows, path_of(experiment))]
+
+
+def of_trained(run, trained, device, progress) -> dict:
+    """The scores of a trained inpainter, as its result holds them."""
+    return {"evaluation": evaluate(run, trained.network, device, run.precision, progress).to_dict("list")}
+
+
+def run_or_load(experiment, device="auto", progress=None) -> Result:
+    """What a trained inpainter of ours scores on the blocks, from `<run id>-blocks.json` or measured now."""
+    path = path_of(experiment)
+
+    def measure():
+        start, where = time.monotonic(), check_device(device)
+        rows = evaluate(experiment, network_of(experiment), where, experiment.precision, progress)
+        seconds = {"evaluate": round(time.monotonic() - start, 1)}
+        origin = provenance(experiment, where) | {"seconds": seconds}
+        return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
+
+    return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)
+
+
+def load(experiment) -> Result | None:
+    """What was measured of this inpainter on the blocks, or None."""
+    return results.load(experiment, path_of(experiment))
+
+
+def job_of(experiment) -> sweep.Job:
+    """The job that trains one of our inpainters and measures it on the levels and on the blocks."""
+    load_it, run_it = partial(load, experiment), partial(run_or_load, experiment)
+    later = sweep.Measurement(load_it, run_it, work_of(experiment), path_of(experiment))
+    return sweep.job_of(experiment, later)
+
+
+def work_of(experiment) -> int:
+    """Batches passed forward in one measurement on the blocks."""
+    return experiment.trials * len(BLOCKS) * ceil(experiment.test_images / experiment.batch_size)
+
+
+def path_of(experiment):
+    return files.results() / f"{experiment.run_id}-blocks.json"

@@ -1,0 +1,39 @@
+"""What every denoiser asks of its input, and of the machine."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from odl.parameters import ParameterError
+
+
+def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:
+    """The image (H, W) as float64 and σ on its [0, 1] scale. Raises ParameterError.
+
+    `y` is on the [0, 1] scale and may exceed it where noise was not clipped; `sigma` is on the 0–255 scale, as in the
+    paper; `side` is the side of the smallest image that the system can take.
+    """
+    y, sigma = np.asarray(y), np.asarray(sigma)
+    if y.ndim != 2 or y.dtype.kind != "f":
+        raise ParameterError(f"y has shape {y.shape} and type {y.dtype}; a grey (H, W) of floats in [0, 1] is needed")
+    if min(y.shape) < side:
+        raise ParameterError(f"y has size {y.shape[1]}×{y.shape[0]}; at least {side}×{side} is needed")
+    if not np.isfinite(y).all():
+        raise ParameterError("y has values that are not finite")
+    if np.abs(y - 0.5).max() > 10:
+        raise ParameterError(f"y reaches from {y.min():.3g} to {y.max():.3g}; the [0, 1] scale is needed, not 0–255")
+    if sigma.shape != () or sigma.dtype.kind not in "iuf" or not 0 < sigma <= 255:
+        raise ParameterError(f"sigma={sigma.tolist()!r} is not a number above 0 and at most 255")
+    return y.astype(np.float64), float(sigma) / 255
+
+
+@contextmanager
+def one_thread():
+    """PyTorch on one thread: many small decompositions gain little from more, which wait for one another."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

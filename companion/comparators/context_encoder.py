@@ -1,0 +1,242 @@
+"""Context encoders at 64×64, for the centre and with random region dropout (Sec. 6.5, Table 2).
+
+Pathak, Krähenbühl, Donahue, Darrell, Efros, CVPR 2016. What the paper leaves open follows their released code.
+"""
+
+import contextlib
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import torch
+from torch import nn
+
+from companion import blocks, sweep
+from companion.comparators import INPAINTERS
+from odl import crops, results
+from odl.corruptions import delete
+from odl.evaluate import psnr
+from odl.experiment import Experiment
+from odl.machine import store
+from odl.network import down, initialize, up
+from odl.parameters import choice
+from odl.results import Result
+from odl.train import Trained, adam, fit, forward, rate, set_rate, shuffled
+
+CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
+AREA = (0.2, 0.3)  # share of the image that a dropped region covers
+ADVERSARIAL = 0.001  # weight of the adversarial loss; the squared error has the rest (Pathak's Eq. 3)
+SLOWER = 0.1  # the discriminator's learning rate beside the encoder's, as in their code
+
+
+@dataclass(frozen=True)
+class Run(Experiment):
+    """An experiment whose `schedule` is `context_encoder_center` or `context_encoder_random`; it has no levels."""
+
+    def __post_init__(self):
+        choice("method", self.schedule, INPAINTERS)
+        Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
+
+
+def run_of(method: str, ours: Experiment) -> Run:
+    """The run of a context encoder with the numbers of one of ours."""
+    return Run(**(asdict(ours) | {"schedule": method}))
+
+
+class ContextEncoder(nn.Module):
+    """Convolutions down to 4×4, a bottleneck of 4000 (at width 64), convolutions up to `side` 32 or 64.
+
+    Input (B, 3, 64, 64) in [-1, 1], output (B, 3, side, side): the central block, or the whole image. Its opponent in
+    training, `discriminator`, answers the logit of such an output being a photograph: (B, 1).
+    """
+
+    def __init__(self, side: int, width: int = 64):
+        super().__init__()
+        f, code = width, round(4000 * width / 64)
+        # Their text: 128×128 with two layers of f; here: one, as their code has it for 64×64.
+        self.encoder = nn.Sequential(  # (B, 3, 64, 64)
+            nn.Conv2d(3, f, 4, 2, 1, bias=False),  # (B, f, 32, 32)
+            nn.LeakyReLU(0.2),
+            *down(f, 2 * f),  # (B, 2f, 16, 16)
+            *down(2 * f, 4 * f),  # (B, 4f, 8, 8)
+            *down(4 * f, 8 * f),  # (B, 8f, 4, 4)
+        )
+        self.bottleneck = nn.Sequential(
+            *(nn.Conv2d(8 * f, code, 4, bias=False), nn.BatchNorm2d(code), nn.LeakyReLU(0.2)),  # (B, code, 1, 1)
+            *(nn.ConvTranspose2d(code, 8 * f, 4, bias=False), nn.BatchNorm2d(8 * f), nn.ReLU()),  # (B, 8f, 4, 4)
+        )
+        last = f if side == 64 else 2 * f
+        self.decoder = nn.Sequential(
+            *up(8 * f, 4 * f),  # (B, 4f, 8, 8)
+            *up(4 * f, 2 * f),  # (B, 2f, 16, 16)
+            *(up(2 * f, f) if side == 64 else []),  # (B, f, 32, 32)
+            nn.ConvTranspose2d(last, 3, 4, 2, 1, bias=False),  # (B, 3, side, side)
+            nn.Tanh(),
+        )
+
+        halvings = ((f, 2 * f), (2 * f, 4 * f), (4 * f, 8 * f))[: 3 if side == 64 else 2]
+        self.discriminator = nn.Sequential(  # (B, 3, side, side)
+            nn.Conv2d(3, f, 4, 2, 1, bias=False),
+            nn.LeakyReLU(0.2),
+            *(module for widths in halvings for module in down(*widths)),  # (B, side · f / 8, 4, 4)
+            nn.Conv2d(side * f // 8, 1, 4, bias=False),
+            nn.Flatten(),
+        )
+
+    def forward(self, y):
+        return self.decoder(self.bottleneck(self.encoder(y)))
+
+
+def random_regions(n: int, generator, size: int = crops.CROP) -> torch.Tensor:
+    """True in regions of arbitrary shape that cover 20–30 % of each image: (n, 1, size, size).
+
+    Uniform noise on a coarse grid, enlarged (bicubic) at a random offset, and thresholded.
+    """
+    # Released code: one 10,000² pattern cut at 0.25, windows of it drawn until 20–30 % are missing, one for a whole
+    # batch; here: a pattern per image, cut at the quantile of a share drawn from 20–30 %, because it needs no loop.
+    cells = int(size * CELLS) + 4  # offset < 1, and two neighbours on either side for the bicubic kernel
+    u = torch.rand((n, cells * cells + 3), generator=generator, device=generator.device)
+    low = u[:, 3:].view(n, 1, cells, cells)
+    place = 1 + torch.arange(size, device=u.device) * CELLS + u[:, :2].unsqueeze(2)  # (n, 2, size) in cells
+    place = (2 * place + 1) / cells - 1  # grid_sample's scale: -1 and 1 are the outer borders
+    grid = torch.stack(
+        [place[:, 0, None, :].expand(n, size, size), place[:, 1, :, None].expand(n, size, size)], 3
+    )  # (n, size, size, 2)
+    noise = nn.functional.grid_sample(low, grid, mode="bicubic", padding_mode="border", align_corners=False)
+    share = AREA[0] + u[:, 2:3] * (AREA[1] - AREA[0])
+    cut = noise.flatten(1).sort(1).values.gather(1, (share * size * size).long())  # (n, 1)
+    return noise < cut.view(n, 1, 1, 1)
+
+
+def masks_of(run: Run, n: int, generator) -> torch.Tensor:
+    """What is missing in training: the central block, or a random region per image."""
+    if run.schedule == "context_encoder_center":
+        return blocks.block_masks("central", n, generator)
+    return random_regions(n, generator)
+
+
+def network_of(run: Run) -> ContextEncoder:
+    """The network of a run, not yet initialized."""
+    return ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
+
+
+def build(run: Run, device):
+    """The network with its initial weights and its Adam."""
+    network = network_of(run)
+    initialize(network, torch.Generator().manual_seed(crops.seed_of(run.seed, "weights")))
+    network.to(device, memory_format=torch.channels_last)
+    judge = list(network.discriminator.parameters())
+    own = [p for p in network.parameters() if all(p is not other for other in judge)]
+    groups = [{"params": own}, {"params": judge, "lr": SLOWER * run.learning_rate}]
+    return network, adam(groups, run.learning_rate, device)
+
+
+def step(network, optimizer, x, mask, precision) -> torch.Tensor:
+    """One step of the discriminator, then one of the encoder (Pathak's Eq. 1–3). Returns the squared error."""
+    y = delete(x, mask)
+    x_hat = forward(network, y, precision)  # (B, 3, side, side)
+    margin = (x.shape[-1] - x_hat.shape[-1]) // 2
+    real = x[..., margin : margin + x_hat.shape[-1], margin : margin + x_hat.shape[-1]]
+    judge = network.discriminator
+    optimizer.zero_grad()
+    (verdict(judge, real, 1.0, precision) + verdict(judge, x_hat.detach(), 0.0, precision)).backward()
+    optimizer.step()  # nothing but the discriminator has a gradient
+
+    # Released code with random dropout: squared error over the whole image; here: over the hole as in Eq. 1, because
+    # Table 2 measures nothing else.
+    squared = 4 * blocks.hole_error(blocks.paste(x_hat, y, mask), x, mask).mean()  # on the [-1, 1] scale
+    optimizer.zero_grad()
+    judge.requires_grad_(False)
+    ((1 - ADVERSARIAL) * squared + ADVERSARIAL * verdict(judge, x_hat, 1.0, precision)).backward()
+    judge.requires_grad_(True)
+    optimizer.step()
+    return squared.detach()
+
+
+def verdict(judge, images, truth: float, precision) -> torch.Tensor:
+    """Binary cross-entropy of the discriminator on images that all are (1) or are not (0) photographs."""
+    logits = forward(judge, images, precision)
+    return nn.functional.binary_cross_entropy_with_logits(logits, torch.full_like(logits, truth))
+
+
+def train(run: Run, device="cpu", progress=None) -> Trained:
+    """Train one context encoder, resuming from its checkpoint if there is one.
+
+    history: one dict an epoch with loss and psnr (dB inside the hole, on the validation crops).
+    """
+
+    def epochs(state):
+        for epoch in range(len(state.history), run.epochs):
+            loss = train_epoch(run, state.network, state.optimizer, state.pack, epoch, device, progress)
+            score = validate(run, state.network, state.x_validation, device)
+            yield {"loss": loss, "psnr": [score], "allocation": None}
+
+    state = fit(run, build, epochs, device)
+    return Trained(state.network.eval(), None, state.history)
+
+
+def train_epoch(run, network, optimizer, pack, epoch, device, progress) -> float:
+    """One epoch of Adam steps. Returns the mean squared error inside the holes, on the [-1, 1] scale."""
+    network.train()
+    generator = torch.Generator(device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
+    order = shuffled(len(pack), run.iterations * run.batch_size, generator)
+    total = torch.zeros((), device=device)
+    for i, index in enumerate(order.split(run.batch_size)):
+        x = crops.crop(pack, index, generator)
+        mask = masks_of(run, len(x), generator)
+        set_rate(optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
+        total += step(network, optimizer, x, mask, run.precision)
+        if progress:
+            progress((epoch + (i + 1) / run.iterations) / run.epochs)
+    return (total / run.iterations).item()
+
+
+@torch.inference_mode()
+def validate(run, network, x, device) -> float:
+    """Mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
+    network.eval()
+    mask = masks_of(run, len(x), torch.Generator(device).manual_seed(crops.seed_of("validate", run.schedule)))
+    parts = zip(x.split(run.batch_size), mask.split(run.batch_size), strict=True)
+    errors = [blocks.hole_error(blocks.inpaint(network, delete(p, m), m, run.precision), p, m) for p, m in parts]
+    return psnr(torch.cat(errors)).mean().item()
+
+
+def run_or_load(run: Run, device="auto", progress=None) -> Result:
+    """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
+
+    def measure():
+        return results.train_and_evaluate(run, train, blocks.of_trained, device, progress)
+
+    path = results.path_of(run)
+    return results.as_result(store.run_or_load(path, run.asdict(), measure), path)
+
+
+def measure_all(ours: Experiment, encoders: list[Run], device="auto", train=True) -> list[Result]:
+    """Table 2's results: each method run or loaded; with `train` false what is not measured is left out and named."""
+    if not train:
+        found = {results.path_of(run): results.load(run) for run in encoders}
+        found[blocks.path_of(ours)] = blocks.load(ours)
+        sweep.say_absent([path.stem for path, result in found.items() if result is None])
+        return [result for result in found.values() if result]
+    sweep.run_jobs([blocks.job_of(ours), *map(job_of, encoders)], device)
+    return [*map(results.load, encoders), blocks.load(ours)]
+
+
+def job_of(run: Run) -> sweep.Job:
+    """The job that trains and measures one context encoder."""
+    trained, measured = 3 * run.epochs * run.iterations, blocks.work_of(run)
+    load, measure = partial(results.load, run), partial(run_or_load, run)
+    one = sweep.Measurement(load, measure, trained + measured, results.path_of(run))
+    return sweep.Job(run.run_id, (one,), run)
+
+
+def networks(ours: Experiment, encoders: list[Run]) -> dict[str, nn.Module]:
+    """method → trained network, ours first; those whose weights are not here are left out."""
+    found = {}
+    with contextlib.suppress(FileNotFoundError):
+        found["on_demand"] = results.network_of(ours)
+    for run in encoders:
+        try:
+            found[run.schedule] = results.with_weights(build(run, "cpu")[0], run)
+        except FileNotFoundError:
+            print(f"No weights here for {run.run_id}: its pictures are left out.")
+    return found

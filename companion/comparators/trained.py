@@ -1,0 +1,186 @@
+"""Denoisers that are trained here: patches of BSDS500 at native resolution, white noise that is not clipped (Sec. 6.7).
+
+`python -m companion train NAME` trains one, resuming where it stopped.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from torch import nn
+
+from companion.comparators import check
+from companion.comparators.csf import CSF
+from companion.comparators.dncnn import DnCNN
+from companion.comparators.mlp import MLP
+from companion.comparators.tnrd import TNRD
+from odl import crops, results
+from odl.corruptions import add_noise
+from odl.evaluate import psnr, squared_error
+from odl.experiment import Experiment
+from odl.machine import files
+from odl.parameters import choice
+from odl.train import Trained, adam, average, averaged, fit, forward, refresh_batchnorm, set_rate, shuffled
+
+VALIDATION_SIGMA = 25
+STATISTICS = 50  # batches from which BatchNorm's statistics of the averaged weights are taken
+
+
+@dataclass(frozen=True)
+class Learner:
+    """`make()` builds the network; σ is uniform in [low, high]; the rate falls from `first` to `last` geometrically.
+
+    `patch` is the side of the patches on which it learns, each alone, 0 for whole crops. `precision` is fp32 where a
+    Fourier transform needs it.
+    """
+
+    make: Callable[[], nn.Module]
+    low: float
+    high: float
+    first: float
+    last: float
+    steps: int
+    batch_size: int = 16
+    patch: int = 0
+    precision: str = "bf16"
+
+
+# Papers: TNRD and CSF by L-BFGS on a few hundred crops, DnCNN 50 epochs, the MLP 362M patches with twice the width;
+# here: what an hour or two of one CPU core brings near their published numbers.
+LEARNERS = {
+    "mlp": Learner(MLP, 25, 25, 1e-3, 1e-5, 40_000, 112, patch=17),  # 40M patches, nine of a crop
+    "csf": Learner(CSF, 25, 25, 1e-2, 1e-4, 5_000, precision="fp32"),
+    "tnrd": Learner(TNRD, 25, 25, 1e-2, 1e-4, 8_000, precision="fp32"),
+    "dncnn": Learner(DnCNN, 0, 100, 1e-3, 1e-5, 8_000),
+    "dncnn_25": Learner(DnCNN, 25, 25, 1e-3, 1e-5, 8_000),
+}
+LENGTHS = ("smoke", "reference")
+
+
+@dataclass(frozen=True)
+class Run(Experiment):
+    """An experiment whose `schedule` is a name of `LEARNERS`; the width is not used."""
+
+    def __post_init__(self):
+        choice("system", self.schedule, LEARNERS)
+        Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
+
+
+def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-native") -> Run:
+    """The training run of a system. Raises ParameterError."""
+    choice("system", system, LEARNERS)
+    choice("profile", profile, LENGTHS)
+    learner = LEARNERS[system]
+    numbers = {"learning_rate": learner.first, "precision": learner.precision}
+    if profile == "reference":
+        numbers |= {"batch_size": learner.batch_size, "epochs": learner.steps // 200, "iterations": 200}
+    return Run.of("denoise", dataset, system, 0, profile, **numbers)
+
+
+def steps_of(system: str) -> int:
+    """Steps of Adam in a system's training."""
+    run = run_of(system)
+    return run.epochs * run.iterations
+
+
+def build(run: Run, device):
+    """The network with its initial weights and its Adam."""
+    with torch.random.fork_rng():
+        torch.manual_seed(crops.seed_of(run.seed, "weights"))
+        network = LEARNERS[run.schedule].make()
+    network.to(device)
+    return network, adam(network.parameters(), run.learning_rate, device)
+
+
+def train(run: Run, device="cpu", progress=None) -> Trained:
+    """Train one system, resuming from its checkpoint if there is one.
+
+    history: one dict an epoch with loss and psnr (dB at σ = 25 on the validation crops).
+    """
+    learner = LEARNERS[run.schedule]
+
+    def epochs(state):
+        for epoch in range(len(state.history), run.epochs):
+            loss = train_epoch(run, learner, state, epoch, progress)
+            score = validate(run, state.network, state.x_validation, run.precision)
+            yield {"loss": loss, "psnr": [score], "allocation": None}
+
+    state = fit(run, build, epochs, device)
+    network = averaged(state.network, state.optimizer)
+    refresh_batchnorm(network, (y for _, y in batches(run, learner, state.pack, "statistics", STATISTICS)))
+    results.keep_weights(run, network)
+    return Trained(state.network.eval(), network, state.history)
+
+
+def train_epoch(run: Run, learner: Learner, state, epoch: int, progress) -> float:
+    """One epoch of Adam steps. Returns the mean squared error on the [0, 1] scale."""
+    state.network.train()
+    total = 0.0
+    for i, (x, y) in enumerate(batches(run, learner, state.pack, epoch, run.iterations)):
+        done = (epoch + i / run.iterations) / run.epochs
+        set_rate(state.optimizer, (learner.last / learner.first) ** done)
+        loss = nn.functional.mse_loss(forward(state.network, y, run.precision), x)
+        state.optimizer.zero_grad()
+        loss.backward()
+        state.optimizer.step()
+        average(state.optimizer)
+        total += loss.item()
+        if progress:
+            progress(done + 1 / (run.epochs * run.iterations))
+    return total / run.iterations
+
+
+def batches(run: Run, learner: Learner, pack, stream, n: int):
+    """n batches of clean and noisy crops or patches on the [0, 1] scale, (B, 1, side, side) each."""
+    generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(run.seed, stream, "train"))
+    for index in shuffled(len(pack), n * run.batch_size, generator).split(run.batch_size):
+        x = crops.grey(crops.crop(pack, index, generator))
+        if learner.patch:  # three by three, apart from one another
+            apart = (crops.CROP - learner.patch) // 2
+            x = x.unfold(2, learner.patch, apart).unfold(3, learner.patch, apart)  # (B, 1, 3, 3, patch, patch)
+            x = x.flatten(0, 3).unsqueeze(1)
+        u = torch.rand(len(x), generator=generator, device=x.device)
+        yield (x + 1) / 2, noisy(x, learner.low + u * (learner.high - learner.low), generator)
+
+
+def noisy(x, sigma, generator):
+    """x (B, 1, H, W) in [-1, 1] with noise of σ (B,) of 255, on the [0, 1] scale."""
+    return (add_noise(x, sigma, generator, clip=False) + 1) / 2
+
+
+@torch.inference_mode()
+def validate(run: Run, network, x, precision) -> float:
+    """Mean PSNR in dB at σ = 25 on the validation crops, with the same noise every epoch."""
+    network.eval()
+    generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", VALIDATION_SIGMA))
+    errors = []
+    for part in x.split(run.batch_size):
+        y = noisy(part, torch.full((len(part),), float(VALIDATION_SIGMA), device=x.device), generator)
+        errors.append(squared_error(2 * forward(network, y, precision) - 1, part))
+    return psnr(torch.cat(errors)).mean().item()
+
+
+# Use
+
+
+def is_trained(system: str) -> bool:
+    """Whether weights of this very run are here."""
+    try:
+        return bool(results.weights_of(run_of(system)))
+    except FileNotFoundError:
+        return False
+
+
+@cache
+def network_of(system: str, root) -> nn.Module:
+    """The trained network. Raises FileNotFoundError."""
+    return results.with_weights(LEARNERS[system].make(), run_of(system))
+
+
+@torch.inference_mode()
+def denoise(y, sigma, system: str) -> np.ndarray:
+    """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) is not told and may be None."""
+    y, _ = check.noisy(y, VALIDATION_SIGMA if sigma is None else sigma, side=17)
+    return network_of(system, files.root())(torch.from_numpy(y).float()[None, None])[0, 0].numpy()

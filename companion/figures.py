@@ -1,0 +1,150 @@
+"""What the figures share: colours, titles, grids of pictures, axes."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+
+from odl import paper
+from odl.corruptions import TASKS
+
+plt.rcParams |= {
+    "figure.facecolor": "white",
+    "figure.dpi": 110,
+    "savefig.bbox": "tight",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+}
+
+# Okabe–Ito colours: told apart by readers with any colour vision.
+COLOURS = {
+    "on_demand": "#D55E00",
+    "rigid_joint": "#0072B2",
+    "cumulative_curriculum": "#009E73",
+    "cumulative_anti_curriculum": "#56B4E9",
+    "staged_curriculum": "#CC79A7",
+    "staged_anti_curriculum": "#E69F00",
+    "hard_mining": "#555555",
+    "fixated_easy": "#009E73",
+    "fixated_hard": "#0072B2",
+}
+LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
+TITLES = {"not_restored": "Not restored"} | paper.SCHEDULES | paper.FIXATED
+GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
+KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
+
+
+def to_picture(x) -> np.ndarray:
+    """One image (channels, H, W) in [-1, 1], or (H, W[, 3]) in [0, 1], as something imshow takes."""
+    if torch.is_tensor(x):
+        x = ((x.detach().float().cpu().clamp(-1, 1) + 1) / 2).permute(1, 2, 0).numpy()
+    x = np.asarray(x)
+    return x[..., 0] if x.ndim == 3 and x.shape[2] == 1 else x
+
+
+def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.25):
+    """A grid of images: `rows` is a list of lists; optional titles per column, labels per row, a line per image."""
+    n, m = len(rows), max(len(row) for row in rows)
+    high, wide = to_picture(rows[0][0]).shape[:2]
+    width = size * m + 0.4 * bool(labels)
+    small = max(8, width)  # points: the wider a figure, the more a page reduces it
+    tall = size * high / wide + small / 40 * bool(scores)
+    figure, axes = plt.subplots(n, m, figsize=(width, tall * n + 0.3), squeeze=False)
+    for i, row in enumerate(rows):
+        for j in range(m):
+            axis = axes[i, j]
+            axis.set(xticks=[], yticks=[])
+            axis.grid(False)
+            axis.spines[:].set_visible(False)
+            if j < len(row):
+                axis.imshow(to_picture(row[j]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            if scores and j < len(scores[i]) and scores[i][j] is not None:
+                axis.set_xlabel(scores[i][j], fontsize=small, labelpad=2)
+            if columns and i == 0:
+                axis.set_title(columns[j], fontsize=small + 1)
+        if labels:
+            axes[i, 0].set_ylabel(labels[i], fontsize=small + 1)
+    figure.tight_layout(pad=0.3)
+    return figure
+
+
+def picture_blocks(rows: list, titles, blocks: int = 2):
+    """Rows (label, list of (title, image, line below)) under a column per title, side by side in `blocks` blocks."""
+    n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
+    size = (1.08 * sum(ratios), 1.36 * n + 0.3)
+    small = max(8, size[0])  # points: the wider a figure, the more a page reduces it
+    figure, axes = plt.subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[])
+        axis.grid(False)
+        axis.spines[:].set_visible(False)
+        axis.set_box_aspect(1)  # also where there is no picture
+    for k, (label, pictures) in enumerate(rows):
+        i, first = k // blocks, k % blocks * (len(titles) + 1)
+        axes[i, first].set_ylabel(label, fontsize=small, labelpad=3)
+        for j, title in enumerate(titles if i == 0 else ()):
+            axes[0, first + j].set_title(title, fontsize=small)
+        for title, image, line in pictures:
+            axis = axes[i, first + titles.index(title)]
+            axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            axis.set_xlabel(line, fontsize=small, labelpad=2)
+    figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.28)
+    return figure
+
+
+def task_levels(task: str, x, generator=None, levels=range(1, 7)):
+    """One clean image (3, 64, 64) at every level: what the sub-tasks of a task look like."""
+    generator = generator or torch.Generator().manual_seed(0)
+    row = [TASKS[task].corrupt(x.unsqueeze(0), level, generator)[0] for level in levels]
+    return picture_grid([[x, *row]], ["clean", *(f"level {level}" for level in levels)])
+
+
+def level_names(task: str, levels=range(1, 7)) -> list[str]:
+    """Tick labels: the level and its severities."""
+    intervals = paper.TASKS[task]["levels"]
+    return [f"{level}\n{intervals[level - 1][0]}–{intervals[level - 1][1]}" for level in levels]
+
+
+def history_frame(result) -> pd.DataFrame:
+    """The history as rows (epoch, level, psnr in dB, allocation in per cent of a batch)."""
+    rows = [
+        (epoch, level + 1, psnr, entry["allocation"][level] if entry["allocation"] else None)
+        for epoch, entry in enumerate(result.history, 1)
+        for level, psnr in enumerate(entry["psnr"])
+    ]
+    return pd.DataFrame(rows, columns=["epoch", "level", "psnr", "allocation"])
+
+
+def progress_over(items: dict, function) -> dict:
+    """`function` of each value, with a progress bar that names the keys."""
+    with tqdm(items.items()) as bar:
+        answers = {}
+        for name, value in bar:
+            bar.set_description_str(name)
+            answers[name] = function(value)
+    return answers
+
+
+# Fixation
+
+
+def severity_axis(axis, task: str) -> None:
+    """The task's severities as x axis: levels as bands, numbered above, the fixated severities as dotted lines."""
+    known = paper.TASKS[task]
+    starts = [low for low, _ in known["levels"]] + [known["levels"][-1][1]]
+    for level, (low, high) in enumerate(zip(starts, starts[1:], strict=False), 1):
+        axis.axvspan(low, high, color=("0.96", "1.0")[level % 2], zorder=0, linewidth=0)
+        place = {"transform": axis.get_xaxis_transform(), "ha": "center"}
+        axis.text((low + high) / 2, 1.01, level, color="0.4", fontsize=8, **place)
+    for name in ("easy", "hard"):
+        axis.axvline(known[name], color=COLOURS[f"fixated_{name}"], linestyle=":", linewidth=1.2)
+    axis.set(xlim=(starts[0], starts[-1]), xlabel=known["severity"])
+    axis.grid(axis="x", visible=False)
+
+
+ROOM = 6  # dB above and below the networks for what is not restored, which reaches 100 dB where nothing is damaged

@@ -1,0 +1,327 @@
+"""The one judge: from margins, one per paired seed, to a verdict on a claim of the paper.
+
+A page that ranks anything takes its words from here. The rule was fixed before any result that it judges was measured.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from odl import paper
+
+VERDICTS = ("reproduced", "reversed", "equivalent", "undecided", "to be measured")
+REPRODUCED, REVERSED, EQUIVALENT, UNDECIDED, MISSING = VERDICTS
+LEVELS = tuple(str(level) for level in range(1, paper.N_LEVELS + 2))
+WITHIN = 0.10  # dB: the smallest margin of on-demand learning over rigid joint learning in the paper's tables
+ALPHA = 0.05  # both sides together
+SEEDS = 3  # a spread from two seeds is hardly a spread: either of them may be the odd one
+MOST = 50  # seeds: where more would be needed, no number is named
+RULE = (
+    "The unit is a seed, at which both networks start from the same weights and see the same images. "
+    f"A claim is *equivalent* when the 90 % interval of its margin lies within ±{WITHIN:.2f} dB; else *reproduced* "
+    "when the 95 % interval lies above the claim's bound, *reversed* when it lies below, and *undecided* otherwise, "
+    f"and always with fewer than {SEEDS} seeds. A claim with several parts is reproduced when every part is, and "
+    "reversed when one part is after Holm's correction for their number."
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One of `VERDICTS`; what was measured, in words; what would decide it where it is undecided."""
+
+    word: str
+    measured: str = "–"
+    needs: str = ""
+
+    def __str__(self) -> str:
+        """`+0.31 dB [+0.12, +0.50], 3 seeds: **reproduced**`, without the bold where nothing is decided."""
+        if self.word == MISSING:
+            return MISSING
+        word = self.word if self.word == UNDECIDED else f"**{self.word}**"
+        return f"{self.measured}: {word}{f' ({self.needs})' if self.needs else ''}"
+
+
+# The rule, on the last axis of an array: seeds in `interval`, `p_below` and `decide`, parts in `holm` and `combine`
+
+
+def interval(values, level: float = 1 - ALPHA):
+    """Student's interval of the mean: (low, high)."""
+    x = np.asarray(values, float)
+    n = x.shape[-1]
+    half = stats.t.ppf((1 + level) / 2, n - 1) * x.std(-1, ddof=1) / np.sqrt(n)
+    return x.mean(-1) - half, x.mean(-1) + half
+
+
+def p_below(margins):
+    """One-sided p-value of a mean below 0."""
+    x = np.asarray(margins, float)
+    error = x.std(-1, ddof=1) / np.sqrt(x.shape[-1])
+    return stats.t.cdf(x.mean(-1) / np.maximum(error, 1e-12), x.shape[-1] - 1)
+
+
+def decide(margins, within: float = WITHIN):
+    """The verdict on margins in favour of a claim with one part; nothing is equivalent where `within` is 0."""
+    if np.shape(margins)[-1] < SEEDS:
+        return np.full(np.shape(margins)[:-1], UNDECIDED)
+    low, high = interval(margins, 1 - 2 * ALPHA)  # two one-sided tests (TOST)
+    equivalent = (low > -within) & (high < within)
+    low, high = interval(margins)
+    return np.select([equivalent, low > 0, high < 0], [EQUIVALENT, REPRODUCED, REVERSED], UNDECIDED)
+
+
+def holm(p):
+    """Which p-values Holm's step-down test rejects at half of `ALPHA`, the lower side of the interval."""
+    order = np.argsort(p, -1)
+    n = np.shape(p)[-1]
+    passed = np.take_along_axis(p, order, -1) <= ALPHA / 2 / (n - np.arange(n))
+    rejected = np.logical_and.accumulate(passed, -1)
+    return np.take_along_axis(rejected, np.argsort(order, -1), -1)
+
+
+def combine(words, p):
+    """The verdict on a claim from those on its parts and their p-values: intersection–union in favour, Holm against."""
+    against = (holm(p) & (words == REVERSED)).any(-1)
+    in_favour, even = (words == REPRODUCED).all(-1), np.isin(words, (REPRODUCED, EQUIVALENT)).all(-1)
+    return np.select([against, in_favour, even], [REVERSED, REPRODUCED, EQUIVALENT], UNDECIDED)
+
+
+# A claim
+
+
+def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB", text="") -> Verdict:
+    """The verdict on a claim whose every part lies beyond a bound, or below it where sign is −1.
+
+    parts: label → values, one per seed. `below` names the parts of which both networks are below the damaged image:
+    these decide nothing. `text` replaces the parts in words. Only decibels beyond 0 can be equivalent.
+    """
+    measured = {label: np.asarray(values, float) for label, values in parts.items() if len(values)}
+    if not measured:
+        return Verdict(MISSING)
+    within = WITHIN if unit == "dB" and not beyond else 0.0
+    words, p = np.full(len(parts), UNDECIDED, object), np.ones(len(parts))
+    for k, label in enumerate(parts):
+        if label in measured and label not in below and len(measured[label]) >= SEEDS:
+            margins = sign * (measured[label] - beyond)
+            words[k], p[k] = str(decide(margins, within)), p_below(margins)
+    word = str(combine(words, p))
+    value = f"{text or in_words(measured, sign, unit)}, {count_seeds(measured)}"
+    if len(parts) > 1 and (held := sum(words == REPRODUCED)) < len(parts):
+        value += f", {held} of {len(parts)} parts hold"
+    if word != UNDECIDED:
+        return Verdict(word, value)
+    open_parts = [k for k, w in zip(parts, words, strict=True) if k in measured and w in (UNDECIDED, REVERSED)]
+    pending = [sign * (measured[k] - beyond) for k in open_parts]
+    return Verdict(
+        word, value, what_decides(pending, len(parts) - len(measured), within, bool(set(below) & set(parts)))
+    )
+
+
+def arithmetic(holds: bool, measured: str) -> Verdict:
+    """The verdict on a comparison in which nothing is trained and nothing is drawn by a seed."""
+    return Verdict(REPRODUCED if holds else REVERSED, f"{measured}, arithmetic: nothing is trained")
+
+
+def what_decides(pending: list, missing: int, within: float, below: bool) -> str:
+    """What an undecided claim lacks."""
+    if below:
+        return "both networks are below the damaged image, so nothing is decided"
+    if missing:
+        return f"{missing} part{'s' * (missing > 1)} to be measured"
+    fewest = min((len(margins) for margins in pending), default=SEEDS)
+    if fewest < SEEDS:
+        return "a second and a third seed would tell" if fewest == 1 else "a third seed would tell"
+    seeds = max((seeds_needed(margins, within) for margins in pending), default=MOST)
+    return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
+
+
+def seeds_needed(margins, within: float) -> int:
+    """How many seeds would decide at this mean and spread, at most `MOST`."""
+    mean, n = abs(np.mean(margins)), np.arange(len(margins) + 1, MOST + 1)
+    narrow, wide = (stats.t.ppf(1 - a, n - 1) * np.std(margins, ddof=1) / np.sqrt(n) for a in (ALPHA, ALPHA / 2))
+    enough = (mean > wide) | (mean + narrow < within)
+    return int(n[enough][0]) if enough.any() else MOST
+
+
+# In words
+
+
+def in_words(parts: dict, sign=1, unit="dB", most=4) -> str:
+    """`easy +1.20 dB [+0.90, +1.50], hard +0.80 dB`; of more than `most` parts the one that least favours the claim."""
+    if len(parts) <= most:
+        return "; ".join(f"{label} {estimate(values, unit)}".strip() for label, values in parts.items())
+    label = min(parts, key=lambda name: sign * parts[name].mean())
+    return f"least {estimate(parts[label], unit)} ({label})"
+
+
+def estimate(values, unit: str = "dB") -> str:
+    """The mean with its 95 % interval: `+0.31 dB [+0.12, +0.50]`; a lone seed has none."""
+    text = signed(np.mean(values), unit) if len(values) else "–"
+    return f"{text} [{', '.join(map(number, interval(values)))}]" if len(values) > 1 else text
+
+
+def span(values: Iterable[float]) -> str:
+    """From the least to the most of published numbers: `+0.02 dB`, `+0.01 to +0.03 dB`."""
+    values = list(values)
+    return f"{' to '.join(dict.fromkeys(map(number, (min(values), max(values)))))} dB"
+
+
+def signed(value: float, unit: str = "dB") -> str:
+    return f"{number(value)} {unit}"
+
+
+def number(value: float) -> str:
+    return f"{round(value, 2) + 0:+.2f}".replace("-", "−")  # no −0.00
+
+
+def count_seeds(parts: dict) -> str:
+    """`1 seed`, `2–3 seeds`."""
+    counts = sorted({len(values) for values in parts.values()})
+    return "–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) + (" seed" if counts == [1] else " seeds")
+
+
+# Margins of trained networks; runs: (task, schedule, seed) → Result
+
+
+def keyed(found) -> dict:
+    """The runs of a page's own results."""
+    return {tuple(run.experiment[name] for name in ("task", "schedule", "seed")): run for run in found}
+
+
+def score(run, levels=LEVELS, column="psnr") -> float:
+    """Mean over trials and some levels of a column of the evaluation, in dB."""
+    return run.evaluation.groupby("level")[column].mean()[list(levels)].mean()
+
+
+def paired(runs: dict, task: str, *schedules: str) -> list[list]:
+    """The runs of some schedules, a list for every seed that all of them have."""
+    seeds = sorted(key[2] for key in runs if key[:2] == (task, schedules[0]))
+    return [[runs[task, s, k] for s in schedules] for k in seeds if all((task, s, k) in runs for s in schedules)]
+
+
+def gaps(runs: dict, task: str, one: str, other: str, levels=LEVELS, column="psnr") -> list[float]:
+    """By how many dB `one` is ahead of `other`, for every seed that both have."""
+    return [score(a, levels, column) - score(b, levels, column) for a, b in paired(runs, task, one, other)]
+
+
+def below_input(runs: dict, task: str, *schedules: str, column="psnr") -> bool:
+    """Whether the mean PSNR of every one of these schedules is below that of the damaged images themselves.
+
+    What is scored inside the hole is compared with the known pixels kept, else an autoencoder's copying counts.
+    """
+    column = "psnr_kept" if column == "psnr_hole" else column
+    pairs = paired(runs, task, *schedules)
+    if not pairs or "psnr_input" not in pairs[0][0].evaluation:  # Table 2 measures holes, of which nothing is known
+        return False
+    gain = [[score(run, column=column) - score(run, column="psnr_input") for run in pair] for pair in pairs]
+    return bool((np.mean(gain, 0) < 0).all())
+
+
+def best(runs: dict, task: str, schedules) -> str | None:
+    """The schedule that is ahead of every other one by the rule, or None."""
+    for one in schedules:
+        rivals = [other for other in schedules if other != one]
+        below = [other for other in rivals if below_input(runs, task, one, other)]
+        if verdict_on({other: gaps(runs, task, one, other) for other in rivals}, below=below).word == REPRODUCED:
+            return one
+    return None
+
+
+# How often the rule errs
+
+
+@cache
+def simulate(draws: int = 120_000, spreads=(0.03, 0.06, 0.1, 0.3)) -> pd.DataFrame:
+    """What the rule decides where the true difference is known, in shares of made-up campaigns of `draws` margins.
+
+    Columns parts (1, or on-demand against six rivals), seeds (3, 5, or `3, then 5`: the other two only where three
+    leave it undecided), spread (dB, standard deviation of a paired margin); `false` (reproduced or reversed at a true
+    difference of 0), `even` (equivalent at 0), `power_0.1` and `power_0.2` (reproduced where every part is truly that
+    many dB ahead), `former` (false decisions of the rule that this one replaced: two seeds that agree beyond 0.1 dB).
+    """
+    rng, rows = np.random.default_rng(0), []
+    for parts in (1, len(paper.SCHEDULES) - 1):
+        # A network's own noise: on-demand's is in all six margins, which therefore move together.
+        noise = rng.normal(0, 0.5**0.5, (draws // parts, parts + 1, 5))
+        for spread in spreads:
+            margins = spread * (noise[:, :1] - noise[:, 1:])
+            first = margins[..., :2]
+            former = (first.min(-1) > 0.1).all(-1) | (first.max(-1) < -0.1).any(-1)
+            words = {(d, n): judge_all(margins[..., :n] + d) for d in (0, 0.1, 0.2) for n in (3, 5)}
+            words |= {
+                (d, "3, then 5"): np.where(w == UNDECIDED, words[d, 5], w) for (d, n), w in words.items() if n == 3
+            }
+            for seeds in (3, 5, "3, then 5"):
+                row = {"parts": parts, "seeds": seeds, "spread": spread}
+                row["false"] = np.isin(words[0, seeds], (REPRODUCED, REVERSED)).mean()
+                row["even"] = (words[0, seeds] == EQUIVALENT).mean()
+                row |= {f"power_{d}": (words[d, seeds] == REPRODUCED).mean() for d in (0.1, 0.2)}
+                rows.append(row | {"former": former.mean()})
+    return pd.DataFrame(rows)
+
+
+def judge_all(margins):
+    """Verdicts on many claims at once: (claims,) from margins (claims, parts, seeds)."""
+    return combine(decide(margins), p_below(margins))
+
+
+def summarize(per_trial: pd.DataFrame) -> dict:
+    """Means and standard errors over trials: l2, l2_se, psnr, psnr_se."""
+    return {
+        name: value
+        for column in ("l2", "psnr")
+        for name, value in (
+            (column, per_trial[column].mean()),
+            (f"{column}_se", per_trial[column].std(ddof=1) / np.sqrt(len(per_trial))),
+        )
+    }
+
+
+def paired_p_value(a, b) -> float:
+    """Two-sided paired t-test over trials; NaN when the differences do not vary beyond rounding."""
+    difference = np.asarray(a, float) - np.asarray(b, float)
+    if np.ptp(difference) <= 1e-12 * np.abs(a).max():
+        return float("nan")
+    return float(stats.ttest_1samp(difference, 0).pvalue)
+
+
+FAR = 3  # dB: twice the squared error
+
+
+def no_rows(*columns: str):
+    return field(default_factory=lambda: pd.DataFrame(columns=list(columns)))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is on disk for one profile and data set; everything may be empty."""
+
+    runs: dict = field(default_factory=dict)  # (task, schedule, seed) → Result; of Table 2 the task is "blocks"
+    table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr")  # denoising.table3 of our two systems
+    spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr")  # denoising.spectrum of `CURVES`
+
+
+def plain(task: str) -> str:
+    """`Image inpainting` → `inpainting`."""
+    return paper.TASKS[task]["title"].split()[-1].lower()
+
+
+def compare(m: Measured, pairs: dict, **how) -> Verdict:
+    """The judge on differences of schedules; pairs: label → (task, one, other) and perhaps levels and column."""
+    below = [
+        label for label, pair in pairs.items() if below_input(m.runs, *pair[:3], column=(*pair, "psnr", "psnr")[4])
+    ]
+    return verdict_on({label: gaps(m.runs, *pair) for label, pair in pairs.items()}, below=below, **how)
+
+
+def not_yet(m: Measured) -> Verdict:
+    """Of what no results file holds anything."""
+    return Verdict(MISSING)
+
+
+def dose_of(run) -> float:
+    """Mean over epochs of the share of a batch by which a level is away from its equal share."""
+    return float(np.mean([epoch["dose"] for epoch in run.history]))

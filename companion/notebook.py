@@ -1,0 +1,53 @@
+"""What every notebook does first and last: check its parameters, record what it was run with."""
+
+import ast
+import platform
+import time
+
+import torch
+
+from odl.data import packs
+from odl.experiment import PROFILES
+from odl.machine import files, store
+from odl.machine.provenance import commit
+from odl.parameters import DEVICES, ParameterError, choice, flag, nearest
+
+
+def record(**parameters) -> dict:
+    """What a notebook was run with: its parameters, hashes and versions, and the results files behind what it shows."""
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    hashes = {"config": files.seal_of(parameters), "data": data_hash(parameters.get("dataset"))}
+    when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
+    return {"parameters": parameters, "sha256": hashes} | when | {"results": store.names_of_used()}
+
+
+def data_hash(dataset: str | None) -> str | None:
+    """SHA-256 of a set's packed pixels, None where it is not packed."""
+    index = packs.folder_of(dataset or "") / "index.json"
+    return files.unseal(index)["sha256"] if dataset and index.exists() else None
+
+
+def check_parameters(namespace: dict, names: str) -> None:
+    """Refuse a parameter that papermill injected and the notebook does not know. `names`: the known ones.
+
+    `namespace` is the notebook's globals, which hold the cells that ran as `In`; papermill itself only logs a misspelt
+    parameter. What else a reader has defined in the kernel is no concern, so that every cell can run again.
+    """
+    known = names.split()
+    for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
+        if name not in known:
+            raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    if "device" in namespace:
+        choice("device", namespace["device"], DEVICES)
+    if "profile" in namespace:
+        choice("profile", namespace["profile"], PROFILES)
+    if "train" in namespace:
+        flag("train", namespace["train"])
+
+
+def injected(cell: str) -> list[str]:
+    """The names that a cell of papermill sets, but for its own PAPERMILL_…; none for any other cell."""
+    if not cell.startswith("# Parameters\n"):
+        return []
+    names = [target.id for node in ast.parse(cell).body if isinstance(node, ast.Assign) for target in node.targets]
+    return [name for name in names if not name.startswith("PAPERMILL_")]

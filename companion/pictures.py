@@ -1,0 +1,65 @@
+"""Photographs and trained networks behind the pictures of a page."""
+
+import numpy as np
+import torch
+from skimage import img_as_float32
+from skimage.transform import resize
+
+from odl import results
+from odl.crops import Pack
+from odl.data.packs import load
+from odl.data.reader import read_image
+from odl.data.sets import DataError
+from odl.evaluate import psnr, squared_error
+from odl.experiment import Experiment
+from odl.network import EncoderDecoder
+from odl.results import network_of
+
+
+@torch.inference_mode()
+def restored_by(networks: dict, x, y) -> dict:
+    """What each network makes of y, and y itself as `corrupted`: name → (images, PSNR per image)."""
+    y = y.contiguous(memory_format=torch.channels_last)
+    images = {"corrupted": y} | {name: network(y) for name, network in networks.items()}
+    return {name: (image, psnr(squared_error(image, x))) for name, image in images.items()}
+
+
+def photographs(name: str, split: str = "test", train_images: int = 0) -> Pack:
+    """Images to show: the set's, or the demo photographs where it is not here, with a line that says so."""
+    try:
+        return load(name, split, train_images)
+    except DataError as error:
+        print(f"Pictures below are the demo photographs: {error}")
+        return load("demo", split)
+
+
+def network_or_none(experiment: Experiment) -> EncoderDecoder | None:
+    """The trained network of a run; None, with a line that says how to get it, where there are no weights."""
+    try:
+        return network_of(experiment)
+    except FileNotFoundError as error:
+        print(error)
+        return None
+
+
+def networks(experiments: list[Experiment]) -> dict[str, EncoderDecoder]:
+    """schedule → trained network of the measured runs; one line names those whose weights are not here."""
+    found, absent = {}, []
+    for experiment in experiments:
+        try:
+            if results.load(experiment):
+                found[experiment.schedule] = network_of(experiment)
+        except FileNotFoundError:
+            absent.append(experiment.run_id)
+    if absent:
+        print(f"No weights here for {', '.join(absent)}: numbers are shown, pictures left out.")
+    return found
+
+
+def read_photograph(path, longest: int) -> np.ndarray:
+    """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels."""
+    image = read_image(path, 0)
+    shrink = longest / max(image.shape[:2])
+    if shrink < 1:
+        image = resize(image, [round(side * shrink) for side in image.shape[:2]], anti_aliasing=True)
+    return img_as_float32(image)

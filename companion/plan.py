@@ -1,0 +1,131 @@
+"""What a sweep costs before it is started: runs, GPU hours, wall time, disk, network, and the longest chain."""
+
+import heapq
+import re
+from dataclasses import dataclass
+
+import torch
+
+from companion.catalogue import jobs
+from companion.comparators import INPAINTERS, context_encoder, trained
+from companion.sweep import Job
+from odl.data import packs, sets
+from odl.data.sets import parse
+from odl.evaluate import task_of
+from odl.network import EncoderDecoder
+from odl.train import CHECKPOINT_SECONDS
+
+STATES = 4  # a checkpoint holds the weights, Adam's two moments and the weights' running average
+JPEG = 10  # bytes of pixels in a byte of JPEG, about, where no image's size is known
+UNITS = {"GB": 1e9, "MB": 1e6}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Seconds and bytes of a sweep on `gpus` GPUs, each run on one of them."""
+
+    runs: int
+    gpus: int
+    gpu_seconds: float
+    wall_seconds: float
+    chain: Job  # the longest; no number of GPUs is faster
+    chain_seconds: float
+    download: float
+    packs: float
+    kept: float  # checkpoints, the ones before them, and weights
+    read: float  # packs, once by each run
+    written: float  # checkpoints, one a minute
+
+
+def plan(profile: str, sets: list[str], seeds: list[int], gpus: int, ms_per_step: float) -> Plan:
+    """Count over the list of runs; a forward pass of a batch takes a third of a training step.
+
+    Runs start in the list's order, the next one as soon as a GPU is free. Not counted: packing, notebooks and the
+    other systems of Table 3.
+    """
+    runs = [job for name in sets for job in jobs(profile, name, seeds) if job.experiment]
+    runs = [job for job in runs if job.experiment.schedule not in trained.LEARNERS]
+    seconds = [job.work / 3 * ms_per_step / 1000 for job in runs]
+    free = [0.0] * gpus
+    for length in seconds:
+        heapq.heapreplace(free, free[0] + length)
+    longest = max(range(len(runs)), key=seconds.__getitem__)
+    pack = {name: pack_bytes(name) for name in {job.experiment.dataset for job in runs}}
+    weights = [4 * parameters(job.experiment) for job in runs]
+    saves = [max(1, s / CHECKPOINT_SECONDS) for s in seconds]
+    return Plan(
+        runs=len(runs),
+        gpus=gpus,
+        gpu_seconds=sum(seconds),
+        wall_seconds=max(free),
+        chain=runs[longest],
+        chain_seconds=seconds[longest],
+        download=sum(download_bytes(name) for name in {parse(name)[0] for name in sets}),
+        packs=sum(pack.values()),
+        kept=sum((2 * STATES + 1) * w for w in weights),
+        read=sum(pack[job.experiment.dataset] for job in runs),
+        written=sum(STATES * w * n for w, n in zip(weights, saves, strict=True)),
+    )
+
+
+def parameters(experiment) -> int:
+    """Weights of a run's network, counted without making them."""
+    with torch.device("meta"):
+        if experiment.schedule in INPAINTERS:
+            network = context_encoder.network_of(experiment)
+        else:
+            network = EncoderDecoder(task_of(experiment).channels, experiment.width)
+    return sum(p.numel() for p in network.parameters())
+
+
+def download_bytes(base: str) -> float:
+    """What a set's archive has, 0 for a folder and what is here offline."""
+    size = re.search(r"([\d.]+) (GB|MB)", sets.DATASETS.get(base, {}).get("size", ""))
+    return float(size[1]) * UNITS[size[2]] if size else 0.0
+
+
+def pack_bytes(name: str) -> float:
+    """The pack of a set: its own size where it is here, else three bytes a pixel of its images."""
+    file = packs.folder_of(name) / "pixels.bin"
+    if file.exists():
+        return file.stat().st_size
+    base, side = sets.parse(name)
+    entry = sets.DATASETS.get(base, {})
+    width, height = entry.get("pixels", (3, 2))
+    if base not in sets.DATASETS:
+        folder = sets.find(name)
+        files = sets.files_in(folder)
+        count, size = len(files), sum((folder / file).stat().st_size for file in files)
+    else:
+        count, size = entry["images"], download_bytes(base)
+    if side:
+        return count * 3 * side * round(side * max(width, height) / min(width, height))
+    return count * 3 * width * height if "pixels" in entry else JPEG * size
+
+
+def lines(p: Plan) -> list[tuple[str, str]]:
+    """What `python -m companion plan` prints: a name and a text each."""
+    e = p.chain.experiment
+    return [
+        ("runs", f"{p.runs:,}, each on one GPU; more than {p.runs:,} GPUs would wait"),
+        ("GPU time", duration(p.gpu_seconds)),
+        ("wall time", f"{duration(p.wall_seconds)} on {p.gpus:,} GPU{'s' * (p.gpus > 1)}"),
+        ("longest chain", f"data → {e.run_id} ({duration(p.chain_seconds)}) → notebook → book"),
+        ("disk", f"{size(p.packs)} of packs, {size(p.kept)} of checkpoints and weights"),
+        ("network", f"{size(p.download)} downloaded, {size(p.read)} of packs read, {size(p.written)} of checkpoints"),
+    ]
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours with three digits."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:,.3g} {unit}" if seconds < 1000 * length else f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def size(amount: float) -> str:
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if amount >= length:
+            return f"{amount / length:.3g} {unit}"
+    return f"{amount / 1e3:.3g} kB"

@@ -1,0 +1,508 @@
+"""The scorecard: every claim of the paper, what the paper has, what is measured here, and a verdict.
+
+Nothing is trained: what is not on disk reads "to be measured".
+"""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from companion import (
+    allocation,
+    blocks,
+    db11_spectrum,
+    denoising,
+    extra_data,
+    fixation,
+    judge,
+    prose,
+    table1,
+    table2,
+    table3,
+)
+from companion.allocation import SHARP
+from companion.catalogue import extra_data_experiments
+from companion.comparators import INPAINTERS, context_encoder
+from companion.judge import (
+    FAR,
+    MISSING,
+    UNDECIDED,
+    VERDICTS,
+    WITHIN,
+    Measured,
+    Verdict,
+    interval,
+    plain,
+    signed,
+    span,
+    verdict_on,
+)
+from companion.table1 import JOINT, RIVALS, worst_joint
+from companion.table2 import CENTRE, RANDOM
+from companion.table3 import NEAR, images_won
+from companion.tables import show_table
+from odl import paper, results
+from odl.data import sets
+from odl.experiment import Experiment
+
+CORE, SECONDARY, BUILT_IN = KINDS = ("Core", "Secondary", "By construction")
+COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "test", "verdict"]
+NO_NUMBER, CURVES = "no number", "curves only"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper; `test` says in words what `measure` judges."""
+
+    place: str
+    claim: str
+    paper: str
+    test: str
+    measure: Callable[[Measured], Verdict]
+
+
+def scorecard(profile: str, dataset: str, seeds: list[int]) -> pd.DataFrame:
+    """A row per claim; columns as in `COLUMNS`, verdict one of `judge.VERDICTS`."""
+    return score_all(load(profile, dataset, seeds))
+
+
+def score_all(measured: Measured) -> pd.DataFrame:
+    """The rows of what is measured."""
+    rows = []
+    for kind, group in zip(KINDS, (core, secondary, by_construction), strict=True):
+        for c in group():
+            found = c.measure(measured)
+            value = "; ".join(filter(None, (found.measured, found.needs)))
+            rows.append((len(rows) + 1, kind, c.place, c.claim, c.paper, value, c.test, found.word))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+# What is on disk
+
+
+def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
+    """Every result that a claim needs and that is here."""
+    native = f"{sets.parse(dataset)[0]}-native"
+    given = {"dataset": "db11", "profile": profile, "ours": denoising.our_systems(profile, native)}
+    of = partial(Experiment.of, dataset=dataset, profile=profile)
+    wanted = {
+        (task, schedule, seed): of(task, schedule=schedule, seed=seed)
+        for task in paper.TASKS
+        for schedule in (*paper.SCHEDULES, *paper.FIXATED)
+        for seed in seeds
+    }
+    wanted |= {(t, SHARP, k): of(t, schedule="on_demand", seed=k, sharpness=4) for t in paper.TASKS for k in seeds}
+    runs = {key: results.load(run) for key, run in wanted.items()}
+    runs |= load_extra(profile, dataset, seeds) | load_blocks(profile, dataset, seeds)
+    return Measured(
+        {key: result for key, result in runs.items() if result},
+        table3.table(["on_demand", "fixated"], measure=False, **given),
+        db11_spectrum.table(db11_spectrum.CURVES, measure=False, **given),
+    )
+
+
+def load_extra(profile: str, dataset: str, seeds: list[int]) -> dict:
+    """The runs of the extra-data test under the names of `catalogue.EXTRA_DATA`."""
+    found = {}
+    with suppress(sets.DataError):  # the size of a folder is not known where the folder is not
+        for name, runs in extra_data.runs(extra_data_experiments("inpaint", dataset, profile, seeds)).items():
+            found |= {("inpaint", name, run.experiment["seed"]): run for run in runs}
+    return found
+
+
+def load_blocks(profile: str, dataset: str, seeds: list[int]) -> dict:
+    """The three methods of Table 2."""
+    found = {}
+    for seed in seeds:
+        ours = Experiment.of("inpaint", dataset, "on_demand", seed, profile)
+        found["blocks", "on_demand", seed] = blocks.load(ours)
+        for method in INPAINTERS:
+            found["blocks", method, seed] = results.load(context_encoder.run_of(method, ours))
+    return found
+
+
+# The claims
+
+
+def core() -> list[Claim]:
+    """What the paper is about."""
+    best = [
+        Claim(
+            "Supp. E" if task == "denoise" else "Table 1",
+            f"{plain(task).capitalize()}: on-demand learning is the best of seven schedules.",
+            span(paper_margins(task)),
+            "on-demand − each of six rivals, mean PSNR, levels 1–6",
+            partial(table1.best_of_seven, task=task),
+        )
+        for task in paper.TASKS
+    ]
+    return [
+        *best,
+        Claim(
+            "Fig. 4, Supp. D",
+            "Fixation: trained at one severity, a model is good there and falls behind the all-rounder elsewhere.",
+            CURVES,
+            "four tasks, easy and hard: on-demand − fixated, levels 1–6, and fixated − on-demand at its own severity; "
+            "inpainting inside the hole",
+            fixation.problem,
+        ),
+        Claim(
+            "Table 3",
+            "The all-rounder is close to the network trained for σ = 25 alone.",
+            "30.40 and 30.54 dB",
+            f"DB11, noise not clipped: at most {NEAR:.2f} dB behind, twice the paper's difference",
+            table3.near_specialist,
+        ),
+        Claim(
+            "Sec. 6.6",
+            "Allocation moves to the hard levels, and it matters.",
+            NO_NUMBER,
+            "dose against margin: Equation 3 with 1/P⁴, about four times the dose, − equal shares, every task; needs "
+            "on-demand runs of sharpness 4 and of rigid joint",
+            allocation.dose_against_margin,
+        ),
+    ]
+
+
+def secondary() -> list[Claim]:
+    """What follows from it or stands beside it."""
+    psnr = {method: [cell[1] for cell in cells] for method, cells in paper.TABLE2.items()}
+    ours, centre, random = psnr["on_demand"], psnr[CENTRE], psnr[RANDOM]
+    groups = [worst_joint({s: row[k][1] for s, row in rows.items()}) for rows in paper.TABLE1.values() for k in (0, 1)]
+    names = {"on_demand": "the all-rounder", "fixated": "the same network trained for it"}
+    return [
+        Claim(
+            "Sec. 6.4, Supp. D",
+            "Inpainting: a fixated model fails even at its own size once the square is not in the centre.",
+            CURVES,
+            "on-demand − fixated inside the hole, squares anywhere: level 1 for 5×5 (easy), level 6 for 32×32 (hard)",
+            fixation.random_places,
+        ),
+        Claim(
+            "Sec. 6.6",
+            "On-demand learning is the best on the level on which nobody trained, too.",
+            NO_NUMBER,
+            "on-demand − each of six rivals, PSNR on level 6, every task",
+            table1.level_6,
+        ),
+        Claim(
+            "Table 1",
+            "A staged curriculum collapses on deblurring.",
+            span(paper_gaps("rigid_joint", "staged_curriculum", ["deblur"])),
+            f"below its input at level 1, or more than {FAR} dB behind rigid joint in mean PSNR",
+            table1.collapse,
+        ),
+        Claim(
+            "Sec. 6.6",
+            "A staged curriculum overfits to what it saw last, level 5.",
+            f"over all levels {span(paper_gaps('rigid_joint', 'staged_curriculum'))}",
+            "rigid joint − staged curriculum: on level 1 more than on level 5, every task",
+            partial(table1.last_sub_task, schedule="staged_curriculum", first="1", last="5"),
+        ),
+        Claim(
+            "Sec. 6.6",
+            "A staged anti-curriculum overfits to what it saw last, the easiest level.",
+            f"over all levels {span(paper_gaps('rigid_joint', 'staged_anti_curriculum'))}",
+            "rigid joint − staged anti-curriculum: on level 5 more than on level 1, every task",
+            partial(table1.last_sub_task, schedule="staged_anti_curriculum", first="5", last="1"),
+        ),
+        Claim(
+            "Table 1, Sec. 6.6",
+            "Hard mining is inferior.",
+            span(paper_gaps("on_demand", "hard_mining")),
+            "on-demand − hard mining, mean PSNR, every task",
+            table1.hard_mining,
+        ),
+        Claim(
+            "Sec. 6.6",
+            "Hard mining overfits to its pool.",
+            NO_NUMBER,
+            "needs the PSNR of hard mining and rigid joint on the pool's examples and on held-out ones",
+            judge.not_yet,
+        ),
+        Claim(
+            "Table 1, Sec. 6.6",
+            "Rigid joint and both cumulative schedules are stronger rivals than the staged ones and hard mining.",
+            span(groups),
+            f"worst of the {len(JOINT)} − best of the others, mean PSNR, every task",
+            table1.competitive,
+        ),
+        Claim(
+            "Sec. 5.3",
+            "PSNR is a better feedback than L2.",
+            NO_NUMBER,
+            "needs on-demand runs whose shares follow the squared error",
+            judge.not_yet,
+        ),
+        Claim(
+            "Sec. 6.6",
+            "Severe levels dominate training by stronger gradients.",
+            NO_NUMBER,
+            "needs the norm of the gradient of each level during rigid joint training, every task",
+            judge.not_yet,
+        ),
+        Claim(
+            "Sec. 6.6",
+            "Twice the images do not help rigid joint learning.",
+            NO_NUMBER,
+            "inpainting, rigid joint: all images − half of them, mean PSNR: at most 0.1 dB",
+            extra_data.extra_images,
+        ),
+        Claim(
+            "Sec. 6.6",
+            "On-demand learning with half as many images stays ahead of rigid joint learning.",
+            NO_NUMBER,
+            "inpainting, on-demand with half of the images − rigid joint with all, mean PSNR",
+            extra_data.half_the_images,
+        ),
+        Claim(
+            "Table 2",
+            "A context encoder for the centre beats the all-rounder on the central block.",
+            signed(centre[0] - ours[0]),
+            "centre encoder − on-demand, PSNR inside the central block",
+            partial(table2.on_block, one=CENTRE, others=["on_demand"], block="central"),
+        ),
+        Claim(
+            "Table 2",
+            "The all-rounder beats both context encoders on an arbitrary block.",
+            span(ours[1] - other[1] for other in (centre, random)),
+            "on-demand − each encoder, PSNR inside an arbitrary block",
+            partial(table2.on_block, one="on_demand", others=[CENTRE, RANDOM], block="arbitrary"),
+        ),
+        Claim(
+            "Table 2",
+            "With random region dropout, a context encoder is still far behind the all-rounder.",
+            span(a - b for a, b in zip(ours, random, strict=True)),
+            "on-demand − that encoder, PSNR inside either block",
+            table2.random_behind,
+        ),
+        Claim(
+            "Table 2",
+            "The all-rounder does about as well in both places.",
+            signed(ours[0] - ours[1]),
+            "on-demand, central and arbitrary block: less than 1 dB apart",
+            table2.same_in_both,
+        ),
+        *(
+            Claim(
+                "Table 3",
+                f"At σ = 25 {name} beats six published denoisers on {images_won(system)} of 11 images.",
+                f"{images_won(system)} of {len(paper.TABLE3)}",
+                "DB11, noise not clipped, − the best published number of an image: the "
+                f"{images_won(system)}th best lead is above 0",
+                partial(table3.wins, system=system),
+            )
+            for system, name in names.items()
+        ),
+        Claim(
+            "Fig. 6",
+            "The all-rounder does well at every noise level without knowing σ.",
+            CURVES,
+            "DB11, clipped noise, − BM3D told the true σ: nowhere more than 0.5 dB behind",
+            db11_spectrum.whole_spectrum,
+        ),
+        Claim(
+            "Fig. 6",
+            "MLP, CSF and TNRD, trained at σ = 25, fail at stronger noise.",
+            CURVES,
+            f"DB11, retrained here, − BM3D told the true σ: more than {FAR} dB behind at some σ above 25",
+            db11_spectrum.trained_at_25,
+        ),
+    ]
+
+
+def by_construction() -> list[Claim]:
+    """What could hardly come out otherwise."""
+    psnr = [cell[1] for cell in paper.TABLE2[CENTRE]]
+    return [
+        Claim(
+            "Sec. 6.6",
+            "During training the batch shifts to the harder levels.",
+            NO_NUMBER,
+            "level 5 − level 1, per cent of the batch in the last epoch: Equation 3 gives more to a lower PSNR",
+            allocation.shifts,
+        ),
+        Claim(
+            "Sec. 6.6",
+            "The easiest level is never abandoned.",
+            NO_NUMBER,
+            "least share of level 1 in any epoch: more than 10 %, half of an equal one",
+            allocation.never_abandons,
+        ),
+        Claim(
+            "Table 2",
+            "The context encoder for the centre fails on a block anywhere else.",
+            signed(psnr[0] - psnr[1]),
+            f"centre encoder, central − arbitrary block: more than {FAR} dB; it answers nothing outside the centre",
+            table2.centre_fails,
+        ),
+        Claim(
+            "Fig. 6",
+            "BM3D, K-SVD and WNNM break down at other noise levels when they are told 25.",
+            CURVES,
+            f"DB11, − BM3D told the truth: more than {FAR} dB lost at some σ above 25",
+            db11_spectrum.told_25,
+        ),
+    ]
+
+
+def paper_margins(task: str) -> list[float]:
+    """On-demand against its closest rival in Table 1, on CelebA and SUN397."""
+    rows = paper.TABLE1[task]
+    return [min(rows["on_demand"][k][1] - rows[rival][k][1] for rival in RIVALS) for k in (0, 1)]
+
+
+# In plain words
+
+
+def counted(table: pd.DataFrame) -> str:
+    """How many claims got which verdict, the core ones first; those by construction are not counted."""
+    counts = pd.crosstab(table.kind, table.verdict).reindex(index=KINDS, columns=VERDICTS, fill_value=0)
+    words = {kind: ", ".join(f"{n} {word}" for word, n in counts.loc[kind].items() if n) for kind in (CORE, SECONDARY)}
+    return " ".join(f"{counts.loc[kind].sum()} {kind.lower()} claims: {text}." for kind, text in words.items())
+
+
+def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
+    """The count of verdicts, the claims that are decided, and what limits the scale (Markdown)."""
+    decided = table[~table.verdict.isin([UNDECIDED, MISSING]) & (table.kind != BUILT_IN)]
+    lines = [f"- No. {r.number}, **{r.verdict}**: {r.claim}" for r in decided.itertuples()]
+    return "\n\n".join(filter(None, [counted(table), "\n".join(lines), limits(runs, dataset)]))
+
+
+def limits(runs: dict, dataset: str) -> str:
+    """Scale, seeds and data set."""
+    trained = [run for (task, schedule, _), run in runs.items() if task in paper.TASKS and schedule in paper.SCHEDULES]
+    if not trained:
+        return "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
+    words = prose.scale(trained)
+    if sets.parse(dataset)[0] not in ("celeba", "sun397"):
+        words += (
+            f" These are not the photographs of CelebA and SUN397: what the paper claims of them is tested as the same "
+            f"claim on {sets.slug(dataset)}, and none of its numbers there is tested."
+        )
+    return words + " What the paper sees after 1,500,000 iterations may be absent here and still be true there."
+
+
+# What the paper has
+
+
+def paper_gaps(one: str, other: str, tasks=tuple(paper.TASKS)) -> list[float]:
+    """Published differences in PSNR of two schedules on CelebA and SUN397."""
+    return [paper.TABLE1[task][one][k][1] - paper.TABLE1[task][other][k][1] for task in tasks for k in (0, 1)]
+
+
+COLOURS = dict(zip(VERDICTS, ("#00875A", "#C8501E", "#0072B2", "#767676", "#767676"), strict=True))  # on white
+IN_THE_DARK = dict(zip(VERDICTS, ("#3DBE8B", "#F08A5D", "#5FB0E5", "#A6A6A6", "#A6A6A6"), strict=True))
+SYMBOLS = dict(zip(VERDICTS, "✓✗≈○–", strict=True))
+WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # per cent of the page
+
+
+def show(table: pd.DataFrame):
+    """The claims, core ones first; in small print the place in the paper and the test."""
+    from IPython.display import HTML
+
+    columns = "".join(f'<col style="width:{width}%">' for width in WIDTHS.values())
+    head = "".join(cell(escape(name), "th") for name in WIDTHS)
+    bodies = [body(kind, table[table.kind == kind]) for kind in KINDS]
+    return HTML(
+        '<table class="odl-table odl-sortable" data-choices="verdict,kind" '
+        'style="width:100%; min-width:40rem; table-layout:fixed; font-size:0.85rem">'
+        f"<colgroup>{columns}</colgroup><thead><tr>{head}</tr></thead>{''.join(bodies)}</table>"
+    )
+
+
+def body(kind: str, rows: pd.DataFrame) -> str:
+    name = f"{kind}, not counted" if kind == BUILT_IN else kind
+    title = f'<th colspan="{len(WIDTHS)}" style="text-align:left; padding-top:1rem"><b>{name}</b></th>'
+    return f"<tbody><tr class='odl-section'>{title}</tr>{''.join(line(row) for row in rows.itertuples())}</tbody>"
+
+
+def line(row) -> str:
+    """One claim."""
+    colour = f"light-dark({COLOURS[row.verdict]}, {IN_THE_DARK[row.verdict]})"
+    verdict = f'<b style="color:{colour}">{SYMBOLS[row.verdict]}&nbsp;{row.verdict}</b>'
+    parts = [
+        str(row.number),
+        keep(row.claim) + small(f"{row.place}. {row.test[:1].upper()}{row.test[1:]}."),
+        keep(row.paper),
+        keep(row.measured),
+        verdict,
+    ]
+    facts = f'data-verdict="{row.verdict}" data-kind="{row.kind}"'
+    return f"<tr {facts}>{''.join(map(cell, parts))}</tr>"
+
+
+def cell(content: str, tag: str = "td") -> str:
+    style = "text-align:left; vertical-align:top; padding:0.3rem 0.4rem; white-space:normal; overflow-wrap:break-word"
+    return f'<{tag} style="{style}">{content}</{tag}>'
+
+
+def small(text: str) -> str:
+    return f'<br><span style="font-size:0.88em; opacity:0.7">{keep(text)}</span>'
+
+
+def keep(text: str) -> str:
+    """HTML in which a number stays with its unit on one line."""
+    return re.sub(r"(?<=\d) (?=dB|of \d|seeds?\b|images?\b)| (?=[–=])|(?<==) ", "&nbsp;", escape(text))
+
+
+def plot_counts(table: pd.DataFrame):
+    """How many claims of each kind got which verdict."""
+    kinds = KINDS[:2]
+    numbers = pd.crosstab(table.kind, table.verdict).reindex(index=kinds, columns=VERDICTS, fill_value=0)
+    figure, axis = plt.subplots(figsize=(7, 1.7), layout="constrained")
+    left = numbers.iloc[:, 0] * 0
+    for verdict in VERDICTS:
+        look = {"color": COLOURS[verdict], "edgecolor": "white", "label": f"{SYMBOLS[verdict]} {verdict}"}
+        bars = axis.barh(kinds, numbers[verdict], left=left, **look)
+        labels = [f"{SYMBOLS[verdict]} {n}" if n else "" for n in numbers[verdict]]
+        axis.bar_label(bars, labels, label_type="center", color="white", fontsize=9)
+        left = left + numbers[verdict]
+    figure.legend(loc="outside lower center", ncols=len(VERDICTS), fontsize=9)
+    axis.invert_yaxis()
+    axis.grid(axis="y", visible=False)
+    axis.set(xlabel="claims")
+    return figure
+
+
+EXAMPLES = {  # margins in dB in favour of a claim, one per seed: no measured numbers
+    "three seeds agree": [0.25, 0.35, 0.29],
+    "too much spread": [0.05, 0.55, 0.2],
+    "no difference": [0.01, -0.02, 0.03],
+    "small and sure": [0.05, 0.06, 0.04],
+    "against": [-0.5, -0.4, -0.42],
+    "a lone seed": [0.6],
+}
+
+
+def plot_rule():
+    """Made-up margins with their 95 % intervals, and the verdict that each set gets."""
+    figure, axis = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    axis.axvspan(-WITHIN, WITHIN, color="0.88", zorder=0, linewidth=0)
+    for row, margins in enumerate(EXAMPLES.values()):
+        word = verdict_on({"": margins}).word
+        if len(margins) > 1:
+            axis.plot(interval(margins), [row, row], color=COLOURS[word], linewidth=1.5)
+        axis.plot(margins, [row] * len(margins), "o", color=COLOURS[word], markersize=4)
+        axis.text(1.05, row, f"{SYMBOLS[word]} {word}", va="center", color=COLOURS[word], fontsize=9)
+    axis.axvline(0, color="0.4", linewidth=1)
+    axis.set(xlim=(-1, 1), xlabel="margin in favour of the claim (dB), a point per seed", yticks=range(len(EXAMPLES)))
+    axis.set_yticklabels(EXAMPLES)
+    axis.set_ylim(len(EXAMPLES) - 0.4, -0.6)
+    axis.grid(axis="y", visible=False)
+    return figure
+
+
+def show_simulation(frame: pd.DataFrame):
+    """`judge.simulate` in per cent."""
+    names = {"parts": "claim", "seeds": "seeds", "spread": "spread (dB)", "false": "false at 0 dB"}
+    names |= {"even": "equivalent at 0 dB", "power_0.1": "reproduced at 0.1 dB", "power_0.2": "at 0.2 dB"}
+    names |= {"former": "former rule, false at 0 dB"}
+    shown = frame.assign(parts=frame.parts.map({1: "one margin"}).fillna("best of seven"))
+    return show_table(shown.rename(columns=names), dict.fromkeys(list(names.values())[3:], "{:.1%}"))

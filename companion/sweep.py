@@ -1,0 +1,220 @@
+"""Many runs side by side with one progress bar; a deadline or Ctrl-C stops them with their checkpoints written."""
+
+import math
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import connection, get_context, parent_process
+from pathlib import Path
+from time import monotonic
+
+import torch
+from tqdm.auto import tqdm
+
+from odl import results
+from odl.data.packs import load
+from odl.evaluate import LEVELS
+from odl.experiment import Experiment
+from odl.machine import files
+from odl.parameters import check_device
+from odl.results import Result
+
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
+LOCAL = threading.local()
+QUICK = 600  # batches of work that are not worth starting processes for
+
+
+class Stopped(Exception):
+    """A run was stopped before its end; the same command goes on from its checkpoint."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """`load()` answers what is on disk or None, `measure(device, progress)` loads or measures.
+
+    Both can be pickled. `work` says how long it takes: batches passed forward through the network. It writes `path`.
+    """
+
+    load: Callable
+    measure: Callable
+    work: float
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Its place below the results, or below the root where it is a network's weights."""
+        above = files.results() if self.path.is_relative_to(files.results()) else files.root()
+        return self.path.relative_to(above).with_suffix("").as_posix()
+
+
+@dataclass(frozen=True)
+class Job:
+    """Measurements in an order in which each may use what those before it left on disk."""
+
+    name: str
+    measurements: tuple[Measurement, ...]
+    experiment: Experiment | None = None  # whose images are packed before it starts
+
+    @property
+    def work(self) -> float:
+        return sum(m.work for m in self.measurements)
+
+    def missing(self) -> list[Measurement]:
+        return [m for m in self.measurements if m.load() is None]
+
+
+def job_of(experiment: Experiment, *later: Measurement) -> Job:
+    """The job that trains and evaluates one run, then measures whatever else is to be known of it."""
+    e = experiment
+    training = 3 * e.epochs * e.iterations  # backward costs twice forward
+    evaluation = e.trials * len(LEVELS) * math.ceil(e.test_images / e.batch_size)
+    work = training + evaluation
+    own = Measurement(partial(results.load, e), partial(results.run_or_load, e), work, results.path_of(e))
+    return Job(e.run_id, (own, *later), e)
+
+
+def run_many(experiments: list[Experiment], device="auto", train=True, workers: int | None = None) -> list[Result]:
+    """Results in order; what is missing is trained with one progress bar.
+
+    With `train` false nothing is trained: what is not measured is left out, and a line names it.
+    """
+    jobs = [job_of(experiment) for experiment in dict.fromkeys(experiments)]
+    if train:
+        run_jobs(jobs, device, workers)
+    else:
+        say_absent([Path(job.name).name for job in jobs if job.missing()])
+    return [result for result in map(results.load, experiments) if result]
+
+
+def say_absent(names: list[str]) -> None:
+    """A line that names what is not measured, and what measures it; none where nothing is absent."""
+    if names:
+        print(f"Not measured yet: {', '.join(names)}. Set train=True here, or run python -m companion reproduce.")
+
+
+def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
+    """Measure what is missing, `workers` jobs at a time: by default a process per CPU thread, one job on a GPU.
+
+    Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its checkpoint and stops.
+    """
+    device = check_device(device)
+    todo = [job for job in jobs if job.missing()]
+    if not todo:
+        return
+    packs = {(job.experiment.dataset, job.experiment.train_images) for job in todo if job.experiment}
+    for dataset, train_images in sorted(packs):
+        load(dataset, "train", train_images)  # packed once, before the workers start
+    if workers is None:
+        quick = sum(m.work for job in todo for m in job.missing()) < QUICK
+        workers = 1 if quick or device == "cuda" else torch.get_num_threads()
+    workers = min(workers, len(todo))
+    done = sum(job.work for job in jobs if job not in todo)
+    resumed = {}  # job → the share of it that a checkpoint held: it took no time now
+    with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:
+
+        def show(shares):
+            for i, share in enumerate(shares):
+                if 0 < share < 1:
+                    resumed.setdefault(i, share)
+            bar.initial = done + sum(todo[i].work * share for i, share in resumed.items())
+            finished = len(jobs) - len(todo) + sum(share == 1 for share in shares)
+            one = todo[0].experiment.schedule if todo[0].experiment else todo[0].name.split("/")[-1]
+            bar.set_description_str(one if len(jobs) == 1 else f"{finished} of {len(jobs)} runs", refresh=False)
+            bar.n = done + sum(job.work * share for job, share in zip(todo, shares, strict=True))
+            bar.update(0)
+
+        run = in_turn if workers == 1 else partial(side_by_side, workers=workers)
+        run(todo, device, deadline, show)
+        bar.refresh()
+
+
+def in_turn(todo, device, deadline, show) -> None:
+    """One job after the other, in this process."""
+    shares = [0.0] * len(todo)
+    for i, job in enumerate(todo):
+
+        def progress(share, i=i):
+            shares[i] = share
+            show(shares)
+            if monotonic() > deadline:
+                raise Stopped
+
+        try:
+            measure(job, device, progress)
+        except Stopped:
+            return
+        shares[i] = 1
+        show(shares)
+
+
+def side_by_side(todo, device, deadline, show, workers: int) -> None:
+    """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream."""
+    if device == "cuda":
+        shares = [0.0] * (len(todo) + 1)
+        executor = ThreadPoolExecutor(workers, initializer=share_with, initargs=(shares,))
+    else:
+        context = get_context("spawn")
+        shares = context.Array("d", len(todo) + 1, lock=False)  # the last one tells everyone to stop
+        executor = ProcessPoolExecutor(workers, context, initializer=start_process, initargs=(shares,))
+    with executor as pool:
+        futures = [pool.submit(work, job, device, i) for i, job in enumerate(todo)]
+        try:
+            while wait(futures, timeout=1.0).not_done:
+                show(shares[: len(todo)])
+                shares[-1] = monotonic() > deadline
+            show(shares[: len(todo)])
+            for future in futures:
+                future.result()
+        except BaseException:
+            shares[-1] = 1
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def share_with(shares) -> None:
+    global SHARES
+    SHARES = shares
+
+
+def start_process(shares) -> None:
+    """Set up a worker: one thread, Ctrl-C left to the parent, and an end when the parent is gone."""
+    share_with(shares)
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=die_with_parent, daemon=True).start()
+
+
+def die_with_parent() -> None:
+    """End this worker when the process that started it is gone, however it went; checkpoints allow that."""
+    connection.wait([parent_process().sentinel])
+    os._exit(1)
+
+
+def work(job: Job, device, i: int) -> None:
+    """Run one job in a worker, reporting its share in SHARES[i]."""
+
+    def progress(share):
+        SHARES[i] = min(share, 0.999)
+        if SHARES[-1]:
+            raise Stopped
+
+    if device == "cuda" and not hasattr(LOCAL, "stream"):
+        LOCAL.stream = torch.cuda.Stream()  # one a worker: PyTorch hands out 32 in rotation
+    with torch.cuda.stream(LOCAL.stream) if device == "cuda" else nullcontext(), suppress(Stopped):
+        progress(0)
+        measure(job, device, progress)
+        SHARES[i] = 1.0
+
+
+def measure(job: Job, device, progress) -> None:
+    """What is missing of a job, in its order."""
+    missing, done = job.missing(), 0.0
+    total = sum(m.work for m in missing)
+    for m in missing:
+        m.measure(device=device, progress=lambda s, m=m, done=done: progress((done + s * m.work) / total))
+        done += m.work

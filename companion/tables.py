@@ -1,0 +1,99 @@
+"""Tables that several pages share: PSNR per level, means over seeds, and how a table is shown and kept."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from companion import judge
+from companion.figures import TITLES
+from odl import paper
+from odl.data import sets
+from odl.evaluate import overall
+from odl.machine import files, store
+from odl.results import Result
+
+NOT_RESTORED = "not_restored"  # the damaged images themselves, where schedules go by name
+SCORED = {"psnr": "all pixels", "psnr_kept": "known pixels kept", "psnr_hole": "missing pixels"}
+
+
+def baselines(found: list[Result]) -> pd.Series:
+    """Means over levels 1…6, trials and seeds: l2_input (‰), psnr_input, psnr_kept, psnr_hole, hole_input (dB)."""
+    columns = ["l2_input", "psnr_input", "psnr_kept", "psnr_hole", "hole_input"]
+    frames = [scores(r.evaluation)[lambda rows: rows.level.str.isdigit()][columns] for r in found]
+    return pd.concat(frames).mean() if frames else pd.Series(np.nan, columns)
+
+
+def scores(evaluation: pd.DataFrame) -> pd.DataFrame:
+    """An evaluation with hole_input: PSNR (dB) of the damaged image inside its missing pixels.
+
+    Inside is above the whole image by the share of it that is missing, in dB, whatever fills it, where the rest is
+    known: by as much as the output's psnr_hole is below psnr_kept.
+    """
+    return evaluation.assign(hole_input=evaluation.psnr_input + evaluation.psnr_hole - evaluation.psnr_kept)
+
+
+def level_table(results: list[Result]) -> pd.DataFrame:
+    """PSNR (dB) per level, a row per schedule and the damaged images, means over seeds and trials.
+
+    Columns scored (of `SCORED`: what pixels), schedule (first `not_restored`), level_1 … level_6, mean (of these six),
+    easy and hard (the severities of the fixated models).
+    """
+    frames, rows = {}, []
+    for result in results:
+        frames.setdefault(result.experiment["schedule"], []).append(scores(result.evaluation))
+    means = {schedule: pd.concat(part).groupby("level").mean(numeric_only=True) for schedule, part in frames.items()}
+    everything = pd.concat(sum(frames.values(), [])).groupby("level").mean(numeric_only=True) if frames else None
+    for column, scored in SCORED.items():
+        given = {"psnr": "psnr_input", "psnr_hole": "hole_input"}.get(column)  # with known pixels kept it is itself
+        parts = {NOT_RESTORED: everything[given]} if given and frames else {}
+        for schedule, mean in (parts | {schedule: mean[column] for schedule, mean in means.items()}).items():
+            levels = {f"level_{level}": mean[str(level)] for level in range(1, paper.N_LEVELS + 2)}
+            ends = {"mean": sum(levels.values()) / len(levels), "easy": mean["easy"], "hard": mean["hard"]}
+            rows.append({"scored": scored, "schedule": schedule} | levels | ends)
+    columns = [*(f"level_{level}" for level in range(1, paper.N_LEVELS + 2)), "mean", "easy", "hard"]
+    table = pd.DataFrame(rows, columns=["scored", "schedule", *columns]).astype(dict.fromkeys(columns, float))
+    return table.dropna(subset="mean").reset_index(drop=True)
+
+
+def over_seeds(found: list[Result]) -> dict:
+    """Means over levels 1…6, trials and seeds, and standard deviations over seeds: seeds, l2, l2_sd, psnr, psnr_sd."""
+    means = pd.DataFrame([overall(r.evaluation).mean() for r in found], columns=["l2", "psnr"])
+    row = {"seeds": len(means)}
+    for column in means:
+        row |= {column: means[column].mean(), f"{column}_sd": means[column].std()}
+    return row
+
+
+def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
+    """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where no number in it is ours."""
+    path = table_path(notebook, profile, dataset, task)
+    measured = frame.notna()
+    if "psnr" in frame:  # a row of what is still to be measured has the paper's numbers alone
+        measured = frame.psnr.notna()
+    elif "verdict" in frame:
+        measured = frame.verdict != judge.MISSING
+    if measured.any(axis=None):
+        files.write_atomically(store.used(path), frame.to_csv(index=False).encode())
+    return path
+
+
+def table_path(notebook: str, profile: str, dataset: str, task: str) -> Path:
+    return files.results() / profile / "tables" / f"{notebook}-{sets.slug(dataset)}-{task}.csv"
+
+
+def show_table(frame: pd.DataFrame, digits: dict | None = None):
+    """A table for the page, with titles for schedules."""
+    frame = frame.replace({"schedule": TITLES}) if "schedule" in frame else frame
+    formats = {c: "{:.2f}" for c in frame.select_dtypes("floating")} | (digits or {})
+    style = frame.style.format(formats, na_rep="–").hide(axis="index")
+    return style.set_table_attributes('class="odl-table"')
+
+
+def show_levels(table: pd.DataFrame, task: str):
+    """PSNR (dB) per level of `tables.level_table`; what is scored is named where there is a choice."""
+    known = paper.TASKS[task]
+    table = table.drop(columns="scored") if table.scored.nunique() < 2 else table
+    names = {f"level_{i}": f"{i}: {low}–{high}" for i, (low, high) in enumerate(known["levels"], 1)}
+    names |= {"mean": "mean 1–6"} | {name: f"only {paper.severity_text(task, name)}" for name in ("easy", "hard")}
+    return show_table(table.rename(columns=names))

@@ -1,0 +1,87 @@
+"""Packed images, and random 64×64 crops of them on the device (Sec. 6.1)."""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from odl.machine.device import constant
+
+CROP = 64
+RESERVED = 4 << 30  # bytes of a GPU that training wants beside the images
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Images of one split: `pixels` is flat uint8, image i is pixels[offset[i]:].view(height[i], width[i], 3)."""
+
+    pixels: torch.Tensor  # (bytes,)
+    offset: torch.Tensor  # (n,) int64
+    height: torch.Tensor  # (n,) int64
+    width: torch.Tensor  # (n,) int64
+    names: tuple[str, ...]
+    sha256: str
+    skipped: tuple[str, ...] = ()
+
+    def __len__(self):
+        return len(self.names)
+
+    def to(self, device) -> "Pack":
+        """The same images on `device`, this split's bytes only; pixels that do not fit there stay in the file."""
+        first = int(self.offset[0])
+        last = int(self.offset[-1] + 3 * self.height[-1] * self.width[-1])
+        pixels, index = self.pixels[first:last], (self.offset - first, self.height, self.width)
+        pixels = pixels.to(device) if len(pixels) < room(device) else pixels
+        return Pack(pixels, *(t.to(device) for t in index), self.names, self.sha256, self.skipped)
+
+    def image(self, i: int) -> np.ndarray:
+        """Image i as (height, width, 3) uint8."""
+        h, w, start = int(self.height[i]), int(self.width[i]), int(self.offset[i])
+        return self.pixels[start : start + 3 * h * w].view(h, w, 3).cpu().numpy()
+
+    def take(self, n: int, start: int = 0) -> "Pack":
+        """Images start … n - 1."""
+        columns = {key: getattr(self, key)[start:n] for key in ("offset", "height", "width", "names")}
+        return replace(self, **columns)
+
+
+def room(device) -> float:
+    """Bytes that a pack may take on a device; on a CPU any number, because its file is mapped into memory."""
+    if torch.device(device).type == "cpu":
+        return float("inf")
+    return torch.cuda.mem_get_info(device)[0] - RESERVED
+
+
+def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool = True) -> torch.Tensor:
+    """A random 64×64 crop of each image in `index` (B,), flipped with probability ½: (B, 3, 64, 64) in [-1, 1].
+
+    One gather of rows where the pixels are, without a loop, channels_last.
+    """
+    u = torch.rand((len(index), 3), generator=generator, device=generator.device)
+    height, width = pack.height[index], pack.width[index]
+    top, left = ((u[:, k] * (side - CROP + 1)).long() for k, side in enumerate((height, width)))
+    row = torch.arange(CROP, device=index.device)
+    start = pack.offset[index, None] + ((top[:, None] + row) * width[:, None] + left[:, None]) * 3  # (B, 64)
+    pixels = pack.pixels.unfold(0, 3 * CROP, 1)[start.to(pack.pixels.device)].to(start.device)  # (B, 64, 192)
+    x = pixels.view(-1, CROP, CROP, 3).permute(0, 3, 1, 2).float() / 127.5 - 1
+    return torch.where((u[:, 2] < 0.5).view(-1, 1, 1, 1), x.flip(-1), x) if flip else x
+
+
+def grey(x: torch.Tensor, variant: str = "paper") -> torch.Tensor:
+    """(B, 3, H, W) to (B, 1, H, W): luminance, or the released code's red channel."""
+    # Released code: 0.9999·R, by a slip; here: luminance, because the paper says grey-scale.
+    weights = (0.299, 0.587, 0.114) if variant == "paper" else (1.0, 0.0, 0.0)
+    return (x * constant(weights, x.device).view(1, 3, 1, 1)).sum(1, keepdim=True)
+
+
+def fixed_crops(pack: Pack, n: int, stream: str) -> torch.Tensor:
+    """The same n crops in every run: crop i is of image i modulo the number of images, never flipped."""
+    generator = torch.Generator().manual_seed(seed_of(stream))
+    index = torch.arange(n) % len(pack)
+    return crop(pack.to("cpu"), index, generator, flip=False)
+
+
+def seed_of(*parts) -> int:
+    """A generator's seed from whatever names a stream of randomness."""
+    return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:7])

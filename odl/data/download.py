@@ -1,0 +1,150 @@
+"""Getting a data set: downloads, local folders and archives, checked before they are used (Sec. 6.1)."""
+
+import hashlib
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from odl.data import sets
+from odl.data.packs import folder_of, pack
+from odl.data.reader import MAX_PIXELS, reason
+from odl.data.sets import DATASETS, DataError, find, home, parse
+from odl.machine import files
+
+MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
+
+
+# Downloads
+
+
+def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
+    """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
+    base, _ = parse(name)
+    try:
+        folder = unpack(base, Path(source).expanduser()) if source else find(name)
+    except DataError:
+        if source or base not in DATASETS:
+            raise
+        folder = download(base)
+    if base == "bsds500":
+        check_listing(base, folder)
+    if base == "db11":
+        check_files(folder, DATASETS["db11"]["files"])
+    pack(name, folder, folder_of(name), skip_bad)
+    return folder_of(name)
+
+
+def download(base: str) -> Path:
+    """Fetch a set into `data/<set>/images`, whole or not at all. Raises DataError with the way to do it by hand."""
+    import pooch
+    import torchvision
+
+    entry, cache = DATASETS[base], home(base) / "download"
+    try:
+        if "torchvision" in entry:
+            shutil.rmtree(cache / entry["folders"][0], ignore_errors=True)  # half unpacked, if a run was killed
+            getattr(torchvision.datasets, entry["torchvision"])(cache, download=True)
+            for archive in cache.rglob(entry["archive"]):
+                archive.unlink()
+        elif "files" in entry:
+            for file, digest in entry["files"].items():
+                pooch.retrieve(entry["url"] + file, f"sha256:{digest}", file, cache, progressbar=True)
+            for left_over in {path.name for path in cache.iterdir()} - set(entry["files"]):
+                (cache / left_over).unlink()  # of a download that was killed
+        else:
+            archive = Path(pooch.retrieve(entry["url"], None, f"{base}.zip", cache, progressbar=True))
+            try:
+                return unpack(base, archive)
+            finally:
+                archive.unlink()  # else a bad one would be found again next time
+        cache.replace(home(base) / "images")
+        return find(base)
+    except files.OneLine:
+        raise
+    except Exception as error:  # of a server, a quota, a disk
+        raise DataError(f"{sets.missing(base, manual=True)} — the download failed: {reason(error)}") from None
+
+
+def unpack(base: str, source: Path) -> Path:
+    """The folder of images in a local folder or archive; archives give regular image files only."""
+    if not source.exists():
+        raise DataError(f"source={str(source)!r} does not exist")
+    entry = DATASETS.get(base, {})
+    folders = entry.get("folders", ("",))
+    if source.is_dir():
+        return next(source / f for f in folders if (source / f).is_dir())
+    if "md5" in entry:
+        from torchvision.datasets.utils import check_md5
+
+        if not check_md5(source, entry["md5"]):
+            raise DataError(f"{source}: checksum differs from the published {entry['archive']}")
+    target = home(base) / "images"
+    if target.is_dir() and any(target.iterdir()):  # unpacked before, and whole: it is renamed when complete
+        return find(base)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        try:
+            extract(source, Path(temporary))
+        except files.OneLine:
+            raise
+        except Exception as error:  # zipfile, tarfile and zlib raise anything on damaged archives
+            fault = "could not be unpacked" if getattr(error, "errno", None) else "not a readable archive"
+            raise DataError(f"{source}: {fault} ({reason(error)})") from None
+        if base == "celeba" and (source.parent / sets.PARTITION).is_file():
+            shutil.copy(source.parent / sets.PARTITION, temporary)
+        inside = next(Path(temporary).glob("BSDS500*"), Path(temporary))
+        if "sha256" in entry:
+            check_listing(base, next(inside / f for f in folders if (inside / f).is_dir()))
+        inside.replace(target)
+    return find(base)
+
+
+def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
+    """Write the image files of a zip or tar below `target`: no links, no absolute or climbing names, no bombs."""
+
+    def members():
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as file:
+                for info in file.infolist():
+                    if not info.is_dir() and (info.external_attr >> 28) in (0, 8):
+                        yield info.filename, info.file_size, lambda info=info: file.open(info)
+        elif tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as file:
+                for info in file:
+                    if info.isreg():
+                        yield info.name, info.size, lambda info=info: file.extractfile(info)
+        else:
+            raise DataError(f"{archive}: neither a zip nor a tar archive")
+
+    total = 0
+    for count, (name, size, open_member) in enumerate(tqdm(members(), desc=f"extracting {archive.name}", unit="file")):
+        place, total = (target / name).resolve(), total + size
+        too_large = count >= limit or size > MAX_PIXELS or total > MAX_ARCHIVE
+        if too_large or not place.is_relative_to(target.resolve()):
+            raise DataError(f"{archive}: refused member {name!r}")
+        files.need_room(target, size)
+        if place.suffix.lower() in sets.SUFFIXES:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with open_member() as source, open(place, "wb") as file:
+                shutil.copyfileobj(source, file)
+
+
+def check_files(folder: Path, files: dict[str, str]) -> None:
+    """Raise DataError naming the first file whose SHA-256 differs."""
+    for file, digest in files.items():
+        path = folder / file
+        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise DataError(f"{path}: missing, or its checksum differs from the published file")
+
+
+def check_listing(base: str, folder: Path) -> None:
+    """Raise DataError when the SHA-256 over all file names and contents differs."""
+    total = hashlib.sha256()
+    for file in sets.files_in(folder, (".jpg",)):
+        total.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
+    if total.hexdigest() != DATASETS[base]["sha256"]:
+        raise DataError(f"{folder}: its files differ from the published {base}; delete that folder and run again")

@@ -1,0 +1,179 @@
+"""Data sets packed once to uint8: one flat file of pixels with an index, in `data/<set>/packed-<side>/` (Sec. 6.1).
+
+Images are resized so that their shorter side is 96 (the released code's size; `NAME-native` keeps the resolution),
+RGB, training images first."""
+
+import hashlib
+import json
+import os
+import shlex
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import torch
+from tqdm.auto import tqdm
+
+from odl.crops import Pack
+from odl.data import sets
+from odl.data.reader import image_or_error
+from odl.data.sets import DATASETS, DataError, find, home, parse
+from odl.machine import files
+
+# Packing
+
+
+def folder_of(name: str) -> Path:
+    """Where a set's pack lies."""
+    return home(name) / f"packed-{parse(name)[1] or 'native'}"
+
+
+def load(name: str, split: str, train_images: int = 0) -> Pack:
+    """One split of a data set, packed first if it is not yet or has changed; `train_images` limits the training images.
+
+    Raises DataError when the originals are not here, too few, or the pack is damaged.
+    """
+    folder = folder_of(name)
+    index = index_of(folder)
+    if index is None or changed(name, index):
+        pack(name, find(name), folder)
+        index = index_of(folder)
+    file, damaged = folder / "pixels.bin", DataError(f"the pack {folder} is damaged: delete it and run again")
+    if not file.exists() or file.stat().st_size != index["bytes"]:
+        raise damaged
+    pixels = torch.from_file(str(file), size=index["bytes"], dtype=torch.uint8)
+    if index["bytes"] < 1 << 30 and hashlib.sha256(pixels.numpy()).hexdigest() != index["sha256"]:
+        raise damaged
+    images = [image for image in index["images"] if image["split"] == split]
+    if split == "train" and train_images > len(images):
+        raise DataError(f"train_images={train_images} is more than {name!r} has; nearest: {len(images)}")
+    limit = train_images or DATASETS.get(parse(name)[0], {}).get("train_images")
+    images = images[: limit if split == "train" else None]
+    if not images:
+        raise DataError(f"data set {name!r} has no {split} images")
+    columns = (torch.tensor([image[key] for image in images]) for key in ("offset", "height", "width"))
+    names = tuple(image["name"] for image in images)
+    return Pack(pixels, *columns, names, index["sha256"], tuple(index["skipped"]))
+
+
+def index_of(folder: Path) -> dict | None:
+    """The index of a pack, None where there is no pack. Raises DataError when it is damaged."""
+    try:
+        return files.unseal(folder / "index.json") if (folder / "index.json").exists() else None
+    except files.DamagedFile:
+        raise DataError(f"the pack {folder} is damaged: delete it and run again") from None
+
+
+def changed(name: str, index: dict) -> bool:
+    """Whether the originals are no longer those that were packed; where they are many or gone, False."""
+    if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.FEW:
+        return False
+    try:
+        source = find(name)
+    except DataError:
+        return False
+    listing = sets.fingerprint(name, source, sets.list_images(name, source))
+    return index.get("listing", listing) != listing
+
+
+def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
+    """Decode, resize and append every image of `source`, unless that was done; goes on where it was killed.
+
+    Raises DataError naming the first image that cannot be read, unless `skip_bad`.
+    """
+    with files.locked(folder.parent / f".{folder.name}.lock"):
+        splits, there = sets.list_images(name, source), index_of(folder)
+        listing = sets.fingerprint(name, source, splits)
+        if there and there.get("listing", listing) == listing:
+            return
+        if there:
+            print(f"{source} has changed since it was packed: packing it again")
+            skip_bad = skip_bad or bool(there["skipped"])
+            for file in ("index.json", "pixels.bin"):  # removed, not emptied: a run may have the pixels mapped
+                (folder / file).unlink(missing_ok=True)
+        for line in sets.remarks(name, source):
+            print(line)
+        folder.mkdir(exist_ok=True)
+        journal = Journal(folder, listing)
+        append_all(journal, name, source, splits, skip_bad)
+        journal.finish()
+
+
+def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> None:
+    """Append every image that the journal lacks, decoded side by side."""
+    entries = [(split, file) for split, files in splits.items() for file in files]
+    todo, cores = entries[len(journal.entries) :], os.cpu_count() or 1
+    shown = {"desc": f"packing {name}", "initial": len(journal.entries), "total": len(entries), "unit": "image"}
+    with ThreadPoolExecutor(cores) as pool:  # decoding and resizing leave Python's lock to others
+        images = in_order(pool, lambda entry: image_or_error(source / entry[1], parse(name)[1]), todo, 2 * cores)
+        for (split, file), image in tqdm(zip(todo, images, strict=True), **shown):
+            if not isinstance(image, DataError):
+                journal.append(split, file, image)
+            elif skip_bad:
+                journal.write({"skipped": file})
+            else:
+                given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
+                command = f"python -m odl data prepare {shlex.quote(name)}{given} --skip-bad"
+                raise DataError(f"{image}; to leave such images out: {command}")
+
+
+def in_order(pool, function, items, ahead: int):
+    """What `function` returns for each item, in their order; at most `ahead` answers wait in memory."""
+    waiting = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+class Journal:
+    """Appends images to `pixels.bin` and a line for each to `journal.jsonl`, whose first line says of what listing.
+
+    A packing of the same listing that was killed goes on after the last full line that has its pixels.
+    """
+
+    def __init__(self, folder: Path, listing: str):
+        self.folder, self.listing, self.entries, self.bytes = folder, listing, [], 0
+        path, pixels = folder / "journal.jsonl", folder / "pixels.bin"
+        head, *lines = (path.read_bytes() if path.exists() else b"").splitlines(keepends=True) or [b""]
+        there = pixels.stat().st_size if pixels.exists() else 0
+        first = json.dumps({"listing": listing}).encode() + b"\n"
+        for line in lines if head == first else []:
+            entry = json.loads(line) if line.endswith(b"\n") else None
+            end = self.bytes + 3 * entry.get("height", 0) * entry.get("width", 0) if entry else there + 1
+            if end > there:
+                break
+            self.entries.append(entry)
+            self.bytes = end
+        self.journal = open(path, "wb")  # noqa: SIM115
+        self.journal.write(first + b"".join(json.dumps(entry).encode() + b"\n" for entry in self.entries))
+        self.pixels = open(pixels, "ab")  # noqa: SIM115
+        self.pixels.truncate(self.bytes)
+
+    def append(self, split, file, image):
+        self.pixels.write(image.tobytes())
+        self.pixels.flush()
+        height, width, _ = image.shape
+        self.write({"name": file, "split": split, "offset": self.bytes, "height": height, "width": width})
+        self.bytes += image.size
+
+    def write(self, entry):
+        self.entries.append(entry)
+        self.journal.write(json.dumps(entry).encode() + b"\n")
+        self.journal.flush()
+
+    def finish(self):
+        os.fsync(self.pixels.fileno())
+        self.pixels.close()
+        self.journal.close()
+        with open(self.folder / "pixels.bin", "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        images = [entry for entry in self.entries if "offset" in entry]
+        skipped = [entry["skipped"] for entry in self.entries if "skipped" in entry]
+        if skipped:
+            print(f"left out, not readable: {', '.join(skipped)}")
+        index = {"bytes": self.bytes, "sha256": digest, "images": images, "skipped": skipped, "listing": self.listing}
+        files.write_atomically(self.folder / "index.json", files.seal(index))
+        (self.folder / "journal.jsonl").unlink()

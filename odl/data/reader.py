@@ -1,0 +1,84 @@
+"""One reader of image files, for data sets and for photographs to restore: whatever comes in, 8 bits go out."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from odl.crops import CROP
+from odl.data.sets import DataError
+
+SMALLEST = 16  # pixels of a side; what is smaller is taken for a bad image, not enlarged
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+MAX_PIXELS = 100_000_000
+
+
+def image_or_error(path: Path, shorter_side: int) -> np.ndarray | DataError:
+    """`read_image`, or what it raises."""
+    try:
+        return read_image(path, shorter_side)
+    except DataError as error:
+        return error
+
+
+# Reading images
+
+
+def open_image(path: Path) -> Image.Image:
+    """The first frame of an image file, upright, of 8 bits: mode L if it is grey, else RGB; alpha is dropped.
+
+    16 bits a value and floats are scaled as `eight_bits` says. Raises DataError naming the file.
+    """
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ValueError(f"{image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
+            image.load()  # verify() lets truncated files pass
+            form = image.format
+            with suppress(Exception):  # damaged metadata are no damaged picture
+                image = ImageOps.exif_transpose(image)
+            if image.mode.startswith(("I", "F")):
+                image = eight_bits(image, image.mode.startswith("I;16") or form in ("PNG", "PPM"))
+            return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
+    except Exception as error:  # decoders raise anything on damaged files
+        raise DataError(f"{path}: not a readable image ({reason(error)})") from None
+
+
+def eight_bits(image: Image.Image, whole: bool) -> Image.Image:
+    """Mode L of integers of 16 bits (`whole`), or of 32 bits or floats on the least usual range that has them all.
+
+    These are [0, 1] for floats, [0, 255] and [0, 65535], with 5 % for what filters overshoot. Raises ValueError.
+    """
+    x = np.asarray(image).astype(np.float32)
+    low, high = float(x.min()), float(x.max())
+    ranges = (65535,) if whole else (255, 65535) if image.mode == "I" else (1, 255, 65535)
+    top = next((top for top in ranges if high <= 1.05 * top), None)
+    if top is None or not low >= -0.05 * top:
+        raise ValueError(f"values from {low:g} to {high:g} have no range that is known; save them on [0, 1]")
+    return Image.fromarray((x * (255 / top)).clip(0, 255).round().astype(np.uint8))
+
+
+def read_image(path: Path, shorter_side: int) -> np.ndarray:
+    """An image resized to that shorter side, aspect kept, 0 for its own if that is a crop's or more: (H, W, 3) uint8.
+
+    Raises DataError naming the file when it cannot be read, or is under 16 pixels or too long.
+    """
+    image = open_image(path).convert("RGB")
+    shorter = min(image.size)
+    if shorter < SMALLEST:
+        raise DataError(f"{path}: {image.width}×{image.height} pixels; both sides must have {SMALLEST} or more")
+    side = shorter_side or max(shorter, CROP)
+    if side != shorter:
+        from torchvision.transforms.v2.functional import InterpolationMode, resize  # takes a second or two
+
+        width, height = (max(side, round(length * side / shorter)) for length in image.size)
+        if width * height > MAX_PIXELS:
+            raise DataError(f"{path}: {image.width}×{image.height} pixels would become {width}×{height}")
+        image = resize(image, [height, width], InterpolationMode.BICUBIC)
+    return np.asarray(image)
+
+
+def reason(error: Exception) -> str:
+    """What an exception says, on one line."""
+    return getattr(error, "strerror", None) or " ".join(str(error).split())[:300] or type(error).__name__

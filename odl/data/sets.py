@@ -1,0 +1,197 @@
+"""Data sets by name: where they come from, where they lie, and how they are divided (Sec. 6.1)."""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+
+from odl.machine import files
+
+SUFFIXES = (".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+UNREAD = (".heic", ".heif", ".avif", ".jxl", ".dng", ".cr2", ".nef", ".arw")  # of cameras; not read here
+PARTITION = "list_eval_partition.txt"  # CelebA's own: a name and 0, 1 or 2 a line, for training, validation and test
+FEW = 1000  # originals whose names and sizes are compared with the pack's whenever it is loaded
+
+# fmt: off
+DATASETS = {
+    "demo": {
+        "title": "photographs inside scikit-image", "size": "offline", "images": 12,
+        "shorter_side": 192,  # not 96: a dozen photographs give too few different crops there
+        "terms": "ship with scikit-image, whose docstrings give their origins; read on this machine, never copied here",
+    },
+    "bsds500": {
+        "title": "Berkeley Segmentation Data Set, 500 photographs", "size": "about 70 MB",
+        "images": 500, "pixels": (481, 321),
+        "url": "https://github.com/BIDS/BSDS500/archive/a04b7c6.zip",
+        "folders": ("BSDS500/data/images", "images", ""),
+        "sha256": "eaae4240cb921a9a77b3a87ade9a6a517588996ac105d7fb25c57c21256f856c",  # of the list of files
+        "terms": "non-commercial research and education",
+    },
+    "celeba": {
+        "title": "CelebA, 202,599 aligned faces", "size": "1.4 GB",
+        "images": 202_599, "pixels": (178, 218), "train_images": 100_000,
+        "where": "mmlab.ie.cuhk.edu.hk/projects/CelebA.html, file img_align_celeba.zip",
+        "torchvision": "CelebA",  # its class there
+        "archive": "img_align_celeba.zip", "md5": "00d2c5bc6d35e252742224ab0c1e8fcb",
+        "folders": ("celeba/img_align_celeba", "img_align_celeba", ""),  # torchvision's first
+        "terms": "non-commercial research, no redistribution of any portion",
+    },
+    "sun397": {
+        "title": "SUN397 scenes, 108,754 photographs", "size": "39 GB", "images": 108_754, "train_images": 100_000,
+        "where": "vision.princeton.edu/projects/2010/SUN (or a mirror), file SUN397.tar.gz",
+        "torchvision": "SUN397",
+        "archive": "SUN397.tar.gz", "md5": "8ca2778205c41d23104230ba66911c7a",
+        "folders": ("SUN397", ""),
+        "terms": "non-commercial research",
+    },
+    "db11": {
+        "title": "Denoising Benchmark 11, grey", "size": "1.5 MB", "images": 11,
+        "url": "https://raw.githubusercontent.com/rhgao/on-demand-learning/master/denoise_anysize/DB11/",
+        "folders": ("",),
+        "terms": "no licence stated: never redistribute",
+        "files": {
+            "Barbara.png": "764b8a2748cc7ad381cccc047c5e512cb528c197ba86adb83aa339e8932e66c0",
+            "Boat.png": "18bea4de1634456f5791d16301863fc974401d144cd6afb86f09a6be4620fe54",
+            "C.man.png": "0da05a64c5090d4f49a021e884451788a5ae0b7ecf3b565be8afd5bf1cc1c2e2",
+            "Couple.png": "f6acd12953db8c1f5a0dda53fef4233be37a61702cd22d5be742cf7c039021f2",
+            "F.print.png": "da7daa343256aa187cf36161e3113b382eb7bb37f3ba23d3dfc99e15697619ab",
+            "Hill.png": "f181874584ca31e209ee4e78ed836f742bd6692fb268fa3de1b3c861ed56c3b3",
+            "House.png": "576b2b3b6ff4d7e6c8ddccb0df645774f9b986c81219c28e16ba1935990a0b29",
+            "Lena.png": "614176830c78cf7ef2c6119f9750877abe96736358492d6d299e2589feac2524",
+            "Man.png": "a8791afbd2af4f977f30c3a9a72a50204264440c27b1f4bb282a085eb680abe1",
+            "Montage.png": "9315f18ec482a6678586f795be04beda3e3680e9facbcaadd6e547d83c65218e",
+            "Peppers.png": "92de94d7b8ef9e645546821150eff5c765d0d29666f9bc7d20b61063f35c3305",
+        },
+    },
+}
+DEMO = {  # whole photographs are held out
+    "train": (
+        "astronaut.png", "motorcycle_left.png", "motorcycle_right.png", "hubble_deep_field.jpg", "camera.png",
+        "brick.png", "grass.png", "gravel.png", "coins.png",
+    ),
+    "validation": ("rocket.jpg",),
+    "test": ("chelsea.png", "coffee.png"),
+}
+# fmt: on
+
+
+class DataError(files.OneLine):
+    """A data set is missing or damaged; the message is one line that says what to do."""
+
+
+def parse(name: str) -> tuple[str, int]:
+    """Split `bsds500-native` into the set, or folder with `~` expanded, and its shorter side, 0 for native."""
+    base = os.path.expanduser(name.removesuffix("-native"))
+    return base, 0 if name.endswith("-native") else DATASETS.get(base, {}).get("shorter_side", 96)
+
+
+def slug(name: str) -> str:
+    """The name of a data set in paths: itself, or the last part of a folder and a hash of where it is."""
+    if parse(name)[0] in DATASETS:
+        return name
+    folder = Path(name).expanduser().resolve()
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]  # two folders may share their last part
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', folder.name)}-{digest}"
+
+
+def home(name: str) -> Path:
+    """The folder in `data/` that holds a set's images and packs."""
+    base, _ = parse(name)
+    return files.root() / "data" / (base if base in DATASETS else Path("folders", slug(base)))
+
+
+def find(name: str) -> Path:
+    """The folder with a set's original images: under `ODL_DATA`, in `data/`, or the folder itself."""
+    base, _ = parse(name)
+    if base == "demo":
+        import skimage
+
+        return Path(skimage.__file__).parent / "data"
+    if base not in DATASETS:
+        if Path(base).is_dir():
+            return Path(base)
+        raise DataError(unknown(name))
+    shared = [Path(os.environ["ODL_DATA"]).expanduser() / base] if os.environ.get("ODL_DATA") else []
+    for place in (*shared, home(base) / "images"):
+        for folder in DATASETS[base]["folders"]:
+            if (place / folder).is_dir() and any((place / folder).iterdir()):
+                return place / folder
+    raise DataError(missing(base))
+
+
+def unknown(name: str, parameter: str = "dataset") -> str:
+    """One line about what is neither a set nor a folder."""
+    if re.search(r"[/\\~]", name):
+        return f"{parameter}={name!r}: no such folder"
+    return f"{parameter}={name!r} is neither a set ({', '.join(DATASETS)}) nor a folder"
+
+
+def missing(base: str, manual: bool = False) -> str:
+    """One line: what is missing, where it comes from, its size, the command, or the one for a copy got by hand."""
+    entry = DATASETS[base]
+    return (
+        f"data set {base!r} ({entry['title']}) is not here; it comes from {entry.get('where') or entry['url']} "
+        f"({entry['size']}): python -m odl data prepare {base}{' --source FOLDER_OR_ARCHIVE' if manual else ''}"
+    )
+
+
+def files_in(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[str]:
+    """The files below a folder with such suffixes, sorted, relative to it, but for hidden ones as macOS's `._*`."""
+    found = []
+    for place, folders, files in os.walk(folder):  # a third of the time that rglob takes
+        folders[:] = (name for name in folders if not name.startswith("."))
+        names = (name for name in files if name.lower().endswith(suffixes) and not name.startswith("."))
+        above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
+        found += [above + name for name in names if os.path.isfile(os.path.join(place, name))]
+    return sorted(found)
+
+
+def list_images(name: str, folder: Path) -> dict[str, list[str]]:
+    """The names of a set's images, relative to `folder`, divided into train, validation and test."""
+    base, _ = parse(name)
+    if base == "demo":
+        return {split: list(files) for split, files in DEMO.items()}
+    names = files_in(folder)
+    if base == "db11":
+        return {"train": [], "validation": [], "test": names}
+    if base == "bsds500":
+        train, val, test = ([n for n in names if n.startswith(f"{split}/")] for split in ("train", "val", "test"))
+        return {"train": train + test, "validation": val[: len(val) // 2], "test": val[len(val) // 2 :]}
+    if len(names) < 3:
+        raise DataError(f"dataset={name!r} has {len(names)} images in {folder}; at least 3 are needed")
+    if base == "celeba" and (official := partition(folder)):
+        if not set(names) <= set(official):
+            raise DataError(f"{folder}: {PARTITION} lacks some of its images; get both from one place")
+        codes = {"train": "0", "validation": "1", "test": "2"}
+        return {split: [n for n in names if official[n] == code] for split, code in codes.items()}
+    if base != "celeba":  # a seeded shuffle of the sorted list
+        names = [names[i] for i in np.random.default_rng(0).permutation(len(names))]
+    held = max(1, min(1000, len(names) // 10))
+    return {"train": names[: -2 * held], "validation": names[-2 * held : -held], "test": names[-held:]}
+
+
+def partition(folder: Path) -> dict[str, str]:
+    """CelebA's official division, name to 0, 1 or 2, if its file lies in the folder of images or beside it, else {}."""
+    file = next((p / PARTITION for p in (folder, folder.parent) if (p / PARTITION).is_file()), None)
+    return dict(line.split() for line in file.read_text(encoding="utf-8").splitlines() if line) if file else {}
+
+
+def remarks(name: str, folder: Path) -> list[str]:
+    """Lines that a user should see when a set is packed: how it is divided, what is not read."""
+    if parse(name)[0] == "celeba" and not partition(folder):
+        return [f"celeba: no {PARTITION} with the images, so the last of them validate and test, not the official ones"]
+    unread = [] if parse(name)[0] in DATASETS else files_in(folder, UNREAD)
+    kinds = ", ".join(sorted({Path(file).suffix.lower() for file in unread}))
+    return [f"{folder}: {kinds} is not read ({len(unread)} here); save such files as JPEG or PNG"] if unread else []
+
+
+def fingerprint(name: str, folder: Path, listing: dict[str, list[str]]) -> str:
+    """SHA-256 of what a pack is made of: splits, names and sizes, and of a user's folder the times of change too."""
+    total, own = hashlib.sha256(), parse(name)[0] not in DATASETS
+    for split, files in listing.items():
+        for file in files:
+            there = os.stat(os.path.join(folder, file))
+            total.update(os.fsencode(f"{split}/{file} {there.st_size} {there.st_mtime_ns if own else ''}\n"))
+    return total.hexdigest()

@@ -1,0 +1,95 @@
+"""Checkpoints: written whole, read without executing anything, the previous one kept; and trunks of longer runs."""
+
+import copy
+import hashlib
+import io
+import math
+from pathlib import Path
+
+import torch
+
+from odl import PROTOCOL
+from odl.machine import files
+from odl.train import TRUNKS, State
+
+
+class TrainingError(files.OneLine, RuntimeError):
+    """A number was not finite, or no checkpoint could be read; the message is one line."""
+
+
+# Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
+
+
+def take_snapshot(experiment, state: State) -> dict:
+    """A copy of everything that an exact resume needs, at the end of an epoch."""
+    kept = {"network": state.network.state_dict(), "optimizer": state.optimizer.state_dict(), "history": state.history}
+    return copy.deepcopy(kept) | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}}
+
+
+def save_checkpoint(folder: Path, snapshot: dict, name: str = "checkpoint.pt") -> None:
+    """Replace the checkpoint atomically, keeping the one before."""
+    path, buffer = folder / name, io.BytesIO()
+    torch.save(snapshot, buffer)
+    if path.exists() and name == "checkpoint.pt":
+        path.replace(folder / "previous.pt")
+    files.write_atomically(path, hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
+
+
+def trunk_epochs(experiment) -> int:
+    """Whole epochs before the learning rate falls."""
+    return math.floor(experiment.epochs * (1 - experiment.decay) + 1e-9)
+
+
+def load_trunk(folder: Path, experiment) -> dict | None:
+    """The longest trunk that a run differing in its length alone has left, where it is this run's beginning too.
+
+    A trunk ends where the learning rate begins to fall. Stages and hard mining's warm-up are shares of the length.
+    """
+    if experiment.schedule not in TRUNKS:
+        return None
+    wanted, found = experiment.asdict() | {"epochs": None, "protocol": PROTOCOL}, []
+    for path in folder.parent.glob(f"{experiment.schedule}-seed{experiment.seed}*/trunk.pt"):
+        state = read_checkpoint(path)
+        if state and state["experiment"] | {"epochs": None} == wanted:
+            found.append(state)
+    found = [state for state in found if len(state["history"]) <= trunk_epochs(experiment)]
+    return max(found, key=lambda state: len(state["history"]), default=None)
+
+
+def load_checkpoint(folder: Path, experiment) -> dict | None:
+    """The newest whole checkpoint of this experiment and protocol; a damaged one is named, the previous one used."""
+    for path in (folder / "checkpoint.pt", folder / "previous.pt"):
+        if not path.exists():
+            continue
+        state = read_checkpoint(path)
+        if state is None:
+            print(f"{path}: damaged checkpoint, going back to the previous one")
+            path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
+        elif state["experiment"] == experiment.asdict() | {"protocol": PROTOCOL}:
+            return state
+    return None
+
+
+def read_checkpoint(path: Path) -> dict | None:
+    """What a checkpoint holds, None where it is damaged or not one of ours; nothing in it is executed."""
+    content = path.read_bytes()
+    if hashlib.sha256(content[32:]).digest() != content[:32]:
+        return None
+    try:
+        state = torch.load(io.BytesIO(content[32:]), map_location="cpu", weights_only=True)
+        state = {key: state[key] for key in ("network", "optimizer", "history", "experiment")}
+        return state if isinstance(state["experiment"], dict) and isinstance(state["history"], list) else None
+    except Exception:  # a file made to harm raises anything
+        return None
+
+
+def put_back(state: dict, network, optimizer, folder: Path) -> list[dict]:
+    """Load a checkpoint's state into the network and its optimizer. Returns the history."""
+    settings = optimizer.state_dict()["param_groups"]  # this device's own: a GPU keeps its state where a graph can
+    try:
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"] | {"param_groups": settings})
+    except Exception as error:  # a file made to harm raises anything
+        reason = str(error).splitlines()[0]
+        raise TrainingError(f"{folder}: the checkpoint does not fit the network ({reason}); delete it") from None
+    return state["history"]

@@ -1,0 +1,74 @@
+"""What differs between machines: precision, deterministic kernels, CUDA graphs, the allocator."""
+
+import ctypes
+import os
+import sys
+import threading
+from functools import cache
+
+import torch
+
+from odl.train import Step
+
+
+@cache
+def constant(values: tuple, device: torch.device) -> torch.Tensor:
+    """Numbers on the device; copied there once, because a CUDA graph can hold no copy from the host."""
+    with torch.inference_mode(False):  # kept for training too, whoever asks first
+        return torch.tensor(values, dtype=torch.float32, device=device)
+
+
+# Parameters of mallopt in malloc.h of the GNU C library, and the largest values that it takes.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+ALL, LARGEST = 2**31 - 1, 32 * 2**20
+
+
+def keep_memory() -> bool:
+    """Keep freed memory in the process instead of giving it back to the system; answers whether that can be done.
+
+    Every training step asks for the same tensors again, and the system would hand out each page anew and clear it
+    first. Only the GNU C library can be told so.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    return bool(mallopt and mallopt(TRIM_THRESHOLD, ALL) and mallopt(MMAP_THRESHOLD, LARGEST))
+
+
+CAPTURING = threading.Lock()  # one capture at a time, where several runs share a GPU
+WARM_UP = 3  # steps before a capture, in which libraries choose their kernels
+
+
+def quick_precision(device: str = "cpu") -> str:
+    """`bf16` where the device has it natively, else `fp32`: for what is no measurement."""
+    if str(device).startswith("cuda"):
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+    return "bf16" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
+
+
+def make_deterministic() -> None:
+    """Kernels on a GPU that give the same bits at every call, also beside other streams: exact resume needs them."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.backends.cudnn.deterministic = True
+
+
+def captured(step: Step) -> torch.cuda.CUDAGraph:
+    """The step as a CUDA graph. The steps that warm it up leave no trace: weights, Adam and generator are put back."""
+    before = {id(t): t.detach().clone() for t in step.state()}
+    drawn = step.generator.get_state()
+    # torch.cuda.graph would capture on one stream of the process, which another run may have as its own.
+    current = torch.cuda.current_stream()
+    stream = torch.cuda.Stream() if current == torch.cuda.default_stream() else current
+    stream.wait_stream(current)
+    with CAPTURING:
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                step.run()
+        current.wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(step.generator)
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            step.run()
+    with torch.no_grad():
+        for t in step.state():  # Adam begins with zeros, in tensors that it makes at its first step
+            t.copy_(before[id(t)]) if id(t) in before else t.zero_()
+    step.generator.set_state(drawn)
+    return graph

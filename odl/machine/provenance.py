@@ -1,0 +1,31 @@
+"""What a number was measured with: the commit of the code and the device."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import torch
+
+
+def device_name(device: str) -> str:
+    """The GPU's name, or how many threads the CPU was given."""
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name()
+    threads = torch.get_num_threads()
+    return "CPU, 1 thread" if threads == 1 else f"CPU, {threads} threads"
+
+
+def commit(*folders: Path) -> str:
+    """The commit of the code, marked when odl or one of `folders` has changes; `unknown` outside a repository."""
+    if os.environ.get("ODL_COMMIT"):  # where the repository did not come along
+        return os.environ["ODL_COMMIT"]
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        answers = [
+            subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout.strip()
+            for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", ".", *map(str, folders)])
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    name, changes = answers
+    return f"{name}-dirty" if changes else name
