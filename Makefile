@@ -30,7 +30,7 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TAS
 	@$(BIN)/papermill notebooks/table1.ipynb runs/notebooks/table1-$(TASK).ipynb -p task $(TASK)
 	@echo "notebook: runs/notebooks/table1-$(TASK).ipynb"
 	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
-	@$(BIN)/python -c "from odl import claims, results as r; print(claims.dose([r.load(r.Experiment.of('$(TASK)'))]))"
+	@$(BIN)/python -c "from companion import prose; from odl import results as r; print(prose.dose([r.load(r.Experiment.of('$(TASK)'))]))"
 
 bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (QUALITY=1 adds half an hour: core-seconds to a PSNR; results: data/results/benchmarks/)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[bench]"

@@ -20,12 +20,16 @@ from snakemake.utils import min_version
 
 sys.path[:0] = [workflow.basedir, f"{workflow.basedir}/book"]
 import build
-from odl import data, paper, paths, reproduce
-from odl.datasets import DataError
-from odl.experiment import PROFILES, ParameterError, check_seeds, choice, integer
+from companion import catalogue
+from odl import paper
+from odl.data import packs
+from odl.data.sets import DataError
+from odl.experiment import PROFILES
+from odl.machine import files
+from odl.parameters import ParameterError, check_seeds, choice, integer
 
 min_version("9.0")
-workdir: paths.root()
+workdir: files.root()
 
 
 GIVEN = {"profile": "smoke", "dataset": "", "seeds": [0], "task": "", "device": "auto"}
@@ -48,13 +52,13 @@ def options():
 def pages():
     """The pages of the book all of whose runs are in this sweep."""
     names = {job.name for job in JOBS}
-    shown = [(page, {job.name for job in reproduce.shown_on(page.name, EVERY)}) for page in build.plan(*SCALE)]
+    shown = [(page, {job.name for job in catalogue.shown_on(page.name, EVERY)}) for page in build.plan(*SCALE)]
     return [page for page, needed in shown if needed <= names and (needed or not O["task"])]
 
 
 def path_of(file):
     """A path as Snakemake has it: below the root."""
-    return str(file.relative_to(paths.root()))
+    return str(file.relative_to(files.root()))
 
 
 def name_of(rule, what):
@@ -62,7 +66,7 @@ def name_of(rule, what):
 
 
 def pack_of(dataset):
-    return path_of(data.folder_of(dataset) / "index.json")
+    return path_of(packs.folder_of(dataset) / "index.json")
 
 
 def packs_of(jobs):
@@ -89,12 +93,12 @@ def hash_of(*names):
 try:
     O = options()
     SCALE = O["profile"], O["dataset"], O["seeds"]
-    EVERY = reproduce.jobs(*SCALE)
+    EVERY = catalogue.jobs(*SCALE)
 except (ParameterError, DataError) as error:
     raise WorkflowError(str(error)) from None
 
 BASE = Path(workflow.basedir)
-CODE, PACKING = hash_of("odl"), hash_of("odl/data.py", "odl/datasets.py")
+CODE, PACKING = hash_of("odl", "companion"), hash_of("odl/data")
 LIMITS = {"mem_mb": O["mem_mb"], "runtime": O["runtime"]}
 # Every rule's command is made of these: a shell directive is read when the job runs, and sees no variable of a loop.
 PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable)}"
@@ -182,7 +186,7 @@ for page in PAGES:
         name:
             name_of("notebook", page.name)
         input:
-            results_of(m for job in reproduce.shown_on(page.name, JOBS) for m in job.measurements),
+            results_of(m for job in catalogue.shown_on(page.name, JOBS) for m in job.measurements),
             [path_of(p.executed) for p in PAGES if page.name == build.LAST != p.name],  # whose tables it judges
         output:
             path_of(page.executed),
@@ -206,7 +210,7 @@ rule book:
     output:
         BOOK or "runs/logs/no-book-of-one-task",
     params:
-        code=hash_of("book", "odl", "_toc.yml", "_config.yml"),
+        code=hash_of("book", "odl", "companion", "_toc.yml", "_config.yml"),
     resources:
         **LIMITS,
     log:

@@ -3,12 +3,12 @@
 from functools import partial
 from statistics import median
 
-from odl import paper, train
+from odl import paper, training
 from odl.data import packs
-from odl.evaluate import LEVELS, evaluate
+from odl.evaluation import LEVELS, evaluate
 from odl.experiment import PROFILES, Experiment
-from odl.restore import restorer
-from odl.train import forward
+from odl.training import forward
+from odl.windows import restorer
 
 from . import measure
 
@@ -48,7 +48,7 @@ def turn(ours: bool, dataset: str, options: measure.Options):
     size, device = sizes(options), options.device
     numbers = {"width": size["width"], "trials": size["trials"], "test_images": size["images"]}
     experiment = Experiment.of("inpaint", dataset, "rigid_joint", profile="paper", **numbers)
-    network = train.build(experiment, device)[0].eval()
+    network = training.build(experiment, device)[0].eval()
     by = restorer(network, options.precision, device) if ours else partial(forward, network, precision="fp32")
     whole = partial(evaluate, experiment, by, device, pack=packs.load(dataset, "test"))
     return partial(measure.seconds_of, whole, 1, device)

@@ -9,10 +9,10 @@ from itertools import islice
 
 from tqdm.auto import tqdm
 
-from odl import train
 from odl.data import packs
 from odl.experiment import PROFILES, Experiment
-from odl.train import Step
+from odl.fit import State
+from odl.training import Step, allocation, averaged_network, build, train_epoch
 
 from . import measure, training
 
@@ -84,10 +84,10 @@ def ours(steps: int, options: measure.Options) -> tuple:
     pack = packs.load(experiment.dataset, "train").to(device)
 
     def learn():
-        state = train.State(*train.build(experiment, device), pack, None, [])
+        state = State(*build(experiment, device), pack, None, [])
         step = Step(experiment, state.network, state.optimizer, pack)
-        train.train_epoch(step, 0, train.allocation(experiment, 0, []))
-        answer.append(train.averaged_network(experiment, state))
+        train_epoch(step, 0, allocation(experiment, 0, []))
+        answer.append(averaged_network(experiment, state))
 
     taken = seconds_of(learn, options)
     return experiment, training.validated(experiment, answer[0], options.precision, options), taken

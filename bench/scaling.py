@@ -5,11 +5,11 @@ from statistics import median
 
 import torch
 
-from odl import paper, train
+from odl import paper, training
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.schedules import allocate
-from odl.train import Step
+from odl.training import Step
 
 from . import measure, whole_images
 from .measure import FLAT, PROPORTIONAL, cell
@@ -69,7 +69,7 @@ def row(against: str, x: list, seconds: list, slope: dict) -> dict:
 
 def epoch(experiment, options: measure.Options):
     """Seconds of one epoch as `train` has it."""
-    run = partial(train.train_epoch, step_of(experiment, options), 0, train.allocation(experiment, 0, []))
+    run = partial(training.train_epoch, step_of(experiment, options), 0, training.allocation(experiment, 0, []))
     return partial(measure.seconds_of, run, 1, options.device)
 
 
@@ -86,4 +86,4 @@ def graded(experiment, n: int, options: measure.Options):
 
 def step_of(experiment, options: measure.Options) -> Step:
     pack = packs.load(experiment.dataset, "train").to(options.device)
-    return Step(experiment, *train.build(experiment, options.device), pack, options.precision)
+    return Step(experiment, *training.build(experiment, options.device), pack, options.precision)

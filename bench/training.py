@@ -22,12 +22,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from tqdm.auto import tqdm
 
 from companion import sweep
-from odl import crops, paper, train
+from odl import crops, paper, training
 from odl.corruptions import FILL
 from odl.data import packs, sets
-from odl.evaluate import images_of
+from odl.evaluation import images_of
 from odl.experiment import Experiment
-from odl.train import Step
+from odl.training import Step
 
 from . import measure
 
@@ -145,10 +145,10 @@ def on_device(precision: str | None, captured: bool, experiment, options) -> Con
     """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
     precision = precision or options.precision
     pack = packs.load(experiment.dataset, "train").to(options.device)
-    network, optimizer = train.build(experiment, options.device)
+    network, optimizer = training.build(experiment, options.device)
     step = Step(experiment, network, optimizer, pack, precision)
     step.capture &= captured
-    learn = partial(train.train_epoch, step, 0, train.allocation(experiment, 0, []))
+    learn = partial(training.train_epoch, step, 0, training.allocation(experiment, 0, []))
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
@@ -237,7 +237,7 @@ def own_epoch(experiment, options) -> None:
 
 def plain(experiment, device):
     """The network with the same initial weights, contiguous, and Adam with PyTorch's defaults for speed."""
-    network, _ = train.build(experiment, device)
+    network, _ = training.build(experiment, device)
     network.to(memory_format=torch.contiguous_format).train()
     return network, torch.optim.Adam(network.parameters(), experiment.learning_rate, betas=(0.5, 0.999))
 
@@ -303,19 +303,19 @@ def validated(experiment, network, precision: str, options: measure.Options) -> 
     """Mean PSNR in dB over levels 1–5 on the validation crops."""
     held_out = packs.load(experiment.dataset, "validation")
     x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
-    return mean(train.validate(experiment, network, x, options.device, precision=precision))
+    return mean(training.validate(experiment, network, x, options.device, precision=precision))
 
 
 def same_batches(experiment, device: str):
     """The batches (x, y) that `train_epoch` draws in its first epoch."""
     step = Step(experiment, None, None, packs.load(experiment.dataset, "train").to(device))
-    for _ in train.batches(step, 0, train.allocation(experiment, 0, [])):
+    for _ in training.batches(step, 0, training.allocation(experiment, 0, [])):
         yield step.draw()
 
 
 def flop_of(experiment) -> int:
     """Arithmetic of one step, forward and backward, counted on the layers' shapes."""
-    network, _ = train.build(experiment, "cpu")
+    network, _ = training.build(experiment, "cpu")
     with FlopCounterMode(display=False) as counter:
         network(torch.zeros(1, 3, crops.CROP, crops.CROP)).mean().backward()
     return experiment.batch_size * counter.get_total_flops()

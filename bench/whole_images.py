@@ -8,9 +8,9 @@ from skimage import data as photographs
 from skimage.transform import resize
 
 from companion.comparators import DENOISERS, available
-from odl import train
+from odl import training
 from odl.experiment import Experiment
-from odl.restore import restore_image, window_starts
+from odl.windows import restore_image, window_starts
 
 from . import measure
 
@@ -86,7 +86,7 @@ def ours(width: int, side: int, stride: int, options: measure.Options):
     """Seconds of one image by the network, untrained: weights do not change the time."""
     experiment = Experiment.of("denoise", "demo", "rigid_joint", profile="paper", width=width)
     network, how = (
-        train.build(experiment, options.device)[0],
+        training.build(experiment, options.device)[0],
         {"precision": options.precision, "device": options.device},
     )
     restored = partial(restore_image, network, noisy(side), stride, **how)

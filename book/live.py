@@ -26,7 +26,7 @@ from export import to_onnx
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion import figures
+from companion import figures, prose
 from companion.judge import plain
 from companion.pictures import restored_by
 from odl import paper, results
@@ -34,8 +34,8 @@ from odl.corruptions import FILL, TASKS
 from odl.crops import grey
 from odl.experiment import Experiment
 from odl.machine.files import write_atomically
-from odl.restore import inpaint_image
 from odl.schedules import allocate, on_demand
+from odl.windows import inpaint_image
 
 ROOT = Path(__file__).resolve().parents[1]
 LAB = ROOT / "book" / "lab"
@@ -249,7 +249,7 @@ def still_fixation():
             y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
             shown = restored_by({schedule: found[schedule] for schedule in FIXATION if schedule in found}, x, y)
             pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown.items()]
-            rows.append((f"{plain(name).capitalize()}\n{paper.severity_text(name, end)}", pictures))
+            rows.append((f"{plain(name).capitalize()}\n{prose.severity_text(name, end)}", pictures))
     return figures.picture_blocks(rows, tuple(titles.values())) if rows else not_drawn()
 
 

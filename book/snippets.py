@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from companion import judge, pilot, plan, prose, scorecard, tables
 from odl import paper, pretrained, results
 from odl.data import sets
-from odl.evaluate import overall
+from odl.evaluation import overall
 from odl.experiment import PROFILES, Experiment
 from odl.machine import files, store
 from odl.network import EncoderDecoder

@@ -12,11 +12,11 @@ from companion import sweep
 from odl import crops, results
 from odl.corruptions import delete, draw_square, square_mask
 from odl.data import packs, sets
-from odl.evaluate import psnr
+from odl.evaluation import psnr
 from odl.machine import files, store
 from odl.parameters import ParameterError, check_device
 from odl.results import Result, network_of, provenance
-from odl.train import forward
+from odl.training import forward
 
 BLOCKS = ("central", "arbitrary")
 SIDE = 32  # the paper does not say; the context encoder's setting implies it

@@ -18,8 +18,8 @@ from odl.machine import files, store
 from odl.machine.provenance import commit, device_name
 from odl.parameters import check_device, choice, number
 from odl.pretrained import db11_experiment
-from odl.restore import restore_image
 from odl.results import network_of
+from odl.windows import restore_image
 
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures

@@ -21,14 +21,14 @@ from companion.prose import scale
 from companion.tables import show_table
 from odl import crops, paper, results
 from odl.corruptions import TASKS
-from odl.evaluate import LEVELS, evaluate
+from odl.evaluation import LEVELS, evaluate
 from odl.experiment import Experiment
 from odl.machine import store
 from odl.parameters import choice, flag, integer
-from odl.restore import restorer
 from odl.results import Result
 from odl.schedules import allocate_batches, dose, on_demand
-from odl.train import Step, Trained, build, fit, train_epoch, validate
+from odl.training import Step, Trained, build, fit, train_epoch, validate
+from odl.windows import restorer
 
 N_VALUES = (2, 5, 10, 20)
 K_VALUES = (0, 1, 4, 16)  # the paper's shares hardly move at k = 1; 16 moves half of a batch
@@ -198,7 +198,7 @@ class MixedStep(Step):
 
 
 def train(run: Extension, device="cpu", progress=None) -> Trained:
-    """Train one run, resuming from its checkpoint if there is one, as `odl.train.train`.
+    """Train one run, resuming from its checkpoint if there is one, as `odl.training.train`.
 
     psnr, allocation (in per cent of a batch) and dose of the history are over all sub-tasks.
     """

@@ -23,7 +23,7 @@ def halves(name: str, half: int, whole: int) -> tuple[Pack, Pack]:
 
 
 def runs(experiments: list[Experiment]) -> dict[str, list[Result]]:
-    """The measured runs of `catalogue.extra_data_experiments` by name, a result per seed; empty lists where nothing is."""
+    """The measured runs of `catalogue.extra_data_experiments` by name, one per seed; empty lists where nothing is."""
     found = [load(e) for e in experiments]
     return {name: [r for r in found[i :: len(EXTRA_DATA)] if r] for i, name in enumerate(EXTRA_DATA)}
 

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from companion import judge, tables
+from companion import judge, prose, tables
 from companion.blocks import hole_error
 from companion.figures import COLOURS, GREY, KEPT, ROOM, TITLES, picture_grid, severity_axis
 from companion.judge import LEVELS, Measured, Verdict, compare, keyed, plain
@@ -17,7 +17,7 @@ from companion.prose import page, swamped
 from odl import crops, paper, results
 from odl.corruptions import TASKS
 from odl.data import packs, sets
-from odl.evaluate import MISSING, images_of, psnr, squared_error, task_of
+from odl.evaluation import MISSING, images_of, psnr, squared_error, task_of
 from odl.experiment import Experiment
 from odl.machine import store
 
@@ -31,7 +31,7 @@ IMAGES = 64  # per point: enough, because every point and every model sees the s
 PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]  # of what, as in an evaluation
 COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS, "source"]
 
-EXAMPLES = {  # what the model of paper.FIGURE2 is shown there: its own severity, then others, as in corruptions.py
+EXAMPLES = {  # what the model of prose.FIGURE2 is shown there: its own severity, then others, as in corruptions.py
     "inpaint": {
         "32×32, centred\n(trained)": (32, 16, 16),
         "32×32,\nshifted by 8": (32, 24, 8),
@@ -169,7 +169,7 @@ def verdict(results, task: str) -> str:
             (task, schedule, "on_demand", [own], column),
         )
         lines[f"On-demand − {title}, levels 1–6{where}"] = compare(m, {"": over})
-        lines[f"{title} − on-demand at {paper.severity_text(task, own)}{where}"] = compare(m, {"": there})
+        lines[f"{title} − on-demand at {prose.severity_text(task, own)}{where}"] = compare(m, {"": there})
     return page(lines, results, swamped(m, task, ("on_demand", *paper.FIXATED)))
 
 
@@ -193,7 +193,7 @@ def plot_severities(task: str, x):
     rows = {"clean": x}
     for name in ("easy", "hard"):
         y = TASKS[task].corrupt_between(x, known[name], known[name], generator, centred=True)
-        rows[f"{name}: {paper.severity_text(task, name)}"] = y
+        rows[f"{name}: {prose.severity_text(task, name)}"] = y
     return picture_grid(list(rows.values()), labels=list(rows))
 
 

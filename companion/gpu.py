@@ -1,7 +1,7 @@
 """One GPU for half an hour: gates, a probe of how many runs side by side are fastest, and what comes home.
 
-`python -m companion reproduce --profile gpu --budget 9min --pack FILE.zip`, called again, goes on where it stopped. What a
-gate or the probe found is kept in `runs/gpu/`; on a CPU everything runs too, without graphs.
+`python -m companion reproduce --profile gpu --budget 9min --pack FILE.zip`, called again, goes on where it stopped.
+What a gate or the probe found is kept in `runs/gpu/`; on a CPU everything runs too, without graphs.
 """
 
 import io
@@ -21,15 +21,15 @@ import torch
 from safetensors.torch import save
 
 from companion import sweep
-from odl import paper, train
+from odl import paper, training
 from odl.data import packs
-from odl.evaluate import images_of
+from odl.evaluation import images_of
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.machine.device import make_deterministic
 from odl.machine.weights import read_weights
 from odl.schedules import SCHEDULES
-from odl.train import Step
+from odl.training import Step
 
 SIDES = (1, 2, 4, 7)  # runs side by side that are probed
 TINY = {"profile": "smoke", "epochs": 2, "iterations": 25, "batch_size": 20, "test_images": 6, "validation_images": 4}
@@ -91,20 +91,20 @@ def outcome(run: Experiment, device: str, capture: bool):
     """Losses and state of a step after two epochs."""
     step = step_of(run, device)
     step.capture &= capture
-    losses = [train.train_epoch(step, epoch, train.allocation(run, 0, [])) for epoch in (0, 1)]
+    losses = [training.train_epoch(step, epoch, training.allocation(run, 0, [])) for epoch in (0, 1)]
     return losses, [t.clone() for t in step.state()]
 
 
 def step_of(run: Experiment, device: str) -> Step:
     pack = packs.load(run.dataset, "train", run.train_images).to(device)
-    return Step(run, *train.build(run, device), pack)
+    return Step(run, *training.build(run, device), pack)
 
 
 def levels_are_data(device: str, dataset: str) -> None:
     """At a rate that moves nothing an easy epoch, a hard one and the easy one again, by one graph."""
     step = step_of(Experiment.of("inpaint", dataset, "rigid_joint", learning_rate=1e-8, **TINY), device)
     easy, hard = [[20, 0, 0, 0, 0]], [[0, 0, 0, 0, 20]]
-    first, other, again = (train.train_epoch(step, 0, counts) for counts in (easy, hard, easy))
+    first, other, again = (training.train_epoch(step, 0, counts) for counts in (easy, hard, easy))
     assert len(step.graphs) <= 1 and abs(again - first) < 1e-5 < abs(other - first), (first, other, again)
 
 
@@ -123,8 +123,8 @@ def history(run: Experiment, device: str) -> list[dict]:
         held_out = packs.load(run.dataset, "validation")
         x = images_of(run, held_out, run.validation_images, "validation").to(device)
         pack = packs.load(run.dataset, "train", run.train_images).to(device)
-        state = train.State(*train.build(run, device), pack, x, [])
-        for entry in train.epochs(run, state, device):
+        state = training.State(*training.build(run, device), pack, x, [])
+        for entry in training.epochs(run, state, device):
             state.history.append(entry)
         return state.history
 
@@ -145,16 +145,16 @@ def probe(experiment: Experiment, device: str, sides=SIDES, iterations: int = 20
 
 def timed(run: Experiment, device: str, n: int, capture: bool) -> float:
     """Milliseconds of a step of one of n runs; the first epoch, which captures, is not timed."""
-    ready, errors, counts = threading.Barrier(n + 1, timeout=120), [], train.allocation(run, 0, [])
+    ready, errors, counts = threading.Barrier(n + 1, timeout=120), [], training.allocation(run, 0, [])
 
     def work():
         try:
             with stream_of(device):
                 step = step_of(run, device)
                 step.capture &= capture
-                train.train_epoch(step, 0, counts)
+                training.train_epoch(step, 0, counts)
                 ready.wait()
-                train.train_epoch(step, 1, counts)
+                training.train_epoch(step, 1, counts)
         except Exception as error:
             errors.append(error)
             ready.abort()

@@ -10,7 +10,7 @@ from odl.crops import Pack
 from odl.data.packs import load
 from odl.data.reader import read_image
 from odl.data.sets import DataError
-from odl.evaluate import psnr, squared_error
+from odl.evaluation import psnr, squared_error
 from odl.experiment import Experiment
 from odl.network import EncoderDecoder
 from odl.results import network_of

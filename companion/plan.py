@@ -11,9 +11,9 @@ from companion.comparators import INPAINTERS, context_encoder, trained
 from companion.sweep import Job
 from odl.data import packs, sets
 from odl.data.sets import parse
-from odl.evaluate import task_of
+from odl.evaluation import task_of
+from odl.fit import CHECKPOINT_SECONDS
 from odl.network import EncoderDecoder
-from odl.train import CHECKPOINT_SECONDS
 
 STATES = 4  # a checkpoint holds the weights, Adam's two moments and the weights' running average
 JPEG = 10  # bytes of pixels in a byte of JPEG, about, where no image's size is known

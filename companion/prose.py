@@ -8,6 +8,11 @@ from companion import judge
 from companion.judge import MISSING, Measured, Verdict, below_input, keyed, plain
 from odl import paper
 
+FIGURE2 = {  # the fixated model that the paper shows in pictures: the easy one for denoising only (Supp. C)
+    **dict.fromkeys(("inpaint", "interpolate", "deblur"), "fixated_hard"),
+    "denoise": "fixated_easy",
+}
+
 NOTHING = "Nothing is measured at this scale."
 
 
@@ -66,3 +71,9 @@ def say(text: str):
     from IPython.display import Markdown
 
     return Markdown(re.sub(r"(?<=[\s(])-(?=\d)", "−", text))
+
+
+def severity_text(task: str, name: str) -> str:
+    """The severity of a fixated model, `easy` or `hard`, with its unit: 32×32, 80 %, σ = 5."""
+    value = paper.TASKS[task][name]
+    return {"inpaint": f"{value}×{value}", "interpolate": f"{value} %"}.get(task, f"σ = {value}")

@@ -2,13 +2,14 @@
 
 import torch
 
+from companion import prose
 from companion.figures import picture_blocks
 from companion.judge import Measured, compare, keyed, plain
 from companion.pictures import restored_by
 from companion.prose import page, swamped_tasks
 from odl import crops, paper
 from odl.corruptions import Task
-from odl.evaluate import bounds_of
+from odl.evaluation import bounds_of
 
 
 def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
@@ -20,7 +21,7 @@ def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
     rows = []
     for level in levels:
         low, high = bounds_of(task, level)
-        label = f"level {level}" if isinstance(level, int) else f"only\n{paper.severity_text(task.name, level)}"
+        label = f"level {level}" if isinstance(level, int) else f"only\n{prose.severity_text(task.name, level)}"
         for k, image in enumerate(x):
             generator = torch.Generator().manual_seed(crops.seed_of("quintuple", level, k))
             y = task.corrupt_between(image[None], low, high, generator, centred=not isinstance(level, int))
@@ -34,7 +35,7 @@ def verdict(measured: dict, results) -> str:
     """On-demand minus its two opponents in mean PSNR; measured: task → results."""
     titles, lines = paper.SCHEDULES | paper.FIXATED, {}
     for task, found in measured.items():
-        for other in ("rigid_joint", paper.FIGURE2[task]):
+        for other in ("rigid_joint", prose.FIGURE2[task]):
             label = f"{plain(task).capitalize()}, on-demand − {titles[other].lower()}"
             lines[label] = compare(Measured(keyed(found)), {"": (task, "on_demand", other)})
     return page(

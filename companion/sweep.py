@@ -17,14 +17,14 @@ import torch
 from tqdm.auto import tqdm
 
 from odl import results
+from odl.__main__ import BAR
 from odl.data.packs import load
-from odl.evaluate import LEVELS
+from odl.evaluation import LEVELS
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.parameters import check_device
 from odl.results import Result
 
-BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
 LOCAL = threading.local()
 QUICK = 600  # batches of work that are not worth starting processes for
 

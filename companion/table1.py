@@ -25,7 +25,7 @@ from companion.judge import (
 from companion.prose import dose, page, swamped
 from companion.tables import NOT_RESTORED, baselines, over_seeds, show_table
 from odl import paper
-from odl.evaluate import overall
+from odl.evaluation import overall
 from odl.results import Result
 from odl.schedules import SCHEDULES, allocate
 

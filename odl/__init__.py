@@ -5,12 +5,9 @@
 >>> whole = odl.restore(photograph, "inpaint", mask=mask)  # of any size
 >>> trained = odl.train(odl.Experiment.of("denoise", dataset="photographs/", profile="demo"))
 
-`restore`, `train` and `evaluate` are modules too, and are called as the function of that name in them.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -22,38 +19,28 @@ HOMES = {
     "Experiment": "odl.experiment",
     "SCHEDULES": "odl.schedules",
     "TASKS": "odl.corruptions",
-    "load": "odl.restore",
+    "evaluate": "odl.evaluation",
+    "load": "odl.pretrained",
+    "restore": "odl.pretrained",
+    "train": "odl.training",
 }
 
 if TYPE_CHECKING:
     from odl.corruptions import TASKS
-    from odl.evaluate import evaluate
+    from odl.evaluation import evaluate
     from odl.experiment import Experiment
     from odl.network import EncoderDecoder
-    from odl.restore import load, restore
+    from odl.pretrained import load, restore
     from odl.schedules import SCHEDULES
-    from odl.train import train
+    from odl.training import train
 
 
 def __getattr__(name: str):
     """What `odl` offers is imported when it is asked for, so that `import odl` does not wait for torch."""
     if name in HOMES:
         return getattr(import_module(HOMES[name]), name)
-    if name in __all__:
-        return import_module(f"odl.{name}")
     raise AttributeError(f"module 'odl' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def callable_module(module: str, function) -> None:
-    """Let `odl.train(...)` mean `odl.train.train(...)`: importing the module hides any function of its name."""
-
-    class Callable(ModuleType):
-        def __call__(self, *args, **kwargs):
-            return function(*args, **kwargs)
-
-    sys.modules[module].__class__ = Callable
-    sys.modules[module].__wrapped__ = function  # whose signature is shown

@@ -7,8 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from odl import __version__, paper, photographs, pretrained
-from odl.damage import DamageWarning
+from odl import __version__, paper
 from odl.data.sets import DATASETS, DataError
 from odl.experiment import PROFILES, Experiment
 from odl.machine.files import OneLine
@@ -18,10 +17,9 @@ from odl.parameters import (
     check_device,
     choice,
 )
-from odl.results import command_of, frame, load
 from odl.schedules import SCHEDULES
 
-PACKING = 30  # seconds that writing an archive may take
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
 
 
 def main(arguments=None, commands=None) -> int:
@@ -91,29 +89,6 @@ def parser() -> argparse.ArgumentParser:
     prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
     prepare.set_defaults(run=run_data_prepare)
 
-    reproduce = commands.add_parser("reproduce", help="every run of the paper, resuming; stops at a time budget")
-    reproduce.add_argument("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
-    reproduce.add_argument("--dataset", default="bsds500", help=f"{', '.join(DATASETS)} or a folder (default bsds500)")
-    reproduce.add_argument(
-        "--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="default 0 1 2 3 4; what is not close has three"
-    )
-    reproduce.add_argument("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
-    reproduce.add_argument("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
-    reproduce.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    reproduce.add_argument("--pack", metavar="FILE.zip", help="write results and new networks there in the end")
-    reproduce.add_argument("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
-    reproduce.add_argument("--list", action="store_true", help="list the runs and what is done of them, and stop")
-    reproduce.set_defaults(run=run_reproduce)
-
-    plan = commands.add_parser("plan", help="what all runs would cost: GPU hours, wall time, disk, network")
-    plan.add_argument("--profile", default="paper", help=f"{', '.join(PROFILES)} (default paper)")
-    sets = f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)"
-    plan.add_argument("--dataset", nargs="+", default=["celeba", "sun397"], help=sets)
-    plan.add_argument("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
-    plan.add_argument("--gpus", type=int, default=1, help="GPUs that run at once (default 1)")
-    plan.add_argument("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
-    plan.set_defaults(run=run_plan)
-
     results = commands.add_parser("results", help="list what is measured")
     results.set_defaults(run=run_results)
     return top
@@ -147,14 +122,21 @@ def experiment_of(options) -> Experiment:
 
 
 def run_train(options) -> None:
-    from odl.sweep import run_many
+    from tqdm import tqdm
 
-    result = run_many([experiment_of(options)], options.device)[0]
+    from odl.results import load, run_or_load
+
+    experiment = experiment_of(options)
+    result = load(experiment)
+    if not result:
+        with tqdm(total=100, desc=experiment.schedule, bar_format=BAR) as bar:
+            result = run_or_load(experiment, options.device, lambda share: bar.update(100 * share - bar.n))
     print_evaluation(result)
     print(result.path)
 
 
 def run_evaluate(options) -> None:
+    from odl.results import command_of, load
 
     experiment = experiment_of(options)
     result = load(experiment)
@@ -170,6 +152,7 @@ def print_evaluation(result) -> None:
 
 def run_restore(options) -> int:
     """Everything that can be refused is, before torch is imported; 1 where some photographs of a folder failed."""
+    from odl import photographs
 
     photographs.check_call(options.task, options.mask, options.stride)
     choice("device", options.device, DEVICES)
@@ -177,10 +160,10 @@ def run_restore(options) -> int:
 
     from tqdm import tqdm
 
-    from odl.sweep import BAR
+    from odl.pretrained import load
 
     check_device(options.device)
-    pretrained.load(options.task)
+    load(options.task)
     failed = 0
     with tqdm(total=len(todo), bar_format=BAR) as bar:
         for done, (source, mask, output) in enumerate(todo):
@@ -205,7 +188,9 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
     from tqdm import tqdm
 
-    from odl.restore import restore
+    from odl import photographs
+    from odl.damage import DamageWarning
+    from odl.pretrained import restore
 
     image, mask = photographs.open_image(source), mask and photographs.open_mask(mask)
     with warnings.catch_warnings(record=True) as said:
@@ -217,7 +202,7 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
 
 def run_data_list(options) -> None:
-    from odl.datasets import find
+    from odl.data.sets import find
 
     for name, entry in DATASETS.items():
         try:
@@ -229,63 +214,15 @@ def run_data_list(options) -> None:
 
 
 def run_data_prepare(options) -> None:
-    from odl.data import prepare
-    from odl.experiment import known_dataset
+    from odl.data.download import prepare
+    from odl.parameters import known_dataset
 
     known_dataset(options.name, "name")
     print(prepare(options.name, options.source, options.skip_bad))
 
 
-def run_reproduce(options) -> None:
-    import math
-    import time
-
-    from odl import gpu
-    from odl.experiment import check_device, check_seeds, duration, integer
-    from odl.reproduce import jobs, only
-    from odl.sweep import run_jobs
-
-    start = time.monotonic()  # a clock that is set back changes nothing
-    seeds, budget = (
-        check_seeds(options.seeds),
-        math.inf if options.budget is None else duration("budget", options.budget),
-    )
-    if options.workers is not None:
-        integer("workers", options.workers, 1, 1024)
-    todo = jobs(options.profile, options.dataset, seeds)
-    todo = only(options.only, todo) if options.only else todo
-    if options.list:
-        for m in (m for job in todo for m in job.measurements):
-            print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
-        return
-    deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
-    if options.profile == "gpu" and workers is None and check_device(options.device) == "cuda":
-        workers = gpu.prepare(todo[0].experiment, "cuda")
-    try:
-        run_jobs(todo, options.device, workers, deadline)
-    finally:
-        if options.pack:
-            gpu.pack(Path(options.pack), todo)
-    left = [job for job in todo if job.missing()]
-    done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
-    print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
-
-
-def run_plan(options) -> None:
-    from odl.experiment import check_seeds, choice, integer, known_dataset, number
-    from odl.plan import lines, plan
-
-    choice("profile", options.profile, PROFILES)
-    for name in options.dataset:
-        known_dataset(name)
-    integer("gpus", options.gpus, 1, 10**6)
-    number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
-    sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
-    for name, text in lines(plan(options.profile, sets, seeds, options.gpus, options.gpu_ms_per_step)):
-        print(f"{name:14} {text}")
-
-
 def run_results(options) -> None:
+    from odl.results import frame
 
     table = frame()
     print("nothing measured yet" if table.empty else table.to_string(index=False))

@@ -4,7 +4,6 @@ Images are (B, channels, 64, 64) in [-1, 1]. A level is data: one vector with a 
 Every batch takes the same number of random draws whatever its levels, so that schedules can be paired by seed.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -12,10 +11,8 @@ from functools import cache
 import torch
 
 from odl import paper
-from odl.machine import device, files
+from odl.machine import files
 from odl.machine.device import constant
-
-device.keep_memory()  # whatever works on batches imports this module
 
 FILL = (117, 104, 123)  # mean colour of deleted pixels on the 0–255 scale, from the released code
 MAX_RADIUS = 24  # of a blur kernel cut at 4σ, for the largest σ of level 6
@@ -63,19 +60,6 @@ def uniform(shape, generator: torch.Generator) -> torch.Tensor:
     return torch.rand(shape, generator=generator, device=generator.device)
 
 
-def uniform_pixels(shape, generator: torch.Generator) -> torch.Tensor:
-    """`uniform` bit for bit; faster for many on a CPU, whose generator gives two of 32 bits in one word of 64."""
-    count = torch.Size(shape).numel()
-    if generator.device.type != "cpu" or count % 2:
-        return uniform(shape, generator)
-    words = torch.empty(count // 2, dtype=torch.int64).random_(generator=generator)
-    halves = words.view(torch.int32).bitwise_and_(2**24 - 1).view(-1, 2)  # 24 bits are what a float holds
-    u = torch.empty_like(halves, dtype=torch.float32)
-    high = sys.byteorder == "little"  # where the half that was drawn first lies
-    u[:, 0], u[:, 1] = halves[:, int(high)], halves[:, int(not high)]
-    return u.mul_(2**-24).view(shape)
-
-
 # Inpainting: severity is (side, top, left) of one missing square, in pixels.
 
 
@@ -121,8 +105,8 @@ def draw_amount(low, high, size, generator, centred=False):
 
 def delete_pixels(x, severity, generator):
     """Delete each pixel independently, all channels together."""
-    u = uniform_pixels((len(x), 1, *x.shape[2:]), generator)
-    return delete(x, (severity.view(-1, 1, 1, 1) / 100 - u).sign_().clamp_(min=0))  # 1.0 where u is below
+    u = uniform((len(x), 1, *x.shape[2:]), generator)
+    return delete(x, u < severity.view(-1, 1, 1, 1) / 100)
 
 
 # Deblurring: severity is (σ down, σ across, kernel radius), radius 0 standing for a kernel cut at 4σ.

@@ -8,34 +8,35 @@ from odl.parameters import ParameterError, choice, integer, known_dataset, neare
 from odl.schedules import SCHEDULES
 
 # Where a profile departs from the paper (batch 100, rate 2e-4 throughout), the fidelity page says why.
+# fmt: off
 PROFILES = {
     # Sized so that every notebook runs in seconds.
     "smoke": {
-        **{"width": 8, "epochs": 2, "iterations": 3, "batch_size": 10, "learning_rate": 2e-3, "decay": 0.5},
-        **{"precision": "fp32", "pool_images": 50, "validation_images": 16, "test_images": 16, "trials": 2},
+        "width": 8, "epochs": 2, "iterations": 3, "batch_size": 10, "learning_rate": 2e-3, "decay": 0.5,
+        "precision": "fp32", "pool_images": 50, "validation_images": 16, "test_images": 16, "trials": 2,
     },
     # A laptop: all seven schedules of one task in three minutes on 2 cores.
     "demo": {
-        **{"width": 16, "epochs": 20, "iterations": 100, "batch_size": 16, "learning_rate": 4e-3, "decay": 0.4},
-        **{"precision": "fp32", "pool_images": 5_000, "validation_images": 100, "test_images": 200, "trials": 3},
+        "width": 16, "epochs": 20, "iterations": 100, "batch_size": 16, "learning_rate": 4e-3, "decay": 0.4,
+        "precision": "fp32", "pool_images": 5_000, "validation_images": 100, "test_images": 200, "trials": 3,
     },
-    # The measured results of the book, sized for two CPU cores; the pilot is in pilot.py.
+    # The measured results of the book, sized for two CPU cores; the pilot is in companion/pilot.py.
     "reference": {
-        **{"width": 32, "epochs": 50, "iterations": 200, "batch_size": 32, "learning_rate": 2e-3, "decay": 0.2},
-        **{"precision": "bf16", "pool_images": 20_000, "validation_images": 200, "test_images": 500, "trials": 20},
+        "width": 32, "epochs": 50, "iterations": 200, "batch_size": 32, "learning_rate": 2e-3, "decay": 0.2,
+        "precision": "bf16", "pool_images": 20_000, "validation_images": 200, "test_images": 500, "trials": 20,
     },
     # Half an hour of one GPU.
     "gpu": {
-        **{"width": 64, "epochs": 100, "iterations": 200, "batch_size": 100, "learning_rate": 2e-4, "decay": 0.0},
-        **{"precision": "bf16", "pool_images": 100_000, "validation_images": 500, "test_images": 500, "trials": 20},
+        "width": 64, "epochs": 100, "iterations": 200, "batch_size": 100, "learning_rate": 2e-4, "decay": 0.0,
+        "precision": "bf16", "pool_images": 100_000, "validation_images": 500, "test_images": 500, "trials": 20,
     },
     # Sec. 6.2 and 6.3.
     "paper": {
-        **{"width": 64, "epochs": 1500, "iterations": 1000, "batch_size": 100, "learning_rate": 2e-4, "decay": 0.0},
-        **{"precision": "fp32", "pool_images": 1_000_000},
-        **{"validation_images": 1000, "test_images": 1000, "trials": 20},
+        "width": 64, "epochs": 1500, "iterations": 1000, "batch_size": 100, "learning_rate": 2e-4, "decay": 0.0,
+        "precision": "fp32", "pool_images": 1_000_000, "validation_images": 1000, "test_images": 1000, "trials": 20,
     },
 }
+# fmt: on
 PRECISIONS = ("fp32", "bf16", "fp64")  # fp64 for golden runs: 40 steps of Adam in fp32 differ between machines
 VARIANTS = ("paper", "released")
 

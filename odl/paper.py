@@ -36,12 +36,6 @@ TASKS = {
 }
 
 
-def severity_text(task: str, name: str) -> str:
-    """The severity of a fixated model, `easy` or `hard`, with its unit: 32×32, 80 %, σ = 5."""
-    value = TASKS[task][name]
-    return {"inpaint": f"{value}×{value}", "interpolate": f"{value} %"}.get(task, f"σ = {value}")
-
-
 SCHEDULES = {  # the rows of Table 1, in the paper's order
     "rigid_joint": "Rigid Joint Learning",
     "cumulative_curriculum": "Cumulative Curriculum",
@@ -50,11 +44,6 @@ SCHEDULES = {  # the rows of Table 1, in the paper's order
     "staged_anti_curriculum": "Staged Anti-Curriculum",
     "hard_mining": "Hard Mining",
     "on_demand": "On-Demand Learning",
-}
-
-FIGURE2 = {  # the fixated model that the paper shows in pictures: the easy one for denoising only (Supp. C)
-    **dict.fromkeys(("inpaint", "interpolate", "deblur"), "fixated_hard"),
-    "denoise": "fixated_easy",
 }
 FIXATED = {"fixated_easy": "Fixated Model (Easy)", "fixated_hard": "Fixated Model (Hard)"}
 

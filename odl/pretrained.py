@@ -14,8 +14,8 @@ from odl.experiment import PROFILES, Experiment
 from odl.machine.device import quick_precision
 from odl.network import EncoderDecoder
 from odl.parameters import check_device, choice
-from odl.restore import check_shape, inpaint_image, restore_image, shares, window_starts
 from odl.results import network_of, place_of_weights
+from odl.windows import check_shape, inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32

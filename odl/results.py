@@ -15,15 +15,15 @@ from safetensors.torch import save
 
 from odl import PROTOCOL
 from odl.data import packs
-from odl.evaluate import LEVELS, evaluate, overall, task_of
+from odl.evaluation import LEVELS, evaluate, overall, task_of
 from odl.experiment import Experiment
 from odl.machine import files, store
 from odl.machine.provenance import commit, device_name
 from odl.machine.weights import check_manifest, hash_of, read_weights
 from odl.network import EncoderDecoder
 from odl.parameters import check_device
-from odl.restore import restorer
-from odl.train import Trained, train
+from odl.training import Trained, train
+from odl.windows import restorer
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from companion.comparators.__main__ import parser
 from scipy import ndimage, signal
 from scipy.fft import idctn
 from scipy.io import savemat
 
 from companion import db11_spectrum, denoising, table3
+from companion.__main__ import parser
 from companion.comparators import AUTHORS, authors, available
 from odl.__main__ import main
 from odl.parameters import ParameterError

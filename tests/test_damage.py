@@ -15,7 +15,7 @@ from odl import damage
 from odl.data import sets
 from odl.machine.device import quick_precision
 from odl.pretrained import load
-from odl.restore import restore_image
+from odl.windows import restore_image
 
 SEVERITIES = {  # σ of noise on the 0–255 scale, σ of blur in pixels
     "denoise": (0, 2, 5, 10, 15, 20, 25, 30, 50, 80),

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from companion import sweep
-from odl import results, train
+from odl import fit, results, training
 from odl.__main__ import main
 from odl.data import download, packs, sets
 from odl.data.sets import DATASETS
@@ -60,7 +60,7 @@ def test_with_1_gb_free_a_run_works(demo, monkeypatch):
 def test_a_full_disk_keeps_the_checkpoint_and_says_so(demo, monkeypatch, capsys):
     experiment = Experiment.of(**TINY)
     with monkeypatch.context() as patch:
-        patch.setattr(train, "CHECKPOINT_SECONDS", 0)
+        patch.setattr(fit, "CHECKPOINT_SECONDS", 0)
         save = checkpoint.save_checkpoint
 
         def full_after_one(*arguments):
@@ -212,5 +212,5 @@ def test_left_overs_of_a_killed_writer_are_cleared(demo):
     folder = files.runs() / experiment.run_id
     folder.mkdir(parents=True)
     (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
-    train.train(experiment, "cpu")
+    training.train(experiment, "cpu")
     assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt"}

@@ -10,7 +10,7 @@ from scipy import stats
 from skimage import metrics
 
 from companion import judge
-from odl import corruptions, crops, evaluate, paper
+from odl import corruptions, crops, evaluation, paper
 from odl.corruptions import TASKS
 from odl.data import packs
 from odl.experiment import Experiment
@@ -26,17 +26,17 @@ def pair(n=6, channels=3, seed=0):
 def test_errors_equal_those_of_scikit_image(channels):
     """On the [0, 1] scale, an estimate out of range counting as the nearest value in it."""
     x, x_hat = pair(channels=channels)
-    error = evaluate.squared_error(x_hat, x)
+    error = evaluation.squared_error(x_hat, x)
     for i in range(len(x)):
         true, test = (x[i].numpy() + 1) / 2, np.clip((x_hat[i].numpy() + 1) / 2, 0, 1)
         assert error[i].item() == pytest.approx(metrics.mean_squared_error(true, test), rel=1e-4)
         expected = metrics.peak_signal_noise_ratio(true, test, data_range=1)
-        assert evaluate.psnr(error)[i].item() == pytest.approx(expected, abs=1e-3)
+        assert evaluation.psnr(error)[i].item() == pytest.approx(expected, abs=1e-3)
 
 
 def test_psnr_of_a_perfect_image_is_finite_and_of_nan_is_not():
-    assert evaluate.psnr(torch.zeros(1)).item() == 100
-    assert math.isnan(evaluate.psnr(torch.tensor([math.nan])).item())
+    assert evaluation.psnr(torch.zeros(1)).item() == 100
+    assert math.isnan(evaluation.psnr(torch.tensor([math.nan])).item())
 
 
 def restored(y):
@@ -77,8 +77,8 @@ def plain_scores(task, x, trial, level):
 def test_scores_equal_a_plain_loop(demo, task):
     """PSNR is the mean of the PSNRs per image, not the PSNR of the mean; trials differ and repeat."""
     experiment = Experiment.of(task, profile="smoke", test_images=4)
-    frame, images = evaluate.evaluate(experiment, restored)
-    pd.testing.assert_frame_equal(frame, evaluate.evaluate(experiment, restored)[0])
+    frame, images = evaluation.evaluate(experiment, restored)
+    pd.testing.assert_frame_equal(frame, evaluation.evaluate(experiment, restored)[0])
     x = crops.fixed_crops(packs.load("demo", "test"), 4, "test")
     x = crops.grey(x) if task == "denoise" else x
     levels, sums = [1, 2, 3, 4, 5, 6, "easy", "hard"], {}
@@ -99,7 +99,7 @@ def test_every_schedule_is_tested_on_the_same_draws(demo):
     seen = {}
     for schedule in ("on_demand", "fixated_hard"):
         experiment = Experiment.of("inpaint", schedule=schedule, seed=len(seen), profile="smoke")
-        evaluate.evaluate(experiment, lambda y, key=schedule: seen.setdefault(key, []).append(y) or y)
+        evaluation.evaluate(experiment, lambda y, key=schedule: seen.setdefault(key, []).append(y) or y)
     assert all(torch.equal(a, b) for a, b in zip(*seen.values(), strict=True))
 
 
@@ -112,7 +112,7 @@ def table(seed=0, trials=20):
 
 def test_overall_is_the_mean_over_levels_1_to_6_per_trial():
     frame = table()
-    overall = evaluate.overall(frame)
+    overall = evaluation.overall(frame)
     assert list(overall.index) == list(range(20))
     for trial in range(20):
         for column in ("l2", "psnr"):
@@ -121,7 +121,7 @@ def test_overall_is_the_mean_over_levels_1_to_6_per_trial():
 
 
 def test_summary_against_scipy():
-    overall = evaluate.overall(table())
+    overall = evaluation.overall(table())
     summary = judge.summarize(overall)
     assert list(summary) == ["l2", "l2_se", "psnr", "psnr_se"]
     for column in ("l2", "psnr"):

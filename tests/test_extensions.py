@@ -12,14 +12,14 @@ from scipy import integrate, ndimage, stats
 
 from companion import extensions
 from companion.extensions import MIXTURE, Extension, MixedStep
-from odl import paper, results, train
+from odl import paper, results, training
 from odl.corruptions import FILL, TASKS
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.parameters import ParameterError
 from odl.results import Result
-from odl.train import Step
+from odl.training import Step
 from tests.faults.campaign import digest
 
 GAP = [40, 33, 26, 18, 10]  # dB of levels 1 to 5
@@ -148,11 +148,11 @@ def test_feedback_over_tasks_divides_each_part_equally():
 @pytest.mark.parametrize("task", TASKS)
 def test_the_defaults_assign_the_papers_batch(demo, task):
     run, pack = tiny(task), packs.load("demo", "train")
-    network, optimizer = train.build(run, "cpu")
+    network, optimizer = training.build(run, "cpu")
     ours, theirs = (kind(run, network, optimizer, pack) for kind in (MixedStep, Step))
     for history in ([], [{"psnr": GAP}]):
         ours.assign(extensions.divide(run, history[-1]["psnr"] if history else None)[0])
-        theirs.assign(train.allocation(run, 0, history))
+        theirs.assign(training.allocation(run, 0, history))
         assert torch.equal(ours.lows, theirs.lows) and torch.equal(ours.highs, theirs.highs)
 
 
@@ -164,7 +164,7 @@ def test_five_levels_at_sharpness_one_are_on_demand_learning_bit_for_bit(task, d
         return [40 - 6 * i + next(network.parameters()).abs().mean().item() for i in range(5)]
 
     outcomes = []
-    for module, experiment in ((extensions, tiny(task)), (train, Experiment.of(task, **TINY))):
+    for module, experiment in ((extensions, tiny(task)), (training, Experiment.of(task, **TINY))):
         monkeypatch.setattr(module, "validate", far_apart)
         trained = module.train(experiment)
         outcomes.append(digest([trained.network.state_dict(), trained.history]))
@@ -185,7 +185,7 @@ def test_the_defaults_have_the_name_and_the_file_of_the_papers_run():
 
 
 def mixed_batch(run, psnr=None, seed=0):
-    network, optimizer = train.build(run, "cpu")
+    network, optimizer = training.build(run, "cpu")
     step = MixedStep(run, network, optimizer, packs.load("demo", "train"))
     step.assign(extensions.divide(run, psnr)[0])
     step.select(0, step.index)

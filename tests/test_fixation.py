@@ -10,7 +10,7 @@ from companion import fixation
 from odl import crops, results
 from odl.corruptions import TASKS
 from odl.data import packs
-from odl.evaluate import images_of
+from odl.evaluation import images_of
 from odl.experiment import Experiment
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "test_images": 4, "validation_images": 4}

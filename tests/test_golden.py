@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from odl import PROTOCOL, evaluate, paper, train
+from odl import PROTOCOL, evaluation, paper, training
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.schedules import SCHEDULES
@@ -28,9 +28,13 @@ SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_image
 def numbers(task: str, schedule: str) -> list[float]:
     """Loss of the last epoch, validation PSNR (dB) of levels 1…5 after it, and PSNR of the averaged weights."""
     run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **SIZES)
-    trained = train.train(run)
-    x = evaluate.images_of(run, packs.load("demo", "validation"), run.validation_images, "validation")
-    return [trained.history[-1]["loss"], *trained.history[-1]["psnr"], *train.validate(run, trained.averaged, x, "cpu")]
+    trained = training.train(run)
+    x = evaluation.images_of(run, packs.load("demo", "validation"), run.validation_images, "validation")
+    return [
+        trained.history[-1]["loss"],
+        *trained.history[-1]["psnr"],
+        *training.validate(run, trained.averaged, x, "cpu"),
+    ]
 
 
 @pytest.mark.parametrize(("task", "schedule"), RUNS)

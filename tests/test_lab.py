@@ -21,12 +21,12 @@ from companion.tables import table_path
 from odl import PROTOCOL, results
 from odl.corruptions import FILL, TASKS, Task, blur, delete, remove_square
 from odl.crops import grey
-from odl.evaluate import errors, psnr
+from odl.evaluation import errors, psnr
 from odl.machine import files
 from odl.machine.files import write_atomically
-from odl.restore import inpaint_image
 from odl.results import command_of
 from odl.schedules import allocate, dose, on_demand
+from odl.windows import inpaint_image
 
 ROOT = Path(__file__).resolve().parents[1]
 LAB = ROOT / "book" / "lab"

@@ -6,9 +6,13 @@ import sys
 
 import pytest
 
+from odl.machine import device
+
 COUNT = """
 import resource, torch
 from odl.corruptions import TASKS
+from odl.machine.device import prepare
+prepare('cpu')
 torch.set_num_threads(1)
 def faults(): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 x, generator = torch.zeros(100, 3, 64, 64), torch.Generator()
@@ -33,6 +37,5 @@ def test_the_library_keeps_what_is_freed():
 
 
 def test_elsewhere_nothing_happens(monkeypatch):
-
     monkeypatch.setattr(device.sys, "platform", "darwin")
     assert device.keep_memory() is False

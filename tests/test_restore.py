@@ -7,7 +7,7 @@ import torch
 from companion import applications
 from odl.network import EncoderDecoder, initialize
 from odl.photographs import ImageError
-from odl.restore import fold_batchnorm, inpaint_image, restore_image, window_starts
+from odl.windows import fold_batchnorm, inpaint_image, restore_image, window_starts
 
 
 def trained_like(channels: int, seed: int = 0, width: int = 8) -> EncoderDecoder:

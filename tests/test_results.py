@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from scipy import stats
 
 from companion import notebook, table1, tables
-from odl import PROTOCOL, evaluate, paper, results
+from odl import PROTOCOL, evaluation, paper, results
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.machine import files, provenance
@@ -38,9 +38,9 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
     assert (
         content["protocol"] == PROTOCOL and content["provenance"]["data_sha256"] == packs.load("demo", "train").sha256
     )
-    measured, images = evaluate.evaluate(experiment, results.network_of(experiment))
+    measured, images = evaluation.evaluate(experiment, results.network_of(experiment))
     loaded = result.evaluation
-    assert list(loaded) == evaluate.COLUMNS and list(loaded.level) == list(measured.level)
+    assert list(loaded) == evaluation.COLUMNS and list(loaded.level) == list(measured.level)
     np.testing.assert_allclose(loaded.drop(columns="level"), measured.drop(columns="level"), rtol=1e-4)
     for score, values in result.per_image.items():  # of 11 bits each
         expected = np.stack([images[level][score] for level in loaded.level[:8]])
@@ -204,8 +204,8 @@ def test_level_table_is_of_means():
 def test_the_damaged_image_inside_its_missing_pixels_is_measured_there(demo, task):
     """The baseline that follows from the stored columns against one counted in the holes; a bad restorer on purpose."""
     experiment = Experiment.of(task, **TINY)
-    rows, _ = evaluate.evaluate(experiment, lambda y: 0.5 * y + 0.2)
-    untouched, _ = evaluate.evaluate(experiment, lambda y: y)
+    rows, _ = evaluation.evaluate(experiment, lambda y: 0.5 * y + 0.2)
+    untouched, _ = evaluation.evaluate(experiment, lambda y: y)
     np.testing.assert_allclose(tables.scores(rows).hole_input, untouched.psnr_hole, atol=0.01)
 
 

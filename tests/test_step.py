@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from companion import sweep
-from odl import train
+from odl import training
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.machine.device import make_deterministic, quick_precision
 from odl.results import run_or_load
 from odl.schedules import SCHEDULES
-from odl.train import Step
+from odl.training import Step
 
 TASKS = ("inpaint", "interpolate", "deblur", "denoise")
 TINY = {"profile": "smoke", "epochs": 2, "iterations": 4, "batch_size": 20, "test_images": 6, "validation_images": 4}
@@ -26,7 +26,7 @@ def tiny(task="interpolate", schedule="rigid_joint", **numbers):
 
 
 def step_of(experiment, device="cpu"):
-    network, optimizer = train.build(experiment, device)
+    network, optimizer = training.build(experiment, device)
     network.train()
     return Step(experiment, network, optimizer, packs.load("demo", "train").to(device))
 
@@ -37,7 +37,7 @@ def test_the_levels_are_data(demo, task):
     step = step_of(tiny(task))
     drawn = []
     for counts in ([4] * 5, [4] * 5, [4, 4, 4, 0, 8]):
-        next(train.batches(step, 0, [counts]))
+        next(training.batches(step, 0, [counts]))
         drawn.append(step.draw())
     (x, y), (x_again, y_again), (x_other, y_other) = drawn
     assert torch.equal(x, x_again) and torch.equal(y, y_again) and torch.equal(x, x_other)
@@ -74,7 +74,7 @@ def test_captured_equals_eager(demo, task, schedule, deterministic):
     for capture in (False, True):
         step = step_of(experiment, "cuda")
         step.capture = capture
-        losses = [train.train_epoch(step, epoch, train.allocation(experiment, 0, [])) for epoch in (0, 1)]
+        losses = [training.train_epoch(step, epoch, training.allocation(experiment, 0, [])) for epoch in (0, 1)]
         outcomes.append((losses, [t.clone() for t in step.state()]))
     (eager_losses, eager), (losses, captured) = outcomes
     assert losses == eager_losses and all(torch.equal(a, b) for a, b in zip(captured, eager, strict=True))
@@ -85,7 +85,7 @@ def test_one_graph_serves_all_levels(demo):
     """At a rate that moves nothing: an easy epoch, a hard one, and the easy one again with its loss."""
     step = step_of(tiny(learning_rate=1e-8), "cuda")
     easy, hard = [[20, 0, 0, 0, 0]], [[0, 0, 0, 0, 20]]
-    first, other, again = (train.train_epoch(step, 0, counts) for counts in (easy, hard, easy))
+    first, other, again = (training.train_epoch(step, 0, counts) for counts in (easy, hard, easy))
     assert len(step.graphs) == 1 and abs(again - first) < 1e-5 < abs(other - first)
 
 

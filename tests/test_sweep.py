@@ -16,7 +16,7 @@ from companion import catalogue, denoising, sweep
 from companion.catalogue import jobs
 from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
 from companion.sweep import Job, Measurement
-from odl import results, train
+from odl import fit, results
 from odl.__main__ import main
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
@@ -120,7 +120,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
 
     with monkeypatch.context() as patch:
         patch.setattr(sweep, "monotonic", lambda: epochs() >= 2)
-        patch.setattr(train, "CHECKPOINT_SECONDS", 0)
+        patch.setattr(fit, "CHECKPOINT_SECONDS", 0)
         sweep.run_jobs([job], "cpu", deadline=0.5)
     assert job.missing() and epochs() == 2
     resumed = left_by([experiment])

@@ -13,13 +13,13 @@ import pytest
 import torch
 from skimage import metrics
 
-from odl import crops, paper, train
+from odl import crops, fit, paper, training
 from odl.corruptions import FILL, TASKS
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES
-from odl.train import Step, averaged, refresh_batchnorm, severities
+from odl.training import Step, averaged, refresh_batchnorm, severities
 from tests.faults.campaign import digest, ended, in_a_child, number
 from tests.faults.training import kill_once, train_in_child
 
@@ -30,7 +30,7 @@ TINY |= {"validation_images": 4, "test_images": 4}
 @pytest.fixture(autouse=True)
 def few_statistics(monkeypatch):
     """BatchNorm's statistics for averaged weights from 2 batches in place of 50: quicker."""
-    monkeypatch.setattr(train, "averaged_network", partial(train.averaged_network, batches=2))
+    monkeypatch.setattr(training, "averaged_network", partial(training.averaged_network, batches=2))
 
 
 def tiny(schedule="on_demand", task="interpolate", **numbers):
@@ -39,7 +39,7 @@ def tiny(schedule="on_demand", task="interpolate", **numbers):
 
 def trained(experiment) -> str:
     """Digest of everything that a finished run leaves: weights, Adam's state and history."""
-    train.train(experiment)
+    training.train(experiment)
     state = checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
     assert len(state["history"]) == experiment.epochs
     return digest(state)
@@ -92,8 +92,8 @@ def interrupted(experiment, done, every=0):
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(train, "CHECKPOINT_SECONDS", every)
-        train.train(experiment, progress=progress)
+        patch.setattr(fit, "CHECKPOINT_SECONDS", every)
+        training.train(experiment, progress=progress)
     return files.runs() / experiment.run_id
 
 
@@ -111,7 +111,7 @@ def test_ctrl_c_keeps_all_whole_epochs_though_no_checkpoint_was_due(whole):
 
 def test_a_finished_run_is_not_trained_again(demo):
     experiment = tiny(epochs=1)
-    first, again = (train.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
+    first, again = (training.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
     one, other = (digest([t.history, t.network.state_dict(), t.averaged.state_dict()]) for t in (first, again))
     assert one == other
 
@@ -122,9 +122,9 @@ def test_a_finished_run_is_not_trained_again(demo):
 @pytest.mark.parametrize("schedule", ["on_demand", "rigid_joint", "fixated_hard"])
 def test_a_longer_run_goes_on_from_a_shorter_ones_trunk_bit_for_bit(whole, schedule):
     """The trunk ends after half of 4 epochs, where the rate begins to fall; 5 epochs begin with it too."""
-    train.train(tiny(schedule, epochs=4))
+    training.train(tiny(schedule, epochs=4))
     long, begun = tiny(schedule, epochs=5), []
-    train.train(long, progress=begun.append)
+    training.train(long, progress=begun.append)
     assert begun[0] == pytest.approx((2 + 1 / 2) / 5)
     whole(long)
 
@@ -135,18 +135,18 @@ def trunk_for(experiment):
 
 def test_the_longest_trunk_that_fits_is_used_and_no_other(demo, monkeypatch):
     for epochs in (2, 4, 6):
-        train.train(tiny(epochs=epochs, iterations=1))
+        training.train(tiny(epochs=epochs, iterations=1))
     fits = {epochs: trunk_for(tiny(epochs=epochs, iterations=1)) for epochs in (3, 5, 9)}
     assert {epochs: len(state["history"]) for epochs, state in fits.items()} == {3: 1, 5: 2, 9: 3}
     for other in ({"learning_rate": 1e-3}, {"precision": "bf16"}, {"seed": 1}, {"width": 8}, {"decay": 0.4}):
         assert trunk_for(tiny(**({"epochs": 9, "iterations": 1} | other))) is None
-    monkeypatch.setattr(train, "PROTOCOL", train.PROTOCOL + 1)
+    monkeypatch.setattr(training, "PROTOCOL", training.PROTOCOL + 1)
     assert trunk_for(tiny(epochs=9, iterations=1)) is None
 
 
 @pytest.mark.parametrize("schedule", ["staged_curriculum", "cumulative_anti_curriculum", "hard_mining"])
 def test_what_depends_on_the_length_of_training_uses_no_trunk(demo, schedule):
-    train.train(tiny(schedule, epochs=2, iterations=1, pool_images=45))
+    training.train(tiny(schedule, epochs=2, iterations=1, pool_images=45))
     assert trunk_for(tiny(schedule, epochs=9, iterations=1, pool_images=45)) is None
 
 
@@ -172,7 +172,7 @@ def test_a_checkpoint_of_other_numbers_or_another_protocol_is_not_resumed(demo, 
     folder = interrupted(tiny(epochs=2, iterations=1), 0.8)
     assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1))
     if not numbers:
-        monkeypatch.setattr(train, "PROTOCOL", train.PROTOCOL + 1)
+        monkeypatch.setattr(training, "PROTOCOL", training.PROTOCOL + 1)
     assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1, **numbers)) is None
 
 
@@ -182,11 +182,11 @@ def test_a_checkpoint_of_other_numbers_or_another_protocol_is_not_resumed(demo, 
 def drawn(experiment, epoch=0):
     """Batches of one epoch."""
     step = Step(experiment, None, None, packs.load(experiment.dataset, "train"))
-    return [step.draw() for _ in train.batches(step, epoch, allocated(experiment, epoch))]
+    return [step.draw() for _ in training.batches(step, epoch, allocated(experiment, epoch))]
 
 
 def allocated(experiment, epoch):
-    return train.allocation(experiment, epoch, [{"psnr": [30, 28, 26, 24, 22]}] if epoch else [])
+    return training.allocation(experiment, epoch, [{"psnr": [30, 28, 26, 24, 22]}] if epoch else [])
 
 
 @pytest.mark.parametrize("epoch", [0, 3])
@@ -209,13 +209,13 @@ def test_schedules_of_one_seed_see_the_same_crops_and_draws(demo, task, epoch):
 @pytest.mark.parametrize("task", TASKS)
 def test_every_run_of_a_seed_begins_with_the_same_weights(task):
     def begun(**numbers):
-        return digest(train.build(tiny(task=task, **numbers), "cpu")[0].state_dict())
+        return digest(training.build(tiny(task=task, **numbers), "cpu")[0].state_dict())
 
     assert {begun(schedule=schedule) for schedule in SCHEDULES} == {begun()} != {begun(seed=1)}
 
 
 def test_adam_is_that_of_the_paper():
-    optimizer = train.build(Experiment.of(profile="paper", width=8), "cpu")[1]
+    optimizer = training.build(Experiment.of(profile="paper", width=8), "cpu")[1]
     assert isinstance(optimizer, torch.optim.Adam)
     group = optimizer.param_groups[0]
     assert (group["lr"], group["betas"], group["weight_decay"]) == (2e-4, (0.5, 0.999), 0)
@@ -230,7 +230,7 @@ def test_a_batch_holds_the_allocated_levels_and_a_fixated_one_a_single_severity(
     for end in ("easy", "hard"):
         for numbers, severity in (({}, paper.TASKS[task][end]), ({"severity": 2.0}, 2)):
             experiment = tiny(f"fixated_{end}", task, **numbers)
-            low, high, centred = severities(experiment, train.allocation(experiment, 0, []), "cpu")
+            low, high, centred = severities(experiment, training.allocation(experiment, 0, []), "cpu")
             assert low.tolist() == high.tolist() == [[severity] * 20] and centred
 
 
@@ -241,7 +241,7 @@ def test_denoising_trains_on_grey_images(demo):
 
 
 def test_images_take_turns():
-    order = train.shuffled(7, 40, torch.Generator().manual_seed(0))
+    order = training.shuffled(7, 40, torch.Generator().manual_seed(0))
     assert len(order) == 40
     for k in range(0, 35, 7):
         assert sorted(order[k : k + 7].tolist()) == list(range(7))
@@ -271,7 +271,7 @@ def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
     experiment, pack = tiny("hard_mining", task, pool_images=60, iterations=3), packs.load("demo", "train")
     step, visits, batches = Step(experiment, None, None, pack), defaultdict(set), []
     for epoch in range(3):
-        for _ in train.batches(step, epoch, allocated(experiment, epoch)):
+        for _ in training.batches(step, epoch, allocated(experiment, epoch)):
             batches.append(frozenset(step.index.tolist()))
             for k, *images in zip(step.index.tolist(), *step.draw(), strict=True):
                 visits[k].add(tuple(image.numpy().tobytes() for image in images))
@@ -303,12 +303,12 @@ def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size, ph
 def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
     """Hard mining warms up for a third of training, then only the tenth of a batch that is hardest counts."""
     experiment = tiny(schedule, epochs=30, iterations=1)
-    network, optimizer = train.build(experiment, "cpu")
+    network, optimizer = training.build(experiment, "cpu")
     twin = copy.deepcopy(network).train()
     step, counts = Step(experiment, network, optimizer, packs.load("demo", "train")), [[4] * 5]
-    loss = train.train_epoch(step, epoch, counts)
+    loss = training.train_epoch(step, epoch, counts)
 
-    next(train.batches(step, epoch, counts))
+    next(training.batches(step, epoch, counts))
     x, y = step.draw()
     errors = [((a - b) ** 2).mean() for a, b in zip(twin(y), x, strict=True)]  # BatchNorm sees the whole batch
     expected = sum(sorted(errors, key=lambda error: -error.item())[:hardest]) / hardest
@@ -323,7 +323,7 @@ def test_the_rate_is_constant_then_falls_in_a_straight_line_to_0(demo, monkeypat
     """Of every step, against the formula over steps."""
     experiment, rates, run = tiny(decay=decay, epochs=5, iterations=4, learning_rate=1e-3), [], Step.run
     monkeypatch.setattr(Step, "run", lambda step: rates.append(step.optimizer.param_groups[0]["lr"]) or run(step))
-    train.train(experiment)
+    training.train(experiment)
     falling = decay * 20
     assert rates == pytest.approx([1e-3 * min(1, (20 - i) / falling) if falling else 1e-3 for i in range(20)])
 
@@ -339,10 +339,10 @@ def test_averaged_weights_equal_a_plain_running_average(demo, monkeypatch):
         totals.append([0.999 * total + 0.001 * w for total, w in zip(last, weights, strict=True)])
 
     monkeypatch.setattr(Step, "run", add_up)
-    network, optimizer = train.build(tiny(), "cpu")
+    network, optimizer = training.build(tiny(), "cpu")
     step = Step(tiny(), network, optimizer, packs.load("demo", "train"))
-    train.train_epoch(step, 0, [[4] * 5])
-    train.train_epoch(step, 1, [[4] * 5])
+    training.train_epoch(step, 0, [[4] * 5])
+    training.train_epoch(step, 1, [[4] * 5])
     mean, seen = averaged(network, optimizer), defaultdict(list)
     for p, total in zip(mean.parameters(), totals[-1], strict=True):
         np.testing.assert_allclose(p.detach().numpy(), total / (1 - 0.999**4), atol=1e-6)
@@ -350,7 +350,7 @@ def test_averaged_weights_equal_a_plain_running_average(demo, monkeypatch):
     norms = [module for module in mean.modules() if isinstance(module, torch.nn.BatchNorm2d)]
     for norm in norms:
         norm.register_forward_pre_hook(lambda norm, given: seen[norm].append(given[0].detach().double().numpy()))
-    refresh_batchnorm(mean, [step.draw()[1] for _ in train.batches(step, 2, [[4] * 5])])
+    refresh_batchnorm(mean, [step.draw()[1] for _ in training.batches(step, 2, [[4] * 5])])
     for norm in norms:
         expected = np.mean([(h.mean((0, 2, 3)), h.var((0, 2, 3), ddof=1)) for h in seen[norm]], 0)
         np.testing.assert_allclose(torch.stack([norm.running_mean, norm.running_var]), expected, rtol=1e-4, atol=1e-6)
@@ -359,10 +359,10 @@ def test_averaged_weights_equal_a_plain_running_average(demo, monkeypatch):
 
 def test_validation_equals_a_plain_loop(demo):
     experiment = tiny(task="deblur")
-    network, _ = train.build(experiment, "cpu")
+    network, _ = training.build(experiment, "cpu")
     x = crops.fixed_crops(packs.load("demo", "validation"), 4, "validation")
-    scores = train.validate(experiment, network, x, "cpu")
-    assert scores == train.validate(experiment, network, x, "cpu") and len(scores) == 5
+    scores = training.validate(experiment, network, x, "cpu")
+    assert scores == training.validate(experiment, network, x, "cpu") and len(scores) == 5
     for level, score in enumerate(scores, 1):
         y = TASKS["deblur"].corrupt(x, level, torch.Generator().manual_seed(crops.seed_of("validate", level)))
         x_hat = network.eval()(y).detach().numpy()
@@ -373,7 +373,7 @@ def test_validation_equals_a_plain_loop(demo):
 
 def test_on_demand_follows_the_validation_of_the_epoch_before(demo):
     """Eq. 3 in fractions: each image left over goes to the level that is furthest behind; and the dose."""
-    history = train.train(tiny(batch_size=23, epochs=4, iterations=6)).history
+    history = training.train(tiny(batch_size=23, epochs=4, iterations=6)).history
     for before, after in zip([{"psnr": [1] * 5}, *history], history, strict=False):
         inverse = [1 / Fraction(p) for p in before["psnr"]]
         shares, given = [23 * w / sum(inverse) for w in inverse], [0] * 5
@@ -408,7 +408,7 @@ ALLOCATIONS = {  # in per cent of a batch, every epoch
 @pytest.mark.parametrize("schedule", ALLOCATIONS)
 def test_history_records_the_allocation_of_every_epoch(demo, schedule):
     shares = []
-    trained = train.train(tiny(schedule, iterations=1), progress=shares.append)
+    trained = training.train(tiny(schedule, iterations=1), progress=shares.append)
     assert [epoch["allocation"] for epoch in trained.history] == ALLOCATIONS[schedule]
     assert all(set(epoch) == {"loss", "psnr", "allocation", "dose"} for epoch in trained.history)
     assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
@@ -417,6 +417,6 @@ def test_history_records_the_allocation_of_every_epoch(demo, schedule):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_training_learns(demo, task):
-    history = train.train(tiny(task=task, width=8, epochs=3, iterations=12)).history
+    history = training.train(tiny(task=task, width=8, epochs=3, iterations=12)).history
     assert history[2]["loss"] < 0.8 * history[0]["loss"]
     assert np.mean(history[2]["psnr"]) > np.mean(history[0]["psnr"])

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from companion.comparators.__main__ import parser
 from scipy import ndimage
 from scipy.fft import dctn
 
+from companion.__main__ import parser
 from companion.comparators import trained
 from companion.comparators.csf import CSF, Shrinkage
 from companion.comparators.dncnn import DnCNN

@@ -3,7 +3,7 @@ import torch
 from odl import crops
 from odl.corruptions import add_noise
 from odl.data import packs
-from odl.evaluate import psnr
+from odl.evaluation import psnr
 
 x = crops.grey(crops.fixed_crops(packs.load("demo", "test"), 100, "noise"))
 for sigma in (5, 25, 90):

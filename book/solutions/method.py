@@ -3,7 +3,7 @@ import torch
 from odl import crops
 from odl.corruptions import TASKS
 from odl.data import packs
-from odl.evaluate import psnr, squared_error
+from odl.evaluation import psnr, squared_error
 
 x = crops.fixed_crops(packs.load("demo", "test"), 200, "averages")
 generator = torch.Generator().manual_seed(0)

@@ -3,7 +3,7 @@ from scipy.stats import ttest_ind
 
 from companion.judge import paired_p_value
 from odl import results
-from odl.evaluate import overall
+from odl.evaluation import overall
 from odl.experiment import Experiment
 
 for task in ("inpaint", "interpolate", "deblur", "denoise"):

@@ -14,13 +14,13 @@ from companion import blocks, sweep
 from companion.comparators import INPAINTERS
 from odl import crops, results
 from odl.corruptions import delete
-from odl.evaluate import psnr
+from odl.evaluation import psnr
 from odl.experiment import Experiment
 from odl.machine import store
 from odl.network import down, initialize, up
 from odl.parameters import choice
 from odl.results import Result
-from odl.train import Trained, adam, fit, forward, rate, set_rate, shuffled
+from odl.training import Trained, adam, fit, forward, rate, set_rate, shuffled
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers

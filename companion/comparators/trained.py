@@ -18,11 +18,11 @@ from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import TNRD
 from odl import crops, results
 from odl.corruptions import add_noise
-from odl.evaluate import psnr, squared_error
+from odl.evaluation import psnr, squared_error
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.parameters import choice
-from odl.train import Trained, adam, average, averaged, fit, forward, refresh_batchnorm, set_rate, shuffled
+from odl.training import Trained, adam, average, averaged, fit, forward, refresh_batchnorm, set_rate, shuffled
 
 VALIDATION_SIGMA = 25
 STATISTICS = 50  # batches from which BatchNorm's statistics of the averaged weights are taken

@@ -140,9 +140,9 @@ def missing(base: str, manual: bool = False) -> str:
 def files_in(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[str]:
     """The files below a folder with such suffixes, sorted, relative to it, but for hidden ones as macOS's `._*`."""
     found = []
-    for place, folders, files in os.walk(folder):  # a third of the time that rglob takes
+    for place, folders, inside in os.walk(folder):  # a third of the time that rglob takes
         folders[:] = (name for name in folders if not name.startswith("."))
-        names = (name for name in files if name.lower().endswith(suffixes) and not name.startswith("."))
+        names = (name for name in inside if name.lower().endswith(suffixes) and not name.startswith("."))
         above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
         found += [above + name for name in names if os.path.isfile(os.path.join(place, name))]
     return sorted(found)
@@ -190,8 +190,8 @@ def remarks(name: str, folder: Path) -> list[str]:
 def fingerprint(name: str, folder: Path, listing: dict[str, list[str]]) -> str:
     """SHA-256 of what a pack is made of: splits, names and sizes, and of a user's folder the times of change too."""
     total, own = hashlib.sha256(), parse(name)[0] not in DATASETS
-    for split, files in listing.items():
-        for file in files:
+    for split, names in listing.items():
+        for file in names:
             there = os.stat(os.path.join(folder, file))
             total.update(os.fsencode(f"{split}/{file} {there.st_size} {there.st_mtime_ns if own else ''}\n"))
     return total.hexdigest()

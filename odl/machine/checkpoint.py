@@ -6,21 +6,32 @@ import io
 import math
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from odl import PROTOCOL
 from odl.machine import files
-from odl.train import TRUNKS, State
 
 
 class TrainingError(files.OneLine, RuntimeError):
     """A number was not finite, or no checkpoint could be read; the message is one line."""
 
 
+def finite(entry: dict, network, optimizer, epoch: int) -> None:
+    """Raise TrainingError when a number of an epoch, a weight or a moment of Adam is not finite."""
+    if not np.isfinite([entry["loss"], *entry["psnr"]]).all():
+        numbers = f"loss {entry['loss']} or validation PSNR {entry['psnr']}"
+        raise TrainingError(f"epoch {epoch + 1}: {numbers} is not finite; stopped")
+    moments = [t for slot in optimizer.state.values() for t in slot.values() if torch.is_tensor(t)]
+    numbers = [t for t in (*network.state_dict().values(), *moments) if t.is_floating_point()]
+    if not torch.stack(torch._foreach_norm(numbers, math.inf)).isfinite().all():  # one question to a GPU
+        raise TrainingError(f"epoch {epoch + 1}: a weight or a moment of Adam is not finite; stopped")
+
+
 # Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
 
 
-def take_snapshot(experiment, state: State) -> dict:
+def take_snapshot(experiment, state) -> dict:
     """A copy of everything that an exact resume needs, at the end of an epoch."""
     kept = {"network": state.network.state_dict(), "optimizer": state.optimizer.state_dict(), "history": state.history}
     return copy.deepcopy(kept) | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}}
@@ -45,8 +56,6 @@ def load_trunk(folder: Path, experiment) -> dict | None:
 
     A trunk ends where the learning rate begins to fall. Stages and hard mining's warm-up are shares of the length.
     """
-    if experiment.schedule not in TRUNKS:
-        return None
     wanted, found = experiment.asdict() | {"epochs": None, "protocol": PROTOCOL}, []
     for path in folder.parent.glob(f"{experiment.schedule}-seed{experiment.seed}*/trunk.pt"):
         state = read_checkpoint(path)

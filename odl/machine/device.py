@@ -8,8 +8,6 @@ from functools import cache
 
 import torch
 
-from odl.train import Step
-
 
 @cache
 def constant(values: tuple, device: torch.device) -> torch.Tensor:
@@ -24,7 +22,7 @@ ALL, LARGEST = 2**31 - 1, 32 * 2**20
 
 
 def keep_memory() -> bool:
-    """Keep freed memory in the process instead of giving it back to the system; answers whether that can be done.
+    """Keep freed memory in the process instead of giving it back to the system; returns whether that can be done.
 
     Every training step asks for the same tensors again, and the system would hand out each page anew and clear it
     first. Only the GNU C library can be told so.
@@ -44,13 +42,20 @@ def quick_precision(device: str = "cpu") -> str:
     return "bf16" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
 
 
+def prepare(device) -> None:
+    """Set this process up for training on a device: memory that is kept, kernels that give the same bits."""
+    keep_memory()
+    if str(device).startswith("cuda"):
+        make_deterministic()
+
+
 def make_deterministic() -> None:
     """Kernels on a GPU that give the same bits at every call, also beside other streams: exact resume needs them."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.backends.cudnn.deterministic = True
 
 
-def captured(step: Step) -> torch.cuda.CUDAGraph:
+def captured(step) -> torch.cuda.CUDAGraph:
     """The step as a CUDA graph. The steps that warm it up leave no trace: weights, Adam and generator are put back."""
     before = {id(t): t.detach().clone() for t in step.state()}
     drawn = step.generator.get_state()

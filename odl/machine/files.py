@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_data_path
 
-PACKAGE = Path(__file__).resolve().parent  # the folder `odl`
+PACKAGE = Path(__file__).resolve().parents[1]  # the folder `odl`
 OWN = "set ODL_ROOT to a folder of your own"
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import torch
 
+CODE = ("odl", "companion")  # what makes numbers
+
 
 def device_name(device: str) -> str:
     """The GPU's name, or how many threads the CPU was given."""
@@ -16,14 +18,17 @@ def device_name(device: str) -> str:
 
 
 def commit(*folders: Path) -> str:
-    """The commit of the code, marked when odl or one of `folders` has changes; `unknown` outside a repository."""
+    """The commit of the code, marked when `CODE` or one of `folders` has changes; `unknown` outside a repository."""
     if os.environ.get("ODL_COMMIT"):  # where the repository did not come along
         return os.environ["ODL_COMMIT"]
-    git = ["git", "-C", str(Path(__file__).parent)]
+    git = ["git", "-C", str(Path(__file__).resolve().parents[2])]
     try:
         answers = [
             subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout.strip()
-            for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", ".", *map(str, folders)])
+            for command in (
+                ["rev-parse", "--short", "HEAD"],
+                ["status", "--porcelain", "--", *CODE, *map(str, folders)],
+            )
         ]
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import torch
 
-from odl import train
-from odl.data import packs, sets
+from odl import training
+from odl.data import sets
+from odl.data.packs import load as load_pack
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.machine.files import root, runs, write_atomically
@@ -104,7 +105,7 @@ def hostile(i, chance):
         if name == "weights.safetensors":
             return network_of(experiment) is None
         state = saved_by(experiment)
-        return state is None or checkpoint.put_back(state, *train.build(experiment, "cpu"), runs()) is None
+        return state is None or checkpoint.put_back(state, *training.build(experiment, "cpu"), runs()) is None
 
     outcome, seconds = judged(refused, bool)
     return (SILENT if mark.exists() else outcome), seconds
@@ -177,7 +178,7 @@ def packs(i, chance):
     shutil.copytree(packed_demo(), folder)
 
     def found():
-        pack = packs.load("demo", "train")
+        pack = load_pack("demo", "train")
         return pack.pixels, pack.offset, pack.height, pack.width, pack.names, pack.sha256, pack.skipped
 
     return damaged(i, chance, folder / ("pixels.bin", "index.json")[i // 2 % 2], found)

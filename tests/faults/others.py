@@ -20,7 +20,7 @@ import deepinv
 import torch
 from tqdm.auto import tqdm
 
-from odl import train
+from odl import fit, training
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.network import EncoderDecoder, initialize
@@ -110,7 +110,7 @@ def ours(folder: Path, bad, epoch_done):
     """odl's training of the same network, with a checkpoint every epoch."""
     sizes = {"width": WIDTH, "epochs": EPOCHS, "iterations": BATCHES, "batch_size": BATCH, "validation_images": 4}
     experiment = Experiment.of("deblur", profile="smoke", **sizes)
-    save, run_epoch = checkpoint.save_checkpoint, train.train_epoch
+    save, run_epoch = checkpoint.save_checkpoint, training.train_epoch
 
     def saved(folder, snapshot, *name):
         save(folder, snapshot, *name)
@@ -121,8 +121,11 @@ def ours(folder: Path, bad, epoch_done):
         step.draw = lambda: (draw()[0] * torch.nan, draw()[1]) if bad else draw()
         return run_epoch(step, epoch, *rest)
 
-    with mock.patch.multiple(train, save_checkpoint=saved, train_epoch=poisoned, CHECKPOINT_SECONDS=0):
-        return train.train(experiment).network
+    with (
+        mock.patch.multiple(fit, save_checkpoint=saved, CHECKPOINT_SECONDS=0),
+        mock.patch.object(training, "train_epoch", poisoned),
+    ):
+        return training.train(experiment).network
 
 
 WAYS = {"odl": ours, "deepinv Trainer": with_deepinv, "torch.save loop": plain}

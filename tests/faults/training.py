@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from odl import PROTOCOL, results, schedules, train
+from odl import PROTOCOL, fit, results, schedules, training
 from odl.__main__ import main
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
@@ -56,7 +56,7 @@ def uninterrupted(experiment) -> str:
 
 def train_in_child(share, experiment, death=None):
     """Checkpoint every epoch; `death` is a call of `os` at which the process dies."""
-    train.CHECKPOINT_SECONDS = 0
+    fit.CHECKPOINT_SECONDS = 0
     if death:
         campaign.deadly(*death)
     results.run_or_load(experiment, "cpu", lambda done: setattr(share, "value", done))
@@ -106,7 +106,7 @@ def wait_for(child, share, wanted) -> None:
 @cache
 def state_of(k: int, experiment, megabytes=0) -> dict:
     """A checkpoint's state that says it is number k."""
-    network, optimizer = train.build(experiment, "cpu")
+    network, optimizer = training.build(experiment, "cpu")
     state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "history": [k]}
     filler = torch.zeros(megabytes * 250_000)
     return state | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}, "filler": filler}
@@ -181,13 +181,13 @@ PLACES = ("x", "y", "weight", "running variance", "first moment", "second moment
 @row(40, 8, "A number that is not finite stops the run", "NaN or ±∞ in images, weights, Adam's moments, loss or PSNR")
 @broken_by(
     "nothing is checked after an epoch",
-    ("odl.train.fit", "finite(entry, state.network, state.optimizer, len(state.history))", "pass"),
+    ("odl.fit.fit", "finite(entry, state.network, state.optimizer, len(state.history))", "pass"),
 )
 def numbers(i, chance):
     """In the second epoch; the run has to stop, its last checkpoint finite."""
     experiment = tiny(i, epochs=3)
     with poisoned(PLACES[i % len(PLACES)], POISONS[i % 3]):
-        outcome, seconds = judged(lambda: train.train(experiment), lambda _: False)
+        outcome, seconds = judged(lambda: training.train(experiment), lambda _: False)
     state = saved_by(experiment)
     good = state and len(state["history"]) == 1 and is_finite(state)
     return (SILENT if outcome == RECOVERED and not good else outcome), seconds
@@ -201,7 +201,7 @@ def is_finite(state: dict) -> bool:
 @contextmanager
 def poisoned(place, value):
     """While this holds, the second epoch of a run has a bad number in that place."""
-    run_epoch, validate, epochs = train.train_epoch, train.validate, []
+    run_epoch, validate, epochs = training.train_epoch, training.validate, []
 
     def epoch_with_poison(step, epoch, *rest):
         epochs.append(epoch)
@@ -232,8 +232,8 @@ def poisoned(place, value):
         scores = validate(*arguments)
         return [*scores[:4], value] if epochs[-1] == 1 and place == "psnr" else scores
 
-    changed = {"train_epoch": epoch_with_poison, "validate": validate_with_poison, "CHECKPOINT_SECONDS": 0}
-    with mock.patch.multiple(train, **changed):
+    changed = {"train_epoch": epoch_with_poison, "validate": validate_with_poison}
+    with mock.patch.multiple(training, **changed), mock.patch.object(fit, "CHECKPOINT_SECONDS", 0):
         yield
 
 
@@ -260,18 +260,18 @@ def allocation(i, chance):
 
 def command(done, arguments):
     """The command line; `done` counts whole epochs."""
-    check = train.finite
+    check = training.finite
 
     def counted(entry, network, optimizer, epoch):
         check(entry, network, optimizer, epoch)
         done.value = epoch + 1
 
-    train.finite = counted
+    training.finite = counted
     raise SystemExit(main(arguments))
 
 
 @row(20, 2, "Ctrl-C and SIGTERM keep every whole epoch", "SIGINT or SIGTERM at a random time, no checkpoint due")
-@broken_by("no checkpoint on the way out", ("odl.train.fit", "        if snapshot:\n", "        if False:\n"))
+@broken_by("no checkpoint on the way out", ("odl.fit.fit", "        if snapshot:\n", "        if False:\n"))
 def signals(i, chance):
     experiment, done = tiny(6, epochs=9999), number("l")  # on-demand
     numbers = [f"--set={name}={value}" for name, value in experiment.overrides.items()]
@@ -293,7 +293,7 @@ def signals(i, chance):
 
 def fill_disk(saved, experiment, after, room, check_first):
     """After some saves the disk takes `room` bytes more of a file, known beforehand or found out by writing."""
-    train.CHECKPOINT_SECONDS, save = 0, checkpoint.save_checkpoint
+    fit.CHECKPOINT_SECONDS, save = 0, checkpoint.save_checkpoint
 
     def counted(folder, snapshot, *name):
         if saved.value == after and check_first:

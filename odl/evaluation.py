@@ -3,7 +3,7 @@
 import pandas as pd
 import torch
 
-from odl import callable_module, crops, paper
+from odl import crops, paper
 from odl.corruptions import RELEASED, TASKS, Task
 from odl.data import packs
 
@@ -94,6 +94,3 @@ def overall(evaluation: pd.DataFrame) -> pd.DataFrame:
     """Mean over levels 1…6 per trial: columns l2, psnr, indexed by trial."""
     graded = evaluation[~evaluation.level.isin(["easy", "hard"])]
     return graded.groupby("trial")[["l2", "psnr"]].mean()
-
-
-callable_module(__name__, evaluate)

@@ -11,12 +11,10 @@ import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
-from odl import callable_module
 from odl.corruptions import FILL
 from odl.crops import CROP
 from odl.network import EncoderDecoder
 from odl.photographs import ImageError, size_of
-from odl.pretrained import restore
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
@@ -180,6 +178,3 @@ def fold_batchnorm(network: EncoderDecoder) -> EncoderDecoder:
             if isinstance(module, nn.BatchNorm2d):
                 part[int(name)] = nn.Identity()
     return network.to(memory_format=torch.channels_last)
-
-
-callable_module(__name__, restore)

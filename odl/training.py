@@ -1,0 +1,280 @@
+"""Algorithm 1 in the order of events: allocate → draw → corrupt → restore → loss → step; validate (Sec. 5, Eq. 2).
+
+Everything random in an epoch comes from a generator seeded by (run seed, epoch): schedules of one seed see the same
+initial weights, crops and draws, and an interrupted run goes on exactly where it was. Level is data: buffers hold the
+severities that each image may have, so that one step serves every schedule. On a GPU the whole step is captured once
+as a CUDA graph and replayed; `ODL_EAGER=1` selects the same step without a graph.
+"""
+
+import math
+import os
+from functools import partial
+
+import numpy as np
+import torch
+
+from odl import crops, paper
+from odl.averaging import average, averaged, refresh_batchnorm
+from odl.evaluation import bounds_of, psnr, squared_error, task_of
+from odl.fit import State, Trained, fit
+from odl.machine.device import captured
+from odl.network import EncoderDecoder, initialize
+from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate_batches, dose
+
+LAUNCHES = 32  # graphs that may wait in a GPU's queue
+VALIDATION_BATCH = 100
+
+
+def train(experiment, device="cpu", progress=None) -> Trained:
+    """Train one run, resuming from its checkpoint if there is one.
+
+    history: a dict an epoch with loss, psnr (dB per level 1…5), allocation (mean share of a batch per level, in per
+    cent) and dose (how far that is from equal shares; both None if fixated). `progress(share done)` is called after
+    every iteration. A checkpoint is written every minute, at the end, and when interrupted. Raises TrainingError when
+    a number is not finite.
+    """
+    state = fit(experiment, build, partial(epochs, experiment, device=device, progress=progress), device)
+    return Trained(state.network.eval(), averaged_network(experiment, state), state.history)
+
+
+def epochs(experiment, state: State, device, progress=None):
+    """Algorithm 1: train an epoch with a batch divided by the last validation, validate, yield the epoch's dict."""
+    step = Step(experiment, state.network, state.optimizer, state.pack)
+    for epoch in range(len(state.history), experiment.epochs):
+        counts = allocation(experiment, epoch, state.history)
+        loss = train_epoch(step, epoch, counts, progress)
+        scores = validate(experiment, state.network, state.x_validation, device)
+        shares = None if counts is None else counts.mean(0) / experiment.batch_size
+        yield {
+            "loss": loss,
+            "psnr": scores,
+            "allocation": None if counts is None else (100 * shares).round(6).tolist(),
+            "dose": None if counts is None else dose(shares),
+        }
+
+
+def allocation(experiment, epoch: int, history) -> np.ndarray | None:
+    """Images per level of each batch of an epoch, (iterations, N); None for fixated models."""
+    schedule = SCHEDULES[experiment.schedule]
+    if schedule is None:
+        return None
+    last = history[-1]["psnr"] if history else None
+    weights = schedule(epoch / experiment.epochs, last, paper.N_LEVELS)
+    if experiment.sharpness != 1:
+        weights = weights**experiment.sharpness
+    return allocate_batches(weights, experiment.batch_size, experiment.iterations)[0]
+
+
+def train_epoch(step: "Step", epoch: int, counts, progress=None) -> float:
+    """One epoch of Adam steps on the mean squared error over all pixels (Eq. 2). Returns the mean loss."""
+    e = step.experiment
+    mining = e.schedule == "hard_mining" and epoch / e.epochs >= HARD_MINING_WARM_UP
+    step.keep = max(1, round(HARD_MINING_KEEP * e.batch_size)) if mining else None
+    step.network.train()
+    step.total.zero_()
+    for i in batches(step, epoch, counts, e.iterations):
+        set_rate(step.optimizer, rate(e, (epoch + i / e.iterations) / e.epochs))
+        step()
+        if step.capture and i % LAUNCHES == 0:
+            torch.cuda.current_stream().synchronize()
+        if progress:
+            progress((epoch + (i + 1) / e.iterations) / e.epochs)
+    return (step.total / e.iterations).item()
+
+
+def rate(experiment, done: float) -> float:
+    """The learning rate after a share of training, as a factor: 1, then over the last share `decay` down to 0."""
+    # Paper: constant; here: a linear end, because it is worth most of a decibel to so short a training.
+    return 1.0 if 1 - done >= experiment.decay else (1 - done) / experiment.decay
+
+
+def set_rate(optimizer, factor: float) -> None:
+    """Set every learning rate to `factor` times its initial one."""
+    for group in optimizer.param_groups:
+        rate = factor * group["initial_lr"]
+        group["lr"] = group["lr"].fill_(rate) if torch.is_tensor(group["lr"]) else rate
+
+
+def batches(step: "Step", stream, counts, n: int):
+    """Fill the step's buffers for each of n batches in turn, all drawn from (seed, stream), and yield its number."""
+    e, generator = step.experiment, step.generator
+    step.assign(counts)
+    generator.manual_seed(crops.seed_of(e.seed, stream, "train"))
+    items = len(step.pack) if step.pool is None else e.pool_images
+    for i, index in enumerate(shuffled(items, n * e.batch_size, generator).view(n, e.batch_size)):
+        step.select(i, index)
+        yield i
+
+
+def shuffled(n: int, total: int, generator) -> torch.Tensor:
+    """`total` indices below n, as many whole permutations as it takes."""
+    rounds = math.ceil(total / n)
+    if generator.device.type == "cuda":  # in one call
+        return torch.rand(rounds, n, generator=generator, device="cuda").argsort(1).flatten()[:total]
+    return torch.cat([torch.randperm(n, generator=generator) for _ in range(rounds)])[:total]
+
+
+class Step:
+    """A training step of one run; calling it goes one step on with the images in `index`.
+
+    Buffers, written between steps: `index` (B,) of images in the pack, or of items in the pool of hard mining; `low`
+    and `high` (B,) the interval of each image's severity in the task's unit; `generator`. `centred` puts holes in the
+    middle. `keep` back-propagates so many images of highest loss, None all. `total` adds up the losses.
+    """
+
+    def __init__(self, experiment, network, optimizer, pack, precision=None):
+        device, size = pack.offset.device, experiment.batch_size
+        self.experiment, self.network, self.optimizer = experiment, network, optimizer
+        self.pack, self.precision = pack, precision or experiment.precision
+        self.pool = hard_pool(experiment, pack) if experiment.schedule == "hard_mining" else None
+        self.index = torch.zeros(size, dtype=torch.long, device=device)
+        self.low, self.high = torch.zeros(2, size, device=device)
+        self.total = torch.zeros((), device=device)
+        self.generator = torch.Generator(device)
+        self.centred, self.keep = False, None
+        self.capture = pack.pixels.is_cuda and os.environ.get("ODL_EAGER") != "1"  # a graph reads no file
+        self.graphs = {}
+
+    def assign(self, counts) -> None:
+        """Say how many images of each coming batch belong to each level, (n, N); None: all to a fixated severity."""
+        self.lows, self.highs, self.centred = severities(self.experiment, counts, self.index.device)
+
+    def select(self, i: int, index) -> None:
+        """Make batch i the next one, of the images in `index` (B,)."""
+        self.index.copy_(index)
+        for buffer, rows in ((self.low, self.lows), (self.high, self.highs)):
+            buffer.copy_(rows[i % len(rows)])
+
+    def __call__(self) -> None:
+        if not self.capture:
+            return self.run()
+        kind = self.keep, self.centred
+        if kind not in self.graphs:
+            self.graphs[kind] = captured(self)
+        self.graphs[kind].replay()
+
+    def run(self) -> None:
+        """The step itself."""
+        x, y = self.draw()
+        x_hat = forward(self.network, y, self.precision)
+        loss = ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
+        if self.keep:
+            loss = loss.topk(self.keep).values
+        loss = loss.mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        average(self.optimizer)
+        self.total += loss.detach()
+
+    def draw(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Clean crops x and corrupted ones y, each (B, channels, 64, 64)."""
+        if self.pool is not None:
+            return tuple(images[self.index].float() / 127.5 - 1 for images in self.pool)
+        task = task_of(self.experiment)
+        x = crops.crop(self.pack, self.index, self.generator)
+        x = crops.grey(x, self.experiment.variant) if task.channels == 1 else x
+        return x, task.corrupt_between(x, self.low, self.high, self.generator, self.centred)
+
+    def state(self) -> list[torch.Tensor]:
+        """Every tensor that a step changes."""
+        slots = [slot.values() for slot in self.optimizer.state.values()]
+        return [*self.network.parameters(), *self.network.buffers(), *(t for slot in slots for t in slot), self.total]
+
+
+def severities(experiment, counts, device):
+    """Lower and upper severity of every image of n batches, (n, B) each, and whether holes are centred.
+
+    counts: images per level of each batch (n, N); None, as for fixated models, stands for one batch.
+    """
+    if counts is None:
+        value = experiment.severity or paper.TASKS[experiment.task][experiment.schedule.removeprefix("fixated_")]
+        bound = torch.full((1, experiment.batch_size), float(value), device=device)
+        return bound, bound, True
+    counts = torch.as_tensor(counts)
+    levels = torch.arange(1, counts.shape[1] + 1).repeat(len(counts)).repeat_interleave(counts.flatten())
+    return *task_of(experiment).bounds(levels.view(len(counts), -1).to(device)), False
+
+
+@torch.no_grad()
+def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
+    """The static pool of hard mining (Sec. 6.3): clean and corrupted crops (pool_images, channels, 64, 64), uint8.
+
+    Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
+    drawn by a generator of the item's own, on the CPU.
+    """
+    # Paper: 1M corrupted images on disk; here: 8-bit as theirs, in memory, 25 kB an item in colour.
+    task, n, device = task_of(experiment), len(pack), pack.offset.device
+    pack, generator = pack.to("cpu"), torch.Generator()
+    size = (experiment.pool_images, task.channels, crops.CROP, crops.CROP)
+    pool = torch.empty(size, dtype=torch.uint8), torch.empty(size, dtype=torch.uint8)
+    for k in range(experiment.pool_images):
+        generator.manual_seed(crops.seed_of(experiment.seed, "pool", k))
+        x = crops.crop(pack, torch.tensor([k % n]), generator)
+        x = crops.grey(x, experiment.variant) if task.channels == 1 else x
+        y = task.corrupt(x, (k // n + k % n) % paper.N_LEVELS + 1, generator)
+        for images, image in zip(pool, (x, y), strict=True):
+            images[k] = ((image[0] + 1) * 127.5).round()
+    return tuple(images.to(device) for images in pool)
+
+
+def forward(network, y, precision: str) -> torch.Tensor:
+    """Forward pass in bf16, fp32 or fp64, returned in fp32, or fp64: (B, channels, 64, 64)."""
+    if precision == "fp64":
+        return network(y.double())
+    with torch.autocast(y.device.type, torch.bfloat16, enabled=precision == "bf16"):
+        return network(y).float()
+
+
+@torch.inference_mode()
+def validate(experiment, network, x, device, sub_tasks=None, precision=None) -> list[float]:
+    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch.
+
+    sub_tasks: others in their place, a (task, lowest severity, highest severity) each. precision: the experiment's.
+    """
+    network.eval()
+    precision = precision or experiment.precision
+    own, scores = task_of(experiment), []
+    sub_tasks = sub_tasks or [(own, *bounds_of(own, level)) for level in range(1, paper.N_LEVELS + 1)]
+    for level, (task, low, high) in enumerate(sub_tasks, 1):
+        generator = torch.Generator(device).manual_seed(crops.seed_of("validate", level))
+        parts = [
+            squared_error(forward(network, task.corrupt_between(part, low, high, generator), precision), part)
+            for part in x.split(VALIDATION_BATCH)
+        ]
+        scores.append(psnr(torch.cat(parts)).mean().item())
+    return scores
+
+
+def averaged_network(experiment, state: State, n: int = 50):
+    """The network with averaged weights; BatchNorm's statistics are taken anew on the run's own last mixture."""
+    step = Step(experiment, state.network, state.optimizer, state.pack)
+    counts = allocation(experiment, experiment.epochs - 1, state.history[:-1])
+    network = averaged(state.network, state.optimizer)
+
+    def images():
+        for _ in batches(step, "statistics", counts, n):
+            y = step.draw()[1]
+            yield y.double() if experiment.precision == "fp64" else y
+
+    refresh_batchnorm(network, images())
+    return network
+
+
+def build(experiment, device):
+    """The network with its initial weights and its Adam (Sec. 6.2)."""
+    network = EncoderDecoder(task_of(experiment).channels, experiment.width)
+    initialize(network, torch.Generator().manual_seed(crops.seed_of(experiment.seed, "weights")))
+    dtype = torch.float64 if experiment.precision == "fp64" else torch.float32
+    network.to(device, dtype, memory_format=torch.channels_last)
+    return network, adam(network.parameters(), experiment.learning_rate, device)
+
+
+def adam(parameters, learning_rate: float, device) -> torch.optim.Adam:
+    """Adam as in Sec. 6.2; on a GPU its state and its rate stay there, so that a graph can hold them."""
+    on_gpu = torch.device(device).type == "cuda"
+    rate = torch.tensor(learning_rate, device=device) if on_gpu else learning_rate
+    optimizer = torch.optim.Adam(parameters, rate, betas=(0.5, 0.999), fused=True, capturable=on_gpu)
+    for group in optimizer.param_groups:
+        group["initial_lr"] = float(group["lr"])
+    return optimizer
