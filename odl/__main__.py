@@ -190,9 +190,10 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
     from odl import photographs
     from odl.damage import DamageWarning
+    from odl.data.reader import open_image
     from odl.pretrained import restore
 
-    image, mask = photographs.open_image(source), mask and photographs.open_mask(mask)
+    image, mask = open_image(source), mask and photographs.open_mask(mask)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DamageWarning)
         restored = restore(image, options.task, mask, options.stride, options.device, progress)

@@ -9,16 +9,7 @@ import torch
 from odl import crops, paper
 from odl.data import packs
 from odl.evaluation import images_of
-from odl.machine import files
-from odl.machine.checkpoint import (
-    finite,
-    load_checkpoint,
-    load_trunk,
-    put_back,
-    save_checkpoint,
-    take_snapshot,
-    trunk_epochs,
-)
+from odl.machine import checkpoint, files
 from odl.machine.device import prepare
 
 CHECKPOINT_SECONDS = 60
@@ -54,28 +45,28 @@ def fit(experiment, build, trainer, device) -> State:
     folder = files.runs() / experiment.run_id
     for left_over in folder.glob(".*.tmp"):
         left_over.unlink()  # of a process that was killed while it wrote
-    saved_state = load_checkpoint(folder, experiment)
+    saved_state = checkpoint.load_checkpoint(folder, experiment)
     if not saved_state and experiment.schedule in TRUNKS:
-        saved_state = load_trunk(folder, experiment)
+        saved_state = checkpoint.load_trunk(folder, experiment)
     pack = packs.load(experiment.dataset, "train", experiment.train_images).to(device)
     held_out = packs.load(experiment.dataset, "validation")
     x_validation = images_of(experiment, held_out, experiment.validation_images, "validation").to(device)
     state = State(*build(experiment, device), pack, x_validation, [])
     if saved_state:
-        state.history = put_back(saved_state, state.network, state.optimizer, folder)
+        state.history = checkpoint.put_back(saved_state, state.network, state.optimizer, folder)
 
     snapshot, saved = None, time.monotonic()
     try:
         for entry in trainer(state) if len(state.history) < experiment.epochs else ():
-            finite(entry, state.network, state.optimizer, len(state.history))
+            checkpoint.finite(entry, state.network, state.optimizer, len(state.history))
             state.history.append(entry)
-            snapshot = take_snapshot(experiment, state)
-            if len(state.history) == trunk_epochs(experiment) < experiment.epochs:
-                save_checkpoint(folder, snapshot, "trunk.pt")
+            snapshot = checkpoint.take_snapshot(experiment, state)
+            if len(state.history) == checkpoint.trunk_epochs(experiment) < experiment.epochs:
+                checkpoint.save_checkpoint(folder, snapshot, "trunk.pt")
             if len(state.history) == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
-                save_checkpoint(folder, snapshot)
+                checkpoint.save_checkpoint(folder, snapshot)
                 snapshot, saved = None, time.monotonic()
     finally:  # Ctrl-C, a deadline, a number that is not finite: the last whole epoch is kept
         if snapshot:
-            save_checkpoint(folder, snapshot)
+            checkpoint.save_checkpoint(folder, snapshot)
     return state

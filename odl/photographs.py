@@ -136,17 +136,6 @@ def opened(path: Path) -> Image.Image:
         raise ImageError(f"{path}: not a readable image ({error or type(error).__name__})") from None
 
 
-def open_image(path: Path) -> Image.Image:
-    """A picture, upright, RGB or L of 8 bits, without transparency. Raises ImageError."""
-    image = ImageOps.exif_transpose(opened(path))
-    if image.mode.startswith("I;16") or (image.mode, image.format) == ("I", "PNG"):
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    try:
-        return Image.fromarray(pixels(image))
-    except ImageError as error:
-        raise ImageError(f"{path}: {error}") from None
-
-
 def save(restored: Image.Image, source: Path, output: Path) -> None:
     """Write an image with the transparency, EXIF, colour profile and JPEG quality of the file it was made of."""
     stored = opened(source)

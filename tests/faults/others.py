@@ -122,7 +122,8 @@ def ours(folder: Path, bad, epoch_done):
         return run_epoch(step, epoch, *rest)
 
     with (
-        mock.patch.multiple(fit, save_checkpoint=saved, CHECKPOINT_SECONDS=0),
+        mock.patch.object(checkpoint, "save_checkpoint", saved),
+        mock.patch.object(fit, "CHECKPOINT_SECONDS", 0),
         mock.patch.object(training, "train_epoch", poisoned),
     ):
         return training.train(experiment).network

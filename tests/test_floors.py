@@ -1,0 +1,84 @@
+"""The house has floors: what stands on one imports only from those below, and planning draws no figure."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FLOORS = [  # from the ground up, a floor a line
+    "odl odl.machine odl.data companion",  # names alone
+    "odl.machine.files",
+    "odl.machine.checkpoint odl.machine.device odl.machine.provenance odl.machine.store odl.machine.weights",
+    "odl.paper odl.network odl.averaging odl.damage",
+    "odl.corruptions odl.schedules odl.crops odl.data.sets",
+    "odl.parameters odl.data.reader",
+    "odl.photographs odl.data.packs odl.experiment",
+    "odl.data.download odl.evaluation odl.windows",
+    "odl.fit",
+    "odl.training",
+    "odl.results",
+    "odl.pretrained",
+    "odl.__main__",
+    "companion.judge companion.comparators.check companion.comparators.fields",
+    "companion.prose companion.comparators.bm3d companion.comparators.csf companion.comparators.dncnn "
+    "companion.comparators.ksvd companion.comparators.mlp companion.comparators.nlm companion.comparators.tnrd "
+    "companion.comparators.tv companion.comparators.wavelet companion.comparators.wnnm",
+    "companion.figures companion.pilot companion.sweep companion.comparators.trained companion.comparators.authors",
+    "companion.tables companion.pictures companion.notebook companion.blocks companion.comparators",
+    "companion.denoising companion.comparators.context_encoder",
+    "companion.catalogue companion.gpu",
+    "companion.plan companion.table1 companion.fixation companion.allocation companion.table2 companion.table3 "
+    "companion.db11_spectrum companion.gallery companion.qualitative companion.extra_data companion.applications "
+    "companion.extensions",
+    "companion.scorecard companion.__main__",
+]
+FLOOR = {module: floor for floor, line in enumerate(FLOORS) for module in line.split()}
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = {module_of(path): path for folder in ("odl", "companion") for path in sorted((ROOT / folder).rglob("*.py"))}
+
+
+def imported(path: Path) -> set[str]:
+    """Our modules that a file imports, anywhere in it; of a package's names those that are modules."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: a relative import"
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= below & FLOOR.keys() or {node.module}
+    return {name for name in found if name.split(".")[0] in ("odl", "companion", "book", "bench", "tests")}
+
+
+def test_every_file_stands_on_a_floor():
+    assert FILES.keys() == FLOOR.keys()
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_imports_go_down(module):
+    if module == "odl":  # hands on what it offers when it is asked for
+        return
+    above = {name for name in imported(FILES[module]) if FLOOR.get(name, len(FLOORS)) >= FLOOR[module]}
+    assert not above, f"{module} imports {above}, which is not below it"
+
+
+@pytest.mark.parametrize(
+    "module, absent",
+    [
+        ("companion.catalogue", "matplotlib"),
+        ("companion.sweep", "matplotlib"),
+        ("odl.training", "matplotlib scipy.stats git"),
+    ],
+)
+def test_what_does_not_draw_imports_no_matplotlib(module, absent):
+    code = f"import sys, {module}; print([name for name in {absent.split()!r} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert run.stdout.strip() == "[]", run.stdout + run.stderr[-500:]
