@@ -72,7 +72,7 @@ def train_epoch(step: "Step", epoch: int, counts, progress=None) -> float:
     step.keep = max(1, round(HARD_MINING_KEEP * e.batch_size)) if mining else None
     step.network.train()
     step.total.zero_()
-    for i in batches(step, epoch, counts, e.iterations):
+    for i in batches(step, epoch, counts):
         set_rate(step.optimizer, rate(e, (epoch + i / e.iterations) / e.epochs))
         step()
         if step.capture and i % LAUNCHES == 0:
@@ -95,9 +95,10 @@ def set_rate(optimizer, factor: float) -> None:
         group["lr"] = group["lr"].fill_(rate) if torch.is_tensor(group["lr"]) else rate
 
 
-def batches(step: "Step", stream, counts, n: int):
-    """Fill the step's buffers for each of n batches in turn, all drawn from (seed, stream), and yield its number."""
+def batches(step: "Step", stream, counts, n: int | None = None):
+    """Fill the step's buffers for each batch of an epoch, or of n, all drawn from (seed, stream); yield its number."""
     e, generator = step.experiment, step.generator
+    n = n or e.iterations
     step.assign(counts)
     generator.manual_seed(crops.seed_of(e.seed, stream, "train"))
     items = len(step.pack) if step.pool is None else e.pool_images

@@ -13,11 +13,11 @@ import pytest
 from tqdm.auto import tqdm
 
 from companion import catalogue, denoising, sweep
+from companion.__main__ import main
 from companion.catalogue import jobs
 from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
 from companion.sweep import Job, Measurement
 from odl import fit, results
-from odl.__main__ import main
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files

@@ -8,7 +8,7 @@ import torch
 from scipy import ndimage
 from scipy.fft import dctn
 
-from companion.__main__ import parser
+from companion.__main__ import main
 from companion.comparators import trained
 from companion.comparators.csf import CSF, Shrinkage
 from companion.comparators.dncnn import DnCNN
@@ -16,7 +16,6 @@ from companion.comparators.fields import Filters, Functions, cosine_basis
 from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import TNRD, Diffusion
 from odl import results
-from odl.__main__ import main
 from odl.data import packs
 from odl.machine import checkpoint, files
 from odl.parameters import ParameterError
@@ -174,7 +173,7 @@ def test_noise_has_the_moments_it_should():
     [(["train", "tnrdd"], "nearest: 'tnrd'"), (["train", "csf", "--profile", "papr"], "profile='papr'")],
 )
 def test_a_wrong_name_is_one_line(root, arguments, expected, capsys):
-    assert main(arguments, parser()) == 2
+    assert main(arguments) == 2
     printed = capsys.readouterr().err
     assert expected in printed and printed.count("\n") == 1 and not root.exists()
 

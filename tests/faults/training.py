@@ -181,7 +181,7 @@ PLACES = ("x", "y", "weight", "running variance", "first moment", "second moment
 @row(40, 8, "A number that is not finite stops the run", "NaN or ±∞ in images, weights, Adam's moments, loss or PSNR")
 @broken_by(
     "nothing is checked after an epoch",
-    ("odl.fit.fit", "finite(entry, state.network, state.optimizer, len(state.history))", "pass"),
+    ("odl.fit.fit", "checkpoint.finite(entry, state.network, state.optimizer, len(state.history))", "pass"),
 )
 def numbers(i, chance):
     """In the second epoch; the run has to stop, its last checkpoint finite."""
