@@ -130,7 +130,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
 
 ENDLESS = """
 import signal, sys
-from odl import sweep
+from companion import sweep
 from odl.experiment import Experiment
 
 if __name__ == "__main__":
