@@ -98,8 +98,8 @@ def refused(name: str, target, *arguments) -> tuple[str, float]:
 
 UNCHECKED = (
     "names of tasks, profiles and devices are not looked up, and numbers have no range",
-    ("odl.parameters.choice", "not isinstance(value, str) or value not in options", "False"),
-    ("odl.parameters.integer", "not low <= value <= high", "False"),
+    ("odl.experiment.choice", "not isinstance(value, str) or value not in options", "False"),
+    ("odl.experiment.integer", "not low <= value <= high", "False"),
 )
 
 
