@@ -144,7 +144,7 @@ def version_of(package: str) -> str | None:
 def processor() -> str:
     """The CPU's model as the system names it."""
     path = Path("/proc/cpuinfo")
-    found = re.search(r"(?m)^model name\s*: (.*)$", path.read_text()) if path.exists() else None
+    found = re.search(r"(?m)^model name\s*: (.*)$", path.read_text(encoding="utf-8")) if path.exists() else None
     return found[1] if found else platform.processor() or platform.machine()
 
 
@@ -238,7 +238,7 @@ def command(words: list[str], environment: dict) -> dict[str, float]:
 def megabytes(name: str) -> float:
     """Memory of this process by Linux's name: VmHWM is the most so far, RssAnon leaves out mapped files."""
     path = Path("/proc/self/status")
-    found = re.search(rf"{name}:\s+(\d+) kB", path.read_text()) if path.exists() else None
+    found = re.search(rf"{name}:\s+(\d+) kB", path.read_text(encoding="utf-8")) if path.exists() else None
     return int(found[1]) * 1024 / 1e6 if found else float("nan")
 
 

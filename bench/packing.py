@@ -75,7 +75,7 @@ def pack(options: measure.Options, source: str) -> dict:
     before, start, cpu = measure.megabytes("VmHWM"), time.perf_counter(), time.process_time()
     folder = download.prepare(source)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    n = len(json.loads((folder / "index.json").read_text())["images"])
+    n = len(json.loads((folder / "index.json").read_text(encoding="utf-8"))["images"])
     return {
         "packing, images/s": n / seconds,
         "CPU ms per image": 1000 * cpu / n,

@@ -63,7 +63,7 @@ class Page:
 
 
 def toc():
-    return yaml.safe_load((ROOT / "_toc.yml").read_text())
+    return yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 
 
 def toc_entries(node):

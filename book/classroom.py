@@ -56,7 +56,9 @@ def plain(text: str) -> str:
 def title(page: str) -> str:
     """The heading of a page of the book: /book/method, /notebooks/fixation."""
     path = ROOT / f"{page[1:]}.ipynb"
-    text = nbformat.read(path, 4).cells[0].source if path.exists() else path.with_suffix(".md").read_text()
+    text = (
+        nbformat.read(path, 4).cells[0].source if path.exists() else path.with_suffix(".md").read_text(encoding="utf-8")
+    )
     return text.splitlines()[0].removeprefix("# ")
 
 
@@ -141,7 +143,7 @@ def write_assets(folder: Path) -> str | None:
 def write_deck(notebook, path: Path) -> None:
     """A notebook with its outputs as reveal.js slides."""
     exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"))
-    path.write_text(exporter.from_notebook_node(on_slides(notebook))[0])
+    path.write_text(exporter.from_notebook_node(on_slides(notebook))[0], encoding="utf-8")
 
 
 def write_slides(pages, folder: Path) -> str | None:

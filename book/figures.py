@@ -55,19 +55,19 @@ def main():
     options = parser.parse_args()
     if options.readme:
         for page in snippets.PAGES:
-            page.write_text(snippets.filled(page.read_text()))
+            page.write_text(snippets.filled(page.read_text(encoding="utf-8")), encoding="utf-8")
         save(concept(), ROOT / "book" / "_static" / "concept.png")
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
         for name, figure in FIGURES.items():
             drawn, source = with_source(name, figure)
             save(drawn, options.folder / name)
-            (options.folder / f"{Path(name).stem}-source.md").write_text(source)
+            (options.folder / f"{Path(name).stem}-source.md").write_text(source, encoding="utf-8")
         for name, table in TABLES.items():
             made, source = with_source(name, table)
             if name in CAPTIONS and made.startswith("| "):
                 made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```"
-            (options.folder / f"{name}.md").write_text(f"{made}\n\n{source}\n")
+            (options.folder / f"{name}.md").write_text(f"{made}\n\n{source}\n", encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 

@@ -56,7 +56,7 @@ def html(found: dict, measured: dict, shares: list[float]) -> str:
     *most, last = [f"{share:.1f}" for share in shares]
     known = paper.TASKS[TASK]
     # fmt: off
-    return Template(TEMPLATE.read_text()).render(
+    return Template(TEMPLATE.read_text(encoding="utf-8")).render(
         names=["not_restored", *found], labels=LABELS, colours=figures.COLOURS, severities=SEVERITIES, still=STILL,
         known=known, absent=absent(TASK, found), measured=measured, written=written, sheet=sheet(found),
         shares=shares, listed=f"{', '.join(most)} and {last}", bars=zip(known["levels"], [*shares, 0], strict=True),

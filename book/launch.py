@@ -12,7 +12,7 @@ BUTTON = "{.sd-btn .sd-btn-outline-primary}"
 
 def repository() -> tuple[str, str] | None:
     """OWNER/NAME on GitHub and the branch, from `repository` in _config.yml; None where it has no address."""
-    given = yaml.safe_load(CONFIG.read_text()).get("repository") or {}
+    given = yaml.safe_load(CONFIG.read_text(encoding="utf-8")).get("repository") or {}
     url = given.get("url") or ""
     found = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?", url)
     if url and not found:

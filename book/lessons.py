@@ -49,7 +49,7 @@ def main():
     torch.set_num_threads(CORES)
     origin = measure.provenance(measure.Options("cpu", CORES, 1, precision=quick_precision("cpu")))
     path = files.results() / "teaching.json"
-    steps = json.loads(path.read_text())["steps"] if path.exists() else {}
+    steps = json.loads(path.read_text(encoding="utf-8"))["steps"] if path.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "photograph.png").symlink_to(PHOTOGRAPH)
         for name in names:

@@ -61,16 +61,16 @@ def write(folder: Path) -> str | None:
     """Write the lab's files; returns why the labs that need networks are not live, None where they are."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy2(LAB / "lab.css", folder)
-    (folder / "lab.js").write_text(one_script())
+    (folder / "lab.js").write_text(one_script(), encoding="utf-8")
     trained = write_models(folder)
     missing = write_runtime(folder) if any(trained.values()) else UNTRAINED
-    (folder / "data.js").write_text(data(missing, trained))
+    (folder / "data.js").write_text(data(missing, trained), encoding="utf-8")
     return missing
 
 
 def one_script() -> str:
     """Our modules as one classic script: browsers load no ES module from file://."""
-    text = "\n".join((LAB / f"{name}.js").read_text() for name in MODULES)
+    text = "\n".join((LAB / f"{name}.js").read_text(encoding="utf-8") for name in MODULES)
     text = re.sub(r'(?m)^import \{[^}]*\} from "\./\w+\.js";\n', "", text)
     text = re.sub(r"(?m)^export (?=async|function|const|class)", "", text)
     return f'(() => {{\n"use strict";\n{text}}})();\n'
@@ -168,7 +168,7 @@ def write_models(folder: Path) -> dict:
     for task in TASKS:
         for schedule, network in networks(task).items():
             name = f"{task}-{schedule}"
-            (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}))
+            (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}), encoding="utf-8")
             trained[task][schedule] = trained_on(task, schedule)
     return trained
 
@@ -185,13 +185,13 @@ def write_runtime(folder: Path) -> str | None:
     """runtime.js from npm's onnxruntime-web; returns in a line why it could not be had."""
     files, missing = vendored("onnxruntime-web")
     if not missing:
-        (folder / "runtime.js").write_text(packed({path.name: path.read_bytes() for path in files}))
+        (folder / "runtime.js").write_text(packed({path.name: path.read_bytes() for path in files}), encoding="utf-8")
     return missing
 
 
 def vendored(name: str) -> tuple[list[Path], str | None]:
     """Files of an npm package as book/lab/package.json names them, and in a line why they could not be had, or None."""
-    package = json.loads((LAB / "package.json").read_text())
+    package = json.loads((LAB / "package.json").read_text(encoding="utf-8"))
     wanted, version = package["vendored"][name], package["dependencies"][name]
     if others(wanted) and (failed := fetch(f"{name}@{version}", list(wanted))):
         return [], failed

@@ -28,11 +28,11 @@ def write(html: Path, pages: list[str]) -> None:
     article.clear()
     for page in pages:
         article.append(chapter(read(html / f"{page}.html").select_one("article.bd-article"), page, pages))
-    (html / f"{NAME}.html").write_text(str(frame))
+    (html / f"{NAME}.html").write_text(str(frame), encoding="utf-8")
 
 
 def read(path: Path) -> BeautifulSoup:
-    return BeautifulSoup(path.read_text(), "html.parser")
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
 
 def chapter(article, page: str, pages: list[str]):

@@ -74,7 +74,11 @@ def denoisers() -> list[Experiment]:
 def db11(system: str) -> float | None:
     """Mean PSNR over the eleven images at σ = 25, clipped noise."""
     path = files.results() / PROFILE / "db11" / f"{system}-sigma25.json"
-    return pd.Series(json.loads(store.used(path).read_text())["evaluation"]["psnr"]).mean() if path.exists() else None
+    return (
+        pd.Series(json.loads(store.used(path).read_text(encoding="utf-8"))["evaluation"]["psnr"]).mean()
+        if path.exists()
+        else None
+    )
 
 
 def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
@@ -416,7 +420,7 @@ def feeding() -> str:
     path = files.results() / "benchmarks" / "cpu-2-threads" / "packing.json"
     if not path.exists():
         return f"The memory of reading is {NOT_MEASURED}."
-    small, large = json.loads(path.read_text())["rows"]
+    small, large = json.loads(path.read_text(encoding="utf-8"))["rows"]
     column = "reading, own memory (MB)"
     each = (large[column] - small[column]) / (large["files"] - small["files"]) * 1e6
     bytes_each = plan.pack_bytes("celeba") / sets.DATASETS["celeba"]["images"]
@@ -432,7 +436,7 @@ def lessons() -> str:
     path = files.results() / "teaching.json"
     if not path.exists():
         return f"These times are {NOT_MEASURED}: `python book/lessons.py` does it."
-    steps = json.loads(store.used(path).read_text())["steps"]
+    steps = json.loads(store.used(path).read_text(encoding="utf-8"))["steps"]
     rows = []
     for name, step in steps.items():
         cost = duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"

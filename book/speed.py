@@ -20,7 +20,10 @@ def measured(gpu: bool | None = None) -> list[dict[str, dict]]:
     """Benchmarks by name, a dict per device; of GPUs, of CPUs, or both."""
     devices = []
     for folder in sorted((files.results() / "benchmarks").glob("*/")):
-        found = {path.stem: json.loads(path.read_text()) | {"path": path} for path in sorted(folder.glob("*.json"))}
+        found = {
+            path.stem: json.loads(path.read_text(encoding="utf-8")) | {"path": path}
+            for path in sorted(folder.glob("*.json"))
+        }
         if found and gpu in (None, is_gpu(found)):
             devices.append(found)
     return devices
@@ -87,7 +90,7 @@ def pages() -> str:
     path = files.results() / "book" / "pages.json"
     if not path.exists():
         return f"This is {NOT_MEASURED}: `python tests/page_facts.py` does it."
-    facts = json.loads(store.used(path).read_text())
+    facts = json.loads(store.used(path).read_text(encoding="utf-8"))
     weights, first = facts["megabytes"], facts["first_restoration"]
     rows = [
         ["the median page", f"{np.median([*weights.values()]):.1f} MB"],

@@ -25,7 +25,7 @@ def files() -> list[dict]:
     """Of every results file: its experiment and provenance, path, whether a network was trained for it, and seconds."""
     found = []
     for path in sorted((results() / PROFILE).glob("**/*.json")):
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
         timed = content["provenance"].get("seconds")
         each = timed.values() if timed else content["evaluation"].get("seconds", [])  # of a system's photographs
         seconds = sum(each) - (timed or {}).get("train_core", 0)

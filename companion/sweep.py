@@ -18,12 +18,14 @@ from tqdm.auto import tqdm
 
 from odl import results
 from odl.__main__ import BAR
+from odl.corruptions import TASKS
 from odl.data.packs import load
 from odl.evaluation import LEVELS
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.parameters import check_device
 from odl.results import Result
+from odl.schedules import SCHEDULES
 
 LOCAL = threading.local()
 QUICK = 600  # batches of work that are not worth starting processes for
@@ -113,6 +115,10 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
         quick = sum(m.work for job in todo for m in job.missing()) < QUICK
         workers = 1 if quick or device == "cuda" else torch.get_num_threads()
     workers = min(workers, len(todo))
+    own = set().union(*(added(job.experiment) for job in todo))
+    if own and workers > 1 and device == "cpu":
+        print(f"{', '.join(sorted(own))}: added here, where no other process knows it; training one run at a time.")
+        workers = 1
     done = sum(job.work for job in jobs if job not in todo)
     resumed = {}  # job → the share of it that a checkpoint held: it took no time now
     with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:
@@ -131,6 +137,15 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
         run = in_turn if workers == 1 else partial(side_by_side, workers=workers)
         run(todo, device, deadline, show)
         bar.refresh()
+
+
+def added(experiment: Experiment | None) -> set[str]:
+    """Of a run, schedule and task with functions from outside the library: a process that is spawned lacks these."""
+    if not experiment:
+        return set()
+    task, schedule = TASKS[experiment.task], SCHEDULES.get(experiment.schedule)  # None: fixated, or a comparator's
+    functions = [(experiment.task, task.draw), (experiment.task, task.apply), (experiment.schedule, schedule)]
+    return {name for name, function in functions if function and not function.__module__.startswith("odl.")}
 
 
 def in_turn(todo, device, deadline, show) -> None:

@@ -1,6 +1,7 @@
 """The four restoration tasks: each draws a severity for a level and applies it (Sec. 5.2 and 6.2).
 
 Images are (B, channels, 64, 64) in [-1, 1]. A level is data: one vector with a level per image.
+A task of one's own is a row of levels in `paper.TASKS` and a row of functions in `TASKS`, both from any file or cell.
 Every batch takes the same number of random draws whatever its levels, so that schedules can be paired by seed.
 """
 
@@ -30,6 +31,11 @@ class Task:
     channels: int
     draw: Callable  # (low, high, size, generator, centred) -> severity (B, k)
     apply: Callable  # (x, severity, generator) -> y
+
+    def __post_init__(self):
+        last = paper.N_LEVELS + 1
+        if len(paper.TASKS.get(self.name, {}).get("levels", ())) != last:
+            raise LevelError(f"task {self.name!r} needs a row in odl.paper.TASKS first, with levels 1 to {last}")
 
     def bounds(self, level: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Lower and upper severity (B,), (B,) of each level in 1…6."""
@@ -171,4 +177,4 @@ TASKS = {
     "deblur": Task("deblur", 3, draw_widths, blur),
     "denoise": Task("denoise", 1, draw_amount, add_noise),
 }
-RELEASED = TASKS | {"deblur": Task("deblur", 3, draw_widths_and_size, blur)}  # where the released code differs
+RELEASED = {"deblur": Task("deblur", 3, draw_widths_and_size, blur)}  # where the released code differs

@@ -6,6 +6,7 @@ import torch
 from odl import crops, paper
 from odl.corruptions import RELEASED, TASKS, Task
 from odl.data import packs
+from odl.parameters import choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
 MISSING = ("inpaint", "interpolate")  # tasks whose known pixels are undamaged
@@ -23,7 +24,9 @@ def psnr(error) -> torch.Tensor:
 
 
 def task_of(experiment) -> Task:
-    return (RELEASED if experiment.variant == "released" else TASKS)[experiment.task]
+    """The task of a run. Raises ParameterError where it has levels and no functions."""
+    choice("task", experiment.task, TASKS)
+    return (TASKS | RELEASED if experiment.variant == "released" else TASKS)[experiment.task]
 
 
 def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor:

@@ -201,7 +201,7 @@ def ship(experiment: Experiment) -> Path:
     content = save(half)
     files.write_atomically(path, content)
     manifest_path = path.parent / "manifest.json"
-    manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
+    manifest = json.loads(manifest_path.read_text(encoding="utf-8")) if manifest_path.exists() else {}
     manifest[path.name] = hashlib.sha256(content).hexdigest()
     files.write_atomically(manifest_path, json.dumps(dict(sorted(manifest.items())), indent=1).encode() + b"\n")
     return path

@@ -2,6 +2,7 @@
 
 A schedule takes the share of training that is done (in [0, 1)), the last validation PSNR per level in dB
 (None before the first epoch) and the number N of levels; it returns a weight per level.
+One of one's own is a function and a row in `SCHEDULES`, from any file or cell.
 """
 
 import numpy as np

@@ -59,7 +59,9 @@ def allocation(experiment, epoch: int, history) -> np.ndarray | None:
     if schedule is None:
         return None
     last = history[-1]["psnr"] if history else None
-    weights = schedule(epoch / experiment.epochs, last, paper.N_LEVELS)
+    weights = np.asarray(schedule(epoch / experiment.epochs, last, paper.N_LEVELS), dtype=float)
+    if weights.shape != (paper.N_LEVELS,):
+        raise ValueError(f"schedule {experiment.schedule!r} returned {weights}, not {paper.N_LEVELS} weights")
     if experiment.sharpness != 1:
         weights = weights**experiment.sharpness
     return allocate_batches(weights, experiment.batch_size, experiment.iterations)[0]

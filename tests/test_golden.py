@@ -18,10 +18,9 @@ import torch
 from odl import PROTOCOL, evaluation, paper, training
 from odl.data import packs
 from odl.experiment import Experiment
-from odl.schedules import SCHEDULES
 
 FILE = Path(__file__).with_name("golden.json")
-RUNS = [*product(paper.TASKS, SCHEDULES)]
+RUNS = [*product(paper.TABLE1, (*paper.SCHEDULES, *paper.FIXATED))]
 SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
 
 

@@ -15,7 +15,7 @@ import torch
 from bs4 import BeautifulSoup
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
-from test_restore import trained_like
+from test_windows import trained_like
 
 from companion.tables import table_path
 from odl import PROTOCOL, results

@@ -3,7 +3,10 @@ import json
 from odl.machine import files
 
 folder = files.results() / "benchmarks" / "cpu-2-threads"
-rows = {name: json.loads((folder / f"{name}.json").read_text())["rows"] for name in ("training", "corruptions")}
+rows = {
+    name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+    for name in ("training", "corruptions")
+}
 [step] = [row["ms per step"] for row in rows["training"] if row["contestant"] == "ours"]
 print(f"a training step: {step:.0f} ms")
 for row in rows["corruptions"]:

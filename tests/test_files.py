@@ -1,5 +1,6 @@
 """A full disk, a read-only folder, a clock set back, another user: a clear line, and nothing is lost."""
 
+import ast
 import json
 import os
 import shutil
@@ -214,3 +215,25 @@ def test_left_overs_of_a_killed_writer_are_cleared(demo):
     (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
     training.train(experiment, "cpu")
     assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt"}
+
+
+# Another system's own encoding
+
+ROOT = files.Path(__file__).resolve().parents[1]
+SOURCES = [path for name in ("odl", "companion", "book", "bench") for path in sorted((ROOT / name).rglob("*.py"))]
+
+
+def opens_text(call: ast.Call) -> bool:
+    """Whether a call reads or writes text: `open(path)`, `path.open()`, `read_text`, `write_text`."""
+    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", None)
+    owner = ast.unparse(getattr(call.func, "value", call.func))
+    if name == "open" and owner in ("open", "path"):
+        return "b" not in "".join(a.value for a in call.args if isinstance(a, ast.Constant) and a.value.isalpha())
+    return name in ("read_text", "write_text")
+
+
+def test_text_is_read_and_written_as_utf_8():
+    calls = [(path, node) for path in SOURCES for node in ast.walk(ast.parse(path.read_bytes()))]
+    texts = [(path, call) for path, call in calls if isinstance(call, ast.Call) and opens_text(call)]
+    assert len(texts) > 20
+    assert not [(path, ast.unparse(c)) for path, c in texts if "encoding" not in {k.arg for k in c.keywords}]

@@ -1,0 +1,182 @@
+"""A schedule and a task of one's own are a function and a row: everything takes them, and errors list them."""
+
+import inspect
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import link
+
+from companion import allocation, figures, fixation, judge, prose, qualitative, sweep, table1, tables
+from odl import corruptions, crops, evaluation, paper, results, training
+from odl.__main__ import main
+from odl.corruptions import Task, draw_amount
+from odl.data import packs
+from odl.experiment import Experiment
+from odl.machine import files
+from odl.parameters import ParameterError
+from odl.schedules import SCHEDULES
+
+TINY = {"profile": "smoke", "width": 4, "test_images": 4, "validation_images": 4}
+SPECKLE = {"title": "Speckle removal", "severity": "speckle σ (%)", "easy": 10, "hard": 90}
+SPECKLE |= {"levels": tuple((20 * k, 20 * k + 20) for k in range(6))}
+
+
+def inverse(done, psnr, n):
+    """More images for what is restored well."""
+    return np.ones(n) if psnr is None else np.asarray(psnr)
+
+
+def speckle(x, severity, generator):
+    """Each pixel times a factor around 1."""
+    noise = torch.randn(x.shape, generator=generator, device=x.device)
+    light = (x + 1) / 2 * (1 + severity.view(-1, 1, 1, 1) / 100 * noise)
+    return 2 * light.clamp(0, 1) - 1
+
+
+@pytest.fixture(scope="module")
+def added(demo_pack, tmp_path_factory):
+    """What a cell of a notebook does; in one root, so that each run is trained once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ODL_ROOT", str(tmp_path_factory.mktemp("root")))
+        link(demo_pack)
+        patch.setitem(SCHEDULES, "inverse", inverse)
+        patch.setitem(paper.TASKS, "speckle", SPECKLE)
+        patch.setitem(corruptions.TASKS, "speckle", Task("speckle", 3, draw_amount, speckle))
+        yield
+    plt.close("all")
+
+
+def tiny(task="speckle", schedule="inverse", **numbers):
+    return Experiment.of(task, schedule=schedule, **(TINY | numbers))
+
+
+def test_a_schedule_divides_the_batches_of_a_run(added):
+    """30 + 28 + 26 + 24 + 22 = 130 parts of 130 images."""
+    run = tiny(batch_size=130)
+    assert (training.allocation(run, 0, []) == 26).all()
+    assert (training.allocation(run, 1, [{"psnr": [30, 28, 26, 24, 22]}]) == [30, 28, 26, 24, 22]).all()
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.parametrize("schedule", ["rigid_joint", "hard_mining", "fixated_easy"])
+def test_a_task_is_trained_and_tested_by_every_schedule(added, schedule, variant):
+    """On each level by its own severities: the damaged images have the PSNR of a plain loop."""
+    run = tiny(schedule=schedule, variant=variant)
+    assert results.run_or_load(run, "cpu").path == files.results() / f"{run.run_id}.json"
+    scores = results.load(run).evaluation.groupby("level").psnr_input.mean()
+    assert scores[list("123456")].is_monotonic_decreasing
+    x = evaluation.images_of(run, packs.load("demo", "test"), 4, "test")
+    generator = torch.Generator().manual_seed(crops.seed_of("evaluate", 0, "hard"))
+    y = corruptions.TASKS["speckle"].corrupt_between(x, 90, 90, generator, centred=True)
+    errors = (((y - x) / 2) ** 2).mean((1, 2, 3))
+    shown = results.load(run).evaluation.query("trial == 0 and level == 'hard'").psnr_input.item()
+    assert shown == pytest.approx((-10 * errors.log10()).mean().item(), abs=1e-3)
+    assert results.network_of(run)
+
+
+def test_errors_and_help_list_what_was_added(added, capsys):
+    for wrong, nearest in ({"task": "speckel"}, "speckle"), ({"schedule": "invers"}, "inverse"):
+        with pytest.raises(ParameterError, match=f"{nearest}; nearest: '{nearest}'"):
+            Experiment.of(**wrong)
+    assert main(["train", "--task", "speckle", "--schedule", "invers", "--profile", "smoke"]) == 2
+    assert "nearest: 'inverse'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    assert {"speckle", "inverse"} <= set(capsys.readouterr().out.replace(",", " ").split())
+
+
+def test_the_command_line_trains_what_was_added(added, capsys):
+    sizes = [f"--set={name}={value}" for name, value in TINY.items() if name != "profile"]
+    which = ["--task", "speckle", "--schedule", "inverse", "--profile", "smoke", *sizes]
+    assert main(["train", *which]) == main(["evaluate", *which]) == 0
+    assert "speckle/inverse-seed0" in capsys.readouterr().out
+
+
+def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
+    with pytest.raises(files.OneLine, match="'haze' needs a row in odl.paper.TASKS first"):
+        Task("haze", 3, draw_amount, speckle)
+    monkeypatch.setitem(paper.TASKS, "haze", SPECKLE | {"levels": SPECKLE["levels"][:5]})
+    with pytest.raises(files.OneLine, match="levels 1 to 6"):
+        Task("haze", 3, draw_amount, speckle)
+    with pytest.raises(ParameterError, match="task='haze'"):
+        training.train(Experiment.of("haze", profile="smoke"))
+    monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: np.ones(n - 1))
+    with pytest.raises(ValueError, match=r"'short' returned \[1. 1. 1. 1.\], not 5 weights"):
+        training.train(Experiment.of(schedule="short", profile="smoke"))
+
+
+def test_what_workers_do_not_know_is_trained_here(added, capsys):
+    runs = [tiny(schedule=schedule, seed=1) for schedule in ("inverse", "rigid_joint")]
+    assert len(sweep.run_many(runs, "cpu", workers=2)) == 2
+    assert "inverse, speckle: added here" in capsys.readouterr().out
+    assert not sweep.added(Experiment.of()) and not sweep.added(None)
+
+
+# What the pages make of it
+
+
+@pytest.fixture(scope="module")
+def measured(added):
+    """Runs of the new task, the new schedule among them."""
+    schedules = ("rigid_joint", "inverse", "on_demand", *paper.FIXATED)
+    return [results.run_or_load(tiny(schedule=schedule), "cpu") for schedule in schedules]
+
+
+def test_tables_have_the_new_rows(measured):
+    levels = tables.level_table(measured)
+    assert set(levels.schedule) >= {"inverse", "on_demand", "not_restored"} and levels["mean"].notna().all()
+    shown = tables.show_levels(levels, "speckle").to_html()
+    assert "inverse" in shown and "6: 100–120" in shown
+
+
+def test_table_1_has_the_new_schedule(measured):
+    given = {"schedules": [run.experiment["schedule"] for run in measured]}
+    known = inspect.signature(table1.table).parameters
+    table = table1.table(measured, "speckle", **{name: value for name, value in given.items() if name in known})
+    row = table[table.schedule == "inverse"].iloc[0]
+    assert row.seeds == 1 and row.psnr > 0 and pd.isna(row.paper_celeba_psnr)
+    assert "inverse" in table1.show(table).to_html() and table1.plot_margins(table)
+    assert table1.verdict(measured, "speckle")
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda runs, x: figures.task_levels("speckle", x[0]),
+        lambda runs, x: table1.plot_levels(tables.level_table(runs), "speckle"),
+        lambda runs, x: allocation.plot_allocation(runs[1]),
+        lambda runs, x: allocation.plot_allocations({"speckle": runs[1], "inpaint": None}),
+        lambda runs, x: fixation.plot_training_ranges("speckle"),
+        lambda runs, x: fixation.plot_severities("speckle", x),
+    ],
+    ids=["levels", "psnr", "allocation", "allocations", "ranges", "severities"],
+)
+def test_figures_draw_what_was_added(measured, draw):
+    x = crops.fixed_crops(packs.load("demo", "test"), 2, "shown")
+    assert draw(measured, x).axes
+
+
+def test_allocation_and_its_words(measured):
+    table = allocation.table({"speckle": measured[1]})
+    assert len(table) == 5 and "speckle" in allocation.verdict(table, {"speckle": measured[1]}).lower()
+
+
+def test_the_spectrum_of_severities(measured):
+    experiments = [tiny(schedule=schedule) for schedule in ("on_demand", "inverse", "fixated_hard")]
+    frame = fixation.spectrum(experiments)
+    assert set(frame.schedule) == {"on_demand", "inverse", "fixated_hard"} and frame.psnr.notna().all()
+    assert fixation.plot_spectrum(frame, "speckle").axes and fixation.verdict(measured, "speckle")
+
+
+def test_pictures_of_restored_images(measured):
+    x = crops.fixed_crops(packs.load("demo", "test"), 1, "shown")
+    networks = {
+        run.experiment["schedule"]: results.network_of(tiny(schedule=run.experiment["schedule"])) for run in measured
+    }
+    chosen = {name: networks[name] for name in ("rigid_joint", "fixated_hard", "on_demand")}
+    rows = qualitative.quintuples(corruptions.TASKS["speckle"], chosen, x, (1, "hard"))
+    assert len(rows) == 2 and qualitative.plot_quintuples(rows).axes
+    assert judge.plain("speckle") == "removal" and prose.severity_text("speckle", "easy") == "σ = 10"
