@@ -6,23 +6,10 @@ import pandas as pd
 
 from companion import judge
 from companion.figures import LEVEL_COLOURS, ROOM, history_frame
-from companion.judge import Measured, Verdict, compare, dose_of, plain, verdict_on
+from companion.judge import Measured, Verdict, plain, verdict_on
 from companion.prose import NOTHING, scale, swamped_tasks
 from odl import paper
 from odl.schedules import allocate, on_demand
-
-SHARP = "on_demand, k = 4"  # Eq. 3 with 1/P^4: about four times the dose
-
-
-# Allocation and data (Sec. 6.6)
-
-
-def dose_against_margin(m: Measured) -> Verdict:
-    """Equation 3 with 1/P^4 against equal shares: a larger dose of what on-demand learning does."""
-    pairs = {plain(task): (task, SHARP, "rigid_joint") for task in paper.TASKS}
-    doses = [dose_of(run) for key, run in m.runs.items() if key[1] == SHARP]
-    verdict = compare(m, pairs)
-    return Verdict(verdict.word, f"{verdict.measured}, dose {np.mean(doses):.2%}", verdict.needs) if doses else verdict
 
 
 def shares(m: Measured) -> dict:
@@ -70,7 +57,7 @@ def verdict(table: pd.DataFrame, runs: dict) -> str:
         )
     words = (
         f"Rigid joint learning has a dose of 0: every level gets 1/{paper.N_LEVELS} of the batch. That a lower PSNR "
-        "gets more images is Equation 3 itself; whether it matters is a question of dose against margin."
+        "gets more images is Equation 3 itself; whether it matters is the question of dose and ladder, the next page."
     )
     found = [run for run in runs.values() if run]
     return "\n\n".join(filter(None, ("\n".join(lines), words, swamped_tasks(found, ["on_demand"]), scale(found))))
