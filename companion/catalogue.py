@@ -240,21 +240,7 @@ def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:
         for _, told in denoising.curves_of([system])
         for sigma in denoising.SPECTRUM
     ]
+    given = {"profile": profile, "ours": (ours or {}).get(system)}
     cases = dict.fromkeys([(25, False, None), (25, True, None), *curves])
-    given = {"profile": profile, "ours": ours}
-    return [
-        Measurement(
-            partial(denoising.load, system, *case, **given),
-            partial(measure_on_db11, system, *case, **given),
-            DB11_WORK,
-            denoising.measurement_of(system, *case, "db11", profile, ours or denoising.our_systems())[0],
-        )
-        for case in cases
-    ]
-
-
-def measure_on_db11(system, sigma, clip, told, profile, ours, device, progress):
-    """`denoising.run_or_load` as a measurement of a job."""
-    return denoising.run_or_load(
-        system, sigma, clip, told, profile=profile, ours=ours, progress=progress, device=device
-    )
+    found = [denoising.Measurement(system, *case, **given) for case in cases]
+    return [Measurement(one.load, one.run_or_load, DB11_WORK, one.path) for one in found]

@@ -179,7 +179,7 @@ def test_a_wrong_file_is_one_line(root, tmp_path, capsys, system):
 
 def test_a_system_stands_in_table_3_and_figure_6_when_its_weights_are_here(given, monkeypatch):
     monkeypatch.setattr(denoising, "photographs", lambda *_: [("x", (255 * IMAGE).astype(np.uint8))])
-    monkeypatch.setattr(denoising, "can_measure", lambda system, ours, dataset: True)
+    monkeypatch.setattr(denoising.Measurement, "possible", lambda _: True)
     assert denoising.shown(["tv"]) == ["noisy", "tv"]
     given("dncnn_authors")
     systems = denoising.shown(["tv"])
@@ -190,4 +190,4 @@ def test_a_system_stands_in_table_3_and_figure_6_when_its_weights_are_here(given
     curves = db11_spectrum.table(denoising.curves_of(systems), [25], "demo")
     assert "DnCNN, authors' weights" in [line.get_label() for line in db11_spectrum.plot_curves(curves).axes[1].lines]
     given("dncnn_authors")  # others: what the former ones did is not shown as theirs
-    assert denoising.load("dncnn_authors", dataset="demo") is None
+    assert denoising.Measurement("dncnn_authors", dataset="demo").load() is None
