@@ -170,7 +170,7 @@ def plot_levels(table: pd.DataFrame, task: str):
         axis.set(xticks=levels, xlabel=f"level: {paper.TASKS[task]['severity']}", xlim=(0.5, 6.5))
         axis.set_xticklabels(level_names(task))
         axis.set_title(title, fontsize=10)
-        axis.text(6, axis.get_ylim()[0], "not trained", ha="center", va="bottom", fontsize=8, color="0.4")
+        axis.text(6, axis.get_ylim()[1], "not trained", ha="center", va="top", fontsize=8, color="0.4")
     axes[0].set_ylabel("PSNR (dB)")
     if len(table):
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
@@ -187,7 +187,7 @@ def verdict(results: list[Result], task: str, schedules=SEVEN) -> str:
     lines = {f"On-demand − {titles[rival]}": compare(m, {"": (task, "on_demand", rival)}) for rival in rivals}
     if {*RIVALS} <= {*rivals}:
         lines["The paper's claim, all six together"] = best_of_seven(m, task)
-    return prose.page(lines, results, prose.swamped(m, task, schedules), prose.dose(results))
+    return prose.page(lines, results, prose.swamped(m, task, SEVEN), prose.dose(results))
 
 
 def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) -> pd.DataFrame:
