@@ -1,11 +1,12 @@
-# The commands a person types. Each one first makes .venv when it is missing or older than the dependency lists.
+# The commands a person types. Each one first makes .venv when it is missing or older than the dependency lists; not
+# where the conda environment of environment.yml is active, nor with BIN=FOLDER, whose python and uv are then used.
 
 PYTHON  ?= python3
 PROFILE ?= reference
 TASK    ?= inpaint
 
-BIN   := .venv/bin
-READY := .venv/ready
+BIN   := $(if $(filter on-demand-learning,$(CONDA_DEFAULT_ENV)),$(CONDA_PREFIX)/bin,.venv/bin)
+READY := $(if $(filter .venv/bin,$(BIN)),.venv/ready)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -47,7 +48,7 @@ audit: $(READY)  ## look up the exact versions in the database of known vulnerab
 sweep: $(READY)  ## every run, notebook and the book as one graph, on this machine at the smoke profile (in runs/sweep/)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[sweep]"
 	@mkdir -p runs/sweep
-	@PATH="$(CURDIR)/$(BIN):$$PATH" ODL_ROOT=$(CURDIR)/runs/sweep $(BIN)/snakemake --cores 2
+	@PATH="$(abspath $(BIN)):$$PATH" ODL_ROOT=$(CURDIR)/runs/sweep $(BIN)/snakemake --cores 2
 
 sweep-slurm: $(READY)  ## one task's graph on a SLURM of its own that loses a node; needs root and slurm-wlm, munge
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[sweep]"
@@ -64,7 +65,7 @@ clean:  ## remove the built book and the caches; keep .venv, data, results and r
 	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
 	@find odl bench tests book -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): requirements.txt pyproject.toml
+.venv/ready: requirements.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or say make PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11; say make PYTHON=python3.11" >&2; exit 1; }
 	@echo "installing into .venv (a minute or two; about 6 GB on Linux, most of it PyTorch's CUDA libraries)"

@@ -55,7 +55,7 @@ def dose(results) -> str:
 def swamped(m: Measured, task: str, schedules) -> str:
     """Which schedules leave the images worse than they were; empty where none does."""
     names = paper.SCHEDULES | paper.FIXATED
-    below = [names[s].lower() for s in schedules if below_input(m.runs, task, s)]
+    below = [names.get(s, s).lower() for s in schedules if below_input(m.runs, task, s)]
     return f"Below the damaged image itself in mean PSNR: {', '.join(below)}." if below else ""
 
 

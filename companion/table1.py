@@ -187,7 +187,7 @@ def verdict(results: list[Result], task: str, schedules=SEVEN) -> str:
     lines = {f"On-demand − {titles[rival]}": compare(m, {"": (task, "on_demand", rival)}) for rival in rivals}
     if {*RIVALS} <= {*rivals}:
         lines["The paper's claim, all six together"] = best_of_seven(m, task)
-    return prose.page(lines, results, prose.swamped(m, task, SEVEN), prose.dose(results))
+    return prose.page(lines, results, prose.swamped(m, task, schedules), prose.dose(results))
 
 
 def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) -> pd.DataFrame:

@@ -149,10 +149,9 @@ def test_table_1_has_the_new_schedule(measured):
         lambda runs, x: table1.plot_levels(tables.level_table(runs), "speckle"),
         lambda runs, x: allocation.plot_allocation(runs[1]),
         lambda runs, x: allocation.plot_allocations({"speckle": runs[1], "inpaint": None}),
-        lambda runs, x: fixation.plot_training_ranges("speckle"),
-        lambda runs, x: fixation.plot_severities("speckle", x),
+        lambda runs, x: fixation.plot_training_ranges("speckle", {"on_demand": (0, 1), "inverse": (0.2, 0.2)}),
     ],
-    ids=["levels", "psnr", "allocation", "allocations", "ranges", "severities"],
+    ids=["levels", "psnr", "allocation", "allocations", "ranges"],
 )
 def test_figures_draw_what_was_added(measured, draw):
     x = crops.fixed_crops(packs.load("demo", "test"), 2, "shown")
