@@ -95,4 +95,4 @@ def ours(width: int, side: int, stride: int, options: measure.Options):
 
 def bm3d(side: int):
     """Seconds of one image by BM3D, which runs on the CPU."""
-    return partial(measure.seconds_of, partial(DENOISERS["bm3d"]["denoise"], noisy(side), SIGMA), 1, "cpu")
+    return partial(measure.seconds_of, partial(DENOISERS["bm3d"].denoise, noisy(side), SIGMA), 1, "cpu")

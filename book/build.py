@@ -34,7 +34,7 @@ from odl.machine import files
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = files.root() / "_build"
 SOURCE = BUILD / "source"
-LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl"]
+LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "companion"]
 
 DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "paper": "celeba"}
 TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing but `SMALL`

@@ -35,6 +35,12 @@ from odl.machine import store
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
 MUTED, LEVELS = "#666666", list("123456")
+SCORES = {  # made up: dB on levels 1 to 5
+    "untrained: all the same": [12, 12, 12, 12, 12],
+    "small gap: 22 to 20 dB": [22, 21.5, 21, 20.5, 20],
+    "large gap: 36 to 24 dB": [36, 33, 30, 27, 24],
+    "a level fails: 40 to 10 dB": [40, 32.5, 25, 17.5, 10],
+}
 COMMANDS = {
     "speed-pages": "python tests/page_facts.py",
     "speed-quality": "make bench QUALITY=1",
@@ -206,7 +212,7 @@ def fixation():
 
 FIGURES = {
     "concept.png": concept, "network.svg": network, "fixation.svg": fixation, "schedules.png": table1.plot_schedules,
-    "loop.svg": loop, "shares.svg": allocation.plot_shares, "lab-fixation.png": live.still_fixation,
+    "loop.svg": loop, "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
     "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
     "speed-ratios.svg": speed.ratios, "speed-scaling.svg": speed.scaling,
 }  # fmt: skip

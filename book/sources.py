@@ -15,14 +15,14 @@ def seeds() -> list[int]:
     return sorted({int(seed) for seed in re.findall(r"\bon_demand-seed(\d+)\.json", names)}) or [0]
 
 
-def line(files: list[str], command: str) -> str:
-    """A dropdown in MyST; files are relative to data/results. Empty when there are none."""
-    if not files:
+def line(used: list[str], command: str) -> str:
+    """A dropdown in MyST; `used` are relative to data/results. Empty when there are none."""
+    if not used:
         return ""
-    edited = sum(results.fault_of(files.results() / file) is not None for file in files)
-    count = f"{len(files)} results file{'s' * (len(files) > 1)}" + f", {edited} of uncommitted code" * bool(edited)
+    edited = sum(results.fault_of(files.results() / file) is not None for file in used)
+    count = f"{len(used)} results file{'s' * (len(used) > 1)}" + f", {edited} of uncommitted code" * bool(edited)
     lines = [f":::{{dropdown}} From {count}: `{command}`", ":class-container: odl-source", ""]
-    for folder, group in groupby(sorted(map(PurePosixPath, files)), key=lambda file: file.parent):
+    for folder, group in groupby(sorted(map(PurePosixPath, used)), key=lambda file: file.parent):
         links = [f"{{download}}`{file.name} </data/results/{file}>`" for file in group]
         lines.append(f"- `data/results/{folder}/`: {', '.join(links)}")
     return "\n".join([*lines, ":::"])

@@ -3,11 +3,17 @@
 import sys
 from pathlib import Path
 
-from odl.__main__ import BAR, Parser, main
+from odl.__main__ import BAR, Parser
+from odl.__main__ import main as run_command
 from odl.data.sets import DATASETS
 from odl.experiment import PROFILES
 
 PACKING = 30  # seconds that writing an archive may take
+
+
+def main(arguments=None) -> int:
+    """Run one command as `odl.__main__.main` does."""
+    return run_command(arguments, parser())
 
 
 def parser() -> Parser:
@@ -118,4 +124,4 @@ def run_weights(options) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(commands=parser()))
+    sys.exit(main())

@@ -15,23 +15,23 @@ from odl.data import packs, sets
 from odl.evaluation import psnr
 from odl.machine import files, store
 from odl.parameters import ParameterError, check_device
-from odl.results import Result, network_of, provenance
+from odl.results import Result
 from odl.training import forward
 
 BLOCKS = ("central", "arbitrary")
 SIDE = 32  # the paper does not say; the context encoder's setting implies it
 
 
-def block_masks(block: str, n: int, generator) -> torch.Tensor:
-    """True inside one missing 32×32 block per image, in the middle or anywhere: (n, 1, 64, 64)."""
-    side = torch.full((n,), float(SIDE), device=generator.device)
-    return square_mask(draw_square(side, side, crops.CROP, generator, centred=block == "central"), crops.CROP)
+def block_masks(block: str, n: int, generator, side: int = SIDE) -> torch.Tensor:
+    """True inside one missing block per image, in the middle or anywhere: (n, 1, 64, 64)."""
+    sides = torch.full((n,), float(side), device=generator.device)
+    return square_mask(draw_square(sides, sides, crops.CROP, generator, centred=block == "central"), crops.CROP)
 
 
 def inpaint(network, y, mask, precision: str = "fp32") -> torch.Tensor:
     """Fill the missing pixels of y (B, 3, 64, 64): true in mask (B, 1, 64, 64).
 
-    A network that answers only the centre leaves missing pixels outside it as they are. Raises ParameterError.
+    A network that returns only the centre leaves missing pixels outside it as they are. Raises ParameterError.
     """
     check(y, mask)
     return paste(forward(network, y, precision), y, mask)
@@ -43,10 +43,8 @@ def check(y, mask) -> None:
     if y.ndim != 4 or y.shape[1:] != (3, *size):
         raise ParameterError(f"y has shape {tuple(y.shape)}; (B, 3, {size[0]}, {size[1]}) is needed")
     if mask.dtype != torch.bool or mask.shape != (len(y), 1, *size):
-        kind = str(mask.dtype).removeprefix("torch.")
-        raise ParameterError(
-            f"mask has shape {tuple(mask.shape)} and type {kind}; {(len(y), 1, *size)} of bool is needed"
-        )
+        found = f"shape {tuple(mask.shape)} and type {str(mask.dtype).removeprefix('torch.')}"
+        raise ParameterError(f"mask has {found}; {(len(y), 1, *size)} of bool is needed")
     low, high = (extreme.item() for extreme in y.aminmax())
     if not low >= -1.001 or not high <= 1.001:  # so written because NaN is neither
         raise ParameterError(f"y reaches from {low:.3g} to {high:.3g}; the [-1, 1] scale and finite values are needed")
@@ -65,6 +63,12 @@ def hole_error(x_hat, x, mask) -> torch.Tensor:
     return squared / (x.shape[1] * mask.flatten(1).sum(1)) / 4
 
 
+def errors(network, x, mask, batch_size: int, precision: str) -> torch.Tensor:
+    """`hole_error` of what a network makes of x without the pixels in mask, a batch at a time: (B,)."""
+    parts = zip(x.split(batch_size), mask.split(batch_size), strict=True)
+    return torch.cat([hole_error(inpaint(network, delete(p, m), m, precision), p, m) for p, m in parts])
+
+
 @torch.inference_mode()
 def evaluate(experiment, network, device="cpu", precision="fp32", progress=None) -> pd.DataFrame:
     """Rows (trial, level, l2, psnr) with level `central` or `arbitrary`; the same draws for every network.
@@ -80,9 +84,7 @@ def evaluate(experiment, network, device="cpu", precision="fp32", progress=None)
         x = crops.fixed_crops(pack, experiment.test_images, f"blocks/{trial}").to(device)
         for block in BLOCKS:
             generator = torch.Generator(device).manual_seed(crops.seed_of("blocks", trial, block))
-            mask = block_masks(block, len(x), generator)
-            parts = zip(x.split(experiment.batch_size), mask.split(experiment.batch_size), strict=True)
-            error = torch.cat([hole_error(inpaint(network, delete(p, m), m, precision), p, m) for p, m in parts])
+            error = errors(network, x, block_masks(block, len(x), generator), experiment.batch_size, precision)
             rows.append((trial, block, error.mean().item() * 1000, psnr(error).mean().item()))
         if progress:
             progress((trial + 1) / experiment.trials)
@@ -98,23 +100,11 @@ def not_restored(experiment) -> list[Result]:
     return [Result({"schedule": "not_restored"}, {}, [], rows, path_of(experiment))]
 
 
-def of_trained(run, trained, device, progress) -> dict:
-    """The scores of a trained inpainter, as its result holds them."""
-    return {"evaluation": evaluate(run, trained.network, device, run.precision, progress).to_dict("list")}
+# A trained inpainter of ours, measured once in `<run id>-blocks.json`
 
 
-def run_or_load(experiment, device="auto", progress=None) -> Result:
-    """What a trained inpainter of ours scores on the blocks, from `<run id>-blocks.json` or measured now."""
-    path = path_of(experiment)
-
-    def measure():
-        start, where = time.monotonic(), check_device(device)
-        rows = evaluate(experiment, network_of(experiment), where, experiment.precision, progress)
-        seconds = {"evaluate": round(time.monotonic() - start, 1)}
-        origin = provenance(experiment, where) | {"seconds": seconds}
-        return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
-
-    return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)
+def path_of(experiment):
+    return files.results() / f"{experiment.run_id}-blocks.json"
 
 
 def load(experiment) -> Result | None:
@@ -122,17 +112,26 @@ def load(experiment) -> Result | None:
     return results.load(experiment, path_of(experiment))
 
 
+def run_or_load(experiment, device="auto", progress=None) -> Result:
+    """The same, measured now where it is not on disk."""
+
+    def measure():
+        start, where = time.monotonic(), check_device(device)
+        rows = evaluate(experiment, results.network_of(experiment), where, experiment.precision, progress)
+        seconds = {"evaluate": round(time.monotonic() - start, 1)}
+        origin = results.provenance(experiment, where) | {"seconds": seconds}
+        return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
+
+    path = path_of(experiment)
+    return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)
+
+
 def job_of(experiment) -> sweep.Job:
     """The job that trains one of our inpainters and measures it on the levels and on the blocks."""
-    load_it, run_it = partial(load, experiment), partial(run_or_load, experiment)
-    later = sweep.Measurement(load_it, run_it, work_of(experiment), path_of(experiment))
-    return sweep.job_of(experiment, later)
+    own, path = (partial(load, experiment), partial(run_or_load, experiment)), path_of(experiment)
+    return sweep.job_of(experiment, sweep.Measurement(*own, work_of(experiment), path))
 
 
 def work_of(experiment) -> int:
     """Batches passed forward in one measurement on the blocks."""
     return experiment.trials * len(BLOCKS) * ceil(experiment.test_images / experiment.batch_size)
-
-
-def path_of(experiment):
-    return files.results() / f"{experiment.run_id}-blocks.json"

@@ -45,6 +45,12 @@ CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
 CUMULATIVE = ("cumulative_curriculum", "cumulative_anti_curriculum")
 FAR = ("staged_curriculum", "staged_anti_curriculum", "hard_mining")  # large effects
 DOSES = (4, -1)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
+LADDER = ("inpaint", "denoise")
+RUNGS = {  # profile → widths and epochs of the ladder; its last length takes longer than everything before it
+    "smoke": ((4, 8), (1, 2, 4)),
+    "demo": ((8, 16), (4, 20, 120)),
+    "reference": ((16, 32), (10, 50, 300)),
+}
 DB11_WORK = 1765  # batches of windows at stride 3 in the eleven photographs
 
 
@@ -53,8 +59,8 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
 
     The close contest and the fixated models of the first seed, the close contest of every other seed, the long
     all-rounders and Table 3's denoisers, the cumulative schedules, those that differ much, the pilot, doses, half the
-    data, Table 2, the other denoisers of Figure 6; then what is left of the second and third seed. How many seeds a
-    contest gets is fixed here, before any is looked at: five for the close one, three for the others.
+    data, Table 2, the other denoisers of Figure 6; then what is left of the second and third seed, and the ladder. How
+    many seeds a contest gets is fixed here, before any is looked at: five for the close one, three for the others.
     """
     first, three = seeds[0], seeds[:3]
     tables = grid(profile, dataset, first, (*CLOSE, *paper.FIXATED))
@@ -74,6 +80,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     tables += comparator_jobs(profile)
     for seed in three[1:]:
         tables += grid(profile, dataset, seed, (*paper.FIXATED, *FAR))
+    tables += [job_of(e) for e in ladder(profile, dataset, three) if e.overrides]  # without one: in the close contest
     return list({job.name: job for job in tables}.values())
 
 
@@ -86,6 +93,19 @@ def all_rounders(profile: str, dataset: str) -> list[Experiment]:
 def doses(profile: str, dataset: str, seed: int) -> list[Experiment]:
     """On-demand learning with other feedback: B_i ∝ 1/P_i^k."""
     return [Experiment.of(t, dataset, "on_demand", seed, profile, sharpness=k) for k in DOSES for t in paper.TASKS]
+
+
+def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
+    """On-demand and rigid joint learning at several widths and lengths, the longest runs last."""
+    widths, lengths = RUNGS.get(profile, ((), ()))
+    return [
+        Experiment.of(task, dataset, schedule, seed, profile, width=width, epochs=epochs)
+        for epochs in lengths
+        for seed in seeds
+        for width in widths
+        for task in LADDER
+        for schedule in CLOSE
+    ]
 
 
 def only(names: list[str], jobs: list[Job]) -> list[Job]:
@@ -123,21 +143,22 @@ def shown_on(page: str, jobs: list[Job]) -> list[Job]:
 
     def shows(job) -> bool:
         e = job.experiment
-        if notebook == "extensions":
-            return False  # it trains what is beyond the paper by itself
         if notebook in ("table3", "db11_spectrum", "gallery"):
             return e is None or sets.parse(e.dataset)[1] == 0
         if e is None or sets.parse(e.dataset)[1] == 0:
             return False
         if notebook == "extra_data":
             return e in extra_data_experiments("inpaint", e.dataset, e.profile, [e.seed])
+        if notebook == "dose":
+            changed = {*doses(e.profile, e.dataset, e.seed), *ladder(e.profile, e.dataset, [e.seed])}
+            return e in changed or e.schedule in CLOSE and not e.overrides
         if notebook == "table2":
             return e.schedule in INPAINTERS or e == inpainter(e.profile, e.dataset, e.seed)
         if notebook == "applications":
             return e == inpainter(e.profile, e.dataset, e.seed)
         return e.schedule in GRID[notebook] and not e.overrides and task in ("", e.task)
 
-    beyond_grid = "table2 table3 db11_spectrum gallery extra_data applications extensions"
+    beyond_grid = "table2 table3 db11_spectrum gallery extra_data applications dose"
     known = {*GRID, *beyond_grid.split()}
     return [job for job in jobs if shows(job)] if notebook in known else jobs
 
@@ -219,21 +240,7 @@ def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:
         for _, told in denoising.curves_of([system])
         for sigma in denoising.SPECTRUM
     ]
+    given = {"profile": profile, "ours": (ours or {}).get(system)}
     cases = dict.fromkeys([(25, False, None), (25, True, None), *curves])
-    given = {"profile": profile, "ours": ours}
-    return [
-        Measurement(
-            partial(denoising.load, system, *case, **given),
-            partial(measure_on_db11, system, *case, **given),
-            DB11_WORK,
-            denoising.measurement_of(system, *case, "db11", profile, ours or denoising.our_systems())[0],
-        )
-        for case in cases
-    ]
-
-
-def measure_on_db11(system, sigma, clip, told, profile, ours, device, progress):
-    """`denoising.run_or_load` as a measurement of a job."""
-    return denoising.run_or_load(
-        system, sigma, clip, told, profile=profile, ours=ours, progress=progress, device=device
-    )
+    found = [denoising.Measurement(system, *case, **given) for case in cases]
+    return [Measurement(one.load, one.run_or_load, DB11_WORK, one.path) for one in found]

@@ -1,86 +1,139 @@
-"""Figure 6: PSNR against the noise level (Sec. 6.7)."""
+"""Figure 6: PSNR against the noise level, of what is told it, of what is told 25, and of the all-rounder (Sec. 6.7)."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import comparators, denoising
-from companion.comparators import AUTHORS, DENOISERS, trained
-from companion.denoising import COLOURS, SPECTRUM, TITLES, images_or_demo, reason, run_or_load
-from companion.figures import picture_grid
-from companion.judge import FAR, MISSING, Measured, Verdict, arithmetic, signed, verdict_on
-from companion.prose import page
+from companion import denoising, judge, prose, tables
+from companion.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
+from companion.judge import FAR, MISSING, Measured, Verdict
+
+CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
+CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in CLASSICAL]
 
 
 def table(
-    curves, sigmas=SPECTRUM, dataset="db11", profile="reference", ours=None, measure=True, progress=None
+    curves, sigmas=SPECTRUM, dataset="db11", profile="reference", ours=None, measure=True, device="auto"
 ) -> pd.DataFrame:
     """Figure 6, on clipped noise: system, told, sigma, psnr (dB, mean over the images).
 
-    `curves` are systems, or pairs (system, σ that it is told whatever the noise).
+    `curves` are pairs (system, σ that it is told whatever the noise, or None for the truth).
     """
-    pairs = [(curve, None) if isinstance(curve, str) else curve for curve in curves]
-    todo = [(system, told, sigma) for system, told in pairs for sigma in sigmas]
-    rows = []
-    for i, (system, told, sigma) in enumerate(todo):
-        show = progress and (lambda done, i=i: progress((i + done) / len(todo)))
-        frame = run_or_load(system, sigma, True, told, dataset, profile, ours, show, measure)
-        rows.append((system, told, sigma, frame.psnr.mean()))
-    return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr"])
+    ours = ours or denoising.our_systems()
+    cases = [
+        denoising.Measurement(system, sigma, True, told, dataset, profile, ours.get(system))
+        for system, told in curves
+        for sigma in sigmas
+    ]
+    rows = [(case.system, case.told, case.sigma, case.rows(measure, device).psnr.mean()) for case in cases]
+    return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr"]).astype({"told": float})
+
+
+def by_curve(table: pd.DataFrame):
+    """The rows of each curve: ((system, σ that it is told or 0 for the truth), rows)."""
+    return table.groupby(["system", table.told.astype(float).fillna(0)], sort=False)
+
+
+def curve_name(system: str, told) -> str:
+    """`BM3D, told σ`, `BM3D, told 25`; nothing is added where a system is told nothing."""
+    entry = SYSTEMS[system]
+    return entry.title + (f", told {f'{told:g}' if told else 'σ'}" if entry.knows_sigma else "")
 
 
 def lacking(table: pd.DataFrame) -> list[str]:
-    """What a table of `spectrum` lacks: a line per reason that names the systems and, of some, the noise levels."""
+    """What the table lacks: a line per reason that names the systems and, of some, the noise levels."""
     lacking = {}
-    for (system, told), part in table.groupby(["system", table.told.fillna(0)], sort=False):
+    for (system, told), part in by_curve(table):
         missing = part.sigma[part.psnr.isna()]
-        title = (
-            comparators.LEARNED[system][0]
-            if system in comparators.LEARNED
-            else DENOISERS.get(system, {"title": system})["title"]
-        )
-        title += f", told {told:g}" if told else ""
+        name = SYSTEMS[system].name + (f", told {told:g}" if told else "")
         some = f" (σ = {', '.join(f'{sigma:g}' for sigma in missing)})" if len(missing) < len(part) else ""
         if len(missing):
-            lacking.setdefault(reason(system).split(":")[0], []).append(title + some)
-    return [f"{why}: {'; '.join(titles)}" for why, titles in lacking.items()]
+            lacking.setdefault(denoising.reason(system).split(":")[0], []).append(name + some)
+    return [f"{why}: {'; '.join(names)}" for why, names in lacking.items()]
 
 
-CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
-CURVES = ("on_demand", "bm3d", *((system, denoising.FIXED) for system in CLASSICAL), *LEARNED)
+def show(table: pd.DataFrame):
+    """PSNR (dB), a row per system, a column per σ."""
+    rows = {
+        curve_name(*curve): part.set_index("sigma").psnr for curve, part in by_curve(table) if part.psnr.notna().any()
+    }
+    frame = pd.DataFrame(rows).T.reindex(columns=sorted({*table.sigma}))
+    frame.columns = [f"σ\u00a0=\u00a0{sigma:g}" for sigma in frame.columns]  # not broken over lines
+    return tables.show_table(frame.rename_axis("PSNR (dB)").reset_index()).set_table_attributes(denoising.DENSE)
+
+
+# The figure
+
+
+def is_fixed(system: str, told) -> bool:
+    """Whether a curve is that of a system made for σ = 25 or told it whatever comes."""
+    return bool(told) or SYSTEMS[system].at_25
+
+
+def look_of(system: str, told) -> dict:
+    look = {"color": SYSTEMS[system].colour, "linewidth": 2.4 if system == "on_demand" else 1.4}
+    if system == NOISY:
+        return look | {"linestyle": ":"}
+    return look | {"linestyle": "--" if is_fixed(system, told) else "-", "marker": "o", "markersize": 4}
+
+
+def plot_curves(table: pd.DataFrame):
+    """PSNR against σ: on the left the paper's curves and DnCNN's, on the right everything that is fixed at σ = 25.
+
+    In both the noisy photographs, and the same where noise is not clipped, which is 20 log₁₀(255/σ) for any image.
+    """
+    figure, axes = plt.subplots(1, 2, figsize=(9, 5.6), sharey=True)
+    curves = {curve: part for curve, part in by_curve(table.dropna(subset="psnr"))}
+    ours, noisy = ("on_demand", 0), (NOISY, 0)
+    left = [ours, ("bm3d", 0), ("bm3d", 25), ("mlp", 0), ("dncnn", 0), noisy]
+    right = [ours, *(curve for curve in curves if is_fixed(*curve)), noisy]
+    for axis, chosen, title in zip(axes, (left, right), ("as in the paper", "everything fixed at σ = 25"), strict=True):
+        for curve in (curve for curve in chosen if curve in curves):
+            axis.plot(curves[curve].sigma, curves[curve].psnr, label=curve_name(*curve), **look_of(*curve))
+        if noisy in curves:
+            sigma, free = curves[noisy].sigma, {"linewidth": 0.8, "linestyle": "-."}
+            label = "noisy, where noise is not clipped"
+            axis.plot(sigma, 20 * np.log10(255 / sigma), label=label, **look_of(*noisy) | free)
+        axis.set(xlabel="noise σ (of 255)", title=title)
+        axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
+    axes[0].set_ylabel("PSNR (dB), mean over the images")
+    figure.tight_layout()
+    return figure
+
+
+# Verdicts
 
 
 def curves(m: Measured) -> pd.DataFrame:
     """PSNR per σ, a column per curve: `on_demand`, `bm3d`, `bm3d25`, …; NaN where nothing is measured."""
     name = m.spectrum.system + m.spectrum.told.map(lambda told: "" if pd.isna(told) else f"{told:g}")
     wide = m.spectrum.assign(name=name).pivot(index="sigma", columns="name", values="psnr").astype(float)
-    return wide.reindex(columns=["on_demand", "bm3d", *(f"{s}{denoising.FIXED}" for s in CLASSICAL), *LEARNED])
+    return wide.reindex(columns=[f"{system}{told or ''}" for system, told in CURVES])
 
 
 def whole_spectrum(m: Measured) -> Verdict:
     """The all-rounder, told nothing, is nowhere more than 0.5 dB behind BM3D, told the truth."""
     gap = curves(m).on_demand - curves(m).bm3d
-    return verdict_on({f"σ = {sigma:g}": [v] if v == v else [] for sigma, v in gap.items()}, beyond=-0.5)
+    return judge.verdict_on({f"σ = {sigma:g}": [v] if v == v else [] for sigma, v in gap.items()}, beyond=-0.5)
 
 
 def loss_above_25(m: Measured, systems) -> dict:
     """System → the most that it is behind BM3D told the truth at a σ above 25 (dB); only what is measured."""
-    gap = curves(m)[lambda frame: frame.index > denoising.FIXED]
-    loss = gap[list(systems)].rsub(gap.bm3d, axis=0).max()
-    return loss.dropna().to_dict()
+    gap = curves(m)[lambda frame: frame.index > FIXED]
+    return gap[list(systems)].rsub(gap.bm3d, axis=0).max().dropna().to_dict()
 
 
 def told_25(m: Measured) -> Verdict:
     """BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
-    loss = loss_above_25(m, [f"{system}{denoising.FIXED}" for system in CLASSICAL])
-    words = ", ".join(f"{TITLES[name.removesuffix('25')]} {signed(-db)}" for name, db in loss.items())
-    return arithmetic(min(loss.values()) > FAR, words) if loss else Verdict(MISSING)
+    loss = loss_above_25(m, [f"{system}{FIXED}" for system in CLASSICAL])
+    words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
+    return judge.arithmetic(min(loss.values()) > FAR, words) if loss else Verdict(MISSING)
 
 
 def trained_at_25(m: Measured) -> Verdict:
     """MLP, CSF and TNRD, each trained once at σ = 25, against BM3D told the truth."""
     loss = loss_above_25(m, LEARNED)
-    return verdict_on({system.upper(): [loss[system]] if system in loss else [] for system in LEARNED}, beyond=FAR)
+    return judge.verdict_on({s.upper(): [loss[s]] if s in loss else [] for s in LEARNED}, beyond=FAR)
 
 
 def verdict(table: pd.DataFrame, results) -> str:
@@ -91,77 +144,4 @@ def verdict(table: pd.DataFrame, results) -> str:
         "The same for what was retrained here at σ = 25": trained_at_25(m),
         "All-rounder − BM3D told the truth, nowhere below −0.5 dB": whole_spectrum(m),
     }
-    absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in lacking(table))
-    return page(lines, results, absent)
-
-
-# Figure 6
-
-
-def plot_noise(name: str, sigmas):
-    """One photograph at every σ."""
-    label, image = images_or_demo(name)[-1]
-    side = min(image.shape)
-    row = [denoising.add_awgn(image, label, sigma, True)[:side, :side] for sigma in sigmas]
-    return picture_grid([row], [f"σ = {sigma:g}" for sigma in sigmas], size=1.5)
-
-
-NOT_CLIPPED = {"linewidth": 0.8, "linestyle": "-.", "label": "noisy, where noise is not clipped"}
-
-
-def plot_curves(table: pd.DataFrame):
-    """PSNR against σ: on the left the paper's curves and DnCNN's, on the right everything that is fixed at σ = 25.
-
-    In both the noisy photographs, and the same where noise is not clipped, which is 20 log₁₀(255/σ) for any image.
-    """
-    figure, axes = plt.subplots(1, 2, figsize=(9, 5.6), sharey=True)
-    measured = table.dropna(subset="psnr").groupby(["system", table.told.fillna(0)], sort=False)
-    curves = {(system, told or None): part for (system, told), part in measured}
-    ours = ("on_demand", None)
-    noisy = (denoising.NOISY, None)
-    left = [ours, ("bm3d", None), ("bm3d", 25), ("mlp", None), ("dncnn", None), noisy]
-    right = [ours, *(curve for curve in curves if is_fixed(*curve)), noisy]
-    for axis, chosen, title in zip(axes, (left, right), ("as in the paper", "everything fixed at σ = 25"), strict=True):
-        for curve in chosen:
-            if curve in curves:
-                axis.plot(curves[curve].sigma, curves[curve].psnr, label=curve_name(*curve), **look_of(*curve))
-        if noisy in curves:
-            sigma = curves[noisy].sigma
-            axis.plot(sigma, 20 * np.log10(255 / sigma), **look_of(*noisy) | NOT_CLIPPED)
-        axis.set(xlabel="noise σ (of 255)", title=title)
-        axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
-    axes[0].set_ylabel("PSNR (dB), mean over the images")
-    figure.tight_layout()
-    return figure
-
-
-def is_fixed(system: str, told) -> bool:
-    """Whether a curve is that of a system made for σ = 25 or told it whatever comes."""
-    learner = trained.LEARNERS.get(system)
-    return bool(told) or system in ("fixated", *AUTHORS) or (learner is not None and learner.low == learner.high)
-
-
-def curve_name(system: str, told) -> str:
-    """`BM3D, told σ`, `BM3D, told 25`; nothing is added where a system is told nothing."""
-    entry = DENOISERS.get(system, {"title": TITLES[system], "knows_sigma": False})
-    return entry["title"] + (f", told {f'{told:g}' if told else 'σ'}" if entry["knows_sigma"] else "")
-
-
-def look_of(system: str, told) -> dict:
-    width = 2.4 if system == "on_demand" else 1.4
-    if system == denoising.NOISY:
-        return {"color": COLOURS[system], "linestyle": ":", "linewidth": width}
-    line = "--" if is_fixed(system, told) else "-"
-    return {"color": COLOURS[system], "linestyle": line, "linewidth": width, "marker": "o", "markersize": 4}
-
-
-def show(table: pd.DataFrame):
-    """PSNR (dB), a row per system, a column per σ."""
-    table = table[table.groupby(["system", table.told.fillna(0)]).psnr.transform("count") > 0]
-    names = [curve_name(row.system, None if pd.isna(row.told) else row.told) for row in table.itertuples()]
-    named = table.assign(name=names)
-    frame = named.pivot(index="name", columns="sigma", values="psnr").reindex(named.name.unique())
-    frame.columns = [f"σ\u00a0=\u00a0{sigma:g}" for sigma in frame.columns]  # not broken over lines
-    frame = frame.rename_axis("PSNR (dB)").reset_index()
-    style = frame.style.format(precision=2, na_rep="–").hide(axis="index")
-    return style.set_table_attributes('class="odl-table odl-dense"')
+    return prose.page(lines, results, "\n".join(f"- {line[0].upper() + line[1:]}." for line in lacking(table)))

@@ -1,4 +1,7 @@
-"""The fixation problem: PSNR over the whole spectrum of severities (Sec. 4 and 6.4, Supp. C and D)."""
+"""The fixation problem: PSNR over the whole spectrum of severities (Fig. 2 and 4, Sec. 4 and 6.4, Supp. C and D).
+
+Runs: on-demand learning and the two fixated models of a task, of one seed.
+"""
 
 import hashlib
 
@@ -8,12 +11,11 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from companion import judge, prose, tables
+from companion import figures, judge, prose, tables
 from companion.blocks import hole_error
-from companion.figures import COLOURS, GREY, KEPT, ROOM, TITLES, picture_grid, severity_axis
-from companion.judge import LEVELS, Measured, Verdict, compare, keyed, plain
+from companion.figures import COLOURS, GREY, KEPT, ROOM, TITLES
+from companion.judge import Measured, Verdict, compare, plain
 from companion.pictures import restored_by
-from companion.prose import page, swamped
 from odl import crops, paper, results
 from odl.corruptions import TASKS
 from odl.data import packs, sets
@@ -31,16 +33,8 @@ IMAGES = 64  # per point: enough, because every point and every model sees the s
 PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]  # of what, as in an evaluation
 COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS, "source"]
 
-EXAMPLES = {  # what the model of prose.FIGURE2 is shown there: its own severity, then others, as in corruptions.py
-    "inpaint": {
-        "32×32, centred\n(trained)": (32, 16, 16),
-        "32×32,\nshifted by 8": (32, 24, 8),
-        "10×10,\noff centre": (10, 12, 42),
-    },
-    "interpolate": {"80 % deleted\n(trained)": (80,), "10 % deleted": (10,)},
-    "deblur": {"σ = 5\n(trained)": (5, 5, 0), "σ = 1": (1, 1, 0)},
-    "denoise": {"σ = 10\n(trained)": (10,), "σ = 50": (50,)},
-}
+
+# The curves of Figure 4
 
 
 def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
@@ -86,8 +80,9 @@ def measure(experiment: Experiment, network, device) -> list[tuple]:
     task = task_of(experiment)
     n = min(experiment.test_images, IMAGES)
     x = images_of(experiment, packs.load(experiment.dataset, "test"), n, "test").to(device)
-    places = (False, True) if task.name == "inpaint" else (False,)
-    points = [(severity, centred) for centred in places for severity in SPECTRUM[task.name]]
+    places, levels = (False, True) if task.name == "inpaint" else (False,), paper.TASKS[task.name]["levels"]
+    severities = SPECTRUM.get(task.name, np.linspace(levels[0][0], levels[-1][1], 25))
+    points = [(severity, centred) for centred in places for severity in severities]
     rows = []
     for severity, centred in tqdm(points, desc=f"spectrum of {experiment.schedule}", leave=False):
         generator = torch.Generator(device).manual_seed(crops.seed_of("spectrum", severity))
@@ -115,95 +110,33 @@ def at_levels(experiment: Experiment) -> list[tuple]:
     return sorted(rows)
 
 
-def examples(task: str, networks: dict, x) -> tuple[list, list, list, list]:
-    """Fig. 2: images x (n, channels, 64, 64) at a fixated model's severity and beside it, corrupted and restored.
-
-    Rows of images, titles of columns, labels and scores of rows, as `figures.picture_grid` takes them.
-    """
-    titles, pictures, scores = paper.FIXATED | paper.SCHEDULES, {}, {}
-    for k, image in enumerate(x):
-        for j, severity in enumerate(EXAMPLES[task].values()):
-            generator = torch.Generator().manual_seed(10 * k + j)
-            y = TASKS[task].apply(image[None], torch.tensor([severity], dtype=torch.float32), generator)
-            for name, (picture, score) in restored_by(networks, image[None], y).items():
-                pictures.setdefault(name, []).append(picture[0])
-                scores.setdefault(name, []).append(f"{score.item():.1f} dB")
-    labels = [titles.get(name, name).replace(" Model ", "\nmodel ").replace(" L", "\nl") for name in pictures]
-    return list(pictures.values()), list(EXAMPLES[task]) * len(x), labels, list(scores.values())
+# Figures
 
 
-# Fixation (Sec. 6.4)
-
-
-def problem(m: Measured, tasks=tuple(paper.TASKS)) -> Verdict:
-    """Both fixated models of every task: behind the all-rounder over the spectrum, and ahead at their own severity."""
-    pairs = {}
-    for task in tasks:
-        for name in ("easy", "hard"):
-            fixated, column, label = f"fixated_{name}", hole_or_all(task), f"{plain(task)} {name}"
-            pairs[f"{label}, levels 1–6"] = (task, "on_demand", fixated, LEVELS, column)
-            pairs[f"{label}, own severity"] = (task, fixated, "on_demand", [name], column)
-    return compare(m, pairs)
-
-
-def hole_or_all(task: str) -> str:
-    """The column that fixation is scored by: inside the hole for inpainting, else an autoencoder's copying counts."""
-    return "psnr_hole" if task == "inpaint" else "psnr"
-
-
-def random_places(m: Measured) -> Verdict:
-    """The all-rounder against fixated inpainters on squares of about their own size, anywhere."""
-    own = {"easy": "1", "hard": "6"}  # 5×5 and 32×32 lie in these levels
-    return compare(m, {k: ("inpaint", "on_demand", f"fixated_{k}", [v], "psnr_hole") for k, v in own.items()})
-
-
-def verdict(results, task: str) -> str:
-    """Each fixated model against the all-rounder: over the spectrum, and at its own severity."""
-    m, column = Measured(keyed(results)), hole_or_all(task)
-    where = ", inside the hole" if task == "inpaint" else ""
-    lines = {}
-    for schedule, title in paper.FIXATED.items():
-        own = schedule.removeprefix("fixated_")
-        over, there = (
-            (task, "on_demand", schedule, judge.LEVELS, column),
-            (task, schedule, "on_demand", [own], column),
-        )
-        lines[f"On-demand − {title}, levels 1–6{where}"] = compare(m, {"": over})
-        lines[f"{title} − on-demand at {prose.severity_text(task, own)}{where}"] = compare(m, {"": there})
-    return page(lines, results, swamped(m, task, ("on_demand", *paper.FIXATED)))
-
-
-def plot_training_ranges(task: str):
-    """Which severities each model sees in training: two points, and everything up to level 5."""
-    figure, axis = plt.subplots(figsize=(7, 1.5), layout="constrained")
-    severity_axis(axis, task)
-    names = ("fixated_easy", "fixated_hard", "on_demand")
-    for row, name in enumerate(names[:2]):
-        axis.plot(paper.TASKS[task][name.removeprefix("fixated_")], row, "o", color=COLOURS[name], markersize=8)
-    last = paper.TASKS[task]["levels"][paper.N_LEVELS - 1][1]
-    axis.plot([paper.TASKS[task]["levels"][0][0], last], [2, 2], color=COLOURS["on_demand"], linewidth=7)
-    axis.set(yticks=range(3), ylim=(2.6, -0.6))
-    axis.set_yticklabels([TITLES[name] for name in names])
+def plot_training_ranges(task: str, seen: dict):
+    """Which severities each model sees in training, on the axis of all; seen: schedule → (lowest, highest)."""
+    figure, axis = plt.subplots(figsize=(7, 0.6 + 0.3 * len(seen)), layout="constrained")
+    figures.severity_axis(axis, task)
+    for row, (schedule, ends) in enumerate(seen.items()):
+        axis.plot(ends, [row, row], "o-", color=COLOURS.get(schedule), linewidth=7, markersize=7)
+    axis.set_yticks(range(len(seen)), [TITLES.get(schedule, schedule) for schedule in seen])
+    axis.set_ylim(len(seen) - 0.4, -0.6)
     return figure
 
 
-def plot_severities(task: str, x):
-    """Clean images (n, channels, 64, 64) and the two severities at which fixated models are trained."""
-    known, generator = paper.TASKS[task], torch.Generator().manual_seed(0)
-    rows = {"clean": x}
-    for name in ("easy", "hard"):
-        y = TASKS[task].corrupt_between(x, known[name], known[name], generator, centred=True)
-        rows[f"{name}: {prose.severity_text(task, name)}"] = y
-    return picture_grid(list(rows.values()), labels=list(rows))
-
-
-def limits(frame: pd.DataFrame) -> tuple[float, float]:
-    """The lowest and the highest dB of the picture of a spectrum."""
-    frame = frame[frame.severity > 0]
-    (low, *lower), (high, *higher) = (
-        list(getattr(frame[["psnr", "psnr_input", "psnr_kept"]], end)()) for end in ("min", "max")
-    )
-    return max(np.nanmin([low, *lower]), low - ROOM) - 0.5, min(np.nanmax([high, *higher]), high + ROOM) + 0.5
+def plot_spectrum(frame: pd.DataFrame, task: str):
+    """Fig. 4: PSNR over the whole spectrum; for inpainting with squares at random places and in the centre."""
+    parts = {"square at a random place": False, "square in the centre": True} if task == "inpaint" else {"": False}
+    size = (3.2 + 3.6 * len(parts), 3.8)
+    figure, axes = plt.subplots(1, len(parts), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    for axis, (title, centred) in zip(axes[0], parts.items(), strict=True):
+        draw_spectrum(axis, frame[frame.centred == centred], task)
+        axis.set_title(title, fontsize=10, pad=16)
+    axes[0, 0].set_ylabel("PSNR (dB)")
+    if len(frame):
+        axes[0, 0].set_ylim(limits(frame))
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
+    return figure
 
 
 def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
@@ -212,41 +145,42 @@ def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
     Behind them what is not restored, and on-demand's output with known pixels kept; where these leave the picture at
     its top or its bottom, they are cut off.
     """
-    severity_axis(axis, task)
+    figures.severity_axis(axis, task)
     parts, ours = [part for _, part in frame.groupby("schedule")], frame[frame.schedule == "on_demand"]
     if len(damaged := max(parts, key=len, default=frame)) > 2:  # the same for all, but some are measured more finely
         axis.plot(damaged.severity, damaged.psnr_input, **GREY)
     if ours.psnr_kept.notna().any():
         axis.plot(ours.severity, ours.psnr_kept, **KEPT)
     for schedule, part in frame.groupby("schedule", sort=False):
-        look = {"color": COLOURS[schedule], "linewidth": 2.2 if schedule == "on_demand" else 1.5, "markersize": 4}
+        look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.5, "markersize": 4}
         marker = "o" if (part.source == "levels").any() else None
         line = "-" if len(part) > 2 else "none"  # two points of a spike are no curve
-        axis.plot(part.severity, part.psnr, marker=marker, linestyle=line, label=TITLES[schedule], **look)
+        label = TITLES.get(schedule, schedule)
+        axis.plot(part.severity, part.psnr, marker=marker, linestyle=line, label=label, **look)
     if len(frame):
         axis.set_ylim(limits(frame))
 
 
-def plot_spectrum(frame: pd.DataFrame, task: str):
-    """Fig. 4: PSNR over the whole spectrum; for inpainting with squares at random places and in the centre."""
-    parts = {"square at a random place": False, "square in the centre": True} if task == "inpaint" else {"": False}
-    figure, axes = plt.subplots(
-        1, len(parts), figsize=(3.2 + 3.6 * len(parts), 3.8), sharey=True, squeeze=False, layout="constrained"
-    )
-    for axis, (title, centred) in zip(axes[0], parts.items(), strict=True):
-        draw_spectrum(axis, frame[frame.centred == centred], task)
-        axis.set_title(title, fontsize=10, pad=16)
-    axes[0, 0].set_ylabel("PSNR (dB)")
-    if len(parts) == 2 and len(frame):
-        axes[0, 0].set_ylim(limits(frame))
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
+def limits(frame: pd.DataFrame) -> tuple[float, float]:
+    """The lowest and the highest dB of the picture of a spectrum."""
+    frame = frame[frame.severity > 0]
+    drawn, ours = frame[["psnr", "psnr_input", "psnr_kept"]], frame.psnr
+    return max(drawn.min().min(), ours.min() - ROOM) - 0.5, min(drawn.max().max(), ours.max() + ROOM) + 0.5
+
+
+def plot_holes(frame: pd.DataFrame, task: str):
+    """PSNR inside the missing pixels alone, over the whole spectrum."""
+    gap = frame.psnr_input - frame.psnr_kept  # of the image, and of its hole alike: the rest is known
+    inside = frame.assign(psnr=frame.psnr_hole, psnr_input=frame.psnr_hole + gap, psnr_kept=np.nan)
+    figure = plot_spectrum(inside, task)
+    figure.axes[0].set_ylabel("PSNR inside the missing pixels (dB)")
     return figure
 
 
 def plot_spectra(frames: dict):
-    """One small spectrum per task; frames: task → frame of `fixation.spectrum`, empty where nothing is measured."""
-    figure, axes = plt.subplots(2, len(frames) // 2, figsize=(8.6, 6), layout="constrained")
-    for axis, (task, frame) in zip(axes.flat, frames.items(), strict=True):
+    """One small spectrum per task; frames: task → frame of `spectrum`, empty where nothing is measured."""
+    figure, axes = plt.subplots(2, -(-len(frames) // 2), figsize=(8.6, 6), layout="constrained")
+    for axis, (task, frame) in zip(axes.flat, frames.items(), strict=False):
         draw_spectrum(axis, frame[frame.centred == False], task)  # noqa: E712
         axis.set_title(paper.TASKS[task]["title"], fontsize=10, pad=16)
         if frame.empty:
@@ -259,10 +193,57 @@ def plot_spectra(frames: dict):
     return figure
 
 
-def plot_holes(frame: pd.DataFrame, task: str):
-    """PSNR inside the missing pixels alone, over the whole spectrum."""
-    gap = frame.psnr_input - frame.psnr_kept  # of the image, and of its hole alike: the rest is known
-    inside = frame.assign(psnr=frame.psnr_hole, psnr_input=frame.psnr_hole + gap, psnr_kept=np.nan)
-    figure = plot_spectrum(inside, task)
-    figure.axes[0].set_ylabel("PSNR inside the missing pixels (dB)")
-    return figure
+def examples(task: str, networks: dict, x, damage: dict) -> tuple[list, list, list, list]:
+    """Fig. 2: images x (n, channels, 64, 64), damaged and restored; damage: title → (severity, whether centred).
+
+    Rows of images, titles of columns, labels and scores of rows, as `figures.picture_grid` takes them.
+    """
+    pictures, scores = {}, {}
+    for k, image in enumerate(x.split(1)):
+        for j, (severity, centred) in enumerate(damage.values()):
+            generator = torch.Generator().manual_seed(10 * k + j)
+            y = TASKS[task].corrupt_between(image, severity, severity, generator, centred)
+            for name, (picture, score) in restored_by(networks, image, y).items():
+                pictures.setdefault(name, []).append(picture[0])
+                scores.setdefault(name, []).append(f"{score.item():.1f} dB")
+    labels = [TITLES.get(name, name).replace(" Model ", "\nmodel ").replace(" L", "\nl") for name in pictures]
+    return list(pictures.values()), list(damage) * len(x), labels, list(scores.values())
+
+
+# Sentences and judged claims
+
+
+def verdict(results, task: str) -> str:
+    """Each fixated model against the all-rounder: over the spectrum, and at its own severity."""
+    m, where = Measured(judge.keyed(results)), ", inside the hole" if task == "inpaint" else ""
+    lines = {}
+    for own in ("easy", "hard"):
+        title, severity = paper.FIXATED[f"fixated_{own}"], prose.severity_text(task, own)
+        labels = f"On-demand − {title}, levels 1–6{where}", f"{title} − on-demand at {severity}{where}"
+        lines |= {label: compare(m, {"": pair}) for label, pair in zip(labels, contests(task, own), strict=True)}
+    return prose.page(lines, results, prose.swamped(m, task, ("on_demand", *paper.FIXATED)))
+
+
+def problem(m: Measured) -> Verdict:
+    """Both fixated models of every task: behind the all-rounder over the spectrum, and ahead at their own severity."""
+    pairs = {}
+    for task in paper.TASKS:
+        for own in ("easy", "hard"):
+            over, there = contests(task, own)
+            pairs |= {f"{plain(task)} {own}, levels 1–6": over, f"{plain(task)} {own}, own severity": there}
+    return compare(m, pairs)
+
+
+def contests(task: str, own: str) -> tuple[tuple, tuple]:
+    """All-rounder minus a fixated model over the spectrum, and the model minus it at its own severity, for `compare`.
+
+    Scored inside the hole for inpainting: elsewhere an autoencoder's copying counts.
+    """
+    fixated, column = f"fixated_{own}", "psnr_hole" if task == "inpaint" else "psnr"
+    return (task, "on_demand", fixated, judge.LEVELS, column), (task, fixated, "on_demand", [own], column)
+
+
+def random_places(m: Measured) -> Verdict:
+    """The all-rounder against fixated inpainters on squares of about their own size, anywhere."""
+    own = {"easy": "1", "hard": "6"}  # 5×5 and 32×32 lie in these levels
+    return compare(m, {k: ("inpaint", "on_demand", f"fixated_{k}", [v], "psnr_hole") for k, v in own.items()})

@@ -72,7 +72,7 @@ def parameters(experiment) -> int:
     """Weights of a run's network, counted without making them."""
     with torch.device("meta"):
         if experiment.schedule in INPAINTERS:
-            network = context_encoder.network_of(experiment)
+            network = context_encoder.untrained(experiment)
         else:
             network = EncoderDecoder(task_of(experiment).channels, experiment.width)
     return sum(p.numel() for p in network.parameters())

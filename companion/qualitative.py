@@ -1,15 +1,15 @@
-"""Restored images beside those of other schedules (Fig. 5, Supp. G)."""
+"""Restored images beside those of other schedules (Fig. 5, Supp. G).
+
+Runs: rigid joint learning, one fixated model and on-demand learning, of every task.
+"""
 
 import torch
 
-from companion import prose
-from companion.figures import picture_blocks
-from companion.judge import Measured, compare, keyed, plain
-from companion.pictures import restored_by
-from companion.prose import page, swamped_tasks
-from odl import crops, paper
+from companion import figures, judge, pictures, prose
+from odl import crops, evaluation, paper
 from odl.corruptions import Task
-from odl.evaluation import bounds_of
+
+SHORT = dict.fromkeys(paper.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
 
 
 def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
@@ -17,38 +17,33 @@ def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
 
     levels: of 1…6, `easy` and `hard`.
     """
-    titles = dict.fromkeys(paper.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
     rows = []
     for level in levels:
-        low, high = bounds_of(task, level)
+        low, high = evaluation.bounds_of(task, level)
         label = f"level {level}" if isinstance(level, int) else f"only\n{prose.severity_text(task.name, level)}"
-        for k, image in enumerate(x):
+        for k, image in enumerate(x.split(1)):
             generator = torch.Generator().manual_seed(crops.seed_of("quintuple", level, k))
-            y = task.corrupt_between(image[None], low, high, generator, centred=not isinstance(level, int))
-            answers = restored_by(networks, image[None], y)
-            rest = [(titles.get(n, n), picture[0], f"{score.item():.1f} dB") for n, (picture, score) in answers.items()]
-            rows.append((prefix + label, [("original", image, ""), *rest]))
+            y = task.corrupt_between(image, low, high, generator, centred=not isinstance(level, int))
+            shown = [("original", image[0], "")]
+            for name, (picture, score) in pictures.restored_by(networks, image, y).items():
+                shown.append((SHORT.get(name, name), picture[0], f"{score.item():.1f} dB"))
+            rows.append((prefix + label, shown))
     return rows
+
+
+def plot_quintuples(rows: list, blocks: int = 2):
+    """Fig. 5: `picture_blocks` of the original, the corrupted image and its restorations, a column for each."""
+    titles = dict.fromkeys(title for _, shown in rows for title, *_ in shown)
+    return figures.picture_blocks(rows, tuple(titles), blocks)
 
 
 def verdict(measured: dict, results) -> str:
     """On-demand minus its two opponents in mean PSNR; measured: task → results."""
     titles, lines = paper.SCHEDULES | paper.FIXATED, {}
     for task, found in measured.items():
-        for other in ("rigid_joint", prose.FIGURE2[task]):
-            label = f"{plain(task).capitalize()}, on-demand − {titles[other].lower()}"
-            lines[label] = compare(Measured(keyed(found)), {"": (task, "on_demand", other)})
-    return page(
-        lines,
-        results,
-        swamped_tasks([r for found in measured.values() for r in found], titles),
-        "Means over all test crops, levels 1–6: a few pictures prove nothing." if results else "",
-    )
-
-
-# Qualitative
-
-
-def plot_quintuples(rows: list, blocks: int = 2):
-    """Fig. 5: `picture_blocks` of the original, the corrupted image and three restorations."""
-    return picture_blocks(rows, ("original", "corrupted", "rigid joint", "fixated", "on-demand"), blocks)
+        for other in ("rigid_joint", prose.FIGURE2.get(task, "fixated_hard")):
+            label = f"{judge.plain(task).capitalize()}, on-demand − {titles[other].lower()}"
+            lines[label] = judge.compare(judge.Measured(judge.keyed(found)), {"": (task, "on_demand", other)})
+    below = prose.swamped_tasks([run for found in measured.values() for run in found], titles)
+    means = "Means over all test crops, levels 1–6: a few pictures prove nothing." if results else ""
+    return prose.page(lines, results, below, means)

@@ -18,6 +18,7 @@ from companion import (
     blocks,
     db11_spectrum,
     denoising,
+    dose,
     extra_data,
     fixation,
     judge,
@@ -26,7 +27,6 @@ from companion import (
     table2,
     table3,
 )
-from companion.allocation import SHARP
 from companion.catalogue import extra_data_experiments
 from companion.comparators import INPAINTERS, context_encoder
 from companion.judge import (
@@ -97,8 +97,8 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
         for schedule in (*paper.SCHEDULES, *paper.FIXATED)
         for seed in seeds
     }
-    wanted |= {(t, SHARP, k): of(t, schedule="on_demand", seed=k, sharpness=4) for t in paper.TASKS for k in seeds}
     runs = {key: results.load(run) for key, run in wanted.items()}
+    runs |= dose.load(dose.experiments(dataset, profile, seeds)).runs
     runs |= load_extra(profile, dataset, seeds) | load_blocks(profile, dataset, seeds)
     return Measured(
         {key: result for key, result in runs.items() if result},
@@ -165,7 +165,7 @@ def core() -> list[Claim]:
             NO_NUMBER,
             "dose against margin: Equation 3 with 1/P⁴, about four times the dose, − equal shares, every task; needs "
             "on-demand runs of sharpness 4 and of rigid joint",
-            allocation.dose_against_margin,
+            dose.dose_against_margin,
         ),
     ]
 

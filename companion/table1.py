@@ -1,165 +1,153 @@
-"""Table 1 and its twin for denoising: seven schedules, four tasks (Sec. 6.3, Supp. E)."""
+"""Table 1 and its twin for denoising: seven schedules, four tasks (Sec. 6.3, Supp. E).
+
+Runs: every schedule of one task, paired by seed. A schedule that a reader adds to `odl.schedules.SCHEDULES` has a row,
+a colour and a margin like the paper's; where the paper has no number there is a dash.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import judge
+from companion import judge, prose, tables
 from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES, level_names
-from companion.judge import (
-    FAR,
-    Measured,
-    Verdict,
-    below_input,
-    compare,
-    estimate,
-    gaps,
-    keyed,
-    number,
-    paired,
-    paired_p_value,
-    plain,
-    score,
-    verdict_on,
-)
-from companion.prose import dose, page, swamped
-from companion.tables import NOT_RESTORED, baselines, over_seeds, show_table
+from companion.judge import Measured, Verdict, compare, gaps, plain, score, verdict_on
 from odl import paper
 from odl.evaluation import overall
+from odl.parameters import ParameterError, choice, listed
 from odl.results import Result
 from odl.schedules import SCHEDULES, allocate
 
+SEVEN = tuple(paper.SCHEDULES)
+RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
+JOINT = ("rigid_joint", "cumulative_curriculum", "cumulative_anti_curriculum")
+NONE = float("nan")
 
-def table(results: list[Result], task: str) -> pd.DataFrame:
-    """Table 1 of one task, the damaged images and the paper's rows: means over seeds and trials, the paper's numbers.
+
+def check_schedules(schedules) -> list[str]:
+    """A list of schedules, the paper's seven where it is empty. Raises ParameterError."""
+    schedules = listed(schedules)
+    if not isinstance(schedules, list | tuple):
+        raise ParameterError(f"schedules={schedules!r} is not a list of some of {', '.join(SCHEDULES)}; nearest: []")
+    for schedule in schedules:
+        choice("schedules", schedule, SCHEDULES)
+    return list(dict.fromkeys(schedules)) or list(SEVEN)
+
+
+# The table
+
+
+def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
+    """Table 1 of one task: the damaged images, then a row per schedule; means over seeds, trials and levels 1 to 6.
 
     Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
     over seeds), psnr_kept and psnr_hole (known pixels kept, and inside the missing ones, where pixels are missing);
-    then ahead (dB by which on-demand is, over the seeds that both have), low and high (its 95 % interval), and verdict;
-    then the paper's l2 and psnr on CelebA and SUN397.
+    those of `ahead`; then the paper's l2 and psnr on CelebA and SUN397.
     """
-    runs, damaged = judge.keyed(results), baselines(results)
-    rows = [{"schedule": NOT_RESTORED, "l2": damaged.l2_input, "psnr": damaged.psnr_input}]
-    rows[0] |= {"psnr_hole": damaged.hole_input, "verdict": ""}
-    for schedule in paper.SCHEDULES:
-        celeba, sun397 = paper.TABLE1[task][schedule]
+    damaged = tables.baselines(results)
+    first = {"schedule": tables.NOT_RESTORED, "l2": damaged.l2_input, "psnr": damaged.psnr_input}
+    rows = [first | {"psnr_hole": damaged.hole_input, "verdict": ""}]
+    for schedule in schedules:
         found = [r for r in results if r.experiment["schedule"] == schedule]
-        row = {"schedule": schedule} | over_seeds(found)
-        row |= baselines(found)[["psnr_kept", "psnr_hole"]].to_dict()
-        margins = judge.gaps(runs, task, "on_demand", schedule) if schedule != "on_demand" else []
-        low, high = judge.interval(margins) if len(margins) > 1 else (float("nan"),) * 2
-        row |= {"ahead": np.mean(margins) if margins else float("nan"), "low": low, "high": high}
-        below = [""] if judge.below_input(runs, task, "on_demand", schedule) else []
-        row["verdict"] = judge.verdict_on({"": margins}, below=below).word if schedule != "on_demand" else ""
-        for name, (l2, psnr) in (("celeba", celeba), ("sun397", sun397)):
+        missing = tables.baselines(found)[["psnr_kept", "psnr_hole"]].to_dict()
+        row = {"schedule": schedule} | tables.over_seeds(found) | missing | ahead(results, task, schedule)
+        printed = paper.TABLE1.get(task, {}).get(schedule, ((NONE, NONE), (NONE, NONE)))
+        for name, (l2, psnr) in zip(("celeba", "sun397"), printed, strict=True):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
     return pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
 
 
-RIVALS = tuple(schedule for schedule in paper.SCHEDULES if schedule != "on_demand")
-JOINT = ("rigid_joint", "cumulative_curriculum", "cumulative_anti_curriculum")
+def ahead(results: list[Result], task: str, schedule: str) -> dict:
+    """By how many dB on-demand is ahead, over the seeds that both have; low and high, its 95 % interval; verdict."""
+    if schedule == "on_demand":
+        return {"ahead": NONE, "low": NONE, "high": NONE, "verdict": ""}
+    pair, m = (task, "on_demand", schedule), Measured(judge.keyed(results))
+    margins = gaps(m.runs, *pair)
+    low, high = judge.interval(margins) if len(margins) > 1 else (NONE, NONE)
+    mean = np.mean(margins) if margins else NONE
+    return {"ahead": mean, "low": low, "high": high, "verdict": compare(m, {"": pair}).word}
 
 
-# Schedules (Table 1, Sec. 6.6)
+def show(table: pd.DataFrame, best: str | None = None):
+    """Table 1 with ± standard deviations over seeds; what only tasks with missing pixels have stands only there.
 
-
-def best_of_seven(m: Measured, task: str) -> Verdict:
-    """On-demand against each of the six others."""
-    return compare(m, {paper.SCHEDULES[rival]: (task, "on_demand", rival) for rival in RIVALS})
-
-
-def level_6(m: Measured) -> Verdict:
-    """On-demand against each of the six others on the level that nobody trained on."""
-    pairs = {(task, rival): (task, "on_demand", rival, ["6"]) for task in paper.TASKS for rival in RIVALS}
-    return compare(m, {f"{plain(t)}, {paper.SCHEDULES[r]}": pair for (t, r), pair in pairs.items()})
-
-
-def collapse(m: Measured) -> Verdict:
-    """The staged curriculum on deblurring: below its input at level 1, or more than 3 dB behind rigid joint."""
-    pairs = paired(m.runs, "deblur", "rigid_joint", "staged_curriculum")
-    behind = np.array([score(joint) - score(staged) for joint, staged in pairs])
-    damage = np.array([score(staged, "1", "psnr_input") - score(staged, "1") for _, staged in pairs])
-    text = f"{estimate(behind)} to rigid joint; input − output at level 1 {estimate(damage)}"
-    return verdict_on(
-        {"": np.maximum(behind - FAR, damage)}, below=both_swamped(m, "staged_curriculum", {"": "deblur"}), text=text
-    )
-
-
-def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:
-    """A staged schedule against rigid joint: more is lost on the level seen first than on the level seen last."""
-    parts = {}
-    for task in paper.TASKS:
-        lost = [gaps(m.runs, task, "rigid_joint", schedule, [level]) for level in (first, last)]
-        parts[plain(task)] = [a - b for a, b in zip(*lost, strict=True)]
-    return verdict_on(parts, below=both_swamped(m, schedule, {plain(task): task for task in paper.TASKS}))
-
-
-def both_swamped(m: Measured, schedule: str, tasks: dict) -> list:
-    """The labels of the tasks in which rigid joint and another schedule are both below the damaged image."""
-    return [label for label, task in tasks.items() if below_input(m.runs, task, "rigid_joint", schedule)]
-
-
-def hard_mining(m: Measured) -> Verdict:
-    """On-demand against hard mining."""
-    return compare(m, {plain(task): (task, "on_demand", "hard_mining") for task in paper.TASKS})
-
-
-def competitive(m: Measured) -> Verdict:
-    """The worst of the jointly trained schedules against the best of the other three."""
-    parts = {}
-    for task in paper.TASKS:
-        scores = [dict(zip(RIVALS, map(score, runs), strict=True)) for runs in paired(m.runs, task, *RIVALS)]
-        parts[plain(task)] = [worst_joint(s) for s in scores]
-    return verdict_on(parts, below=[plain(task) for task in paper.TASKS if below_input(m.runs, task, *RIVALS)])
-
-
-def worst_joint(scores: dict) -> float:
-    """How far the worst jointly trained schedule is ahead of the best of the others; scores: schedule → dB."""
-    others = [scores[rival] for rival in RIVALS if rival not in JOINT]
-    return min(scores[schedule] for schedule in JOINT) - max(others)
-
-
-def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) -> pd.DataFrame:
-    """The paper's test, which asks about two networks and not about two schedules: a row per task, rival and seed.
-
-    Columns task, rival, seed, ahead (dB by which on-demand is), p (paired t-test over the trials of these networks).
+    best: the schedule that leads all others by the judge's rule, in bold; None where none does.
     """
-    rows = []
-    for task in tasks:
-        for rival in rivals:
-            seeds = sorted(k[2] for k in m.runs if k[:2] == (task, rival) and (task, "on_demand", k[2]) in m.runs)
-            for seed in seeds:
-                a, b = (overall(m.runs[task, name, seed].evaluation).psnr for name in ("on_demand", rival))
-                rows.append((plain(task), paper.SCHEDULES[rival], seed, (a - b).mean(), paired_p_value(a, b)))
-    return pd.DataFrame(rows, columns=["task", "rival", "seed", "ahead", "p"])
+
+    def with_spread(value, spread):
+        return "–" if pd.isna(value) else f"{value:.2f}" + ("" if pd.isna(spread) else f" ± {spread:.2f}")
+
+    def with_interval(value, low, high):
+        interval = "" if pd.isna(low) else f" [{judge.number(low)}, {judge.number(high)}]"
+        return "–" if pd.isna(value) else f"{judge.number(value)}{interval}"
+
+    columns = {
+        ("", "schedule"): [TITLES.get(schedule, schedule) for schedule in table.schedule],
+        ("ours", "seeds"): table.seeds,
+        ("ours", "L2 (‰)"): list(map(with_spread, table.l2, table.l2_sd)),
+        ("ours", "PSNR (dB)"): list(map(with_spread, table.psnr, table.psnr_sd)),
+        ("ours", "known pixels kept"): table.psnr_kept,
+        ("ours", "missing pixels"): table.psnr_hole,
+        ("ours", "on-demand − it (dB)"): list(map(with_interval, table.ahead, table.low, table.high)),
+        ("ours", "verdict"): table.verdict,
+        ("paper, CelebA", "L2 (‰)"): table.paper_celeba_l2,
+        ("paper, CelebA", "PSNR (dB)"): table.paper_celeba_psnr,
+        ("paper, SUN397", "L2 (‰)"): table.paper_sun397_l2,
+        ("paper, SUN397", "PSNR (dB)"): table.paper_sun397_psnr,
+    }
+    shown = pd.DataFrame(columns)
+    shown = shown.drop(columns=[c for c in list(shown)[4:6] if shown[c].isna().all()])
+    bold = pd.DataFrame("", index=shown.index, columns=shown.columns)
+    bold.loc[table.schedule == best, [("ours", "PSNR (dB)")]] = "font-weight: bold"
+    style = shown.style.format(precision=2, na_rep="–").hide(axis="index").apply(lambda _: bold, axis=None)
+    return style.set_table_attributes('class="odl-table odl-numbers"')
 
 
-def verdict(results, task: str) -> str:
-    """On-demand minus each other schedule, and the claim that it leads all of them."""
-    m, title = Measured(keyed(results)), paper.SCHEDULES
-    lines = {f"On-demand − {title[r].lower()}": compare(m, {"": (task, "on_demand", r)}) for r in RIVALS}
-    lines |= {"The paper's claim, all six together": best_of_seven(m, task)}
-    return page(lines, results, swamped(m, task, paper.SCHEDULES), dose(results))
+# Figures
 
 
-def plot_schedules():
-    """Images per level in a batch over training, for the schedules that are fixed beforehand."""
+def decided_beforehand(schedule: str) -> bool:
+    """Whether its shares follow from the share of training alone: not from scores, not from single images."""
+    weights, scores = SCHEDULES[schedule], np.linspace(40, 10, paper.N_LEVELS)
+    if weights is None or schedule == "hard_mining":
+        return False
+    return np.array_equal(weights(0.5, None, paper.N_LEVELS), weights(0.5, scores, paper.N_LEVELS))
 
-    names = [name for name in paper.SCHEDULES if name not in ("hard_mining", "on_demand")]
-    figure, axes = plt.subplots(1, len(names), figsize=(8.6, 2.2), sharey=True, layout="constrained")
+
+def plot_schedules(schedules=SEVEN):
+    """Images per level in a batch over training, for those of the schedules that are decided beforehand."""
+    names = [name for name in schedules if decided_beforehand(name)]
+    n = max(1, len(names))
+    figure, axes = plt.subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
     done = np.linspace(0, 1, 200, endpoint=False)
-    for axis, name in zip(axes, names, strict=True):
+    for axis, name in zip(axes[0], names, strict=False):
         shares = [allocate(SCHEDULES[name](d, None, paper.N_LEVELS), paper.BATCH_SIZE) for d in done]
         axis.stackplot(done, np.transpose(shares), colors=LEVEL_COLOURS, labels=range(1, paper.N_LEVELS + 1))
         axis.set(xlim=(0, 1), ylim=(0, paper.BATCH_SIZE), xticks=[0, 0.5, 1])
-        axis.set_title(
-            TITLES[name].replace(" Anti-Curriculum", "\nanti-curriculum").replace(" Curriculum", "\ncurriculum"),
-            fontsize=9,
-        )
+        axis.set_title("\n".join(TITLES.get(name, name).split(maxsplit=1)), fontsize=9)
         axis.set_xlabel("share of training", fontsize=8)
-    axes[0].set_ylabel("images per batch")
-    figure.legend(*axes[0].get_legend_handles_labels(), title="level", loc="outside right center", fontsize=8)
+    axes[0, 0].set_ylabel("images per batch")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), title="level", loc="outside right center", fontsize=8)
+    return figure
+
+
+def plot_margins(table: pd.DataFrame):
+    """Mean PSNR of on-demand learning minus that of every other schedule (dB), here and in the paper's Table 1."""
+    rows = table.set_index("schedule")
+    rivals = rows.index.drop(["not_restored", "on_demand"], errors="ignore")
+    celeba, sun397 = (rows[f"paper_{name}_psnr"] for name in ("celeba", "sun397"))
+    figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
+    axis.plot(rows.ahead[rivals], range(len(rivals)), "o", color="#D55E00", label="here", alpha=0.9)
+    for psnr, marker, color, name in ((celeba, "s", "#0072B2", "CelebA"), (sun397, "D", "#56B4E9", "SUN397")):
+        gap = psnr.get("on_demand", NONE) - psnr[rivals]
+        axis.plot(gap, range(len(rivals)), marker, color=color, label=f"paper, {name}", alpha=0.9)
+    axis.axvline(0, color="0.4", linewidth=1)
+    axis.set_xscale("symlog", linthresh=1)  # margins of a tenth and of ten dB in one picture
+    axis.set_xticks([-1, -0.5, 0, 0.5, 1, 2, 5, 10], ["−1", "−0.5", "0", "0.5", "1", "2", "5", "10"])
+    axis.xaxis.set_minor_locator(plt.NullLocator())
+    axis.set_yticks(range(len(rivals)), [TITLES.get(name, name) for name in rivals])
+    axis.set(ylim=(len(rivals) - 0.5, -0.5), xlabel="on-demand learning is ahead by (dB)")
+    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
@@ -170,11 +158,11 @@ def plot_levels(table: pd.DataFrame, task: str):
     rows = table.set_index(["scored", "schedule"])[[f"level_{level}" for level in levels]]
     for (scored, schedule), psnr in rows.iterrows():
         look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.3}
-        if (scored, schedule) == ("all pixels", "not_restored"):
+        if (scored, schedule) == ("all pixels", tables.NOT_RESTORED):
             axes[0].plot(levels, psnr, **GREY)
         elif scored == "all pixels":
             for axis in axes:
-                axis.plot(levels, psnr, "o-", label=TITLES[schedule], markersize=4, **look)
+                axis.plot(levels, psnr, "o-", label=TITLES.get(schedule, schedule), markersize=4, **look)
         elif (scored, schedule) == ("known pixels kept", "on_demand"):
             axes[0].plot(levels, psnr, **KEPT)
     for axis, title in zip(axes, ("beside the damaged images", "the schedules alone"), strict=True):
@@ -189,66 +177,93 @@ def plot_levels(table: pd.DataFrame, task: str):
     return figure
 
 
-def plot_margins(table: pd.DataFrame):
-    """Mean PSNR of on-demand learning minus that of every other schedule (dB), here and in the paper's Table 1."""
-    rows = table.set_index("schedule")
-    rivals = rows.index.drop(["not_restored", "on_demand"])
-    looks = {"psnr": ("here", "o", "#D55E00"), "paper_celeba_psnr": ("paper, CelebA", "s", "#0072B2")}
-    looks |= {"paper_sun397_psnr": ("paper, SUN397", "D", "#56B4E9")}
-    figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
-    for column, (label, marker, color) in looks.items():
-        gap = rows.ahead[rivals] if column == "psnr" else rows.loc["on_demand", column] - rows.loc[rivals, column]
-        axis.plot(gap, range(len(rivals)), marker, color=color, label=label, alpha=0.9)
-    axis.axvline(0, color="0.4", linewidth=1)
-    axis.set_xscale("symlog", linthresh=1)  # margins of a tenth and of ten dB in one picture
-    axis.set_xticks([-1, -0.5, 0, 0.5, 1, 2, 5, 10], ["−1", "−0.5", "0", "0.5", "1", "2", "5", "10"])
-    axis.xaxis.set_minor_locator(plt.NullLocator())
-    axis.set_yticks(range(len(rivals)), [TITLES[name] for name in rivals])
-    axis.set(ylim=(len(rivals) - 0.5, -0.5), xlabel="on-demand learning is ahead by (dB)")
-    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
+# Sentences
 
 
-def show(table: pd.DataFrame, best: str | None = None):
-    """Table 1 with ± standard deviations over seeds, and the verdict on every margin; bold where the judge decides.
+def verdict(results: list[Result], task: str, schedules=SEVEN) -> str:
+    """On-demand minus each other schedule, and the claim that it leads the paper's six."""
+    m, rivals = Measured(judge.keyed(results)), [schedule for schedule in schedules if schedule != "on_demand"]
+    titles = {rival: TITLES.get(rival, rival).lower() for rival in rivals}
+    lines = {f"On-demand − {titles[rival]}": compare(m, {"": (task, "on_demand", rival)}) for rival in rivals}
+    if {*RIVALS} <= {*rivals}:
+        lines["The paper's claim, all six together"] = best_of_seven(m, task)
+    return prose.page(lines, results, prose.swamped(m, task, schedules), prose.dose(results))
 
-    What only tasks with missing pixels have stands only there.
 
-    best: the schedule that leads all others by the rule, None where none does.
+def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) -> pd.DataFrame:
+    """The paper's test, which asks about two networks and not about two schedules: a row per task, rival and seed.
+
+    Columns task, rival, seed, ahead (dB by which on-demand is), p (paired t-test over the trials of these networks).
     """
-
-    def pm(value, error):
-        return "–" if pd.isna(value) else f"{value:.2f}" + ("" if pd.isna(error) else f" ± {error:.2f}")
-
-    def margin(row):
-        known = "" if pd.isna(row.low) else f" [{number(row.low)}, {number(row.high)}]"
-        return "–" if pd.isna(row.ahead) else f"{number(row.ahead)}{known}"
-
-    shown = pd.DataFrame(
-        {
-            ("", "schedule"): table.schedule.map(TITLES),
-            ("ours", "seeds"): table.seeds,
-            ("ours", "L2 (‰)"): [pm(*row) for row in zip(table.l2, table.l2_sd, strict=True)],
-            ("ours", "PSNR (dB)"): [pm(*row) for row in zip(table.psnr, table.psnr_sd, strict=True)],
-            ("ours", "known pixels kept"): table.psnr_kept,
-            ("ours", "missing pixels"): table.psnr_hole,
-            ("ours", "on-demand − it (dB)"): [margin(row) for row in table.itertuples()],
-            ("ours", "verdict"): table.verdict,
-        }
-        | {
-            (f"paper, {title}", unit): table[f"paper_{name}_{key}"]
-            for name, title in (("celeba", "CelebA"), ("sun397", "SUN397"))
-            for key, unit in (("l2", "L2 (‰)"), ("psnr", "PSNR (dB)"))
-        }
-    )
-    shown = shown.drop(columns=[c for c in list(shown)[4:6] if shown[c].isna().all()])
-    style = shown.style.format(precision=2, na_rep="–").hide(axis="index")
-    bold = pd.DataFrame("", index=shown.index, columns=shown.columns)
-    bold.loc[table.schedule == best, [("ours", "PSNR (dB)")]] = "font-weight: bold"
-    return style.apply(lambda _: bold, axis=None).set_table_attributes('class="odl-table odl-numbers"')
+    rows = []
+    for task in tasks:
+        for rival in rivals:
+            seeds = sorted(k[2] for k in m.runs if k[:2] == (task, rival) and (task, "on_demand", k[2]) in m.runs)
+            for seed in seeds:
+                a, b = (overall(m.runs[task, name, seed].evaluation).psnr for name in ("on_demand", rival))
+                rows.append((plain(task), TITLES.get(rival, rival), seed, (a - b).mean(), judge.paired_p_value(a, b)))
+    return pd.DataFrame(rows, columns=["task", "rival", "seed", "ahead", "p"])
 
 
 def show_papers_test(table: pd.DataFrame):
-    """The paper's test, a row per seed: `table1.papers_test`."""
-    names = {"ahead": "on-demand − it (dB)", "p": "p"}
-    return show_table(table.rename(columns=names), digits={names["ahead"]: number, "p": "{:.0e}"})
+    """A row per seed of `papers_test`."""
+    table = table.rename(columns={"ahead": "on-demand − it (dB)"})
+    return tables.show_table(table, digits={"on-demand − it (dB)": judge.number, "p": "{:.0e}"})
+
+
+# Judged claims
+
+
+def best_of_seven(m: Measured, task: str) -> Verdict:
+    """On-demand against each of the six others."""
+    return compare(m, {paper.SCHEDULES[rival]: (task, "on_demand", rival) for rival in RIVALS})
+
+
+def level_6(m: Measured) -> Verdict:
+    """On-demand against each of the six others on the level that nobody trained on."""
+    pairs = {(task, rival): (task, "on_demand", rival, ["6"]) for task in paper.TASKS for rival in RIVALS}
+    return compare(m, {f"{plain(t)}, {paper.SCHEDULES[r]}": pair for (t, r), pair in pairs.items()})
+
+
+def hard_mining(m: Measured) -> Verdict:
+    """On-demand against hard mining."""
+    return compare(m, {plain(task): (task, "on_demand", "hard_mining") for task in paper.TASKS})
+
+
+def collapse(m: Measured) -> Verdict:
+    """The staged curriculum on deblurring: below its input at level 1, or more than 3 dB behind rigid joint."""
+    pairs = judge.paired(m.runs, "deblur", "rigid_joint", "staged_curriculum")
+    behind = np.array([score(joint) - score(staged) for joint, staged in pairs])
+    damage = np.array([score(staged, "1", "psnr_input") - score(staged, "1") for _, staged in pairs])
+    text = f"{judge.estimate(behind)} to rigid joint; input − output at level 1 {judge.estimate(damage)}"
+    parts = {plain("deblur"): np.maximum(behind - judge.FAR, damage)}
+    return verdict_on(parts, below=swamped(m, "rigid_joint", "staged_curriculum"), text=text)
+
+
+def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:
+    """A staged schedule against rigid joint: more is lost on the level seen first than on the level seen last."""
+    parts = {}
+    for task in paper.TASKS:
+        lost = [gaps(m.runs, task, "rigid_joint", schedule, [level]) for level in (first, last)]
+        parts[plain(task)] = [a - b for a, b in zip(*lost, strict=True)]
+    return verdict_on(parts, below=swamped(m, "rigid_joint", schedule))
+
+
+def competitive(m: Measured) -> Verdict:
+    """The worst of the jointly trained schedules against the best of the other three."""
+    parts = {}
+    for task in paper.TASKS:
+        scores = [dict(zip(RIVALS, map(score, runs), strict=True)) for runs in judge.paired(m.runs, task, *RIVALS)]
+        parts[plain(task)] = [worst_joint(of_seed) for of_seed in scores]
+    return verdict_on(parts, below=swamped(m, *RIVALS))
+
+
+def swamped(m: Measured, *schedules: str) -> list[str]:
+    """The tasks, by their plain names, in which all of these schedules are below the damaged image."""
+    return [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, *schedules)]
+
+
+def worst_joint(scores: dict) -> float:
+    """How far the worst jointly trained schedule is ahead of the best of the others; scores: schedule → dB."""
+    others = [scores[rival] for rival in RIVALS if rival not in JOINT]
+    return min(scores[schedule] for schedule in JOINT) - max(others)

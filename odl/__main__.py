@@ -126,11 +126,11 @@ def run_train(options) -> None:
 
     from odl.results import load, run_or_load
 
-    experiment = experiment_of(options)
+    experiment, device = experiment_of(options), check_device(options.device)
     result = load(experiment)
     if not result:
         with tqdm(total=100, desc=experiment.schedule, bar_format=BAR) as bar:
-            result = run_or_load(experiment, options.device, lambda share: bar.update(100 * share - bar.n))
+            result = run_or_load(experiment, device, lambda share: bar.update(100 * share - bar.n))
     print_evaluation(result)
     print(result.path)
 

@@ -79,27 +79,22 @@ def draw_square(low, high, size, generator, centred=False):
     return torch.cat([side.unsqueeze(1), corner], 1)
 
 
-def square(severity, size: int) -> torch.Tensor:
-    """1.0 inside the missing square, else 0.0: (B, 1, size, size)."""
-    side, top, left = (column.view(-1, 1) for column in severity.unbind(1))
-    place = torch.arange(size, device=severity.device)
-    rows, columns = (((place >= start) & (place < start + side)).float() for start in (top, left))
-    return (rows.unsqueeze(2) * columns.unsqueeze(1)).unsqueeze(1)
-
-
 def square_mask(severity, size: int) -> torch.Tensor:
     """True inside the missing square: (B, 1, size, size)."""
-    return square(severity, size).bool()
+    side, top, left = (column.view(-1, 1) for column in severity.unbind(1))
+    place = torch.arange(size, device=severity.device)
+    rows, columns = ((place >= start) & (place < start + side) for start in (top, left))
+    return (rows.unsqueeze(2) & columns.unsqueeze(1)).unsqueeze(1)
 
 
 def delete(x, mask) -> torch.Tensor:
-    """Fill the pixels where `mask` is true, or 1.0, with the mean colour."""
+    """Fill the pixels where `mask` is true with the mean colour."""
     fill = constant(FILL, x.device).view(1, 3, 1, 1) / 127.5 - 1
     return torch.lerp(x, fill, mask.float())  # exact at 0 and 1; on a CPU far faster than torch.where
 
 
 def remove_square(x, severity, generator):
-    return delete(x, square(severity, x.shape[-1]))
+    return delete(x, square_mask(severity, x.shape[-1]))
 
 
 # Pixel interpolation: severity is the percentage of deleted pixels.

@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import torch
 
-from odl import crops, paper
+from odl import crops
 from odl.data import packs
 from odl.evaluation import images_of
 from odl.machine import checkpoint, files
 from odl.machine.device import prepare
 
 CHECKPOINT_SECONDS = 60
-TRUNKS = ("on_demand", "rigid_joint", *paper.FIXATED)  # these begin alike whatever their length
 
 
 class Trained(NamedTuple):
@@ -45,9 +44,7 @@ def fit(experiment, build, trainer, device) -> State:
     folder = files.runs() / experiment.run_id
     for left_over in folder.glob(".*.tmp"):
         left_over.unlink()  # of a process that was killed while it wrote
-    saved_state = checkpoint.load_checkpoint(folder, experiment)
-    if not saved_state and experiment.schedule in TRUNKS:
-        saved_state = checkpoint.load_trunk(folder, experiment)
+    saved_state = checkpoint.load_checkpoint(folder, experiment) or checkpoint.load_trunk(folder, experiment)
     pack = packs.load(experiment.dataset, "train", experiment.train_images).to(device)
     held_out = packs.load(experiment.dataset, "validation")
     x_validation = images_of(experiment, held_out, experiment.validation_images, "validation").to(device)

@@ -30,8 +30,6 @@ def load(task: str) -> EncoderDecoder:
 
     >>> network = odl.load("deblur")
     """
-    from odl.results import all_rounder  # which imports this module
-
     choice("task", task, paper.TASKS)
     return network_of(all_rounder(task))
 
@@ -68,7 +66,7 @@ def restore(
     x_hat = run_network(damaged, task, missing, stride, check_device(device), progress)
     doubt = damage.doubt(damaged, x_hat, task)
     if doubt:
-        warnings.warn(doubt, damage.DamageWarning, stacklevel=3)  # of the caller, through `odl.restore` as a module
+        warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
     x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
     if missing is not None:
         x_hat = np.where(missing if y.ndim == 2 else missing[..., None], x_hat, y)

@@ -15,7 +15,7 @@ import torch
 
 from odl import crops, paper
 from odl.averaging import average, averaged, refresh_batchnorm
-from odl.evaluation import bounds_of, psnr, squared_error, task_of
+from odl.evaluation import psnr, squared_error, task_of
 from odl.fit import State, Trained, fit
 from odl.machine.device import captured
 from odl.network import EncoderDecoder, initialize
@@ -74,7 +74,7 @@ def train_epoch(step: "Step", epoch: int, counts, progress=None) -> float:
     step.keep = max(1, round(HARD_MINING_KEEP * e.batch_size)) if mining else None
     step.network.train()
     step.total.zero_()
-    for i in batches(step, epoch, counts, e.iterations):
+    for i in batches(step, epoch, counts):
         set_rate(step.optimizer, rate(e, (epoch + i / e.iterations) / e.epochs))
         step()
         if step.capture and i % LAUNCHES == 0:
@@ -97,9 +97,10 @@ def set_rate(optimizer, factor: float) -> None:
         group["lr"] = group["lr"].fill_(rate) if torch.is_tensor(group["lr"]) else rate
 
 
-def batches(step: "Step", stream, counts, n: int):
-    """Fill the step's buffers for each of n batches in turn, all drawn from (seed, stream), and yield its number."""
+def batches(step: "Step", stream, counts, n: int | None = None):
+    """Fill the step's buffers for each batch of an epoch, or of n, all drawn from (seed, stream); yield its number."""
     e, generator = step.experiment, step.generator
+    n = n or e.iterations
     step.assign(counts)
     generator.manual_seed(crops.seed_of(e.seed, stream, "train"))
     items = len(step.pack) if step.pool is None else e.pool_images
@@ -229,19 +230,18 @@ def forward(network, y, precision: str) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def validate(experiment, network, x, device, sub_tasks=None, precision=None) -> list[float]:
+def validate(experiment, network, x, device, precision=None) -> list[float]:
     """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch.
 
-    sub_tasks: others in their place, a (task, lowest severity, highest severity) each. precision: the experiment's.
+    precision: the experiment's where none is given.
     """
     network.eval()
     precision = precision or experiment.precision
-    own, scores = task_of(experiment), []
-    sub_tasks = sub_tasks or [(own, *bounds_of(own, level)) for level in range(1, paper.N_LEVELS + 1)]
-    for level, (task, low, high) in enumerate(sub_tasks, 1):
+    task, scores = task_of(experiment), []
+    for level in range(1, paper.N_LEVELS + 1):
         generator = torch.Generator(device).manual_seed(crops.seed_of("validate", level))
         parts = [
-            squared_error(forward(network, task.corrupt_between(part, low, high, generator), precision), part)
+            squared_error(forward(network, task.corrupt(part, level, generator), precision), part)
             for part in x.split(VALIDATION_BATCH)
         ]
         scores.append(psnr(torch.cat(parts)).mean().item())

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.utils.fusion import fuse_conv_bn_weights
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from odl.corruptions import FILL
 from odl.crops import CROP
@@ -32,7 +32,7 @@ def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cp
 def restore_image(network, image, stride=3, batch=256, precision="fp32", device="cpu", progress=None):
     """Restore an image of any size by averaging the outputs of overlapping 64×64 windows (Supp. H: stride 3).
 
-    `image` is float (height, width) or (height, width, 3) on the [0, 1] scale; the answer has its shape, in [0, 1].
+    `image` is float (height, width) or (height, width, 3) on the [0, 1] scale; what is returned has its shape.
     The last window of each row and column is flush with the border. A network for grey images restores each channel
     of a colour image alone. Images smaller than a window are reflected. About `batch` windows pass through the network
     at a time, and then `progress(share done)` is called.
@@ -169,12 +169,8 @@ def fold_batchnorm(network: EncoderDecoder) -> EncoderDecoder:
     """A copy for inference with every BatchNorm folded into the convolution before it: same outputs, fewer passes."""
     network = copy.deepcopy(network).eval()
     for part in (network.encoder, network.decoder):
-        for conv, norm in zip(part, itertools.islice(part, 1, None), strict=False):
+        for i, (conv, norm) in enumerate(itertools.pairwise(part)):
             if isinstance(norm, nn.BatchNorm2d):
-                transposed = isinstance(conv, nn.ConvTranspose2d)
-                statistics = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
-                conv.weight, conv.bias = fuse_conv_bn_weights(conv.weight, None, *statistics, transpose=transposed)
-        for name, module in part.named_children():
-            if isinstance(module, nn.BatchNorm2d):
-                part[int(name)] = nn.Identity()
+                part[i] = fuse_conv_bn_eval(conv, norm, isinstance(conv, nn.ConvTranspose2d))
+                part[i + 1] = nn.Identity()
     return network.to(memory_format=torch.channels_last)

@@ -7,9 +7,8 @@ from scipy.fft import idctn
 from scipy.io import savemat
 
 from companion import db11_spectrum, denoising, table3
-from companion.__main__ import parser
+from companion.__main__ import main
 from companion.comparators import AUTHORS, authors, available
-from odl.__main__ import main
 from odl.parameters import ParameterError
 
 RNG = np.random.default_rng(0)
@@ -114,7 +113,7 @@ def given(root, tmp_path):
     def give(system):
         content = FILES[system]()
         savemat(tmp_path / "weights.mat", content)
-        assert main(["weights", system, "--weights", str(tmp_path / "weights.mat")], parser()) == 0
+        assert main(["weights", system, "--weights", str(tmp_path / "weights.mat")]) == 0
         return content
 
     return give
@@ -168,7 +167,7 @@ def test_a_wrong_file_is_one_line(root, tmp_path, capsys, system):
     savemat(tmp_path / "empty.mat", {"x": 1})
     (tmp_path / "text.mat").write_bytes(b"no weights at all " * 20)
     for name, said in (("other", words), ("empty", "laid out"), ("text", "not a MATLAB"), ("absent", "No such file")):
-        assert main(["weights", system, "--weights", str(tmp_path / f"{name}.mat")], parser()) == 2
+        assert main(["weights", system, "--weights", str(tmp_path / f"{name}.mat")]) == 2
         printed = capsys.readouterr().err
         assert said in printed and printed.count("\n") == 1, printed
     assert not authors.here() and not available(system)
@@ -180,7 +179,7 @@ def test_a_wrong_file_is_one_line(root, tmp_path, capsys, system):
 
 def test_a_system_stands_in_table_3_and_figure_6_when_its_weights_are_here(given, monkeypatch):
     monkeypatch.setattr(denoising, "photographs", lambda *_: [("x", (255 * IMAGE).astype(np.uint8))])
-    monkeypatch.setattr(denoising, "can_measure", lambda system, ours, dataset: True)
+    monkeypatch.setattr(denoising.Measurement, "possible", lambda _: True)
     assert denoising.shown(["tv"]) == ["noisy", "tv"]
     given("dncnn_authors")
     systems = denoising.shown(["tv"])
@@ -191,4 +190,4 @@ def test_a_system_stands_in_table_3_and_figure_6_when_its_weights_are_here(given
     curves = db11_spectrum.table(denoising.curves_of(systems), [25], "demo")
     assert "DnCNN, authors' weights" in [line.get_label() for line in db11_spectrum.plot_curves(curves).axes[1].lines]
     given("dncnn_authors")  # others: what the former ones did is not shown as theirs
-    assert denoising.load("dncnn_authors", dataset="demo") is None
+    assert denoising.Measurement("dncnn_authors", dataset="demo").load() is None

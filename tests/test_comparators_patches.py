@@ -25,10 +25,10 @@ def noisy(sigma):
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_ahead_of_simpler_systems_and_the_same_again(system):
     x, y = PHOTOGRAPH / 255, noisy(25)
-    x_hats = [y, *(DENOISERS[name]["denoise"](y, 25) for name in (system, "nlm", "tv"))]
+    x_hats = [y, *(DENOISERS[name].denoise(y, 25) for name in (system, "nlm", "tv"))]
     before, after, *simpler = (peak_signal_noise_ratio(x, np.clip(x_hat, 0, 1).astype(float)) for x_hat in x_hats)
     assert after > max(before + 6, *simpler)
-    part, again = (DENOISERS[system]["denoise"](y[:30, :30], 25) for _ in range(2))
+    part, again = (DENOISERS[system].denoise(y[:30, :30], 25) for _ in range(2))
     np.testing.assert_array_equal(part, again)
 
 
@@ -36,7 +36,7 @@ def test_ahead_of_simpler_systems_and_the_same_again(system):
 def test_small_images_and_every_sigma_give_finite_images(system):
     for shape, sigma in (((16, 16), 100), ((16, 24), 255), ((23, 17), 0.1)):
         y = noisy(25)[: shape[0], : shape[1]]
-        x_hat = DENOISERS[system]["denoise"](y, sigma)
+        x_hat = DENOISERS[system].denoise(y, sigma)
         assert x_hat.shape == shape and np.isfinite(x_hat).all()
         assert np.abs(x_hat - y).max() < 0.02 or sigma > 1
 

@@ -32,7 +32,7 @@ FLOORS = [  # from the ground up, a floor a line
     "companion.catalogue companion.gpu",
     "companion.plan companion.table1 companion.fixation companion.allocation companion.table2 companion.table3 "
     "companion.db11_spectrum companion.gallery companion.qualitative companion.extra_data companion.applications "
-    "companion.extensions",
+    "companion.dose",
     "companion.scorecard companion.__main__",
 ]
 FLOOR = {module: floor for floor, line in enumerate(FLOORS) for module in line.split()}

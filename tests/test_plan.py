@@ -3,8 +3,8 @@
 import pytest
 
 from companion import catalogue, plan
+from companion.__main__ import main
 from companion.comparators import context_encoder
-from odl.__main__ import main
 from odl.experiment import PROFILES, Experiment
 
 SETS = ["celeba", "sun397"]

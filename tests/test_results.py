@@ -106,13 +106,11 @@ def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path,
     def git(*command):
         return subprocess.run(["git", "-C", tmp_path, *command], check=True, capture_output=True, text=True).stdout
 
-    code, test, result = files = [
-        tmp_path / name for name in ("odl/results.py", "tests/faults.py", "data/results.json")
-    ]
-    for file in files:
+    code, test, result = (tmp_path / name for name in ("odl/results.py", "tests/faults.py", "data/results.json"))
+    for file in (code, test, result):
         file.parent.mkdir()
         file.write_text("1")
-    monkeypatch.setattr(results, "__file__", str(code))
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "odl" / "machine" / "provenance.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert provenance.commit() == "unknown"
     git("init", "-q")

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from companion import blocks, catalogue, denoising, fixation, judge, scorecard, table1
-from companion.allocation import SHARP
 from companion.comparators import context_encoder
+from companion.dose import SHARP
 from companion.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
 from companion.table2 import CENTRE, RANDOM
 from companion.table3 import images_won

@@ -13,11 +13,11 @@ import pytest
 from tqdm.auto import tqdm
 
 from companion import catalogue, denoising, sweep
+from companion.__main__ import main
 from companion.catalogue import jobs
 from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
 from companion.sweep import Job, Measurement
 from odl import fit, results
-from odl.__main__ import main
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
@@ -130,7 +130,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
 
 ENDLESS = """
 import signal, sys
-from odl import sweep
+from companion import sweep
 from odl.experiment import Experiment
 
 if __name__ == "__main__":
@@ -220,21 +220,19 @@ def test_figure_6_is_measured_whole(root, monkeypatch):
     systems = [system for system in systems if system not in AUTHORS]
     assert set(jobs) == set(systems) and list(jobs)[-2:] == list(denoising.SLOW)
     for system, job in jobs.items():
-        given = [m.load.args for m in job.measurements]
+        paths = [m.path for m in job.measurements]
         assert (job.experiment == trained.run_of(system)) if system in trained.LEARNERS else job.experiment is None
-        assert given.pop(0) == (system,) if job.experiment else (system,) not in given
-        measured = {file_of(*case) for case in given}
+        assert (paths.pop(0).name == "weights.safetensors") if job.experiment else paths
         wanted = {
-            file_of(name, s, True, told) for name, told in denoising.curves_of([system]) for s in denoising.SPECTRUM
+            denoising.Measurement(name, sigma, True, told).path
+            for name, told in denoising.curves_of([system])
+            for sigma in denoising.SPECTRUM
         }
-        assert wanted <= measured and (system, 25, False, None) in given and len(measured) == len(given)
-
-
-def file_of(system, sigma, clip, told=None):
-    return denoising.measurement_of(system, sigma, clip, told, "db11", "reference", {})[0]
+        wanted |= {denoising.Measurement(system, clip=clip).path for clip in (True, False)}
+        assert set(paths) == wanted and len(paths) == len(wanted)
 
 
 def test_what_is_measured_is_not_trained_for(root, monkeypatch):
     monkeypatch.setattr(catalogue, "is_here", lambda dataset: True)
-    monkeypatch.setattr(denoising, "load", lambda *_, **__: {})
+    monkeypatch.setattr(denoising.Measurement, "load", lambda _: {})
     assert catalogue.job_on_db11("csf", "reference").missing() == []

@@ -8,7 +8,7 @@ import torch
 from scipy import ndimage
 from scipy.fft import dctn
 
-from companion.__main__ import parser
+from companion.__main__ import main
 from companion.comparators import trained
 from companion.comparators.csf import CSF, Shrinkage
 from companion.comparators.dncnn import DnCNN
@@ -16,9 +16,9 @@ from companion.comparators.fields import Filters, Functions, cosine_basis
 from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import TNRD, Diffusion
 from odl import results
-from odl.__main__ import main
 from odl.data import packs
-from odl.machine import checkpoint, files
+from odl.fit import TRUNKS
+from odl.machine import files
 from odl.parameters import ParameterError
 
 
@@ -113,7 +113,7 @@ def test_the_perceptrons_patches_cover_every_pixel(size):
 def test_the_perceptron_learns_from_patches_of_their_own():
     """Nine of a crop, none beside another; what it makes of one does not depend on the others."""
     run = trained.run_of("mlp", "smoke", "demo-native")
-    x, y = next(trained.batches(run, trained.LEARNERS["mlp"], packs.load("demo", "train"), 0, 1))
+    x, y = next(trained.batches(run, packs.load("demo", "train"), 0, 1))
     assert x.shape == y.shape == (9 * run.batch_size, 1, 17, 17)
     network = MLP(hidden=8).train()
     torch.testing.assert_close(network(y)[4:5], network(y[4:5]))
@@ -157,7 +157,7 @@ def test_training_resumes_exactly(root, resumes_exactly, system):
     run = small(system)
     resumes_exactly(trained.train, run, 0.6, 2)
     assert (files.runs() / run.run_id / "weights.safetensors").exists()
-    assert checkpoint.load_trunk(files.runs() / run.run_id, replace(run, epochs=9)) is None  # its rate would be another
+    assert run.schedule not in TRUNKS  # its rate falls all the way: no other length begins alike
 
 
 def test_noise_has_the_moments_it_should():
@@ -174,7 +174,7 @@ def test_noise_has_the_moments_it_should():
     [(["train", "tnrdd"], "nearest: 'tnrd'"), (["train", "csf", "--profile", "papr"], "profile='papr'")],
 )
 def test_a_wrong_name_is_one_line(root, arguments, expected, capsys):
-    assert main(arguments, parser()) == 2
+    assert main(arguments) == 2
     printed = capsys.readouterr().err
     assert expected in printed and printed.count("\n") == 1 and not root.exists()
 

@@ -30,7 +30,7 @@ TINY |= {"validation_images": 4, "test_images": 4}
 @pytest.fixture(autouse=True)
 def few_statistics(monkeypatch):
     """BatchNorm's statistics for averaged weights from 2 batches in place of 50: quicker."""
-    monkeypatch.setattr(training, "averaged_network", partial(training.averaged_network, batches=2))
+    monkeypatch.setattr(training, "averaged_network", partial(training.averaged_network, n=2))
 
 
 def tiny(schedule="on_demand", task="interpolate", **numbers):
@@ -140,7 +140,7 @@ def test_the_longest_trunk_that_fits_is_used_and_no_other(demo, monkeypatch):
     assert {epochs: len(state["history"]) for epochs, state in fits.items()} == {3: 1, 5: 2, 9: 3}
     for other in ({"learning_rate": 1e-3}, {"precision": "bf16"}, {"seed": 1}, {"width": 8}, {"decay": 0.4}):
         assert trunk_for(tiny(**({"epochs": 9, "iterations": 1} | other))) is None
-    monkeypatch.setattr(training, "PROTOCOL", training.PROTOCOL + 1)
+    monkeypatch.setattr(checkpoint, "PROTOCOL", checkpoint.PROTOCOL + 1)
     assert trunk_for(tiny(epochs=9, iterations=1)) is None
 
 
@@ -172,7 +172,7 @@ def test_a_checkpoint_of_other_numbers_or_another_protocol_is_not_resumed(demo, 
     folder = interrupted(tiny(epochs=2, iterations=1), 0.8)
     assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1))
     if not numbers:
-        monkeypatch.setattr(training, "PROTOCOL", training.PROTOCOL + 1)
+        monkeypatch.setattr(checkpoint, "PROTOCOL", checkpoint.PROTOCOL + 1)
     assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1, **numbers)) is None
 
 

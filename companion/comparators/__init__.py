@@ -1,72 +1,68 @@
 """The systems that the paper compares with, one file each (Sec. 6.5 and 6.7).
 
 A denoiser is `denoise(y, sigma) -> x_hat`: `y` is a grey image (H, W) of floats on the [0, 1] scale, beyond it where
-noise was not clipped; `sigma` is on the 0–255 scale. `cite` is the key in book/references.bib, `knows_sigma` whether
-the system must be told σ, `package` what it imports beyond the core.
+noise was not clipped; `sigma` is on the 0–255 scale.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 
 from companion.comparators import authors, bm3d, ksvd, nlm, trained, tv, wavelet, wnnm
 from odl.parameters import choice
 
-LEARNED = {
-    "mlp": ("Small MLP at 25", "burger2012image"),
-    "csf": ("CSF at 25", "schmidt2014shrinkage"),
-    "tnrd": ("TNRD at 25", "chen2016trainable"),
-    "dncnn": ("DnCNN, blind", "zhang2017beyond"),
-    "dncnn_25": ("DnCNN at 25", "zhang2017beyond"),
-}
-AUTHORS = {
-    "csf_authors": ("CSF, authors' weights", "schmidt2014shrinkage"),
-    "tnrd_authors": ("TNRD, authors' weights", "chen2016trainable"),
-    "dncnn_authors": ("DnCNN, authors' weights", "zhang2017beyond"),
-}
+
+@dataclass(frozen=True)
+class Denoiser:
+    """What a system is called in text and in narrow columns, its colour in figures, and how it denoises."""
+
+    name: str
+    short: str
+    colour: str
+    denoise: Callable | None
+    knows_sigma: bool = False  # it must be told σ
+    package: str | None = None  # what it imports beyond the core
+    at_25: bool = False  # made for σ = 25 alone
+    steps: int = 0  # of its training here
+
+    @property
+    def title(self) -> str:
+        """The name, and who trained it where that was not its authors."""
+        return f"{self.name}, retrained here, {self.steps:,} steps" if self.steps else self.name
+
+
+def retrained(system: str, name: str, colour: str) -> Denoiser:
+    learner, denoise = trained.LEARNERS[system], partial(trained.denoise, system=system)
+    at_25, steps = learner.low == learner.high, trained.steps_of(system)
+    return Denoiser(name, f"{name}, retrained", colour, denoise, at_25=at_25, steps=steps)
+
+
+def by_authors(system: str, name: str, colour: str) -> Denoiser:
+    title = f"{name}, authors' weights"
+    return Denoiser(title, title, colour, partial(authors.denoise, system=system), at_25=True)
+
 
 DENOISERS = {
-    "bm3d": {
-        **{"title": "BM3D", "cite": "dabov2007image", "knows_sigma": True},
-        **{"denoise": bm3d.denoise, "package": "bm3d"},
-    },
-    "ksvd": {
-        **{"title": "K-SVD", "cite": "elad2006image", "knows_sigma": True},
-        **{"denoise": ksvd.denoise, "package": None},
-    },
-    "wnnm": {
-        **{"title": "WNNM", "cite": "gu2014weighted", "knows_sigma": True},
-        **{"denoise": wnnm.denoise, "package": None},
-    },
-    "nlm": {
-        **{"title": "Non-local means", "cite": "buades2005nonlocal", "knows_sigma": True},
-        **{"denoise": nlm.denoise, "package": None},
-    },
-    "tv": {
-        **{"title": "Total variation", "cite": "chambolle2004algorithm", "knows_sigma": True},
-        **{"denoise": tv.denoise, "package": None},
-    },
-    "wavelet": {
-        **{"title": "Wavelets, BayesShrink", "cite": "chang2000adaptive", "knows_sigma": True},
-        **{"denoise": wavelet.denoise, "package": "pywt"},
-    },
+    "bm3d": Denoiser("BM3D", "BM3D", "#000000", bm3d.denoise, True, "bm3d"),
+    "ksvd": Denoiser("K-SVD", "K-SVD", "#8C6D31", ksvd.denoise, True),
+    "wnnm": Denoiser("WNNM", "WNNM", "#E69F00", wnnm.denoise, True),
+    "nlm": Denoiser("Non-local means", "NLM", "#009E73", nlm.denoise, True),
+    "tv": Denoiser("Total variation", "TV", "#CC79A7", tv.denoise, True),
+    "wavelet": Denoiser("Wavelets, BayesShrink", "Wavelets", "#56B4E9", wavelet.denoise, True, "pywt"),
+    "mlp": retrained("mlp", "Small MLP at 25", "#A6761D"),
+    "csf": retrained("csf", "CSF at 25", "#66A61E"),
+    "tnrd": retrained("tnrd", "TNRD at 25", "#7570B3"),
+    "dncnn": retrained("dncnn", "DnCNN, blind", "#1B9E77"),
+    "dncnn_25": retrained("dncnn_25", "DnCNN at 25", "#666666"),
+    "csf_authors": by_authors("csf_authors", "CSF", "#1F78B4"),
+    "tnrd_authors": by_authors("tnrd_authors", "TNRD", "#B15928"),
+    "dncnn_authors": by_authors("dncnn_authors", "DnCNN", "#E31A1C"),
 }
-DENOISERS |= {
-    name: {
-        **{"title": f"{title}, retrained here, {trained.steps_of(name):,} steps", "cite": cite},
-        **{"knows_sigma": False, "package": None, "denoise": partial(trained.denoise, system=name)},
-    }
-    for name, (title, cite) in LEARNED.items()
-}
-DENOISERS |= {
-    name: {
-        **{"title": title, "cite": cite, "knows_sigma": False, "package": None},
-        "denoise": partial(authors.denoise, system=name),
-    }
-    for name, (title, cite) in AUTHORS.items()
-}
+AUTHORS = tuple(authors.READ)
 INPAINTERS = {
-    "context_encoder_center": {"title": "Context encoder, centre", "cite": "pathak2016context"},
-    "context_encoder_random": {"title": "Context encoder, random region dropout", "cite": "pathak2016context"},
+    "context_encoder_center": "Context encoder, centre",
+    "context_encoder_random": "Context encoder, random region dropout",
 }
 
 
@@ -77,5 +73,5 @@ def available(system: str) -> bool:
         return trained.is_trained(system)
     if system in AUTHORS:
         return system in authors.here()
-    package = DENOISERS[system]["package"]
+    package = DENOISERS[system].package
     return package is None or find_spec(package) is not None

@@ -1,11 +1,21 @@
-"""What every denoiser asks of its input, and of the machine."""
+"""What every system asks of its run, of its input, and of the machine."""
 
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
 
+from odl.experiment import Experiment
 from odl.parameters import ParameterError
+
+
+@dataclass(frozen=True)
+class Run(Experiment):
+    """A training run with the numbers of an experiment; the system's name stands where that has its schedule."""
+
+    def __post_init__(self):
+        Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
 
 
 def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:

@@ -4,7 +4,7 @@ Pathak, Krähenbühl, Donahue, Darrell, Efros, CVPR 2016. What the paper leaves 
 """
 
 import contextlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 
 import torch
@@ -12,6 +12,7 @@ from torch import nn
 
 from companion import blocks, sweep
 from companion.comparators import INPAINTERS
+from companion.comparators.check import Run
 from odl import crops, results
 from odl.corruptions import delete
 from odl.evaluation import psnr
@@ -28,17 +29,9 @@ ADVERSARIAL = 0.001  # weight of the adversarial loss; the squared error has the
 SLOWER = 0.1  # the discriminator's learning rate beside the encoder's, as in their code
 
 
-@dataclass(frozen=True)
-class Run(Experiment):
-    """An experiment whose `schedule` is `context_encoder_center` or `context_encoder_random`; it has no levels."""
-
-    def __post_init__(self):
-        choice("method", self.schedule, INPAINTERS)
-        Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
-
-
 def run_of(method: str, ours: Experiment) -> Run:
-    """The run of a context encoder with the numbers of one of ours."""
+    """The run of a context encoder with the numbers of one of ours. Raises ParameterError."""
+    choice("method", method, INPAINTERS)
     return Run(**(asdict(ours) | {"schedule": method}))
 
 
@@ -46,7 +39,7 @@ class ContextEncoder(nn.Module):
     """Convolutions down to 4×4, a bottleneck of 4000 (at width 64), convolutions up to `side` 32 or 64.
 
     Input (B, 3, 64, 64) in [-1, 1], output (B, 3, side, side): the central block, or the whole image. Its opponent in
-    training, `discriminator`, answers the logit of such an output being a photograph: (B, 1).
+    training, `discriminator`, returns the logit of such an output being a photograph: (B, 1).
     """
 
     def __init__(self, side: int, width: int = 64):
@@ -98,9 +91,8 @@ def random_regions(n: int, generator, size: int = crops.CROP) -> torch.Tensor:
     low = u[:, 3:].view(n, 1, cells, cells)
     place = 1 + torch.arange(size, device=u.device) * CELLS + u[:, :2].unsqueeze(2)  # (n, 2, size) in cells
     place = (2 * place + 1) / cells - 1  # grid_sample's scale: -1 and 1 are the outer borders
-    grid = torch.stack(
-        [place[:, 0, None, :].expand(n, size, size), place[:, 1, :, None].expand(n, size, size)], 3
-    )  # (n, size, size, 2)
+    across, down = place[:, 0, None, :].expand(n, size, size), place[:, 1, :, None].expand(n, size, size)
+    grid = torch.stack([across, down], 3)  # (n, size, size, 2)
     noise = nn.functional.grid_sample(low, grid, mode="bicubic", padding_mode="border", align_corners=False)
     share = AREA[0] + u[:, 2:3] * (AREA[1] - AREA[0])
     cut = noise.flatten(1).sort(1).values.gather(1, (share * size * size).long())  # (n, 1)
@@ -114,18 +106,18 @@ def masks_of(run: Run, n: int, generator) -> torch.Tensor:
     return random_regions(n, generator)
 
 
-def network_of(run: Run) -> ContextEncoder:
-    """The network of a run, not yet initialized."""
+def untrained(run: Run) -> ContextEncoder:
+    """The network of a run as PyTorch makes it."""
     return ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
 
 
 def build(run: Run, device):
     """The network with its initial weights and its Adam."""
-    network = network_of(run)
+    network = untrained(run)
     initialize(network, torch.Generator().manual_seed(crops.seed_of(run.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
     judge = list(network.discriminator.parameters())
-    own = [p for p in network.parameters() if all(p is not other for other in judge)]
+    own = [p for name, p in network.named_parameters() if not name.startswith("discriminator")]
     groups = [{"params": own}, {"params": judge, "lr": SLOWER * run.learning_rate}]
     return network, adam(groups, run.learning_rate, device)
 
@@ -166,66 +158,64 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
 
     def epochs(state):
         for epoch in range(len(state.history), run.epochs):
-            loss = train_epoch(run, state.network, state.optimizer, state.pack, epoch, device, progress)
-            score = validate(run, state.network, state.x_validation, device)
-            yield {"loss": loss, "psnr": [score], "allocation": None}
+            loss = train_epoch(run, state, epoch, progress)
+            yield {"loss": loss, "psnr": [validate(run, state.network, state.x_validation)], "allocation": None}
 
     state = fit(run, build, epochs, device)
     return Trained(state.network.eval(), None, state.history)
 
 
-def train_epoch(run, network, optimizer, pack, epoch, device, progress) -> float:
+def train_epoch(run: Run, state, epoch: int, progress) -> float:
     """One epoch of Adam steps. Returns the mean squared error inside the holes, on the [-1, 1] scale."""
-    network.train()
-    generator = torch.Generator(device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
-    order = shuffled(len(pack), run.iterations * run.batch_size, generator)
-    total = torch.zeros((), device=device)
+    state.network.train()
+    generator = torch.Generator(state.x_validation.device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
+    order = shuffled(len(state.pack), run.iterations * run.batch_size, generator)
+    total = 0.0
     for i, index in enumerate(order.split(run.batch_size)):
-        x = crops.crop(pack, index, generator)
+        x = crops.crop(state.pack, index, generator)
         mask = masks_of(run, len(x), generator)
-        set_rate(optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
-        total += step(network, optimizer, x, mask, run.precision)
+        set_rate(state.optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
+        total += step(state.network, state.optimizer, x, mask, run.precision)
         if progress:
             progress((epoch + (i + 1) / run.iterations) / run.epochs)
     return (total / run.iterations).item()
 
 
 @torch.inference_mode()
-def validate(run, network, x, device) -> float:
+def validate(run: Run, network, x) -> float:
     """Mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
-    network.eval()
-    mask = masks_of(run, len(x), torch.Generator(device).manual_seed(crops.seed_of("validate", run.schedule)))
-    parts = zip(x.split(run.batch_size), mask.split(run.batch_size), strict=True)
-    errors = [blocks.hole_error(blocks.inpaint(network, delete(p, m), m, run.precision), p, m) for p, m in parts]
-    return psnr(torch.cat(errors)).mean().item()
+    generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", run.schedule))
+    mask = masks_of(run, len(x), generator)
+    return psnr(blocks.errors(network.eval(), x, mask, run.batch_size, run.precision)).mean().item()
+
+
+# Results
 
 
 def run_or_load(run: Run, device="auto", progress=None) -> Result:
     """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
 
-    def measure():
-        return results.train_and_evaluate(run, train, blocks.of_trained, device, progress)
+    def scores(run, trained, device, progress) -> dict:
+        rows = blocks.evaluate(run, trained.network, device, run.precision, progress)
+        return {"evaluation": rows.to_dict("list")}
 
-    path = results.path_of(run)
+    path, measure = results.path_of(run), partial(results.train_and_evaluate, run, train, scores, device, progress)
     return results.as_result(store.run_or_load(path, run.asdict(), measure), path)
 
 
 def measure_all(ours: Experiment, encoders: list[Run], device="auto", train=True) -> list[Result]:
     """Table 2's results: each method run or loaded; with `train` false what is not measured is left out and named."""
-    if not train:
-        found = {results.path_of(run): results.load(run) for run in encoders}
-        found[blocks.path_of(ours)] = blocks.load(ours)
-        sweep.say_absent([path.stem for path, result in found.items() if result is None])
-        return [result for result in found.values() if result]
-    sweep.run_jobs([blocks.job_of(ours), *map(job_of, encoders)], device)
-    return [*map(results.load, encoders), blocks.load(ours)]
+    if train:
+        sweep.run_jobs([blocks.job_of(ours), *map(job_of, encoders)], device)
+    found = {results.path_of(run): results.load(run) for run in encoders} | {blocks.path_of(ours): blocks.load(ours)}
+    sweep.say_absent([path.stem for path, result in found.items() if not result])
+    return [result for result in found.values() if result]
 
 
 def job_of(run: Run) -> sweep.Job:
     """The job that trains and measures one context encoder."""
-    trained, measured = 3 * run.epochs * run.iterations, blocks.work_of(run)
-    load, measure = partial(results.load, run), partial(run_or_load, run)
-    one = sweep.Measurement(load, measure, trained + measured, results.path_of(run))
+    work = 3 * run.epochs * run.iterations + blocks.work_of(run)
+    one = sweep.Measurement(partial(results.load, run), partial(run_or_load, run), work, results.path_of(run))
     return sweep.Job(run.run_id, (one,), run)
 
 
@@ -236,7 +226,7 @@ def networks(ours: Experiment, encoders: list[Run]) -> dict[str, nn.Module]:
         found["on_demand"] = results.network_of(ours)
     for run in encoders:
         try:
-            found[run.schedule] = results.with_weights(build(run, "cpu")[0], run)
+            found[run.schedule] = results.with_weights(untrained(run), run)
         except FileNotFoundError:
             print(f"No weights here for {run.run_id}: its pictures are left out.")
     return found

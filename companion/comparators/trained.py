@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from companion.comparators import check
+from companion.comparators.check import Run
 from companion.comparators.csf import CSF
 from companion.comparators.dncnn import DnCNN
 from companion.comparators.mlp import MLP
@@ -19,7 +20,6 @@ from companion.comparators.tnrd import TNRD
 from odl import crops, results
 from odl.corruptions import add_noise
 from odl.evaluation import psnr, squared_error
-from odl.experiment import Experiment
 from odl.machine import files
 from odl.parameters import choice
 from odl.training import Trained, adam, average, averaged, fit, forward, refresh_batchnorm, set_rate, shuffled
@@ -59,17 +59,8 @@ LEARNERS = {
 LENGTHS = ("smoke", "reference")
 
 
-@dataclass(frozen=True)
-class Run(Experiment):
-    """An experiment whose `schedule` is a name of `LEARNERS`; the width is not used."""
-
-    def __post_init__(self):
-        choice("system", self.schedule, LEARNERS)
-        Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
-
-
 def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-native") -> Run:
-    """The training run of a system. Raises ParameterError."""
+    """The training run of a system, whose width is not used. Raises ParameterError."""
     choice("system", system, LEARNERS)
     choice("profile", profile, LENGTHS)
     learner = LEARNERS[system]
@@ -99,26 +90,24 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
 
     history: one dict an epoch with loss and psnr (dB at σ = 25 on the validation crops).
     """
-    learner = LEARNERS[run.schedule]
 
     def epochs(state):
         for epoch in range(len(state.history), run.epochs):
-            loss = train_epoch(run, learner, state, epoch, progress)
-            score = validate(run, state.network, state.x_validation, run.precision)
-            yield {"loss": loss, "psnr": [score], "allocation": None}
+            loss = train_epoch(run, state, epoch, progress)
+            yield {"loss": loss, "psnr": [validate(run, state.network, state.x_validation)], "allocation": None}
 
     state = fit(run, build, epochs, device)
     network = averaged(state.network, state.optimizer)
-    refresh_batchnorm(network, (y for _, y in batches(run, learner, state.pack, "statistics", STATISTICS)))
+    refresh_batchnorm(network, (y for _, y in batches(run, state.pack, "statistics", STATISTICS)))
     results.keep_weights(run, network)
     return Trained(state.network.eval(), network, state.history)
 
 
-def train_epoch(run: Run, learner: Learner, state, epoch: int, progress) -> float:
+def train_epoch(run: Run, state, epoch: int, progress) -> float:
     """One epoch of Adam steps. Returns the mean squared error on the [0, 1] scale."""
     state.network.train()
-    total = 0.0
-    for i, (x, y) in enumerate(batches(run, learner, state.pack, epoch, run.iterations)):
+    learner, total = LEARNERS[run.schedule], 0.0
+    for i, (x, y) in enumerate(batches(run, state.pack, epoch, run.iterations)):
         done = (epoch + i / run.iterations) / run.epochs
         set_rate(state.optimizer, (learner.last / learner.first) ** done)
         loss = nn.functional.mse_loss(forward(state.network, y, run.precision), x)
@@ -132,8 +121,9 @@ def train_epoch(run: Run, learner: Learner, state, epoch: int, progress) -> floa
     return total / run.iterations
 
 
-def batches(run: Run, learner: Learner, pack, stream, n: int):
+def batches(run: Run, pack, stream, n: int):
     """n batches of clean and noisy crops or patches on the [0, 1] scale, (B, 1, side, side) each."""
+    learner = LEARNERS[run.schedule]
     generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(run.seed, stream, "train"))
     for index in shuffled(len(pack), n * run.batch_size, generator).split(run.batch_size):
         x = crops.grey(crops.crop(pack, index, generator))
@@ -151,14 +141,14 @@ def noisy(x, sigma, generator):
 
 
 @torch.inference_mode()
-def validate(run: Run, network, x, precision) -> float:
+def validate(run: Run, network, x) -> float:
     """Mean PSNR in dB at σ = 25 on the validation crops, with the same noise every epoch."""
     network.eval()
     generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", VALIDATION_SIGMA))
     errors = []
     for part in x.split(run.batch_size):
         y = noisy(part, torch.full((len(part),), float(VALIDATION_SIGMA), device=x.device), generator)
-        errors.append(squared_error(2 * forward(network, y, precision) - 1, part))
+        errors.append(squared_error(2 * forward(network, y, run.precision) - 1, part))
     return psnr(torch.cat(errors)).mean().item()
 
 
@@ -167,10 +157,7 @@ def validate(run: Run, network, x, precision) -> float:
 
 def is_trained(system: str) -> bool:
     """Whether weights of this very run are here."""
-    try:
-        return bool(results.weights_of(run_of(system)))
-    except FileNotFoundError:
-        return False
+    return results.place_of_weights(run_of(system)) is not None
 
 
 @cache

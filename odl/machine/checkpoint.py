@@ -28,6 +28,8 @@ def finite(entry: dict, network, optimizer, epoch: int) -> None:
         raise TrainingError(f"epoch {epoch + 1}: a weight or a moment of Adam is not finite; stopped")
 
 
+TRUNKS = ("on_demand", "rigid_joint", "fixated_easy", "fixated_hard")  # these begin alike whatever their length
+
 # Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
 
 
@@ -56,6 +58,8 @@ def load_trunk(folder: Path, experiment) -> dict | None:
 
     A trunk ends where the learning rate begins to fall. Stages and hard mining's warm-up are shares of the length.
     """
+    if experiment.schedule not in TRUNKS:
+        return None
     wanted, found = experiment.asdict() | {"epochs": None, "protocol": PROTOCOL}, []
     for path in folder.parent.glob(f"{experiment.schedule}-seed{experiment.seed}*/trunk.pt"):
         state = read_checkpoint(path)

@@ -148,8 +148,8 @@ NOT_SEALED = ("odl.machine.files.unseal", "written and written != seal_of(conten
 @row(400, 40, "Damaged weights are never used", "bits turned and files cut off, of a run's and of those that ship")
 @broken_by(
     "neither hash is compared",
-    ("odl.machine.weights.read_weights", "expected and expected != hash_of(weights)", "False"),
-    ("odl.machine.weights.check_manifest", "hashlib.sha256(path.read_bytes()).hexdigest()", "manifest[path.name]"),
+    ("odl.results.read_weights", "expected and expected != hash_of(weights)", "False"),
+    ("odl.results.check_manifest", "hashlib.sha256(path.read_bytes()).hexdigest()", "manifest[path.name]"),
 )
 def weights(i, chance):
     path = put(("weights.safetensors", "data/models")[i // 2 % 2])

@@ -27,6 +27,7 @@ WRONG = {  # parameter → typo, wrong type, out of range, empty
     "profile": ["demoo", "", 3, None, True],
     "seed": [-1, "zero", "", 1.5, True, None, 2**40],
     "seeds": [-1, "zero", "", [], [0, -1], [0.5], "[0, -1]", "[0, one]", "[]", None],
+    "schedules": ["on_demand", "", 3, None, ["rigid"], "[rigid]", [3]],
     "device": ["gpu", "", 0, None],
     "train": ["false", "", 0, None],
     "systems": ["bm3d", [], ["bm4d"], "[bm3d, bm4d]", "[]", "", None],
@@ -98,8 +99,8 @@ def refused(name: str, target, *arguments) -> tuple[str, float]:
 
 UNCHECKED = (
     "names of tasks, profiles and devices are not looked up, and numbers have no range",
-    ("odl.parameters.choice", "not isinstance(value, str) or value not in options", "False"),
-    ("odl.parameters.integer", "not low <= value <= high", "False"),
+    ("odl.experiment.choice", "not isinstance(value, str) or value not in options", "False"),
+    ("odl.experiment.integer", "not low <= value <= high", "False"),
 )
 
 

@@ -176,7 +176,7 @@ def archives(i, chance):
     make(path, outside)
     before, links, md5 = files_below(root), links_below(root), hashlib.md5(path.read_bytes()).hexdigest()
     cap = 1_000_000 if name == "many.zip" else download.MAX_ARCHIVE
-    with mock.patch.dict(DATASETS["celeba"], md5=md5), mock.patch.object(packs, "MAX_ARCHIVE", cap):
+    with mock.patch.dict(DATASETS["celeba"], md5=md5), mock.patch.object(download, "MAX_ARCHIVE", cap):
         outcome, seconds = judged(lambda: download.prepare("celeba", str(path)), lambda _: True)
     made, home = files_below(root) - before, sets.home("celeba")
     inside = {str(p.relative_to(root)) for p in (home / "images").rglob("*")}
@@ -263,7 +263,7 @@ def twelve() -> tuple[str, int]:
     "the lock is dropped",
     (
         "odl.data.packs.pack",
-        'with paths.locked(folder.parent / f".{folder.name}.lock"):',
+        'with files.locked(folder.parent / f".{folder.name}.lock"):',
         "if folder.parent.mkdir(parents=True, exist_ok=True) is None:",
     ),
 )

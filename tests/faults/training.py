@@ -181,7 +181,7 @@ PLACES = ("x", "y", "weight", "running variance", "first moment", "second moment
 @row(40, 8, "A number that is not finite stops the run", "NaN or ±∞ in images, weights, Adam's moments, loss or PSNR")
 @broken_by(
     "nothing is checked after an epoch",
-    ("odl.fit.fit", "finite(entry, state.network, state.optimizer, len(state.history))", "pass"),
+    ("odl.training.fit", "checkpoint.finite(entry, state.network, state.optimizer, len(state.history))", "pass"),
 )
 def numbers(i, chance):
     """In the second epoch; the run has to stop, its last checkpoint finite."""
@@ -271,7 +271,7 @@ def command(done, arguments):
 
 
 @row(20, 2, "Ctrl-C and SIGTERM keep every whole epoch", "SIGINT or SIGTERM at a random time, no checkpoint due")
-@broken_by("no checkpoint on the way out", ("odl.fit.fit", "        if snapshot:\n", "        if False:\n"))
+@broken_by("no checkpoint on the way out", ("odl.training.fit", "        if snapshot:\n", "        if False:\n"))
 def signals(i, chance):
     experiment, done = tiny(6, epochs=9999), number("l")  # on-demand
     numbers = [f"--set={name}={value}" for name, value in experiment.overrides.items()]

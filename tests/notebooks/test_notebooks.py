@@ -30,10 +30,8 @@ def run(notebook: Path, folder: Path, *parameters, timeout=240, output="out.ipyn
 
 
 def test_the_notebooks_of_the_paper_are_all_there():
-    named = (
-        "fixation table1 table2 table3 db11_spectrum allocation gallery qualitative extra_data applications scorecard"
-    )
-    assert {*named.split(), "extensions"} <= set(NAMES)
+    pages = "fixation allocation dose table1 table2 table3 db11_spectrum gallery qualitative extra_data applications"
+    assert {*pages.split(), "scorecard"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
@@ -65,7 +63,7 @@ def check_runs(name: str, folder: Path) -> None:
     shown = {m.name for job in catalogue.shown_on(page, jobs) for m in job.measurements}
     known = {m.name for job in jobs for m in job.measurements}
     written = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.json")}
-    assert written & known <= shown and (written & known or name in ("scorecard", "extensions"))
+    assert written & known <= shown and (written & known or name == "scorecard")
 
 
 @pytest.mark.timeout(280)

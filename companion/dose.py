@@ -1,0 +1,193 @@
+"""Whether feedback helps at all: the margin over rigid joint learning against dose and against scale (Eq. 3, Sec. 6.6).
+
+Level i of PSNR P_i gets a share of the batch in proportion to 1/P_i^k: k = 0 is rigid joint learning, k = 1 Equation 3,
+and a negative k favours the easy levels. A run is compared with rigid joint learning of its own seed, width and length.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from companion import judge
+from companion.catalogue import LADDER
+from companion.judge import Measured, Verdict, compare, dose_of, gaps, number, paired, plain, score
+from companion.prose import page
+from companion.tables import show_table
+from odl import paper, results, schedules
+from odl.experiment import Experiment
+
+K = (-1, 0, 1, 4)
+COLOURS = dict(zip(K, ("#009E73", "0.35", "#D55E00", "#CC79A7"), strict=True))
+WIDTHS = (("#56B4E9", "o"), ("#0072B2", "s"))  # of the ladder: narrow, wide
+SHARP = "on_demand, k = 4"
+NAMES = dict(zip(K, ("on_demand, k = -1", "rigid_joint", "on_demand", SHARP), strict=True))  # as `name` has them
+OPEN = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
+PAPERS_STEPS = 1_500_000
+COLUMNS = ["task", "k", "width", "steps", "seeds", "dose", "psnr", "margin", "low", "high", "verdict"]
+PER_SEED = ["doses", "margins"]
+
+
+def experiments(dataset: str, profile: str, seeds: list[int]) -> list[Experiment]:
+    """Every k of every task; those of the ladder are `catalogue.ladder`."""
+    of = partial(Experiment.of, dataset=dataset, profile=profile)
+    given = [{"schedule": "on_demand" if k else "rigid_joint", "sharpness": k or 1} for k in K]
+    return [of(task, seed=seed, **numbers) for task in paper.TASKS for numbers in given for seed in seeds]
+
+
+def name(e: Experiment) -> str:
+    """The schedule of a run, then its k, and its width and steps where these are not the profile's."""
+    k = f", k = {e.sharpness:g}" if e.sharpness != 1 else ""
+    rung = f", width {e.width}, {e.epochs * e.iterations:,} steps" if {*e.overrides} - {"sharpness"} else ""
+    return e.schedule + k + rung
+
+
+def load(experiments: list[Experiment]) -> Measured:
+    """What is on disk of some runs, which go by `name`."""
+    found = {(e.task, name(e), e.seed): results.load(e) for e in experiments}
+    return Measured({key: run for key, run in found.items() if run})
+
+
+def table(experiments: list[Experiment]) -> pd.DataFrame:
+    """A row for every on-demand setting: means over the seeds that it shares with rigid joint learning.
+
+    Columns task, k, width, steps, seeds (how many), dose (%), psnr (dB), margin (dB over rigid joint), low and high
+    (its 95 % interval), verdict; and per seed doses and margins.
+    """
+    m, rows = load(experiments), []
+    settings = {replace(e, seed=0) for e in experiments if e.schedule == "on_demand"}
+    for e in sorted(settings, key=lambda e: (list(paper.TASKS).index(e.task), e.width, e.epochs, e.sharpness)):
+        pair = name(e), name(replace(e, schedule="rigid_joint", sharpness=1.0))
+        ours, margins = [run for run, _ in paired(m.runs, e.task, *pair)], gaps(m.runs, e.task, *pair)
+        doses = [100 * dose_of(run) for run in ours]
+        means = [np.mean(values) if values else np.nan for values in (doses, [score(run) for run in ours], margins)]
+        ends = judge.interval(margins) if len(margins) > 1 else (np.nan, np.nan)
+        word = compare(m, {"": (e.task, *pair)}).word
+        steps = e.epochs * e.iterations
+        rows.append((e.task, e.sharpness, e.width, steps, len(ours), *means, *ends, word, doses, margins))
+    return pd.DataFrame(rows, columns=COLUMNS + PER_SEED)
+
+
+# The answer
+
+
+def dose_against_margin(m: Measured, k: int = 4) -> Verdict:
+    """B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
+    verdict = compare(m, {plain(task): (task, NAMES[k], "rigid_joint") for task in paper.TASKS})
+    doses = [100 * dose_of(run) for key, run in m.runs.items() if key[1] == NAMES[k]]
+    return replace(verdict, measured=f"{verdict.measured}, dose {np.mean(doses):.2f} %") if doses else verdict
+
+
+def verdict(experiments: list[Experiment]) -> str:
+    """Every k against equal shares, on all four tasks together."""
+    m, titles = load(experiments), {-1: "k = −1, towards the easy levels", 1: "k = 1, Equation 3", 4: "k = 4"}
+    return page({title: dose_against_margin(m, k) for k, title in titles.items()}, list(m.runs.values()))
+
+
+def shares(psnr, k: float) -> np.ndarray:
+    """Share of the batch of each level from its PSNR in dB, as training has it."""
+    weights = schedules.on_demand(0, psnr, len(psnr)) ** float(k)
+    return weights / weights.sum()
+
+
+# On the page
+
+
+def show(table: pd.DataFrame, *differ: str):
+    """The settings of a table by the columns in which they differ."""
+    interval = [
+        f" [{number(low)}, {number(high)}]" if low == low else "" for low, high in table[["low", "high"]].values
+    ]
+    margin = ["–" if v != v else number(v) + text for v, text in zip(table.margin, interval, strict=True)]
+    shown = pd.DataFrame({"task": table.task.map(plain).where(~table.task.duplicated(), "")})
+    shown = shown.join(table[[*differ, "seeds"]].astype(int)).assign(dose=table.dose, psnr=table.psnr)
+    names = {"dose": "dose (%)", "psnr": "PSNR (dB)"}
+    shown = shown.rename(columns=names).assign(**{"− rigid joint (dB)": margin, "verdict": table.verdict})
+    return show_table(shown, {name: FORMATS[name] for name in differ if name in FORMATS})
+
+
+def minus(k: float) -> str:
+    return f"{k:g}".replace("-", "−")
+
+
+FORMATS = {"k": minus, "steps": "{:,}"}
+
+
+def plot_given(given: dict):
+    """Share of each level for every k, from made-up PSNRs in dB; given: title → PSNR per level."""
+    figure, axes = plt.subplots(1, len(given), figsize=(8.6, 3), sharey=True, squeeze=False, layout="constrained")
+    for axis, (title, psnr) in zip(axes[0], given.items(), strict=True):
+        for k in K:
+            share = 100 * shares(psnr, k)
+            label = f"k = {minus(k)}, dose {100 * schedules.dose(share):.1f} %"
+            axis.plot(range(1, len(psnr) + 1), share, "o-", color=COLOURS[k], markersize=4, label=label)
+        axis.set_xticks(range(1, len(psnr) + 1), [f"{level}\n{value:g}" for level, value in enumerate(psnr, 1)])
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel("level and its PSNR (dB)")
+        axis.axhline(100 / len(psnr), color="0.4", linestyle=":", linewidth=1)
+        axis.legend(fontsize=8)
+    axes[0, 0].set(ylabel="per cent of the batch", ylim=(0, None))
+    return figure
+
+
+def plot_margins(table: pd.DataFrame):
+    """Margin over rigid joint learning against dose, a panel for each task; left of 0 the easy levels get it."""
+    figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
+    for axis, (task, rows) in zip(axes.flat, table.groupby("task", sort=False), strict=True):
+        frame_of(axis, plain(task), [(-2, -0.15), (5, 0.15)])
+        axis.axvline(0, color="0.4", linewidth=1)
+        axis.plot(0, 0, "x", color=COLOURS[0], label="k = 0, rigid joint")
+        for row in rows.itertuples():
+            places, label = np.sign(row.k) * np.array(row.doses), f"k = {minus(row.k)}"
+            draw(axis, places, row, COLOURS[row.k], "o", label)
+        if absent := [minus(k) for k in rows.k[rows.seeds == 0]]:
+            text = f"k = {', '.join(absent)}: {judge.MISSING}"
+            axis.text(0.98, 0.03, text, transform=axis.transAxes, ha="right", color="0.4", fontsize=8)
+    figure.supxlabel("to the easy levels  ←  dose (% of a batch)  →  to the hard levels", fontsize=10)
+    figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9)
+    return figure
+
+
+def plot_ladder(table: pd.DataFrame):
+    """Margin and dose of Equation 3 against the number of steps, a column for each task, beside the paper's margins."""
+    figure, axes = plt.subplots(2, len(LADDER), figsize=(8.6, 5.6), sharex=True, sharey="row", layout="constrained")
+    lengths = [*sorted({*table.steps}), PAPERS_STEPS]
+    for (above, below), task in zip(axes.T, LADDER, strict=True):
+        rows = table[table.task == task]
+        frame_of(above, plain(task), [(lengths[0] / 1.5, 0), (1.5 * PAPERS_STEPS, 0)])
+        for (colour, mark), (width, part) in zip(WIDTHS, rows.groupby("width"), strict=False):
+            for i, row in enumerate(part.itertuples()):
+                places = row.steps * (0.9 if mark == "o" else 1.1) * np.ones(row.seeds)  # beside each other
+                draw(above, places, row, colour, mark, None if i else f"width {width}")
+                below.plot(places, row.doses, mark, color=colour, **OPEN)
+        margins = np.subtract(paper.TABLE1[task]["on_demand"], paper.TABLE1[task]["rigid_joint"])[:, 1]
+        above.plot([PAPERS_STEPS] * 2, margins, "D", color="0.35", markersize=5, label="the paper's, width 64")
+        for steps in {*lengths[:-1]} - {*rows.steps[rows.seeds > 0]}:
+            place = {"transform": below.get_xaxis_transform(), "ha": "center", "va": "center", "rotation": 90}
+            below.text(steps, 0.5, judge.MISSING, color="0.4", fontsize=8, **place)
+        below.set(xscale="log", xlabel="training steps")
+        below.set_xticks(lengths, [f"{steps:,}" if steps < 1e6 else f"{steps / 1e6:g} M" for steps in lengths])
+        below.xaxis.set_minor_locator(plt.NullLocator())
+    axes[0, 0].set_ylabel("margin (dB)")
+    axes[1, 0].set(ylabel="dose (% of a batch)", ylim=(0, 1.2 * max(sum(table.doses, [1]))))
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
+    return figure
+
+
+def frame_of(axis, title: str, corners) -> None:
+    """A panel's title, the places it shows at least, its line of no margin, and the band equivalent to that."""
+    axis.set_title(title, fontsize=10)
+    axis.axhspan(-judge.WITHIN, judge.WITHIN, color="0.93", zorder=0, linewidth=0)
+    axis.axhline(0, color="0.4", linewidth=1)
+    axis.update_datalim(corners)
+
+
+def draw(axis, places, row, colour, mark, label) -> None:
+    """An open mark for every seed's margin, and from three seeds on their mean with its 95 % interval."""
+    axis.plot(places, row.margins, mark, color=colour, label=label, **OPEN)
+    if row.seeds >= judge.SEEDS:
+        ends = [[row.margin - row.low], [row.high - row.margin]]
+        axis.errorbar(np.mean(places), row.margin, ends, fmt="_", color=colour, markersize=9, capsize=3)

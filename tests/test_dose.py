@@ -1,0 +1,178 @@
+"""Dose and ladder: shares for any k, what is paired with what, what is drawn, and nothing measured."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from companion import catalogue, dose, judge
+from odl import paper, results, training
+from odl.experiment import Experiment
+from odl.results import Result
+
+SEEDS = [0, 1, 2]
+AHEAD = {-1: -0.3, 1: 0.2, 4: 0.5}  # dB that a made-up k is worth
+DOSES = {-1: 0.01, 1: 0.01, 4: 0.04}
+scores = st.lists(st.floats(1, 60), min_size=2, max_size=8)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+# The rule
+
+
+@given(scores, st.sampled_from(dose.K))
+def test_shares_are_those_of_exact_fractions(psnr, k):
+    weights = [Fraction(p) ** -k for p in psnr]
+    np.testing.assert_allclose(dose.shares(psnr, k), [float(w / sum(weights)) for w in weights], rtol=1e-9)
+
+
+def test_the_example_of_the_page():
+    """1/42 : 1/36 : 1/31 : 1/28 : 1/25 are 15, 17, 20, 22 and 25 of a hundred."""
+    share = dose.shares([42, 36, 31, 28, 25], 1)
+    assert (100 * share).round().tolist() == [15, 17, 20, 22, 25]
+    assert np.abs(share - 0.2).mean() == pytest.approx(0.0307, abs=1e-4)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(1, 60), min_size=5, max_size=5), st.sampled_from([-1, 0, 1, 4, 0.5]))
+def test_training_divides_its_batches_so(psnr, k):
+    """Within what a level is still owed; at k = 0 rigid joint learning and at k = 1 Equation 3, to the image."""
+    run = Experiment.of(profile="smoke", iterations=50, batch_size=32, sharpness=k)
+    counts = training.allocation(run, 1, [{"psnr": psnr}])
+    np.testing.assert_allclose(counts.mean(0), 32 * dose.shares(psnr, k), atol=1 / 50)
+    if k in (0, 1):
+        same = replace(run, schedule="on_demand" if k else "rigid_joint", sharpness=1.0)
+        assert np.array_equal(counts, training.allocation(same, 1, [{"psnr": psnr}]))
+
+
+@given(scores)
+def test_the_sign_of_k_says_where_the_dose_goes_and_its_size_how_much(psnr):
+    order = np.argsort(psnr)
+    for k in (1, 4):
+        assert (np.diff(dose.shares(psnr, k)[order]) <= 1e-12).all()  # a lower PSNR never gets less
+    assert (np.diff(dose.shares(psnr, -1)[order]) >= -1e-12).all()
+    ends = [dose.shares(psnr, k)[order[0]] for k in dose.K]
+    assert (np.diff(ends) >= -1e-12).all()
+
+
+# The runs
+
+
+def test_every_run_of_the_page_is_reproduced_and_shown():
+    jobs = catalogue.jobs("smoke", "demo", SEEDS)
+    wanted = dose.experiments("demo", "smoke", SEEDS) + catalogue.ladder("smoke", "demo", SEEDS)
+    shown = {job.experiment for job in catalogue.shown_on("dose", jobs)}
+    assert {*wanted} <= shown and len({(e.task, dose.name(e), e.seed) for e in wanted}) == len({*wanted})
+    assert {dose.name(e) for e in wanted if e.overrides.keys() <= {"sharpness"}} == {*dose.NAMES.values()}
+
+
+def test_the_ladder_ends_the_list_with_its_longest_runs_and_shares_what_others_train():
+    jobs = catalogue.jobs("reference", "bsds500", SEEDS)
+    ladder = catalogue.ladder("reference", "bsds500", SEEDS)
+    assert {(e.width, e.epochs * e.iterations) for e in ladder} == {
+        (width, steps) for width in (16, 32) for steps in (2_000, 10_000, 60_000)
+    }
+    own = [job.experiment for job in jobs[-12:]]
+    assert {e.epochs for e in own} == {300} and {*ladder} <= {job.experiment for job in jobs}
+    block = next(job for job in jobs if job.name == "reference/bsds500/inpaint/on_demand-seed0")
+    assert len(block.measurements) == 2  # with the blocks of Table 2
+    assert catalogue.ladder("paper", "celeba", [0]) == []
+
+
+# The numbers
+
+
+def made_up(e: Experiment) -> Result:
+    """A run whose seed moves it by a dB, and whose k is worth `AHEAD`, a little more or less with the seed."""
+    k = e.sharpness if e.schedule == "on_demand" else 0
+    psnr = 25 + e.seed + AHEAD.get(k, 0) + (0.02 * (e.seed - 1) if k else 0)
+    frame = pd.DataFrame([(t, str(i), psnr, 20.0) for t in (0, 1) for i in range(1, 7)])
+    frame.columns = ["trial", "level", "psnr", "psnr_input"]
+    where = {"train_images": 9, "device": "CPU"}
+    return Result(e.asdict(), where, [{"dose": DOSES.get(k, 0)}] * 2, frame, None)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Everything is measured, but for the second seed of k = 4."""
+    monkeypatch.setattr(results, "load", lambda e: None if (e.sharpness, e.seed) == (4, 1) else made_up(e))
+
+
+def test_margins_are_paired_by_seed(measured):
+    table = dose.table(dose.experiments("demo", "smoke", SEEDS))
+    assert len(table) == len(paper.TASKS) * 3 and list(table)[:11] == dose.COLUMNS
+    row = table[(table.task == "deblur") & (table.k == 1)].iloc[0]
+    assert row.margins == pytest.approx([0.18, 0.20, 0.22]) and row.dose == pytest.approx(1.0)
+    assert (row.low, row.high) == pytest.approx(stats.t.interval(0.95, 2, 0.2, stats.sem([0.18, 0.20, 0.22])))
+    assert row.verdict == judge.REPRODUCED and (row.width, row.steps) == (8, 6)
+    assert set(table.verdict[table.k == -1]) == {judge.REVERSED}
+    sharp = table[table.k == 4].iloc[0]
+    assert sharp.margins == pytest.approx([0.48, 0.52]) and sharp.verdict == judge.UNDECIDED
+
+
+def test_a_rung_is_compared_with_rigid_joint_learning_of_its_own_width_and_length(monkeypatch):
+    def load(e):
+        run = made_up(e)
+        return replace(run, evaluation=run.evaluation.assign(psnr=run.evaluation.psnr + e.width + e.epochs))
+
+    monkeypatch.setattr(results, "load", load)
+    table = dose.table(catalogue.ladder("demo", "demo", SEEDS))
+    assert list(table.task) == ["inpaint"] * 6 + ["denoise"] * 6
+    assert list(table.steps[:3]) == [400, 2_000, 12_000] and list(table.width[:6]) == [8] * 3 + [16] * 3
+    assert all(margins == pytest.approx([0.18, 0.20, 0.22]) for margins in table.margins)
+
+
+def test_the_scorecard_and_the_page_judge_the_same_runs(measured):
+    runs = dose.experiments("demo", "smoke", SEEDS)
+    said = dose.verdict(runs)
+    assert f"k = 1, Equation 3: {dose.dose_against_margin(dose.load(runs), 1)}" in said
+    assert dose.dose_against_margin(dose.load(runs), 1).word == judge.REPRODUCED
+    assert dose.dose_against_margin(dose.load(runs)).word == judge.UNDECIDED and "dose 4.00 %" in said
+
+
+# The page
+
+
+def marks(axis) -> int:
+    """Open marks: one for every seed."""
+    return sum(len(line.get_xdata()) for line in axis.lines if line.get_markerfacecolor() == "none")
+
+
+def test_figures_draw_every_seed(measured):
+    settings = dose.table(dose.experiments("demo", "smoke", SEEDS))
+    figure = dose.plot_margins(settings)
+    assert [marks(axis) for axis in figure.axes] == [3 + 3 + 2] * 4
+    drawn = np.concatenate([line.get_xdata() for line in figure.axes[0].lines if line.get_label() == "k = −1"])
+    assert drawn == pytest.approx([-1.0] * 3)  # a dose for the easy levels lies left
+    assert [len(axis.containers) for axis in figure.axes] == [2] * 4  # no interval from two seeds
+    ladder = dose.table(catalogue.ladder("smoke", "demo", SEEDS))
+    assert [marks(axis) for axis in dose.plot_ladder(ladder).axes] == [2 * 3 * 3] * 4
+    assert "−1" in dose.show(settings, "k").to_html() and "width" in dose.show(ladder, "width", "steps").to_html()
+
+
+def texts(figure) -> str:
+    return " ".join(text.get_text() for axis in figure.axes for text in axis.texts)
+
+
+@pytest.mark.parametrize("profile", ["smoke", "reference", "gpu", "paper"])
+def test_an_empty_project_is_no_error(root, profile):
+    runs = dose.experiments("demo", profile, [0])
+    settings, ladder = dose.table(runs), dose.table(catalogue.ladder(profile, "demo", [0]))
+    assert set(settings.verdict) == {judge.MISSING} and not settings.seeds.any()
+    assert texts(dose.plot_margins(settings)).count("k = −1, 1, 4: to be measured") == 4
+    assert texts(dose.plot_ladder(ladder)).count(judge.MISSING) == (6 if len(ladder) else 0)
+    for html in (dose.show(settings, "k").to_html(), dose.show(ladder, "width", "steps").to_html()):
+        assert "nan" not in html.lower()
+    assert dose.verdict(runs) == "Nothing is measured at this scale."
+    assert not [path for path in root.rglob("*") if path.is_file()]
