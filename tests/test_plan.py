@@ -3,8 +3,8 @@
 import pytest
 
 from companion import catalogue, plan
+from companion.__main__ import main, parser
 from companion.comparators import context_encoder
-from odl.__main__ import main
 from odl.experiment import PROFILES, Experiment
 
 SETS = ["celeba", "sun397"]
@@ -68,7 +68,7 @@ def test_a_pack_that_is_here_counts_as_it_is(demo):
 
 
 def test_the_command_prints_each_number_once(root, capsys):
-    assert main(["plan", "--gpus", "8", "--gpu-ms-per-step", "1"]) == 0
+    assert main(["plan", "--gpus", "8", "--gpu-ms-per-step", "1"], parser()) == 0
     printed = capsys.readouterr().out
     expected = dict(plan.lines(planned(8)))
     assert [line[:14].strip() for line in printed.splitlines()] == list(expected)
@@ -88,7 +88,7 @@ def test_the_command_prints_each_number_once(root, capsys):
     ],
 )
 def test_a_wrong_parameter_is_one_line(root, capsys, arguments, words):
-    assert main(["plan", *arguments]) == 2
+    assert main(["plan", *arguments], parser()) == 2
     printed = capsys.readouterr().err
     assert words in printed and printed.count("\n") == 1 and not root.exists()
 
@@ -96,7 +96,7 @@ def test_a_wrong_parameter_is_one_line(root, capsys, arguments, words):
 def test_a_missing_or_unreadable_number_is_one_line(capsys):
     for arguments in (["plan"], ["plan", "--gpu-ms-per-step", "fast"]):
         with pytest.raises(SystemExit, match="2"):
-            main(arguments)
+            main(arguments, parser())
         assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -310,5 +310,8 @@ def test_the_page_says_every_verdict_without_colour():
         assert html.count(f"{scorecard.SYMBOLS[word]}&nbsp;{word}") == n
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
     scorecard.plot_counts(table)
-    scorecard.plot_rule()
+    assert {text.get_text()[2:] for text in scorecard.plot_rule({"a": [1, 1.1, 1.2], "b": [2]}).axes[0].texts} == {
+        "reproduced",
+        "undecided",
+    }
     assert len(scorecard.show_simulation(judge.simulate()).data) == 24

@@ -24,7 +24,7 @@ def sweep(demo_pack, tmp_path_factory):
     """`sweep(*arguments)` runs Snakemake on a copy of the code, in a root with the demo pack."""
     pytest.importorskip("snakemake", reason="snakemake is not installed; the extra `sweep` has it: make sweep")
     code, root = tmp_path_factory.mktemp("code"), tmp_path_factory.mktemp("root")
-    for name in ("odl", "book", "notebooks", "profiles"):
+    for name in ("odl", "companion", "book", "notebooks", "profiles"):
         shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     for name in ("Snakefile", "_toc.yml", "_config.yml"):
         shutil.copy(ROOT / name, code)

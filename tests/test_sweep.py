@@ -13,11 +13,11 @@ import pytest
 from tqdm.auto import tqdm
 
 from companion import catalogue, denoising, sweep
+from companion.__main__ import main, parser
 from companion.catalogue import jobs
 from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
 from companion.sweep import Job, Measurement
 from odl import fit, results
-from odl.__main__ import main
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
@@ -130,7 +130,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
 
 ENDLESS = """
 import signal, sys
-from odl import sweep
+from companion import sweep
 from odl.experiment import Experiment
 
 if __name__ == "__main__":
@@ -175,7 +175,7 @@ def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
     monkeypatch.setattr("companion.catalogue.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
 
     def said(*options):
-        assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", *options]) == 0
+        assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", *options], parser()) == 0
         return capsys.readouterr().out
 
     assert "0 of 2 runs are done; the same command goes on with smoke/demo" in said("--budget", "0s")
@@ -203,13 +203,13 @@ def test_a_closed_pipe_is_no_error(root):
     ],
 )
 def test_a_wrong_option_is_one_line(root, arguments, expected, capsys):
-    assert main(["reproduce", *arguments]) == 2
+    assert main(["reproduce", *arguments], parser()) == 2
     printed = capsys.readouterr().err
     assert expected in printed and printed.count("\n") == 1 and not root.exists()
 
 
 def test_durations():
-    assert [duration("budget", t) for t in ("90s", "10min", "1.5h", "2d")] == [90, 600, 5400, 172800]
+    assert [duration("budget", t) for t in ("90s", "10min", "2m", "1.5h", "2d")] == [90, 600, 120, 5400, 172800]
 
 
 def test_figure_6_is_measured_whole(root, monkeypatch):

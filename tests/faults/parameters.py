@@ -28,7 +28,7 @@ WRONG = {  # parameter → typo, wrong type, out of range, empty
     "seed": [-1, "zero", "", 1.5, True, None, 2**40],
     "seeds": [-1, "zero", "", [], [0, -1], [0.5], "[0, -1]", "[0, one]", "[]", None],
     "device": ["gpu", "", 0, None],
-    "train": ["false", "", 0, None],
+    "train": ["no", "", 0, None],
     "systems": ["bm3d", [], ["bm4d"], "[bm3d, bm4d]", "[]", "", None],
     "sigmas": [25, [], [0], ["25"], "[25, 0]", "[25, many]", None],
     "sigma": [0, -25, "25", float("nan"), None],
