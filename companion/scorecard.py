@@ -331,6 +331,7 @@ def plot_counts(table: pd.DataFrame):
     axis.invert_yaxis()
     axis.grid(axis="y", visible=False)
     axis.set(xlabel="claims")
+    axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     return figure
 
 
@@ -346,7 +347,8 @@ def plot_rule(examples: dict):
         axis.plot(margins, [row] * len(margins), "o", color=COLOURS[word], markersize=4)
         axis.text(1.05 * wide, row, f"{SYMBOLS[word]} {word}", va="center", color=COLOURS[word], fontsize=9)
     axis.axvline(0, color="0.4", linewidth=1)
-    axis.set(xlim=(-wide, wide), ylim=(len(examples) - 0.4, -0.6), xlabel="margin (dB), a point per seed")
+    axis.set(xlim=(-wide, wide), xlabel="margin in favour of a claim (dB), a point per seed")
+    axis.set_ylim(len(examples) - 0.4, -0.6)
     axis.set_yticks(range(len(examples)), examples)
     axis.grid(axis="y", visible=False)
     return figure

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion import blocks, catalogue, denoising, fixation, judge, scorecard, table1
+from companion import blocks, catalogue, denoising, fixation, judge, scorecard, table1, tables
 from companion.allocation import SHARP
 from companion.comparators import context_encoder
 from companion.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
@@ -15,6 +15,7 @@ from companion.table2 import CENTRE, RANDOM
 from companion.table3 import images_won
 from odl import PROTOCOL, paper, results
 from odl.experiment import Experiment
+from odl.machine import files
 
 SEEDS = (0, 1, 2)
 LEVELS = (*"123456", "easy", "hard")
@@ -291,6 +292,18 @@ def test_what_is_on_disk_is_found_and_nothing_else(root):
         assert set(other.verdict[~other.claim.str.startswith("BM3D")]) == {MISSING}, (profile, dataset, seeds)
     text = scorecard.summary(table, scorecard.load("smoke", "demo", [0, 1, 2]).runs, "demo")
     assert "7 core claims: 5 reproduced, 2 to be measured." in text and "3 seeds" in text and "SUN397" in text
+
+
+def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
+    """On a read-only checkout the page is shown all the same."""
+
+    def refuse(folder):
+        raise files.DiskError(f"{folder}: not writable")
+
+    monkeypatch.setattr(files, "need_writable", refuse)
+    tables.write_table(scorecard.score_all(world(True)), "scorecard", "smoke", "demo", "all")
+    said = capsys.readouterr().out
+    assert said.startswith("The table is shown and not written: ") and said.count("\n") == 1 and not root.exists()
 
 
 def test_an_empty_project_is_no_error(root):
