@@ -32,9 +32,8 @@ def page(verdicts: dict[str, Verdict], results, *more: str) -> str:
     """A line per comparison, further sentences, and the scale; one line where nothing is measured."""
     known = any(verdict.word != MISSING for verdict in verdicts.values())
     lines = "\n".join(f"- {label}: {verdict}." for label, verdict in verdicts.items()) if known else ""
-    if not results and not known:
-        return "\n\n".join(filter(None, (NOTHING, *more)))
-    return "\n\n".join(filter(None, (lines, *more, results and scale(results))))
+    first = lines if known or results else NOTHING
+    return "\n\n".join(filter(None, (first, *more, results and scale(results))))
 
 
 NO_DOSE = 0.0005  # of a batch: of the demo's 16 images less than a hundredth moves
