@@ -7,7 +7,7 @@ from odl import paper, training
 from odl.data import packs
 from odl.evaluation import LEVELS, evaluate
 from odl.experiment import PROFILES, Experiment
-from odl.training import forward
+from odl.machine.device import forward
 from odl.windows import restorer
 
 from . import measure

@@ -14,9 +14,9 @@ from odl.corruptions import delete, draw_square, square_mask
 from odl.data import packs, sets
 from odl.evaluation import psnr
 from odl.machine import files, store
+from odl.machine.device import forward
 from odl.parameters import ParameterError, check_device
 from odl.results import Result
-from odl.training import forward
 
 BLOCKS = ("central", "arbitrary")
 SIDE = 32  # the paper does not say; the context encoder's setting implies it

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from odl.machine.device import constant
+from odl.machine.device import constant, room
 
 CROP = 64
-RESERVED = 4 << 30  # bytes of a GPU that training wants beside the images
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,6 @@ class Pack:
         """Images start … n - 1."""
         columns = {key: getattr(self, key)[start:n] for key in ("offset", "height", "width", "names")}
         return replace(self, **columns)
-
-
-def room(device) -> float:
-    """Bytes that a pack may take on a device; on a CPU any number, because its file is mapped into memory."""
-    if torch.device(device).type == "cpu":
-        return float("inf")
-    return torch.cuda.mem_get_info(device)[0] - RESERVED
 
 
 def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool = True) -> torch.Tensor:

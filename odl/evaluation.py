@@ -83,11 +83,9 @@ def evaluate(experiment, restore, device="cpu", progress=None, pack=None, trials
             missing = [db[name].nanmean().item() if name in db else float("nan") for name in ("kept", "hole")]
             scores = [(error[name].mean().item() * 1000, db[name].mean().item()) for name in ("output", "input")]
             rows.append((trial, str(level), *scores[0], *scores[1], *missing))
-            sums = images.setdefault(str(level), {"l2": 0, "psnr": 0})
-            sums["l2"], sums["psnr"] = (
-                sums["l2"] + 1000 * error["output"] / trials,
-                sums["psnr"] + db["output"] / trials,
-            )
+            mean = images.setdefault(str(level), {"l2": 0, "psnr": 0})
+            mean["l2"] = mean["l2"] + 1000 * error["output"] / trials
+            mean["psnr"] = mean["psnr"] + db["output"] / trials
         if progress:
             progress((trial + 1) / trials)
     return pd.DataFrame(rows, columns=COLUMNS), images

@@ -39,6 +39,10 @@ PROFILES = {
 # fmt: on
 PRECISIONS = ("fp32", "bf16", "fp64")  # fp64 for golden runs: 40 steps of Adam in fp32 differ between machines
 VARIANTS = ("paper", "released")
+WHOLE = {"seed": (0, 2**31), "width": (4, 256), "trials": (2, 10**4), "train_images": (0, 10**8)}  # parameter → ends
+WHOLE |= dict.fromkeys(("epochs", "iterations"), (1, 10**6))
+WHOLE |= dict.fromkeys(("validation_images", "test_images", "batch_size", "pool_images"), (1, 10**8))
+REAL = {"learning_rate": (1e-8, 1), "decay": (0, 1), "sharpness": (-64, 64)}
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,9 @@ class Experiment:
     def of(cls, task="inpaint", dataset="demo", schedule="on_demand", seed=0, profile="demo", **overrides):
         """A validated experiment: a profile's numbers, any of them overridden. Raises ParameterError."""
         choice("profile", profile, PROFILES)
-        unknown = set(overrides) - {field.name for field in fields(cls)}
-        if unknown:
-            name = sorted(unknown)[0]
-            raise ParameterError(f"unknown parameter {name!r}{nearest(name, [f.name for f in fields(cls)])}")
+        known = [field.name for field in fields(cls)]
+        for name in sorted({*overrides} - {*known}):
+            raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
         given = {"task": task, "dataset": dataset, "schedule": schedule, "seed": seed, "profile": profile}
         return cls(**given, **(PROFILES[profile] | overrides))
 
@@ -89,25 +92,15 @@ class Experiment:
         choice("variant", self.variant, VARIANTS)
         choice("precision", self.precision, PRECISIONS)
         known_dataset(self.dataset)
-        integer("seed", self.seed, 0, 2**31)
-        for name, low, high in (("width", 4, 256), ("epochs", 1, 10**6), ("iterations", 1, 10**6)):
-            integer(name, getattr(self, name), low, high)
-        for name in ("validation_images", "test_images", "batch_size", "pool_images"):
-            integer(name, getattr(self, name), 1, 10**8)
-        integer("trials", self.trials, 2, 10**4)
-        integer("train_images", self.train_images, 0, 10**8)
-        number("learning_rate", self.learning_rate, 1e-8, 1)
-        number("decay", self.decay, 0, 1)
-        number("sharpness", self.sharpness, -64, 64)
+        for name, ends in WHOLE.items():
+            integer(name, getattr(self, name), *ends)
+        for name, ends in REAL.items():
+            number(name, getattr(self, name), *ends)
         if self.sharpness != 1 and self.schedule != "on_demand":
-            raise ParameterError(
-                f"sharpness={self.sharpness!r} belongs to schedule 'on_demand', not to {self.schedule!r}"
-            )
-        top = paper.TASKS[self.task]["levels"][-1][1]
-        number("severity", self.severity, 0, top)
-        if self.task == "inpaint" and self.severity != round(self.severity):
-            nearest_side = round(self.severity)
-            raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {nearest_side}")
+            raise ParameterError(f"sharpness={self.sharpness!r} belongs to 'on_demand', not to {self.schedule!r}")
+        number("severity", self.severity, 0, paper.TASKS[self.task]["levels"][-1][1])
+        if self.task == "inpaint" and (side := round(self.severity)) != self.severity:
+            raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
         if self.severity and not self.schedule.startswith("fixated"):
             raise ParameterError(f"severity={self.severity!r} belongs to a fixated schedule, not to {self.schedule!r}")
 

@@ -33,6 +33,14 @@ def check_call(task: str, mask, stride: int | None) -> None:
         raise ParameterError(f"a mask (--mask) belongs to {' and '.join(MASKED)}, not to task={task!r}")
 
 
+def check_shape(array: np.ndarray) -> None:
+    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ImageError."""
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
+        raise ImageError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
+    if min(array.shape[:2]) < 2:
+        raise ImageError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
+
+
 # Pillow images and arrays
 
 

@@ -15,7 +15,7 @@ from odl.machine.device import quick_precision
 from odl.network import EncoderDecoder
 from odl.parameters import check_device, choice
 from odl.results import network_of, place_of_weights
-from odl.windows import check_shape, inpaint_image, restore_image, shares, window_starts
+from odl.windows import inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
@@ -58,7 +58,7 @@ def restore(
     photographs.check_call(task, mask, stride)
     picture = isinstance(image, Image.Image)
     y = photographs.pixels(image) if picture else np.asarray(image)
-    check_shape(y)
+    photographs.check_shape(y)
     missing = photographs.missing(y, task, mask)
     damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
     if missing is not None:

@@ -7,8 +7,6 @@ One of one's own is a function and a row in `SCHEDULES`, from any file or cell.
 
 import numpy as np
 
-from odl import paper
-
 
 def allocate(weights, batch_size: int) -> np.ndarray:
     """Divide a batch in proportion to non-negative weights (N,): integers that sum to `batch_size`.
@@ -101,5 +99,3 @@ SCHEDULES = {
 # epochs of 1,000 iterations it would be 50 / 1500.
 HARD_MINING_WARM_UP = 1 / 3  # share of training on the whole pool before mining starts (Sec. 6.3)
 HARD_MINING_KEEP = 10 / 100  # share of a batch, the examples of highest loss, that is back-propagated (Sec. 6.3)
-
-assert set(SCHEDULES) >= set(paper.SCHEDULES) | set(paper.FIXATED)

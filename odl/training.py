@@ -17,7 +17,7 @@ from odl import crops, paper
 from odl.averaging import average, averaged, refresh_batchnorm
 from odl.evaluation import psnr, squared_error, task_of
 from odl.fit import State, Trained, fit
-from odl.machine.device import captured
+from odl.machine.device import adam, captured, forward, set_rate
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate_batches, dose
 
@@ -88,13 +88,6 @@ def rate(experiment, done: float) -> float:
     """The learning rate after a share of training, as a factor: 1, then over the last share `decay` down to 0."""
     # Paper: constant; here: a linear end, because it is worth most of a decibel to so short a training.
     return 1.0 if 1 - done >= experiment.decay else (1 - done) / experiment.decay
-
-
-def set_rate(optimizer, factor: float) -> None:
-    """Set every learning rate to `factor` times its initial one."""
-    for group in optimizer.param_groups:
-        rate = factor * group["initial_lr"]
-        group["lr"] = group["lr"].fill_(rate) if torch.is_tensor(group["lr"]) else rate
 
 
 def batches(step: "Step", stream, counts, n: int | None = None):
@@ -221,20 +214,9 @@ def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
     return tuple(images.to(device) for images in pool)
 
 
-def forward(network, y, precision: str) -> torch.Tensor:
-    """Forward pass in bf16, fp32 or fp64, returned in fp32, or fp64: (B, channels, 64, 64)."""
-    if precision == "fp64":
-        return network(y.double())
-    with torch.autocast(y.device.type, torch.bfloat16, enabled=precision == "bf16"):
-        return network(y).float()
-
-
 @torch.inference_mode()
 def validate(experiment, network, x, device, precision=None) -> list[float]:
-    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch.
-
-    precision: the experiment's where none is given.
-    """
+    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch."""
     network.eval()
     precision = precision or experiment.precision
     task, scores = task_of(experiment), []
@@ -270,13 +252,3 @@ def build(experiment, device):
     dtype = torch.float64 if experiment.precision == "fp64" else torch.float32
     network.to(device, dtype, memory_format=torch.channels_last)
     return network, adam(network.parameters(), experiment.learning_rate, device)
-
-
-def adam(parameters, learning_rate: float, device) -> torch.optim.Adam:
-    """Adam as in Sec. 6.2; on a GPU its state and its rate stay there, so that a graph can hold them."""
-    on_gpu = torch.device(device).type == "cuda"
-    rate = torch.tensor(learning_rate, device=device) if on_gpu else learning_rate
-    optimizer = torch.optim.Adam(parameters, rate, betas=(0.5, 0.999), fused=True, capturable=on_gpu)
-    for group in optimizer.param_groups:
-        group["initial_lr"] = float(group["lr"])
-    return optimizer

@@ -14,7 +14,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from odl.corruptions import FILL
 from odl.crops import CROP
 from odl.network import EncoderDecoder
-from odl.photographs import ImageError, size_of
+from odl.photographs import ImageError, check_shape, size_of
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
@@ -97,7 +97,8 @@ def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", d
             chosen = [(rows[i], columns[j]) for i, j in ((share > 0) & (share <= limit)).nonzero().tolist()]
             total, count = torch.zeros_like(y[0]), torch.zeros(y.shape[2:], device=device)
             shown = torch.where(unknown, fill, y[0])
-            for group in groups(chosen, batch):
+            for i in range(0, len(chosen), batch):
+                group = chosen[i : i + batch]
                 windows = torch.stack([shown[:, r : r + CROP, c : c + CROP] for r, c in group])
                 for (r, c), x_hat in zip(group, restore(windows), strict=True):
                     total[:, r : r + CROP, c : c + CROP] += x_hat
@@ -116,10 +117,6 @@ def shares(unknown: torch.Tensor, rows: list[int], columns: list[int]) -> torch.
     top, left = torch.tensor(rows, device=unknown.device), torch.tensor(columns, device=unknown.device)
     above, below = total[top], total[top + CROP]
     return (below[:, left + CROP] - below[:, left] - above[:, left + CROP] + above[:, left]) / CROP**2
-
-
-def groups(items, size):
-    return [items[i : i + size] for i in range(0, len(items), size)]
 
 
 def window_starts(side: int, stride: int) -> list[int]:
@@ -141,14 +138,6 @@ def check_image(image, network) -> torch.Tensor:
     if channels == 1:
         return x[None, None] if x.ndim == 2 else x.permute(2, 0, 1).unsqueeze(1)
     return (x.unsqueeze(-1).expand(*x.shape, 3) if x.ndim == 2 else x).permute(2, 0, 1).unsqueeze(0).contiguous()
-
-
-def check_shape(array: np.ndarray) -> None:
-    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ImageError."""
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
-        raise ImageError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
-    if min(array.shape[:2]) < 2:
-        raise ImageError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
 
 
 def reflect_to_window(x: torch.Tensor) -> torch.Tensor:

@@ -18,10 +18,11 @@ from odl.corruptions import delete
 from odl.evaluation import psnr
 from odl.experiment import Experiment
 from odl.machine import store
+from odl.machine.device import adam, forward, set_rate
 from odl.network import down, initialize, up
 from odl.parameters import choice
 from odl.results import Result
-from odl.training import Trained, adam, fit, forward, rate, set_rate, shuffled
+from odl.training import Trained, fit, rate, shuffled
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers

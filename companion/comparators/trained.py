@@ -21,8 +21,9 @@ from odl import crops, results
 from odl.corruptions import add_noise
 from odl.evaluation import psnr, squared_error
 from odl.machine import files
+from odl.machine.device import adam, forward, set_rate
 from odl.parameters import choice
-from odl.training import Trained, adam, average, averaged, fit, forward, refresh_batchnorm, set_rate, shuffled
+from odl.training import Trained, average, averaged, fit, refresh_batchnorm, shuffled
 
 VALIDATION_SIGMA = 25
 STATISTICS = 50  # batches from which BatchNorm's statistics of the averaged weights are taken

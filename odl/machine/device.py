@@ -77,3 +77,38 @@ def captured(step) -> torch.cuda.CUDAGraph:
             t.copy_(before[id(t)]) if id(t) in before else t.zero_()
     step.generator.set_state(drawn)
     return graph
+
+
+def forward(network, y, precision: str) -> torch.Tensor:
+    """Forward pass in bf16, fp32 or fp64, returned in fp32, or fp64: (B, channels, 64, 64)."""
+    if precision == "fp64":
+        return network(y.double())
+    with torch.autocast(y.device.type, torch.bfloat16, enabled=precision == "bf16"):
+        return network(y).float()
+
+
+def adam(parameters, learning_rate: float, device) -> torch.optim.Adam:
+    """Adam as in Sec. 6.2; on a GPU its state and its rate stay there, so that a graph can hold them."""
+    on_gpu = torch.device(device).type == "cuda"
+    rate = torch.tensor(learning_rate, device=device) if on_gpu else learning_rate
+    optimizer = torch.optim.Adam(parameters, rate, betas=(0.5, 0.999), fused=True, capturable=on_gpu)
+    for group in optimizer.param_groups:
+        group["initial_lr"] = float(group["lr"])
+    return optimizer
+
+
+def set_rate(optimizer, factor: float) -> None:
+    """Set every learning rate to `factor` times its initial one."""
+    for group in optimizer.param_groups:
+        rate = factor * group["initial_lr"]
+        group["lr"] = group["lr"].fill_(rate) if torch.is_tensor(group["lr"]) else rate
+
+
+RESERVED = 4 << 30  # bytes of a GPU that training wants beside the images
+
+
+def room(device) -> float:
+    """Bytes that a pack may take on a device; on a CPU any number, because its file is mapped into memory."""
+    if torch.device(device).type == "cpu":
+        return float("inf")
+    return torch.cuda.mem_get_info(device)[0] - RESERVED
