@@ -29,7 +29,7 @@ from odl.schedules import SCHEDULES
 
 LOCAL = threading.local()
 WORKING = []  # the numbers of the jobs that this process works on
-GRACE = 30  # seconds in which a worker whose parent is gone writes its checkpoint
+GRACE = 30  # seconds in which a worker that has to end writes its checkpoint
 QUICK = 600  # batches of work that are not worth starting processes for
 
 
@@ -198,16 +198,25 @@ def share_with(shares) -> None:
 
 
 def start_process(shares) -> None:
-    """Set up a worker: one thread, Ctrl-C left to the parent, and an end when the parent is gone."""
+    """Set up a worker: one thread, Ctrl-C left to the parent, and an end when the parent is gone or asks for it.
+
+    Not only a cluster does: a notebook's kernel that is shut down terminates its children.
+    """
     share_with(shares)
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end_worker, daemon=True).start())
     threading.Thread(target=die_with_parent, daemon=True).start()
 
 
 def die_with_parent() -> None:
-    """End this worker when the process that started it is gone, however it went; first let its run be kept."""
+    """End this worker when the process that started it is gone, however it went."""
     connection.wait([parent_process().sentinel])
+    end_worker()
+
+
+def end_worker() -> None:
+    """Let the run that this worker is at be kept, then end."""
     SHARES[-1], end = 1, monotonic() + GRACE  # a run stops at its next step and writes its last whole epoch
     while WORKING and monotonic() < end:
         sleep(0.05)
