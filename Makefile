@@ -26,7 +26,8 @@ demo: $(READY)  ## the same, with everything retrained on the demo photographs: 
 class: $(READY)  ## write notebooks for students, without solutions, and slides from the same notebooks (PROFILE as for book)
 	@$(BIN)/python book/classroom.py $(PROFILE)
 
-table1: $(READY)  ## train all schedules of Table 1 on the demo photographs (TASK=inpaint, interpolate, deblur or denoise)
+table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, going on after Ctrl-C (TASK=inpaint, interpolate, deblur or denoise)
+	@$(BIN)/python -m companion reproduce --profile demo --dataset demo --seeds 0 --page table1-$(TASK)
 	@mkdir -p runs/notebooks
 	@$(BIN)/papermill notebooks/table1.ipynb runs/notebooks/table1-$(TASK).ipynb -p task $(TASK)
 	@echo "notebook: runs/notebooks/table1-$(TASK).ipynb"
@@ -63,7 +64,7 @@ lint: $(READY)  ## check formatting and style
 
 clean:  ## remove the built book and the caches; keep .venv, data, results and runs
 	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
-	@find odl bench tests book -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find odl companion bench tests book -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/ready: requirements.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or say make PYTHON=..." >&2; exit 1; }

@@ -17,7 +17,7 @@ from papermill import inspect_notebook
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion import catalogue, dose, judge, pilot, plan, prose, scorecard, tables
-from odl import paper, pretrained, results
+from odl import paper, results
 from odl.data import sets
 from odl.evaluation import overall
 from odl.experiment import PROFILES, Experiment
@@ -43,6 +43,11 @@ def measured(task: str, *schedules: str, **overrides) -> tuple[results.Result, .
     return tuple(run for run in map(results.load, wanted) if run)
 
 
+def shown_on(page: str, task: str = "inpaint") -> tuple[results.Result, ...]:
+    """The reference runs of a page that are on disk, all seeds."""
+    return tuple(run for run in map(results.load, catalogue.runs(page, task, DATASET, PROFILE, SEEDS)) if run)
+
+
 def book_runs() -> list[results.Result]:
     """The reference runs of every schedule and task."""
     return [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
@@ -64,11 +69,6 @@ def seconds(runs) -> float:
     """Of the processor, where that was less than waiting for it: other work beside a run is none of its own."""
     used = [run.provenance["seconds"] for run in runs]
     return sum(s["evaluate"] + min(s[name] for name in ("train", "train_core") if name in s) for s in used)
-
-
-def denoisers() -> list[Experiment]:
-    """The two runs of Table 3."""
-    return [pretrained.db11_experiment(s, PROFILE, f"{DATASET}-native") for s in ("on_demand", "fixated_hard")]
 
 
 def db11(system: str) -> float | None:
@@ -132,15 +132,15 @@ def result_rows() -> list[tuple]:
     for task in paper.TASKS:
         shown = ("on_demand", "fixated_easy", "fixated_hard")
         place = f"Fig. 4, {plain(task)}: on-demand / fixated easy / fixated hard / not restored"
-        rows.append((place, "fixation", {"task": task}, "curves only", means(task, *shown), measured(task, *shown)))
+        rows.append((place, "fixation", {"task": task}, "curves only", means(task, *shown), shown_on("fixation", task)))
     for task in paper.TASKS:
         pair = ("on_demand", "rigid_joint")
         table = "Supp. E" if task == "denoise" else "Table 1"
         place = f"{table}, {plain(task)}: on-demand / rigid joint / not restored"
         celeba, sun397 = (decibels(*(paper.TABLE1[task][s][k][1] for s in pair)) for k in (0, 1))
-        published, runs = f"CelebA {celeba}<br>SUN397 {sun397}", measured(task, *paper.SCHEDULES)
+        published, runs = f"CelebA {celeba}<br>SUN397 {sun397}", shown_on("table1", task)
         rows.append((place, "table1", {"task": task}, published, means(task, *pair), runs))
-    on_demand = [run for task in paper.TASKS for run in measured(task, "on_demand")]
+    on_demand = shown_on("allocation")
     shares = [share for run in on_demand for share in run.history[-1]["allocation"]]  # of the last epoch
     last = f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED
     every_k = dose.table(dose.experiments(DATASET, PROFILE, list(SEEDS))).set_index(["task", "k"]).margin["inpaint"]
@@ -151,7 +151,6 @@ def result_rows() -> list[tuple]:
     papers_holes = decibels(*(psnr for _, psnr in paper.TABLE2["on_demand"]))
     systems, photographs = ("on_demand", "fixated", "bm3d"), {"photographs": "db11"}
     papers_means = decibels(*(sum(row[s] for row in paper.TABLE3.values()) / len(paper.TABLE3) for s in systems))
-    two = tuple(run for run in map(results.load, denoisers()) if run)
     # fmt: off
     return rows + [
         ("Sec. 6.6: allocation at the end, 20 % each at first",
@@ -164,7 +163,8 @@ def result_rows() -> list[tuple]:
          "extra_data", {"task": "inpaint"}, "first ahead", decibels(*halves), ()),
         ("Table 2, all-rounder inside the hole: centre / anywhere", "table2", {}, papers_holes, decibels(*holes), ()),
         ("Table 3, mean of eleven: all-rounder / fixated / BM3D",
-         "table3", photographs, papers_means, decibels(*map(db11, systems)), two),
+         "table3", photographs, papers_means, decibels(*map(db11, systems)),
+         shown_on("table3")),
         ("Fig. 6: PSNR against σ", "db11_spectrum", photographs, "curves only", "curves", ()),
         ("Supp. H: Lena and all photographs", "gallery", photographs, "pictures", "pictures", ()),
         ("Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()),
@@ -204,7 +204,7 @@ def results_table(book=True) -> str:
 
 def scale() -> str:
     """What the reference numbers were measured with."""
-    runs, run = book_runs(), results.load(denoisers()[0])
+    runs, run = book_runs(), next(iter(shown_on("table3")), None)
     if not runs:
         return f"The reference runs are {NOT_MEASURED}."
     if not run:

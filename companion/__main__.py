@@ -1,6 +1,8 @@
 """`python -m companion reproduce / plan / train`: every run of the paper, what they cost, and the trained opponents."""
 
+import math
 import sys
+import time
 from pathlib import Path
 
 from odl.__main__ import BAR, Parser
@@ -19,50 +21,50 @@ def main(arguments=None) -> int:
 def parser() -> Parser:
     top = Parser("python -m companion", description="Every run of the paper, in one command.")
     commands = top.add_subparsers(dest="command", required=True)
-
+    sets = ", ".join(DATASETS)
+    # fmt: off
     reproduce = commands.add_parser("reproduce", help="every run of the paper, resuming; stops at a time budget")
-    reproduce.add_argument("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
-    reproduce.add_argument("--dataset", default="bsds500", help=f"{', '.join(DATASETS)} or a folder (default bsds500)")
-    reproduce.add_argument(
-        "--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="default 0 1 2 3 4; what is not close has three"
-    )
-    reproduce.add_argument("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
-    reproduce.add_argument("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
-    reproduce.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    reproduce.add_argument("--pack", metavar="FILE.zip", help="write results and new networks there in the end")
-    reproduce.add_argument("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
-    reproduce.add_argument("--list", action="store_true", help="list the runs and what is done of them, and stop")
     reproduce.set_defaults(run=run_reproduce)
+    option = reproduce.add_argument
+    option("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
+    option("--dataset", default="bsds500", help=f"{sets} or a folder (default bsds500)")
+    option("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4],
+           help="default 0 1 2 3 4; what is not close has three")
+    option("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
+    option("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
+    option("--device", default="auto", help="auto, cpu or cuda (default auto)")
+    option("--pack", metavar="FILE.zip", help="write results and new networks there in the end")
+    option("--page", help="the runs of one notebook alone: table1-deblur, fixation, … (default: all)")
+    option("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
+    option("--list", action="store_true", help="list the runs and what is done of them, and stop")
 
     plan = commands.add_parser("plan", help="what all runs would cost: GPU hours, wall time, disk, network")
-    plan.add_argument("--profile", default="paper", help=f"{', '.join(PROFILES)} (default paper)")
-    sets = f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)"
-    plan.add_argument("--dataset", nargs="+", default=["celeba", "sun397"], help=sets)
-    plan.add_argument("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
-    plan.add_argument("--gpus", type=int, default=1, help="GPUs that run at once (default 1)")
-    plan.add_argument("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
     plan.set_defaults(run=run_plan)
+    option = plan.add_argument
+    option("--profile", default="paper", help=f"{', '.join(PROFILES)} (default paper)")
+    option("--dataset", nargs="+", default=["celeba", "sun397"],
+           help=f"some of {sets}, or folders (default celeba sun397)")
+    option("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
+    option("--gpus", type=int, default=1, help="GPUs that run at once (default 1)")
+    option("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
 
     train = commands.add_parser("train", help="train a denoiser of Table 3 that learns, resuming where it stopped")
-    train.add_argument("name", help="mlp, csf, tnrd, dncnn or dncnn_25")
-    train.add_argument("--profile", default="reference", help="reference, or smoke for a few steps (default reference)")
-    train.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
     train.set_defaults(run=run_train)
+    option = train.add_argument
+    option("name", help="mlp, csf, tnrd, dncnn or dncnn_25")
+    option("--profile", default="reference", help="reference, or smoke for a few steps (default reference)")
+    option("--device", default="auto", help="auto, cpu or cuda (default auto)")
 
     weights = commands.add_parser("weights", help="convert a file of the authors' own weights for σ = 25 into runs/")
+    weights.set_defaults(run=run_weights)
     weights.add_argument("name", help="csf_authors, tnrd_authors or dncnn_authors")
     weights.add_argument("--weights", required=True, metavar="FILE.mat", help="the file as its authors distribute it")
-    weights.set_defaults(run=run_weights)
+    # fmt: on
     return top
 
 
 def run_reproduce(options) -> None:
-    import math
-    import time
-
-    from companion import gpu
-    from companion.catalogue import jobs, only
-    from companion.sweep import run_jobs
+    from companion import catalogue, gpu, sweep
     from odl.parameters import check_device, check_seeds, duration, integer
 
     start = time.monotonic()  # a clock that is set back changes nothing
@@ -70,8 +72,9 @@ def run_reproduce(options) -> None:
     budget = math.inf if options.budget is None else duration("budget", options.budget)
     if options.workers is not None:
         integer("workers", options.workers, 1, 1024)
-    todo = jobs(options.profile, options.dataset, seeds)
-    todo = only(options.only, todo) if options.only else todo
+    todo = catalogue.jobs(options.profile, options.dataset, seeds)
+    todo = catalogue.shown_on(options.page, todo) if options.page else todo
+    todo = catalogue.only(options.only, todo) if options.only else todo
     if options.list:
         for m in (m for job in todo for m in job.measurements):
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
@@ -80,17 +83,17 @@ def run_reproduce(options) -> None:
     if options.profile == "gpu" and workers is None and check_device(options.device) == "cuda":
         workers = gpu.prepare(todo[0].experiment, "cuda")
     try:
-        run_jobs(todo, options.device, workers, deadline)
+        sweep.run_jobs(todo, options.device, workers, deadline)
     finally:
         if options.pack:
-            gpu.pack(Path(options.pack), todo)
+            gpu.pack(Path(options.pack).expanduser(), todo)
     left = [job for job in todo if job.missing()]
     done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
 
 
 def run_plan(options) -> None:
-    from companion.plan import lines, plan
+    from companion import plan
     from odl.parameters import check_seeds, choice, integer, known_dataset, number
 
     choice("profile", options.profile, PROFILES)
@@ -99,7 +102,7 @@ def run_plan(options) -> None:
     integer("gpus", options.gpus, 1, 10**6)
     number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
     sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
-    for name, text in lines(plan(options.profile, sets, seeds, options.gpus, options.gpu_ms_per_step)):
+    for name, text in plan.lines(plan.plan(options.profile, sets, seeds, options.gpus, options.gpu_ms_per_step)):
         print(f"{name:14} {text}")
 
 

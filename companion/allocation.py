@@ -28,6 +28,7 @@ def plot_shares(given: dict):
         axis.set_xlabel("level and its PSNR (dB)")
         axis.set_title(title, fontsize=9.5)
     axes[0, 0].set_ylabel("images per batch")
+    axes[0, 0].margins(y=0.12)  # room for the number above the highest bar
     return figure
 
 

@@ -1,6 +1,6 @@
-"""Every run of the paper, in an order that makes each table useful early (Sec. 6, Supp. C–H).
+"""Every run of the paper: those of each page of the book, and all in an order that makes each table useful early.
 
-`python -m companion reproduce`, `python -m companion plan` and the Snakefile share this list.
+The notebooks, `python -m companion reproduce`, `python -m companion plan`, the Snakefile and the book share this list.
 """
 
 from dataclasses import replace
@@ -8,14 +8,38 @@ from functools import partial
 
 from companion import blocks, denoising, pilot
 from companion.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
+from companion.prose import FIGURE2
 from companion.sweep import Job, Measurement, job_of
 from odl import paper, pretrained
 from odl.data import sets
 from odl.experiment import Experiment
 from odl.machine import files
-from odl.parameters import ParameterError, known_dataset, nearest
+from odl.parameters import ParameterError, choice, known_dataset, nearest
 
-EXTRA_DATA = ("on-demand, half", "rigid joint, half", "rigid joint, all")  # the order of experiment.extra_data
+# The pages of the book
+
+
+def schedules(names, task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
+    """Some schedules on one task."""
+    return [Experiment.of(task, dataset, name, seed, profile) for name in names]
+
+
+def every_task(names, task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
+    """Schedules of every task, whichever is given; names: task → schedules."""
+    return [run for each in names for run in schedules(names[each], each, dataset, profile, seed)]
+
+
+EXTRA_DATA = ("on-demand, half", "rigid joint, half", "rigid joint, all")  # the order of `halves`
+
+
+def halves(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
+    """Sec. 6.6: on-demand and rigid joint learning with half of the training images, rigid joint with all of them."""
+    half, whole = extra_data_sizes(dataset)
+    standard = sets.DATASETS.get(sets.parse(dataset)[0], {}).get("train_images", whole)
+    return [
+        Experiment.of(task, dataset, name, seed, profile, train_images=0 if n == standard else n)
+        for name, n in (("on_demand", half), ("rigid_joint", half), ("rigid_joint", whole))
+    ]
 
 
 def extra_data_sizes(dataset: str) -> tuple[int, int]:
@@ -29,17 +53,63 @@ def extra_data_sizes(dataset: str) -> tuple[int, int]:
     return known.get(base, (max(1, whole // 2), whole))
 
 
-def extra_data_experiments(task: str, dataset: str, profile: str, seeds: list[int]) -> list[Experiment]:
-    """Sec. 6.6: on-demand and rigid joint learning with half of the training images, rigid joint with all of them."""
-    half, whole = extra_data_sizes(dataset)
-    standard = sets.DATASETS.get(sets.parse(dataset)[0], {}).get("train_images", whole)
-    runs = (("on_demand", half), ("rigid_joint", half), ("rigid_joint", whole))
-    return [
-        Experiment.of(task, dataset, name, seed, profile, train_images=0 if n == standard else n)
-        for seed in seeds
-        for name, n in runs
-    ]
+def inpainters(task: str, dataset: str, profile: str, seed: int) -> list:
+    """Table 2: the on-demand inpainter and the context encoders with its numbers."""
+    ours = Experiment.of("inpaint", dataset, "on_demand", seed, profile)
+    return [ours, *(context_encoder.run_of(method, ours) for method in INPAINTERS)]
 
+
+def denoisers(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
+    """Table 3: our two denoisers at native resolution; of one seed."""
+    return list(denoising.our_systems(profile, f"{sets.parse(dataset)[0]}-native").values())
+
+
+def feedback(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
+    """Dose and ladder: every k on every task, and on-demand and rigid joint learning on every rung."""
+    close = every_task(dict.fromkeys(paper.TASKS, CLOSE), task, dataset, profile, seed)
+    return [*close, *doses(profile, dataset, [seed]), *ladder(profile, dataset, [seed])]
+
+
+PAGES = {  # page → the function of (task, dataset, profile, seed) that lists what it trains and shows
+    "table1": partial(schedules, tuple(paper.SCHEDULES)),
+    "fixation": partial(schedules, (*paper.FIXATED, "on_demand")),
+    "allocation": partial(every_task, dict.fromkeys(paper.TASKS, ("on_demand",))),
+    "qualitative": partial(every_task, {task: ("rigid_joint", name, "on_demand") for task, name in FIGURE2.items()}),
+    "extra_data": halves,
+    "applications": lambda *case: inpainters(*case)[:1],
+    "table2": inpainters,
+    "table3": denoisers,
+    "db11_spectrum": denoisers,
+    "gallery": denoisers,
+    "dose": feedback,
+    "add_your_own": lambda *case: [],  # it trains by itself
+}
+ON_DB11 = ("table3", "db11_spectrum", "gallery")  # these show the other denoisers, too
+
+
+def runs(page: str, task: str, dataset: str, profile: str, seeds: list[int]) -> list:
+    """What a page trains and shows, seed by seed; `task` counts where the page has one."""
+    return list(dict.fromkeys(run for seed in seeds for run in PAGES[page](task, dataset, profile, seed)))
+
+
+def shown_on(page: str, jobs: list[Job]) -> list[Job]:
+    """The jobs whose results a page of the book shows; all of them for the scorecard.
+
+    `table1-deblur` is the notebook `table1` with a task. Raises ParameterError for a page that is not known.
+    """
+    notebook, _, task = page.partition("-")
+    choice("page", notebook, (*PAGES, "scorecard"))
+    choice("task", task, ("", *paper.TASKS))
+    if notebook == "scorecard":
+        return jobs
+    others = [job for job in jobs if not job.experiment or job.experiment.schedule in trained.LEARNERS]
+    ours = [job.experiment for job in jobs if job not in others]
+    cases = {(task or e.task, e.dataset.removesuffix("-native"), e.profile, e.seed) for e in ours}
+    shown = {run for case in cases for run in PAGES[notebook](*case)}
+    return [job for job in jobs if (notebook in ON_DB11 if job in others else job.experiment in shown)]
+
+
+# All runs, in order
 
 CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
 CUMULATIVE = ("cumulative_curriculum", "cumulative_anti_curriculum")
@@ -57,31 +127,32 @@ DB11_WORK = 1765  # batches of windows at stride 3 in the eleven photographs
 def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     """Every job of the paper on one data set, in blocks, the most telling first.
 
-    The close contest and the fixated models of the first seed, the close contest of every other seed, the long
-    all-rounders and Table 3's denoisers, the cumulative schedules, those that differ much, the pilot, doses, half the
-    data, Table 2, the other denoisers of Figure 6; then what is left of the second and third seed, and the ladder. How
-    many seeds a contest gets is fixed here, before any is looked at: five for the close one, three for the others.
+    How many seeds a contest gets is fixed here, before any is looked at: all for the close one, three for the others.
     """
-    first, three = seeds[0], seeds[:3]
-    tables = grid(profile, dataset, first, (*CLOSE, *paper.FIXATED))
-    for seed in seeds[1:]:
-        tables += grid(profile, dataset, seed, CLOSE)
-    tables += [job_of(e) for e in all_rounders(profile, dataset)]
-    tables += table3_jobs(profile, dataset)
-    for seed in three:
-        tables += grid(profile, dataset, seed, CUMULATIVE)
-    tables += grid(profile, dataset, first, FAR)
-    tables += [job_of(e) for e in pilot.runs(dataset).values()] if profile == "reference" else []
-    for seed in three:
-        tables += [job_of(e) for e in doses(profile, dataset, seed)]
-    for seed in three:
-        tables += [job_of(e) for e in extra_data_experiments("inpaint", dataset, profile, [seed])]
-        tables += table2_jobs(profile, dataset, seed)
-    tables += comparator_jobs(profile)
-    for seed in three[1:]:
-        tables += grid(profile, dataset, seed, (*paper.FIXATED, *FAR))
-    tables += [job_of(e) for e in ladder(profile, dataset, three) if e.overrides]  # without one: in the close contest
-    return list({job.name: job for job in tables}.values())
+    first, three, page = seeds[:1], seeds[:3], {"task": "inpaint", "dataset": dataset, "profile": profile}
+    order = [
+        grid(profile, dataset, first, (*CLOSE, *paper.FIXATED)),
+        grid(profile, dataset, seeds[1:], CLOSE),
+        all_rounders(profile, dataset),
+        runs("table3", **page, seeds=first),
+        grid(profile, dataset, three, CUMULATIVE),
+        grid(profile, dataset, first, FAR),
+        pilot.runs(dataset).values() if profile == "reference" else [],
+        doses(profile, dataset, three),
+        *(runs(name, **page, seeds=[seed]) for seed in three for name in ("extra_data", "table2")),
+    ]
+    listed = [job_with_all(run) for block in order for run in block] + comparator_jobs(profile)
+    listed += [job_with_all(run) for run in grid(profile, dataset, three[1:], (*paper.FIXATED, *FAR))]
+    listed += [job_of(run) for run in ladder(profile, dataset, three) if run.overrides]  # else in the close contest
+    return list({job.name: job for job in listed}.values())
+
+
+def grid(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment]:
+    """Some of the schedules of Table 1 and Figure 4, of every task."""
+    pages = [(page, task) for task in paper.TASKS for page in ("table1", "fixation")]
+    shown = [run for page, task in pages for run in runs(page, task, dataset, profile, seeds)]
+    listed = [run for k in seeds for name in names for run in shown if (run.seed, run.schedule) == (k, name)]
+    return list(dict.fromkeys(listed))
 
 
 def all_rounders(profile: str, dataset: str) -> list[Experiment]:
@@ -90,9 +161,21 @@ def all_rounders(profile: str, dataset: str) -> list[Experiment]:
     return [Experiment.of(task, dataset, "on_demand", 0, profile, **pretrained.LONG[profile]) for task in tasks]
 
 
-def doses(profile: str, dataset: str, seed: int) -> list[Experiment]:
+def doses(profile: str, dataset: str, seeds: list[int], sharpnesses=DOSES) -> list[Experiment]:
     """On-demand learning with other feedback: B_i ∝ 1/P_i^k."""
-    return [Experiment.of(t, dataset, "on_demand", seed, profile, sharpness=k) for k in DOSES for t in paper.TASKS]
+    cases = [(task, seed, k) for seed in seeds for k in sharpnesses for task in paper.TASKS]
+    return [Experiment.of(task, dataset, "on_demand", seed, profile, sharpness=k) for task, seed, k in cases]
+
+
+def job_with_all(run) -> Job:
+    """The job of one run, with whatever else is measured of it: blocks of Table 2, the photographs of Table 3."""
+    if run.schedule in INPAINTERS:
+        return context_encoder.job_of(run)
+    if (run.task, run.schedule, run.overrides) == ("inpaint", "on_demand", {}):
+        return blocks.job_of(run)
+    ours = denoising.our_systems(run.profile, run.dataset) if run.dataset.endswith("-native") else {}
+    systems = [system for system, experiment in ours.items() if experiment == run]
+    return job_of(run, *(m for system in systems for m in on_db11(system, run.profile, ours)))
 
 
 def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
@@ -124,61 +207,6 @@ def only(names: list[str], jobs: list[Job]) -> list[Job]:
     return [job for job in chosen if job.measurements]
 
 
-# The pages of the book
-
-GRID = {  # schedules that a page shows, of every task or of its own
-    "table1": tuple(paper.SCHEDULES),
-    "fixation": ("on_demand", *paper.FIXATED),
-    "allocation": ("on_demand",),
-    "qualitative": ("on_demand", "rigid_joint", *paper.FIXATED),
-}
-
-
-def shown_on(page: str, jobs: list[Job]) -> list[Job]:
-    """The jobs whose results a page of the book shows, all for a page that is not known here, as for the scorecard.
-
-    `table1-deblur` is the notebook `table1` with a task.
-    """
-    notebook, _, task = page.partition("-")
-
-    def shows(job) -> bool:
-        e = job.experiment
-        if notebook in ("table3", "db11_spectrum", "gallery"):
-            return e is None or sets.parse(e.dataset)[1] == 0
-        if e is None or sets.parse(e.dataset)[1] == 0:
-            return False
-        if notebook == "extra_data":
-            return e in extra_data_experiments("inpaint", e.dataset, e.profile, [e.seed])
-        if notebook == "dose":
-            changed = {*doses(e.profile, e.dataset, e.seed), *ladder(e.profile, e.dataset, [e.seed])}
-            return e in changed or e.schedule in CLOSE and not e.overrides
-        if notebook == "table2":
-            return e.schedule in INPAINTERS or e == inpainter(e.profile, e.dataset, e.seed)
-        if notebook == "applications":
-            return e == inpainter(e.profile, e.dataset, e.seed)
-        return e.schedule in GRID[notebook] and not e.overrides and task in ("", e.task)
-
-    beyond_grid = "table2 table3 db11_spectrum gallery extra_data applications dose"
-    known = {*GRID, *beyond_grid.split()}
-    return [job for job in jobs if shows(job)] if notebook in known else jobs
-
-
-def inpainter(profile: str, dataset: str, seed: int) -> Experiment:
-    return Experiment.of("inpaint", dataset, "on_demand", seed, profile)
-
-
-def grid(profile: str, dataset: str, seed: int, schedules) -> list[Job]:
-    """Schedules × tasks; the on-demand inpainter is measured on the blocks of Table 2 too."""
-    runs = [Experiment.of(task, dataset, schedule, seed, profile) for schedule in schedules for task in paper.TASKS]
-    return [blocks.job_of(e) if e == inpainter(profile, dataset, seed) else job_of(e) for e in runs]
-
-
-def table2_jobs(profile: str, dataset: str, seed: int) -> list[Job]:
-    """The context encoders."""
-    ours = inpainter(profile, dataset, seed)
-    return [context_encoder.job_of(context_encoder.run_of(method, ours)) for method in INPAINTERS]
-
-
 # Table 3 and Figure 6
 
 
@@ -192,12 +220,6 @@ def is_here(dataset: str) -> bool:
         return bool(sets.find(dataset))
     except sets.DataError:
         return False
-
-
-def table3_jobs(profile: str, dataset: str) -> list[Job]:
-    """Our two denoisers at native resolution, each with its numbers on DB11 where that is here."""
-    ours = denoising.our_systems(profile, f"{sets.parse(dataset)[0]}-native")
-    return [job_of(e, *on_db11(system, profile, ours)) for system, e in ours.items()]
 
 
 def comparator_jobs(profile: str) -> list[Job]:

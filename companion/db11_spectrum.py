@@ -144,4 +144,6 @@ def verdict(table: pd.DataFrame, results) -> str:
         "The same for what was retrained here at σ = 25": trained_at_25(m),
         "All-rounder − BM3D told the truth, nowhere below −0.5 dB": whole_spectrum(m),
     }
-    return prose.page(lines, results, "\n".join(f"- {line[0].upper() + line[1:]}." for line in lacking(table)))
+    absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in lacking(table))
+    known = results or any(line.word != MISSING for line in lines.values())
+    return prose.page(lines, results, absent) if known else absent

@@ -255,7 +255,7 @@ def with_stored(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The table with the rows of other systems and σ that `path` holds, in its order: no page cuts another's rows."""
     if not path.exists():
         return table
-    stored = pd.read_csv(path, float_precision="round_trip").reindex(columns=table.columns)
+    stored = pd.read_csv(path).reindex(columns=table.columns)
     key = [name for name in ("system", "told", "sigma") if name in table]
     new, old = (pd.MultiIndex.from_frame(rows[key].fillna({"told": 0})) for rows in (table, stored))
     whole = pd.concat([table, stored[~old.isin(new)]])

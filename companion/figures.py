@@ -1,4 +1,7 @@
-"""What the figures share: colours, titles, grids of pictures, axes."""
+"""What the figures share: style, colours, titles, grids of pictures, axes.
+
+Importing this sets Matplotlib's style, so that a figure which a reader draws on a page looks like those beside it.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,6 +40,7 @@ LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 
 TITLES = {"not_restored": "Not restored"} | paper.SCHEDULES | paper.FIXATED
 GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
 KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
+ROOM = 6  # dB above and below the networks for what is not restored, which reaches 100 dB where nothing is damaged
 
 
 def to_picture(x) -> np.ndarray:
@@ -49,26 +53,20 @@ def to_picture(x) -> np.ndarray:
 
 def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.25):
     """A grid of images: `rows` is a list of lists; optional titles per column, labels per row, a line per image."""
-    n, m = len(rows), max(len(row) for row in rows)
+    n, m = len(rows), max(map(len, rows))
     high, wide = to_picture(rows[0][0]).shape[:2]
     width = size * m + 0.4 * bool(labels)
     small = max(8, width)  # points: the wider a figure, the more a page reduces it
     tall = size * high / wide + small / 40 * bool(scores)
     figure, axes = plt.subplots(n, m, figsize=(width, tall * n + 0.3), squeeze=False)
+    empty(axes)
     for i, row in enumerate(rows):
-        for j in range(m):
-            axis = axes[i, j]
-            axis.set(xticks=[], yticks=[])
-            axis.grid(False)
-            axis.spines[:].set_visible(False)
-            if j < len(row):
-                axis.imshow(to_picture(row[j]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            if scores and j < len(scores[i]) and scores[i][j] is not None:
-                axis.set_xlabel(scores[i][j], fontsize=small, labelpad=2)
-            if columns and i == 0:
-                axis.set_title(columns[j], fontsize=small + 1)
+        for j, image in enumerate(row):
+            show_picture(axes[i, j], image, scores and j < len(scores[i]) and scores[i][j], small)
         if labels:
             axes[i, 0].set_ylabel(labels[i], fontsize=small + 1)
+    for axis, title in zip(axes[0], columns or (), strict=False):
+        axis.set_title(title, fontsize=small + 1)
     figure.tight_layout(pad=0.3)
     return figure
 
@@ -77,24 +75,33 @@ def picture_blocks(rows: list, titles, blocks: int = 2):
     """Rows (label, list of (title, image, line below)) under a column per title, side by side in `blocks` blocks."""
     n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
     size = (1.08 * sum(ratios), 1.36 * n + 0.3)
-    small = max(8, size[0])  # points: the wider a figure, the more a page reduces it
+    small = max(8, size[0])
     figure, axes = plt.subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
-    for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.grid(False)
-        axis.spines[:].set_visible(False)
-        axis.set_box_aspect(1)  # also where there is no picture
+    empty(axes, box_aspect=1)  # also where there is no picture
     for k, (label, pictures) in enumerate(rows):
         i, first = k // blocks, k % blocks * (len(titles) + 1)
         axes[i, first].set_ylabel(label, fontsize=small, labelpad=3)
         for j, title in enumerate(titles if i == 0 else ()):
             axes[0, first + j].set_title(title, fontsize=small)
         for title, image, line in pictures:
-            axis = axes[i, first + titles.index(title)]
-            axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axis.set_xlabel(line, fontsize=small, labelpad=2)
+            show_picture(axes[i, first + titles.index(title)], image, line, small)
     figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.28)
     return figure
+
+
+def empty(axes, **more) -> None:
+    """Axes without ticks, grid and frame."""
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[], **more)
+        axis.grid(False)
+        axis.spines[:].set_visible(False)
+
+
+def show_picture(axis, image, line: str | None, size: float) -> None:
+    """An image, and a line below it."""
+    axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    if line:
+        axis.set_xlabel(line, fontsize=size, labelpad=2)
 
 
 def task_levels(task: str, x, generator=None, levels=range(1, 7)):
@@ -113,24 +120,21 @@ def level_names(task: str, levels=range(1, 7)) -> list[str]:
 def history_frame(result) -> pd.DataFrame:
     """The history as rows (epoch, level, psnr in dB, allocation in per cent of a batch)."""
     rows = [
-        (epoch, level + 1, psnr, entry["allocation"][level] if entry["allocation"] else None)
+        (epoch, level, psnr, entry["allocation"][level - 1] if entry["allocation"] else None)
         for epoch, entry in enumerate(result.history, 1)
-        for level, psnr in enumerate(entry["psnr"])
+        for level, psnr in enumerate(entry["psnr"], 1)
     ]
     return pd.DataFrame(rows, columns=["epoch", "level", "psnr", "allocation"])
 
 
 def progress_over(items: dict, function) -> dict:
     """`function` of each value, with a progress bar that names the keys."""
+    found = {}
     with tqdm(items.items()) as bar:
-        answers = {}
         for name, value in bar:
             bar.set_description_str(name)
-            answers[name] = function(value)
-    return answers
-
-
-# Fixation
+            found[name] = function(value)
+    return found
 
 
 def severity_axis(axis, task: str) -> None:
@@ -145,6 +149,3 @@ def severity_axis(axis, task: str) -> None:
         axis.axvline(known[name], color=COLOURS[f"fixated_{name}"], linestyle=":", linewidth=1.2)
     axis.set(xlim=(starts[0], starts[-1]), xlabel=known["severity"])
     axis.grid(axis="x", visible=False)
-
-
-ROOM = 6  # dB above and below the networks for what is not restored, which reaches 100 dB where nothing is damaged

@@ -19,6 +19,7 @@ LEVELS = tuple(str(level) for level in range(1, paper.N_LEVELS + 2))
 WITHIN = 0.10  # dB: the smallest margin of on-demand learning over rigid joint learning in the paper's tables
 ALPHA = 0.05  # both sides together
 SEEDS = 3  # a spread from two seeds is hardly a spread: either of them may be the odd one
+FAR = 3  # dB, as a large effect: twice the squared error
 MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
     "The unit is a seed, at which both networks start from the same weights and see the same images. "
@@ -149,6 +150,11 @@ def seeds_needed(margins, within: float) -> int:
 # In words
 
 
+def plain(task: str) -> str:
+    """`Image inpainting` → `inpainting`."""
+    return paper.TASKS[task]["title"].split()[-1].lower()
+
+
 def in_words(parts: dict, sign=1, unit="dB", most=4) -> str:
     """`easy +1.20 dB [+0.90, +1.50], hard +0.80 dB`; of more than `most` parts the one that least favours the claim."""
     if len(parts) <= most:
@@ -181,6 +187,40 @@ def count_seeds(parts: dict) -> str:
     """`1 seed`, `2–3 seeds`."""
     counts = sorted({len(values) for values in parts.values()})
     return "–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) + (" seed" if counts == [1] else " seeds")
+
+
+# What is measured
+
+
+def no_rows(*columns: str):
+    return field(default_factory=lambda: pd.DataFrame(columns=list(columns)))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is on disk for one profile and data set; everything may be empty."""
+
+    runs: dict = field(default_factory=dict)  # (task, schedule, seed) → Result; of Table 2 the task is "blocks"
+    table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr")  # denoising.table3 of our two systems
+    spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr")  # denoising.spectrum of `CURVES`
+
+
+def compare(m: Measured, pairs: dict, **how) -> Verdict:
+    """The judge on differences of schedules; pairs: label → (task, one, other) and perhaps levels and column."""
+    below = [
+        label for label, pair in pairs.items() if below_input(m.runs, *pair[:3], column=(*pair, "psnr", "psnr")[4])
+    ]
+    return verdict_on({label: gaps(m.runs, *pair) for label, pair in pairs.items()}, below=below, **how)
+
+
+def not_yet(m: Measured) -> Verdict:
+    """Of what no results file holds anything."""
+    return Verdict(MISSING)
+
+
+def dose_of(run) -> float:
+    """Mean over epochs of the share of a batch by which a level is away from its equal share."""
+    return float(np.mean([epoch["dose"] for epoch in run.history]))
 
 
 # Margins of trained networks; runs: (task, schedule, seed) → Result
@@ -230,6 +270,23 @@ def best(runs: dict, task: str, schedules) -> str | None:
     return None
 
 
+# Trials of one network
+
+
+def summarize(per_trial: pd.DataFrame) -> dict:
+    """Means and standard errors over trials: l2, l2_se, psnr, psnr_se."""
+    scores = per_trial[["l2", "psnr"]]
+    return scores.mean().to_dict() | scores.sem().add_suffix("_se").to_dict()
+
+
+def paired_p_value(a, b) -> float:
+    """Two-sided paired t-test over trials; NaN when the differences do not vary beyond rounding."""
+    difference = np.asarray(a, float) - np.asarray(b, float)
+    if np.ptp(difference) <= 1e-12 * np.abs(a).max():
+        return float("nan")
+    return float(stats.ttest_1samp(difference, 0).pvalue)
+
+
 # How often the rule errs
 
 
@@ -250,10 +307,10 @@ def simulate(draws: int = 120_000, spreads=(0.03, 0.06, 0.1, 0.3)) -> pd.DataFra
             margins = spread * (noise[:, :1] - noise[:, 1:])
             first = margins[..., :2]
             former = (first.min(-1) > 0.1).all(-1) | (first.max(-1) < -0.1).any(-1)
-            words = {(d, n): judge_all(margins[..., :n] + d) for d in (0, 0.1, 0.2) for n in (3, 5)}
-            words |= {
-                (d, "3, then 5"): np.where(w == UNDECIDED, words[d, 5], w) for (d, n), w in words.items() if n == 3
-            }
+            words = {}
+            for d in (0, 0.1, 0.2):
+                three, five = words[d, 3], words[d, 5] = [judge_all(margins[..., :n] + d) for n in (3, 5)]
+                words[d, "3, then 5"] = np.where(three == UNDECIDED, five, three)
             for seeds in (3, 5, "3, then 5"):
                 row = {"parts": parts, "seeds": seeds, "spread": spread}
                 row["false"] = np.isin(words[0, seeds], (REPRODUCED, REVERSED)).mean()
@@ -266,62 +323,3 @@ def simulate(draws: int = 120_000, spreads=(0.03, 0.06, 0.1, 0.3)) -> pd.DataFra
 def judge_all(margins):
     """Verdicts on many claims at once: (claims,) from margins (claims, parts, seeds)."""
     return combine(decide(margins), p_below(margins))
-
-
-def summarize(per_trial: pd.DataFrame) -> dict:
-    """Means and standard errors over trials: l2, l2_se, psnr, psnr_se."""
-    return {
-        name: value
-        for column in ("l2", "psnr")
-        for name, value in (
-            (column, per_trial[column].mean()),
-            (f"{column}_se", per_trial[column].std(ddof=1) / np.sqrt(len(per_trial))),
-        )
-    }
-
-
-def paired_p_value(a, b) -> float:
-    """Two-sided paired t-test over trials; NaN when the differences do not vary beyond rounding."""
-    difference = np.asarray(a, float) - np.asarray(b, float)
-    if np.ptp(difference) <= 1e-12 * np.abs(a).max():
-        return float("nan")
-    return float(stats.ttest_1samp(difference, 0).pvalue)
-
-
-FAR = 3  # dB: twice the squared error
-
-
-def no_rows(*columns: str):
-    return field(default_factory=lambda: pd.DataFrame(columns=list(columns)))
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What is on disk for one profile and data set; everything may be empty."""
-
-    runs: dict = field(default_factory=dict)  # (task, schedule, seed) → Result; of Table 2 the task is "blocks"
-    table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr")  # denoising.table3 of our two systems
-    spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr")  # denoising.spectrum of `CURVES`
-
-
-def plain(task: str) -> str:
-    """`Image inpainting` → `inpainting`."""
-    return paper.TASKS[task]["title"].split()[-1].lower()
-
-
-def compare(m: Measured, pairs: dict, **how) -> Verdict:
-    """The judge on differences of schedules; pairs: label → (task, one, other) and perhaps levels and column."""
-    below = [
-        label for label, pair in pairs.items() if below_input(m.runs, *pair[:3], column=(*pair, "psnr", "psnr")[4])
-    ]
-    return verdict_on({label: gaps(m.runs, *pair) for label, pair in pairs.items()}, below=below, **how)
-
-
-def not_yet(m: Measured) -> Verdict:
-    """Of what no results file holds anything."""
-    return Verdict(MISSING)
-
-
-def dose_of(run) -> float:
-    """Mean over epochs of the share of a batch by which a level is away from its equal share."""
-    return float(np.mean([epoch["dose"] for epoch in run.history]))

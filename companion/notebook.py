@@ -10,7 +10,7 @@ from odl.data import packs
 from odl.experiment import PROFILES
 from odl.machine import files, store
 from odl.machine.provenance import commit
-from odl.parameters import DEVICES, ParameterError, choice, flag, nearest
+from odl.parameters import DEVICES, ParameterError, choice, flag, nearest, truth
 
 
 def record(**parameters) -> dict:
@@ -42,6 +42,7 @@ def check_parameters(namespace: dict, names: str) -> None:
     if "profile" in namespace:
         choice("profile", namespace["profile"], PROFILES)
     if "train" in namespace:
+        namespace["train"] = truth(namespace["train"])
         flag("train", namespace["train"])
 
 

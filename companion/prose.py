@@ -32,9 +32,8 @@ def page(verdicts: dict[str, Verdict], results, *more: str) -> str:
     """A line per comparison, further sentences, and the scale; one line where nothing is measured."""
     known = any(verdict.word != MISSING for verdict in verdicts.values())
     lines = "\n".join(f"- {label}: {verdict}." for label, verdict in verdicts.items()) if known else ""
-    if not results and not known:
-        return "\n\n".join(filter(None, (NOTHING, *more)))
-    return "\n\n".join(filter(None, (lines, *more, results and scale(results))))
+    first = lines if known or results else NOTHING
+    return "\n\n".join(filter(None, (first, *more, results and scale(results))))
 
 
 NO_DOSE = 0.0005  # of a batch: of the demo's 16 images less than a hundredth moves
@@ -55,7 +54,7 @@ def dose(results) -> str:
 def swamped(m: Measured, task: str, schedules) -> str:
     """Which schedules leave the images worse than they were; empty where none does."""
     names = paper.SCHEDULES | paper.FIXATED
-    below = [names[s].lower() for s in schedules if below_input(m.runs, task, s)]
+    below = [names.get(s, s).lower() for s in schedules if below_input(m.runs, task, s)]
     return f"Below the damaged image itself in mean PSNR: {', '.join(below)}." if below else ""
 
 

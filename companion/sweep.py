@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 import torch
 from tqdm.auto import tqdm
@@ -28,6 +28,8 @@ from odl.results import Result
 from odl.schedules import SCHEDULES
 
 LOCAL = threading.local()
+WORKING = []  # the numbers of the jobs that this process works on
+GRACE = 30  # seconds in which a worker whose parent is gone writes its checkpoint
 QUICK = 600  # batches of work that are not worth starting processes for
 
 
@@ -37,7 +39,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Measurement:
-    """`load()` answers what is on disk or None, `measure(device, progress)` loads or measures.
+    """`load()` returns what is on disk or None, `measure(device, progress)` loads or measures.
 
     Both can be pickled. `work` says how long it takes: batches passed forward through the network. It writes `path`.
     """
@@ -114,28 +116,14 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
     if workers is None:
         quick = sum(m.work for job in todo for m in job.missing()) < QUICK
         workers = 1 if quick or device == "cuda" else torch.get_num_threads()
-    workers = min(workers, len(todo))
     own = set().union(*(added(job.experiment) for job in todo))
     if own and workers > 1 and device == "cpu":
         print(f"{', '.join(sorted(own))}: added here, where no other process knows it; training one run at a time.")
         workers = 1
+    run = in_turn if min(workers, len(todo)) == 1 else partial(side_by_side, workers=min(workers, len(todo)))
     done = sum(job.work for job in jobs if job not in todo)
-    resumed = {}  # job → the share of it that a checkpoint held: it took no time now
     with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:
-
-        def show(shares):
-            for i, share in enumerate(shares):
-                if 0 < share < 1:
-                    resumed.setdefault(i, share)
-            bar.initial = done + sum(todo[i].work * share for i, share in resumed.items())
-            finished = len(jobs) - len(todo) + sum(share == 1 for share in shares)
-            one = todo[0].experiment.schedule if todo[0].experiment else todo[0].name.split("/")[-1]
-            bar.set_description_str(one if len(jobs) == 1 else f"{finished} of {len(jobs)} runs", refresh=False)
-            bar.n = done + sum(job.work * share for job, share in zip(todo, shares, strict=True))
-            bar.update(0)
-
-        run = in_turn if workers == 1 else partial(side_by_side, workers=workers)
-        run(todo, device, deadline, show)
+        run(todo, device, deadline, partial(show, bar, len(jobs), todo, {}, done))
         bar.refresh()
 
 
@@ -146,6 +134,19 @@ def added(experiment: Experiment | None) -> set[str]:
     task, schedule = TASKS[experiment.task], SCHEDULES.get(experiment.schedule)  # None: fixated, or a comparator's
     functions = [(experiment.task, task.draw), (experiment.task, task.apply), (experiment.schedule, schedule)]
     return {name for name, function in functions if function and not function.__module__.startswith("odl.")}
+
+
+def show(bar, n: int, todo: list[Job], resumed: dict, done: float, shares) -> None:
+    """Move the bar to the shares of the jobs; what a checkpoint held took no time now and does not count as speed."""
+    for i, share in enumerate(shares):
+        if 0 < share < 1:
+            resumed.setdefault(i, share)
+    bar.initial = done + sum(todo[i].work * share for i, share in resumed.items())
+    finished = n - len(todo) + sum(share == 1 for share in shares)
+    one = todo[0].experiment.schedule if todo[0].experiment else todo[0].name.split("/")[-1]
+    bar.set_description_str(one if n == 1 else f"{finished} of {n} runs", refresh=False)
+    bar.n = done + sum(job.work * share for job, share in zip(todo, shares, strict=True))
+    bar.update(0)
 
 
 def in_turn(todo, device, deadline, show) -> None:
@@ -205,8 +206,11 @@ def start_process(shares) -> None:
 
 
 def die_with_parent() -> None:
-    """End this worker when the process that started it is gone, however it went; checkpoints allow that."""
+    """End this worker when the process that started it is gone, however it went; first let its run be kept."""
     connection.wait([parent_process().sentinel])
+    SHARES[-1], end = 1, monotonic() + GRACE  # a run stops at its next step and writes its last whole epoch
+    while WORKING and monotonic() < end:
+        sleep(0.05)
     os._exit(1)
 
 
@@ -220,10 +224,14 @@ def work(job: Job, device, i: int) -> None:
 
     if device == "cuda" and not hasattr(LOCAL, "stream"):
         LOCAL.stream = torch.cuda.Stream()  # one a worker: PyTorch hands out 32 in rotation
-    with torch.cuda.stream(LOCAL.stream) if device == "cuda" else nullcontext(), suppress(Stopped):
-        progress(0)
-        measure(job, device, progress)
-        SHARES[i] = 1.0
+    WORKING.append(i)
+    try:
+        with torch.cuda.stream(LOCAL.stream) if device == "cuda" else nullcontext(), suppress(Stopped):
+            progress(0)
+            measure(job, device, progress)
+            SHARES[i] = 1.0
+    finally:
+        WORKING.remove(i)
 
 
 def measure(job: Job, device, progress) -> None:

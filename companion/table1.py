@@ -170,7 +170,7 @@ def plot_levels(table: pd.DataFrame, task: str):
         axis.set(xticks=levels, xlabel=f"level: {paper.TASKS[task]['severity']}", xlim=(0.5, 6.5))
         axis.set_xticklabels(level_names(task))
         axis.set_title(title, fontsize=10)
-        axis.text(6, axis.get_ylim()[0], "not trained", ha="center", va="bottom", fontsize=8, color="0.4")
+        axis.text(6, axis.get_ylim()[1], "not trained", ha="center", va="top", fontsize=8, color="0.4")
     axes[0].set_ylabel("PSNR (dB)")
     if len(table):
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)

@@ -39,21 +39,22 @@ def level_table(results: list[Result]) -> pd.DataFrame:
     Columns scored (of `SCORED`: what pixels), schedule (first `not_restored`), level_1 … level_6, mean (of these six),
     easy and hard (the severities of the fixated models).
     """
-    frames, rows = {}, []
-    for result in results:
-        frames.setdefault(result.experiment["schedule"], []).append(scores(result.evaluation))
-    means = {schedule: pd.concat(part).groupby("level").mean(numeric_only=True) for schedule, part in frames.items()}
-    everything = pd.concat(sum(frames.values(), [])).groupby("level").mean(numeric_only=True) if frames else None
+    levels = [f"level_{level}" for level in judge.LEVELS]
+    columns = ["scored", "schedule", *levels, "mean", "easy", "hard"]
+    if not results:
+        return pd.DataFrame(columns=columns)
+    rows = pd.concat([scores(r.evaluation).assign(schedule=r.experiment["schedule"]) for r in results])
+    means = rows.groupby(["schedule", "level"], sort=False).mean(numeric_only=True)
+    damaged = rows.groupby("level").mean(numeric_only=True)
+    parts = []
     for column, scored in SCORED.items():
+        part = means[column].unstack()
         given = {"psnr": "psnr_input", "psnr_hole": "hole_input"}.get(column)  # with known pixels kept it is itself
-        parts = {NOT_RESTORED: everything[given]} if given and frames else {}
-        for schedule, mean in (parts | {schedule: mean[column] for schedule, mean in means.items()}).items():
-            levels = {f"level_{level}": mean[str(level)] for level in range(1, paper.N_LEVELS + 2)}
-            ends = {"mean": sum(levels.values()) / len(levels), "easy": mean["easy"], "hard": mean["hard"]}
-            rows.append({"scored": scored, "schedule": schedule} | levels | ends)
-    columns = [*(f"level_{level}" for level in range(1, paper.N_LEVELS + 2)), "mean", "easy", "hard"]
-    table = pd.DataFrame(rows, columns=["scored", "schedule", *columns]).astype(dict.fromkeys(columns, float))
-    return table.dropna(subset="mean").reset_index(drop=True)
+        if given:
+            part = pd.concat([damaged[given].to_frame(NOT_RESTORED).T, part])
+        part = part.rename(columns={level: f"level_{level}" for level in judge.LEVELS}).rename_axis("schedule")
+        parts.append(part.assign(scored=scored, mean=part[levels].mean(axis=1, skipna=False)).reset_index())
+    return pd.concat(parts)[columns].dropna(subset="mean").reset_index(drop=True)
 
 
 def over_seeds(found: list[Result]) -> dict:
@@ -66,15 +67,19 @@ def over_seeds(found: list[Result]) -> dict:
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
-    """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where no number in it is ours."""
+    """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where no number in it is ours.
+
+    Where it cannot be written, a line says so and the page goes on.
+    """
     path = table_path(notebook, profile, dataset, task)
-    measured = frame.notna()
-    if "psnr" in frame:  # a row of what is still to be measured has the paper's numbers alone
-        measured = frame.psnr.notna()
-    elif "verdict" in frame:
-        measured = frame.verdict != judge.MISSING
+    # a row of what is still to be measured has the paper's numbers alone
+    measured = frame.verdict != judge.MISSING if "verdict" in frame else frame.get("psnr", frame).notna()
     if measured.any(axis=None):
-        files.write_atomically(store.used(path), frame.to_csv(index=False).encode())
+        try:
+            files.need_writable(path.parent)
+            files.write_atomically(store.used(path), frame.to_csv(index=False).encode())
+        except OSError as error:
+            print(f"The table is shown and not written: {error}")
     return path
 
 

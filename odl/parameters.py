@@ -48,11 +48,11 @@ def integer(name: str, value, low: int, high: int) -> None:
 
 
 def duration(name: str, value: str) -> float:
-    """Seconds of `90s`, `10min`, `8h` or `2d`. Raises ParameterError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|min|h|d)", value)
+    """Seconds of `90s`, `10min` or `10m`, `8h` or `2d`. Raises ParameterError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|m|min|h|d)", value)
     if not match:
         raise ParameterError(f"{name}={value!r} is not a time such as 90s, 10min, 8h or 2d")
-    return float(match[1]) * {"s": 1, "min": 60, "h": 3600, "d": 86400}[match[2]]
+    return float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[match[2]]
 
 
 def known_dataset(name, parameter: str = "dataset") -> None:
@@ -62,7 +62,7 @@ def known_dataset(name, parameter: str = "dataset") -> None:
 
 
 def check_seeds(seeds) -> list[int]:
-    """A list of seeds, or one seed. Raises ParameterError."""
+    """A list of seeds, or one seed; as text `[0, 1]` or `0,1`. Raises ParameterError."""
     seeds = listed(seeds)
     seeds = seeds if isinstance(seeds, list | tuple) else [seeds]
     if not seeds:
@@ -79,10 +79,10 @@ def check_image(name: str, value) -> Path | None:
     photographs = [file for files in sets.DEMO.values() for file in files]
     if value in photographs:
         return sets.find("demo") / value
-    if not isinstance(value, str) or not os.path.isfile(value):
+    if not isinstance(value, str) or not os.path.isfile(os.path.expanduser(value)):
         options = ", ".join(photographs)
         raise ParameterError(f"{name}={value!r} is neither a file nor one of {options}{nearest(value, photographs)}")
-    return Path(value)
+    return Path(value).expanduser()
 
 
 def check_systems(systems, known: str) -> list[str]:
@@ -106,10 +106,11 @@ def check_sigmas(sigmas) -> list[float]:
 
 
 def listed(value):
-    """The list that text such as `[bm3d, ksvd]` or `[0, 1]` means: papermill's -p passes lists as text."""
-    if not isinstance(value, str) or value[:1] + value[-1:] != "[]":
+    """The list that text such as `[bm3d, ksvd]` or `0,1` means: papermill's -p passes lists as text."""
+    match = re.fullmatch(r"\[(.*)\]|(.*,.*)", value, re.DOTALL) if isinstance(value, str) else None
+    if not match:
         return value
-    return [word_or_number(word.strip(" '\"")) for word in value[1:-1].split(",") if word.strip()]
+    return [word_or_number(word.strip(" '\"")) for word in (match[1] or match[2] or "").split(",") if word.strip()]
 
 
 def word_or_number(word: str):
@@ -117,6 +118,11 @@ def word_or_number(word: str):
         with suppress(ValueError):
             return kind(word)
     return word
+
+
+def truth(value):
+    """The flag that text such as `false` means: papermill's -p knows `False` alone."""
+    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
 def flag(name: str, value) -> None:

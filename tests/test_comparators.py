@@ -238,6 +238,21 @@ def test_without_its_package_a_row_says_so(monkeypatch):
     assert not (files.results() / "nobm3d").exists()
 
 
+@pytest.mark.parametrize("notebook", ["table3", "db11_spectrum"])
+def test_a_page_with_fewer_systems_keeps_the_rows_of_the_others(tmp_path, notebook):
+    """The tracked table is the same to the byte after a page of some of its systems, which alone gives new numbers."""
+    tracked = (files.PACKAGE.parent / f"data/results/reference/tables/{notebook}-db11-denoise.csv").read_bytes()
+    path = tmp_path / "stored.csv"
+    assert path.write_bytes(tracked) and denoising.with_stored(pd.DataFrame(), tmp_path / "none.csv").empty
+    stored = pd.read_csv(path)
+    some = stored[stored.system.isin(["tv", "bm3d"])]
+    assert denoising.with_stored(some, path).to_csv(index=False).encode() == tracked
+    both = denoising.with_stored(some.assign(psnr=12.5), path)
+    assert list(both.system) == list(stored.system) and list(both.index[both.psnr == 12.5]) == list(some.index)
+    elsewhere = denoising.with_stored(some.assign(sigma=60, psnr=12.5), path)
+    assert len(elsewhere) == len(stored) + len(some) and elsewhere[: len(stored)].psnr.equals(stored.psnr)
+
+
 def test_tables_say_why_a_number_is_not_there():
     """BM3D has numbers, made up; the others are not measured or not trained."""
     table = table3.table(["bm3d", "mlp", "tnrd", "tv"], measure=False)
@@ -313,9 +328,8 @@ def test_a_step_has_the_gradients_of_both_losses(method):
     real = x[..., edge : 64 - edge, edge : 64 - edge]
 
     def told(images, truth):
-        return torch.nn.functional.binary_cross_entropy_with_logits(
-            twin.discriminator(images), torch.full((12, 1), truth)
-        )
+        logits = twin.discriminator(images)
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits, torch.full((12, 1), truth))
 
     filled = torch.nn.functional.pad(x_hat, [edge] * 4)
     error = torch.stack([((a - b) ** 2)[:, hole[0]].mean() for a, b, hole in zip(filled, x, mask, strict=True)]).mean()
@@ -383,14 +397,9 @@ def test_blocks_are_measured_inside_the_block_only(side, value):
 
 IMAGES, HOLES = torch.zeros(2, 3, 64, 64), torch.ones(2, 1, 64, 64, dtype=torch.bool)
 BAD_IMAGES = [(y, HOLES, "shape") for y in (IMAGES[..., :32, :], IMAGES[0], IMAGES[:, :1])]
-BAD_IMAGES += [
-    (IMAGES, m, "mask") for m in (HOLES[..., :32, :32], HOLES[:1], HOLES.expand(-1, 3, -1, -1), HOLES.float())
-]
-BAD_IMAGES += [
-    (IMAGES + torch.nan, HOLES, "finite"),
-    (IMAGES + torch.inf, HOLES, "finite"),
-    (IMAGES + 117, HOLES, "scale"),
-]
+BAD_IMAGES += [(IMAGES, mask, "mask") for mask in (HOLES[..., :32, :32], HOLES[:1], HOLES.expand(-1, 3, -1, -1))]
+BAD_IMAGES += [(IMAGES, HOLES.float(), "mask"), (IMAGES + 117, HOLES, "scale")]
+BAD_IMAGES += [(IMAGES + value, HOLES, "finite") for value in (torch.nan, torch.inf)]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ import torch
 import torchvision
 from PIL import Image
 
-from companion import extra_data, pictures
+from companion import pictures
 from odl import crops
 from odl.data import download, packs, reader, sets
 from odl.data.download import prepare
@@ -848,9 +848,10 @@ def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):
 
 def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data, capsys):
     assert pictures.photographs("celeba").names == sets.DEMO["test"]
-    assert [len(pack) for pack in extra_data.halves("celeba", 100_000, 162_770)] == [4, 5]
+    assert len(pictures.photographs("celeba", "train", 162_770)) == 9
     assert capsys.readouterr().out.count("demo photographs") == 2
-    half, rest = extra_data.halves(str(folder), 3, 8)
+    images = pictures.photographs(str(folder), "train", 8)
+    half, rest = images.take(3), images.take(8, 3)
     assert half.names + rest.names == packs.load(str(folder), "train").names[:8] and len(half) == 3
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from companion.catalogue import extra_data_experiments
+from companion import catalogue
 from companion.notebook import check_parameters
 from odl import paper
 from odl.data import sets
@@ -168,7 +168,7 @@ def test_packs_of_folders_lie_below_the_root(root, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "answer"), [(3, [3]), ([0, 1], [0, 1]), ((2, 2, 1), [2, 1]), ([2**31], [2**31])], ids=str
+    ("seeds", "answer"), [(3, [3]), ([0, 1], [0, 1]), ((2, 2, 1), [2, 1]), ([2**31], [2**31]), ("0,1", [0, 1])], ids=str
 )
 def test_seeds(seeds, answer):
     assert check_seeds(seeds) == answer
@@ -188,11 +188,13 @@ def test_devices(monkeypatch):
     refused(lambda: check_device("cuda"), "nearest: 'cpu'")
 
 
-def test_images(tmp_path):
+def test_images(tmp_path, monkeypatch):
     assert check_image("image", "") is None
     assert check_image("image", "coffee.png").is_file()
     (tmp_path / "mine.png").touch()
-    assert check_image("image", str(tmp_path / "mine.png")) == tmp_path / "mine.png"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for text in (str(tmp_path / "mine.png"), "~/mine.png"):
+        assert check_image("image", text) == tmp_path / "mine.png"
     refused(lambda: check_image("image", "cofee.png"), "image='cofee.png'", "nearest: 'coffee.png'")
     for value in (3, None, True, str(tmp_path), "x" * 5000):
         refused(lambda value=value: check_image("image", value), "image=")
@@ -204,11 +206,15 @@ def test_a_misspelt_notebook_parameter_is_refused():
     wrong = {"In": [*cells, "# Parameters\nsede = 0\n"]}
     refused(lambda: check_parameters(wrong, "task seed"), "'sede'", "nearest: 'seed'")
     refused(lambda: check_parameters({"device": "gpu"}, "device"), "device='gpu'")
-    refused(lambda: check_parameters({"train": "false"}, "train"), "train='false'")
+    refused(lambda: check_parameters({"train": "no"}, "train"), "train='no'")
+    for text, value in (("false", False), ("True", True)):
+        given = {"train": text}  # as `papermill -p train false` hands it on
+        check_parameters(given, "train")
+        assert given["train"] is value
 
 
 def test_extra_data_pairs_half_with_whole():
-    runs = extra_data_experiments("inpaint", "celeba", "paper", [0, 1])
+    runs = catalogue.runs("extra_data", "inpaint", "celeba", "paper", [0, 1])
     assert [(r.schedule, r.seed, r.train_images) for r in runs] == [
         ("on_demand", 0, 0),
         ("rigid_joint", 0, 0),

@@ -29,15 +29,15 @@ def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
     a, b, c = ((image.numpy() + 1) / 2 for image in (x, y, 0.5 * y))
     missing = np.repeat((a != b).any(1, keepdims=True), a.shape[1], 1)
     kept = np.where(missing, c, a)
-    expected = [
-        np.mean([peak_signal_noise_ratio(one, other, data_range=1) for one, other in zip(a, answer, strict=True)])
-        for answer in (c, b, kept)
-    ]
-    holes = [
-        peak_signal_noise_ratio(one[m], other[m], data_range=1) for one, other, m in zip(a, c, missing, strict=True)
-    ]
+    everywhere = np.ones_like(missing)
+
+    def mean_psnr(shown, where):
+        cases = zip(a, shown, where, strict=True)
+        return np.mean([peak_signal_noise_ratio(x[m], y[m], data_range=1) for x, y, m in cases])
+
+    expected = [mean_psnr(shown, everywhere) for shown in (c, b, kept)]
     if task == "inpaint":
-        assert row[2:] == pytest.approx([*expected, np.mean(holes)], abs=1e-3)
+        assert row[2:] == pytest.approx([*expected, mean_psnr(c, missing)], abs=1e-3)
     else:
         assert row[2:4] == pytest.approx(expected[:2], abs=1e-3) and np.isnan(row[4:]).all()
 
@@ -52,6 +52,5 @@ def test_curves_are_drawn_beside_what_is_not_restored(demo):
     drawn = {line.get_label(): line.get_ydata() for line in axis.lines}
     np.testing.assert_allclose(drawn["not restored"], frame.psnr_input)
     np.testing.assert_allclose(drawn["on-demand, known pixels kept"], frame.psnr_kept)
-    levels = fixation.spectrum([experiment]).assign(source="levels")
-    assert fixation.plot_holes(levels, "interpolate").axes
+    assert fixation.plot_holes(frame.assign(source="levels"), "interpolate").axes
     plt.close("all")

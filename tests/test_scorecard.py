@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion import blocks, catalogue, denoising, fixation, judge, scorecard, table1
+from companion import blocks, catalogue, denoising, fixation, judge, scorecard, table1, tables
 from companion.comparators import context_encoder
 from companion.dose import SHARP
 from companion.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
@@ -15,6 +15,7 @@ from companion.table2 import CENTRE, RANDOM
 from companion.table3 import images_won
 from odl import PROTOCOL, paper, results
 from odl.experiment import Experiment
+from odl.machine import files
 
 SEEDS = (0, 1, 2)
 LEVELS = (*"123456", "easy", "hard")
@@ -293,6 +294,18 @@ def test_what_is_on_disk_is_found_and_nothing_else(root):
     assert "7 core claims: 5 reproduced, 2 to be measured." in text and "3 seeds" in text and "SUN397" in text
 
 
+def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
+    """On a read-only checkout the page is shown all the same."""
+
+    def refuse(folder):
+        raise files.DiskError(f"{folder}: not writable")
+
+    monkeypatch.setattr(files, "need_writable", refuse)
+    tables.write_table(scorecard.score_all(world(True)), "scorecard", "smoke", "demo", "all")
+    said = capsys.readouterr().out
+    assert said.startswith("The table is shown and not written: ") and said.count("\n") == 1 and not root.exists()
+
+
 def test_an_empty_project_is_no_error(root):
     table = scorecard.scorecard("smoke", "demo", [0])
     assert set(table.verdict) == {MISSING} and len(table) == len(EMPTY)
@@ -310,5 +323,8 @@ def test_the_page_says_every_verdict_without_colour():
         assert html.count(f"{scorecard.SYMBOLS[word]}&nbsp;{word}") == n
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
     scorecard.plot_counts(table)
-    scorecard.plot_rule()
+    assert {text.get_text()[2:] for text in scorecard.plot_rule({"a": [1, 1.1, 1.2], "b": [2]}).axes[0].texts} == {
+        "reproduced",
+        "undecided",
+    }
     assert len(scorecard.show_simulation(judge.simulate()).data) == 24

@@ -24,7 +24,7 @@ def sweep(demo_pack, tmp_path_factory):
     """`sweep(*arguments)` runs Snakemake on a copy of the code, in a root with the demo pack."""
     pytest.importorskip("snakemake", reason="snakemake is not installed; the extra `sweep` has it: make sweep")
     code, root = tmp_path_factory.mktemp("code"), tmp_path_factory.mktemp("root")
-    for name in ("odl", "book", "notebooks", "profiles"):
+    for name in ("odl", "companion", "book", "notebooks", "profiles"):
         shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     for name in ("Snakefile", "_toc.yml", "_config.yml"):
         shutil.copy(ROOT / name, code)
@@ -87,6 +87,19 @@ def test_another_line_of_code_runs_what_was_measured_by_it_again(sweep, two_runs
 def test_a_mistake_in_the_configuration_is_named(sweep):
     run = sweep("-n", config=["profil=demo"])
     assert run.returncode and re.search("config='profil' is not one of.*nearest: 'profile'", run.stdout)
+
+
+def test_every_page_shows_runs_of_the_shared_list():
+    """What a page trains is in the list, and nothing else is shown; an unknown page is named."""
+    jobs = catalogue.jobs("smoke", "demo", [0, 1])
+    for page in catalogue.PAGES:
+        wanted = {run.run_id for run in catalogue.runs(page, "inpaint", "demo", "smoke", [0, 1])}
+        shown = catalogue.shown_on(f"{page}-inpaint", jobs)
+        assert {job.name for job in shown if job.experiment} == wanted, page
+    assert len(catalogue.runs("table1", "deblur", "demo", "smoke", [0, 1])) == 14
+    assert catalogue.shown_on("scorecard", jobs) == jobs
+    with pytest.raises(ParameterError, match="nearest: 'table1'"):
+        catalogue.shown_on("tabel1", jobs)
 
 
 def test_only_takes_names_and_paths_of_the_list_that_reproduce_shares():

@@ -8,6 +8,7 @@ import sys
 import time
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from tqdm.auto import tqdm
@@ -24,6 +25,7 @@ from odl.machine import checkpoint, files
 from odl.parameters import duration
 from odl.schedules import SCHEDULES
 
+ROOT = Path(__file__).resolve().parents[1]
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 2, "batch_size": 20, "test_images": 6, "validation_images": 4}
 
 
@@ -141,18 +143,21 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, -2), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_signal_ends_all_workers_with_their_checkpoints(demo, sent, status):
     script = demo / "endless.py"
     script.write_text(ENDLESS)
-    process = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, start_new_session=True)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, script], stderr=subprocess.PIPE, env=environment, start_new_session=True
+    )
     shown = b""
     while not re.search(rb" [2-9]%", shown):  # both have trained for a while
         shown += process.stderr.read1()
         assert process.poll() is None, shown
     os.kill(process.pid, sent)
-    process.communicate(timeout=60)
-    assert process.returncode == status
+    process.communicate(timeout=60)  # until the workers, which hold the pipe, have ended
+    assert process.returncode == status and not list((demo / "runs").rglob("*.tmp"))
     assert len(list((demo / "runs").rglob("checkpoint.pt"))) == 2
 
 
@@ -198,6 +203,7 @@ def test_a_closed_pipe_is_no_error(root):
         (["--profile", "papr"], "nearest: 'paper'"),
         (["--dataset", "nowhere"], "dataset='nowhere' is neither a set"),
         (["--seeds", "-1"], "seeds=-1 is not from 0"),
+        (["--profile", "smoke", "--dataset", "demo", "--page", "table1-deblurr"], "nearest: 'deblur'"),
         (["--device", "gpu"], "device='gpu' is not one of auto, cpu, cuda"),
         (["--profile", "smoke", "--dataset", "demo", "--only", "x"], "only='x' is none of these runs"),
     ],
@@ -209,7 +215,7 @@ def test_a_wrong_option_is_one_line(root, arguments, expected, capsys):
 
 
 def test_durations():
-    assert [duration("budget", t) for t in ("90s", "10min", "1.5h", "2d")] == [90, 600, 5400, 172800]
+    assert [duration("budget", t) for t in ("90s", "10min", "2m", "1.5h", "2d")] == [90, 600, 120, 5400, 172800]
 
 
 def test_figure_6_is_measured_whole(root, monkeypatch):

@@ -126,16 +126,32 @@ def test_bad_masks_are_refused():
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (120, 301), (10, 33)])
-@pytest.mark.parametrize("draw", [applications.scratches, applications.dust, applications.scars])
-def test_drawn_defects_are_masks_of_any_size_that_leave_most_of_a_photograph(draw, shape):
-    mask, again, other = (draw(*shape, np.random.default_rng(seed)) for seed in (0, 0, 1))
+@pytest.mark.parametrize(
+    "draw, how",
+    [
+        (applications.curves, {"n": 6, "reach": 1.0, "thickness": 2}),
+        (applications.curves, {"n": 4, "reach": 0.2, "thickness": 4}),
+        (applications.dust, {"n": 120, "radius": 3}),
+    ],
+)
+def test_drawn_defects_are_masks_of_any_size_that_leave_most_of_a_photograph(draw, how, shape):
+    mask, again, other = (draw(shape, np.random.default_rng(seed), **how) for seed in (0, 0, 1))
     assert mask.shape == shape and mask.dtype == bool and np.array_equal(mask, again)
     assert not np.array_equal(mask, other) and mask.any() and (mask.mean() < 0.6 or min(shape) < 64)
 
 
 def test_a_spot_is_an_ellipse_in_its_box():
-    mask = applications.spot(100, 200, 0.2, 0.1, 0.6, 0.5)
+    mask = applications.spot((100, 200), 0.2, 0.1, 0.6, 0.5)
     rows, columns = np.nonzero(mask)
     box = [rows.min(), rows.max(), columns.min(), columns.max()]
     np.testing.assert_allclose(box, [20, 60, 20, 100], atol=1)
     assert mask.sum() == pytest.approx(np.pi * 20 * 40, rel=0.02)
+
+
+def test_psnr_inside_is_of_the_missing_pixels_alone():
+    x, mask = np.full((8, 8, 3), 0.5), np.zeros((8, 8), bool)
+    mask[2:4, 2:4] = True
+    off = {"a": np.where(mask[..., None], 0.6, x), "none": None}
+    table = applications.table(x, {"a": mask, "none": mask}, {applications.OURS: off})
+    assert table[applications.OURS].tolist() == pytest.approx([20, np.nan], nan_ok=True) and table.missing[0] == 4 / 64
+    assert applications.verdict(table, [None]) == "No trained network is here."

@@ -19,6 +19,7 @@ from torch import nn
 
 from companion.comparators import check
 from companion.comparators.csf import Shrinkage
+from companion.comparators.dncnn import DnCNN
 from companion.comparators.fields import Functions
 from companion.comparators.tnrd import Diffusion
 from odl.machine import files
@@ -100,16 +101,15 @@ def expect(right: bool, what: str) -> None:
         raise Wrong(f"{what} was expected")
 
 
-# Formats: arrays of float64 to what `build` reads
+# Formats: arrays of float64 to what `assembled` reads
 
 
 def read_csf(content: dict) -> dict:
     """`model`: filters f and functions shrink, each a cell of filters × stages, lambda a number a stage."""
     model = content["model"]
     filters = np.array([[np.asarray(f, float) for f in row] for row in model["f"].T])  # (stages, filters, side, side)
-    expect(
-        filters.ndim == 4 and filters.shape[2] == filters.shape[3] and filters.shape[2] % 2, "model.f of odd squares"
-    )
+    odd = filters.ndim == 4 and filters.shape[2] == filters.shape[3] and filters.shape[2] % 2
+    expect(odd, "model.f of odd squares")
     stages, n = filters.shape[:2]
     expect(model["sigma"] == SIGMA and not model["is_deblurring"], "a denoiser for σ = 25")
     expect(np.shape(model["lambda"]) == (stages,) and np.shape(model["shrink"]) == (n, stages), "one λ a stage")
@@ -207,36 +207,29 @@ class Fixed(nn.Module):
         return self.filters
 
 
-class Residual(nn.Sequential):
-    """What is left of the image when the noise that the layers estimate is subtracted."""
-
-    def forward(self, y):
-        return y - super().forward(y)
-
-
 PARTS = {  # stage, names of its functions and of its number, border
     "csf_authors": (Shrinkage, "shrink", "fidelity", 10, "edge"),
     "tnrd_authors": (Diffusion, "influence", "reaction", 8, "symmetric"),
 }
 
 
-def build(system: str, weights: dict) -> nn.Module:
+def assembled(system: str, weights: dict) -> nn.Module:
     """The network of what `READ` returns, as tensors."""
     if system == "dncnn_authors":
-        layers = []
+        layers, network = [], DnCNN(depth=2, width=1)
         for i in range(0, len(weights), 2):
             outputs, inputs = weights[f"{i}.weight"].shape[:2]
             layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU()]
-        network = Residual(*layers[:-1])
-        network.load_state_dict(weights)
+        network.noise = nn.Sequential(*layers[:-1])
+        network.noise.load_state_dict(weights)
         return network.eval()
     make, functions, number, margin, border = PARTS[system]
-    stages = []
+    stages, reach = [], weights["reach"].item()
     for filters, table, value in zip(*(weights[name] for name in ("filters", "functions", "numbers")), strict=True):
-        stage = make(filters.shape[-1])
+        stage, learned = make(filters.shape[-1]), Functions(*table.shape, reach, torch.zeros_like)
         stage.filters = Fixed(filters.unsqueeze(1))
-        setattr(stage, functions, Functions(*table.shape, weights["reach"].item(), torch.zeros_like))
-        getattr(stage, functions).values.data = table
+        learned.values.data = table
+        setattr(stage, functions, learned)
         getattr(stage, number).data = value
         stages.append(stage)
     return Cascade(stages, margin, border).eval()
@@ -247,7 +240,7 @@ def network_of(system: str, path) -> nn.Module:
     """The network from a file. Raises FileNotFoundError, or DamagedFile."""
     if not path.exists():
         raise FileNotFoundError(f"no weights for {system}: python -m companion weights {system} --weights FILE.mat")
-    return build(system, read_weights(path))
+    return assembled(system, read_weights(path))
 
 
 @torch.inference_mode()

@@ -10,7 +10,7 @@ MARGIN = 12  # pixels of mirrored border, because the division below is circular
 
 
 class Shrinkage(nn.Module):
-    """One stage: the image whose filter answers are the shrunk ones of x, and which stays near y; 0–255 scale."""
+    """One stage: the image whose filter responses are the shrunk ones of x, and which stays near y; 0–255 scale."""
 
     def __init__(self, side: int = 5):
         super().__init__()
@@ -22,10 +22,8 @@ class Shrinkage(nn.Module):
         k, size = self.filters(), x.shape[-2:]
         margin = k.shape[-1] // 2
         z = self.shrink(conv2d(pad(x, [margin] * 4, mode="circular"), k))
-        centred = pad(k.flip(-1, -2), (0, size[1] - k.shape[-1], 0, size[0] - k.shape[-2])).roll(
-            (-margin, -margin), (-2, -1)
-        )
-        otf = torch.fft.rfft2(centred)[:, 0]  # (filters, H, W // 2 + 1)
+        grown = pad(k.flip(-1, -2), (0, size[1] - k.shape[-1], 0, size[0] - k.shape[-2]))
+        otf = torch.fft.rfft2(grown.roll((-margin, -margin), (-2, -1)))[:, 0]  # (filters, H, W // 2 + 1)
         weight = self.fidelity.exp()
         above = weight * torch.fft.rfft2(y)[:, 0] + (otf.conj() * torch.fft.rfft2(z)).sum(1)
         return torch.fft.irfft2(above / (weight + otf.abs().square().sum(0)), s=size).unsqueeze(1)

@@ -11,14 +11,10 @@ class DnCNN(nn.Module):
 
     def __init__(self, depth: int = 17, width: int = 64):
         super().__init__()
-        middle = [
-            module
-            for _ in range(depth - 2)
-            for module in (nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
-        ]
-        self.noise = nn.Sequential(
-            *(nn.Conv2d(1, width, 3, padding=1), nn.ReLU()), *middle, nn.Conv2d(width, 1, 3, padding=1)
-        )
+        layers = [nn.Conv2d(1, width, 3, padding=1), nn.ReLU()]
+        for _ in range(depth - 2):
+            layers += [nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+        self.noise = nn.Sequential(*layers, nn.Conv2d(width, 1, 3, padding=1))
 
     def forward(self, y):
         return y - self.noise(y)

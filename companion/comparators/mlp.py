@@ -38,8 +38,6 @@ class MLP(nn.Module):
         y = pad(y, (left, grown[1] - left, top, grown[0] - top), mode="reflect")
         patches = y.unfold(2, self.patch, STRIDE).unfold(3, self.patch, STRIDE)  # (B, 1, rows, columns, patch, patch)
         x = self.estimate(patches.flatten(4)[:, 0].flatten(1, 2)) * self.window  # (B, rows · columns, patch²)
-        total, weight = (
-            fold(part.transpose(1, 2), y.shape[-2:], self.patch, stride=STRIDE)
-            for part in (x, self.window.expand_as(x))
-        )
+        parts = (part.transpose(1, 2) for part in (x, self.window.expand_as(x)))
+        total, weight = (fold(part, y.shape[-2:], self.patch, stride=STRIDE) for part in parts)
         return (total / weight)[..., top : top + height, left : left + width]

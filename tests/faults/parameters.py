@@ -29,7 +29,7 @@ WRONG = {  # parameter → typo, wrong type, out of range, empty
     "seeds": [-1, "zero", "", [], [0, -1], [0.5], "[0, -1]", "[0, one]", "[]", None],
     "schedules": ["on_demand", "", 3, None, ["rigid"], "[rigid]", [3]],
     "device": ["gpu", "", 0, None],
-    "train": ["false", "", 0, None],
+    "train": ["no", "", 0, None],
     "systems": ["bm3d", [], ["bm4d"], "[bm3d, bm4d]", "[]", "", None],
     "sigmas": [25, [], [0], ["25"], "[25, 0]", "[25, many]", None],
     "sigma": [0, -25, "25", float("nan"), None],

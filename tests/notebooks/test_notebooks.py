@@ -111,6 +111,7 @@ def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, name,
         ("gallery", "systems", "['tv', \"nlm\",tv]", ["tv", "nlm"]),
         ("db11_spectrum", "sigmas", "[5, 12.5]", [5, 12.5]),
         ("scorecard", "seeds", "[0, 1]", [0, 1]),
+        ("table1", "schedules", "[rigid_joint, on_demand]", ["rigid_joint", "on_demand"]),
     ],
 )
 def test_a_list_may_be_text_as_papermill_passes_it(notebook, name, text, meant, tmp_path, monkeypatch):
