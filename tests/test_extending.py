@@ -1,7 +1,5 @@
 """A schedule and a task of one's own are a function and a row: everything takes them, and errors list them."""
 
-import inspect
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -133,13 +131,12 @@ def test_tables_have_the_new_rows(measured):
 
 
 def test_table_1_has_the_new_schedule(measured):
-    given = {"schedules": [run.experiment["schedule"] for run in measured]}
-    known = inspect.signature(table1.table).parameters
-    table = table1.table(measured, "speckle", **{name: value for name, value in given.items() if name in known})
+    schedules = [run.experiment["schedule"] for run in measured]
+    table = table1.table(measured, "speckle", schedules)
     row = table[table.schedule == "inverse"].iloc[0]
     assert row.seeds == 1 and row.psnr > 0 and pd.isna(row.paper_celeba_psnr)
     assert "inverse" in table1.show(table).to_html() and table1.plot_margins(table)
-    assert table1.verdict(measured, "speckle")
+    assert "inverse" in table1.verdict(measured, "speckle", schedules)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +146,10 @@ def test_table_1_has_the_new_schedule(measured):
         lambda runs, x: table1.plot_levels(tables.level_table(runs), "speckle"),
         lambda runs, x: allocation.plot_allocation(runs[1]),
         lambda runs, x: allocation.plot_allocations({"speckle": runs[1], "inpaint": None}),
-        lambda runs, x: fixation.plot_training_ranges("speckle", {"on_demand": (0, 1), "inverse": (0.2, 0.2)}),
+        lambda runs, x: fixation.plot_training_ranges("speckle", {"fixated_easy": (10, 10), "inverse": (0, 100)}),
+        lambda runs, x: table1.plot_schedules(["inverse", "rigid_joint"]),
     ],
-    ids=["levels", "psnr", "allocation", "allocations", "ranges"],
+    ids=["levels", "psnr", "allocation", "allocations", "ranges", "schedules"],
 )
 def test_figures_draw_what_was_added(measured, draw):
     x = crops.fixed_crops(packs.load("demo", "test"), 2, "shown")
@@ -175,7 +173,10 @@ def test_pictures_of_restored_images(measured):
     networks = {
         run.experiment["schedule"]: results.network_of(tiny(schedule=run.experiment["schedule"])) for run in measured
     }
-    chosen = {name: networks[name] for name in ("rigid_joint", "fixated_hard", "on_demand")}
+    damage = {"σ = 10": (10, False), "σ = 90": (90, True)}
+    assert "inverse" in fixation.examples("speckle", networks, x, damage)[2]
+    assert "Removal" in qualitative.verdict({"speckle": measured}, measured)
+    chosen = {name: networks[name] for name in ("rigid_joint", "inverse", "on_demand")}
     rows = qualitative.quintuples(corruptions.TASKS["speckle"], chosen, x, (1, "hard"))
     assert len(rows) == 2 and qualitative.plot_quintuples(rows).axes
     assert judge.plain("speckle") == "removal" and prose.severity_text("speckle", "easy") == "σ = 10"
