@@ -66,7 +66,7 @@ clean:  ## remove the built book and the caches; keep .venv, data, results and r
 	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
 	@find odl companion bench tests book -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/ready: requirements.txt pyproject.toml
+.venv/ready: requirements.txt pyproject.toml setup.py
 	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or say make PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11; say make PYTHON=python3.11" >&2; exit 1; }
 	@echo "installing into .venv (a minute or two; about 6 GB on Linux, most of it PyTorch's CUDA libraries)"
