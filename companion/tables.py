@@ -72,8 +72,9 @@ def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, 
     Where it cannot be written, a line says so and the page goes on.
     """
     path = table_path(notebook, profile, dataset, task)
-    # a row of what is still to be measured has the paper's numbers alone
-    measured = frame.verdict != judge.MISSING if "verdict" in frame else frame.get("psnr", frame).notna()
+    measured = frame.get("psnr", frame).notna()  # a row of what is still to be measured has the paper's numbers alone
+    if "psnr" not in frame and "verdict" in frame:
+        measured = frame.verdict != judge.MISSING
     if measured.any(axis=None):
         try:
             files.need_writable(path.parent)

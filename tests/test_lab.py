@@ -409,6 +409,7 @@ def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):
 
 def test_without_weights_the_page_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    monkeypatch.setattr(files, "shipped", lambda: tmp_path / "data" / "models")
     assert "python -m companion reproduce" in live.write(tmp_path / "lab")
     assert (tmp_path / "lab" / "data.js").exists()
     live.still_fixation()

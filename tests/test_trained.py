@@ -17,8 +17,8 @@ from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import TNRD, Diffusion
 from odl import results
 from odl.data import packs
-from odl.fit import TRUNKS
 from odl.machine import files
+from odl.machine.checkpoint import TRUNKS
 from odl.parameters import ParameterError
 
 

@@ -97,10 +97,11 @@ def refused(name: str, target, *arguments) -> tuple[str, float]:
     return (RECOVERED if status and name in said and "\n" not in said else LOUD), seconds
 
 
+CHECKED = ("companion.notebook", "odl.experiment", "odl.parameters")  # where a check is called
 UNCHECKED = (
     "names of tasks, profiles and devices are not looked up, and numbers have no range",
-    ("odl.experiment.choice", "not isinstance(value, str) or value not in options", "False"),
-    ("odl.experiment.integer", "not low <= value <= high", "False"),
+    *((f"{place}.choice", "not isinstance(value, str) or value not in options", "False") for place in CHECKED),
+    *((f"{place}.integer", "not low <= value <= high", "False") for place in CHECKED[1:]),
 )
 
 

@@ -260,13 +260,13 @@ def allocation(i, chance):
 
 def command(done, arguments):
     """The command line; `done` counts whole epochs."""
-    check = training.finite
+    check = checkpoint.finite
 
     def counted(entry, network, optimizer, epoch):
         check(entry, network, optimizer, epoch)
         done.value = epoch + 1
 
-    training.finite = counted
+    checkpoint.finite = counted
     raise SystemExit(main(arguments))
 
 
