@@ -116,7 +116,7 @@ FORMATS = {"k": minus, "steps": "{:,}"}
 
 
 def plot_given(given: dict):
-    """Share of each level for every k, from made-up PSNRs in dB; given: title → PSNR per level."""
+    """Share of each level for every k; given: title → PSNR (dB) per level."""
     figure, axes = plt.subplots(1, len(given), figsize=(8.6, 3), sharey=True, squeeze=False, layout="constrained")
     for axis, (title, psnr) in zip(axes[0], given.items(), strict=True):
         for k in K:

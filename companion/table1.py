@@ -236,8 +236,8 @@ def collapse(m: Measured) -> Verdict:
     behind = np.array([score(joint) - score(staged) for joint, staged in pairs])
     damage = np.array([score(staged, "1", "psnr_input") - score(staged, "1") for _, staged in pairs])
     text = f"{judge.estimate(behind)} to rigid joint; input − output at level 1 {judge.estimate(damage)}"
-    parts = {plain("deblur"): np.maximum(behind - judge.FAR, damage)}
-    return verdict_on(parts, below=swamped(m, "rigid_joint", "staged_curriculum"), text=text)
+    parts = {plain("deblur"): np.maximum(behind, damage + judge.FAR)}
+    return verdict_on(parts, beyond=judge.FAR, below=swamped(m, "rigid_joint", "staged_curriculum"), text=text)
 
 
 def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def allocate(weights, batch_size: int) -> np.ndarray:
-    """Divide a batch in proportion to non-negative weights (N,): integers that sum to `batch_size`.
+    """Divide one batch, as figures show it, by non-negative weights (N,): integers that sum to `batch_size`.
 
     Paper: no rounding is specified; here: largest remainder, because it keeps the sum.
     """
@@ -26,8 +26,8 @@ def allocate(weights, batch_size: int) -> np.ndarray:
 def allocate_batches(weights, batch_size: int, batches: int) -> tuple[np.ndarray, np.ndarray]:
     """Divide each of so many batches: integers (batches, N), each row summing to `batch_size`, and what is owed (N,).
 
-    The fraction that rounding leaves is carried to the next batch, so that the mean batch plus what is owed, divided
-    by the number of batches, is Eq. 3's shares exactly: these move by less than an image where PSNRs are alike.
+    Training's way: the fraction that rounding leaves is carried to the next batch. The sum of all batches and of what
+    is owed is Eq. 3's shares exactly, which differ from equal ones by less than an image where PSNRs are alike.
     """
     weights = np.asarray(weights, dtype=np.float64)
     allocate(weights, batch_size)  # raises what is wrong with them
@@ -55,7 +55,7 @@ def stage(done: float, n: int) -> int:
 
 def on_demand(done, psnr, n):
     """B_i ∝ 1/P_i with P_i the validation PSNR of level i, equal at first (Eq. 3, Algorithm 1)."""
-    # A PSNR below 1 dB means diverged; the floor keeps every weight finite and positive.
+    # A PSNR below 1 dB means diverged; the floor keeps weights finite and gives such a level nearly the whole batch.
     return np.ones(n) if psnr is None else 1 / np.maximum(np.nan_to_num(np.asarray(psnr, float), nan=1.0), 1.0)
 
 

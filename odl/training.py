@@ -54,7 +54,7 @@ def epochs(experiment, state: State, device, progress=None):
 
 
 def allocation(experiment, epoch: int, history) -> np.ndarray | None:
-    """Images per level of each batch of an epoch, (iterations, N); None for fixated models."""
+    """Images per level of each batch of an epoch, (iterations, N); None if fixated, nominal for hard mining's pool."""
     schedule = SCHEDULES[experiment.schedule]
     if schedule is None:
         return None
@@ -85,7 +85,7 @@ def train_epoch(step: "Step", epoch: int, counts, progress=None) -> float:
 
 
 def rate(experiment, done: float) -> float:
-    """The learning rate after a share of training, as a factor: 1, then over the last share `decay` down to 0."""
+    """The factor on the learning rate after a share of training: 1, then in the last share `decay` linearly to 0."""
     # Paper: constant; here: a linear end, because it is worth most of a decibel to so short a training.
     return 1.0 if 1 - done >= experiment.decay else (1 - done) / experiment.decay
 
@@ -128,7 +128,7 @@ class Step:
         self.total = torch.zeros((), device=device)
         self.generator = torch.Generator(device)
         self.centred, self.keep = False, None
-        self.capture = pack.pixels.is_cuda and os.environ.get("ODL_EAGER") != "1"  # a graph reads no file
+        self.capture = pack.pixels.is_cuda and os.environ.get("ODL_EAGER") != "1"  # a graph reads no pack on disk
         self.graphs = {}
 
     def assign(self, counts) -> None:
@@ -164,7 +164,7 @@ class Step:
         self.total += loss.detach()
 
     def draw(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Clean crops x and corrupted ones y, each (B, channels, 64, 64)."""
+        """Clean crops x and corrupted ones y, each (B, channels, 64, 64): drawn, or looked up in hard mining's pool."""
         if self.pool is not None:
             return tuple(images[self.index].float() / 127.5 - 1 for images in self.pool)
         task = task_of(self.experiment)
