@@ -27,8 +27,7 @@ import sources
 import yaml
 from traitlets.config import Config
 
-from companion.comparators import AUTHORS, DENOISERS
-from odl import results
+from companion import denoising
 from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +37,6 @@ LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "companion"]
 
 DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "paper": "celeba"}
 TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing but `SMALL`
-SYSTEMS = [*(name for name in DENOISERS if name not in AUTHORS), "on_demand", "fixated"]  # every one, measured or not
 SMALL = {"add_your_own": {"profile": "demo", "dataset": "demo"}}  # trains in seconds, whatever the book shows
 FIRST = "gallery"  # takes longest, so that nothing waits for it at the end
 LAST = "scorecard"  # judges what the other notebooks have measured
@@ -82,7 +80,7 @@ def plan(profile, dataset=None, seeds=None):
     given = {"profile": profile, "dataset": dataset or DATASETS[profile], "train": trained}
     given |= {} if trained else {"seeds": sources.seeds()}
     given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
-    given |= {"photographs": "demo"} if trained else {"photographs": "db11", "systems": SYSTEMS}
+    given |= {"photographs": "demo"} if trained else {"photographs": "db11", "systems": denoising.CHOICES}
     pages = []
     for entry in toc_entries(toc()):
         folder, _, name = entry["file"].partition("/")
@@ -184,7 +182,7 @@ def lay_out(pages):
 def check_current(profile):
     """End when a result is of another protocol, of an unknown commit, or of code with uncommitted changes."""
     found = sorted((files.results() / profile).rglob("*.json"))
-    faults = {path: fault for path in found if (fault := results.fault_of(path))}
+    faults = {path: fault for path in found if (fault := sources.fault_of(path))}
     for path, fault in faults.items():
         print(f"{path.relative_to(files.results()).as_posix()} is {fault}", file=sys.stderr)
     if faults:

@@ -3,9 +3,9 @@
 import re
 import shlex
 from itertools import groupby
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
-from odl import results
+from odl import PROTOCOL
 from odl.machine import files
 
 
@@ -19,7 +19,7 @@ def line(used: list[str], command: str) -> str:
     """A dropdown in MyST; `used` are relative to data/results. Empty when there are none."""
     if not used:
         return ""
-    edited = sum(results.fault_of(files.results() / file) is not None for file in used)
+    edited = sum(fault_of(files.results() / file) is not None for file in used)
     count = f"{len(used)} results file{'s' * (len(used) > 1)}" + f", {edited} of uncommitted code" * bool(edited)
     lines = [f":::{{dropdown}} From {count}: `{command}`", ":class-container: odl-source", ""]
     for folder, group in groupby(sorted(map(PurePosixPath, used)), key=lambda file: file.parent):
@@ -37,3 +37,17 @@ def papermill(notebook: str, parameters: dict) -> str:
 def word(value) -> str:
     """A value as a shell takes it; a list as text without quotes of its own."""
     return f'"[{", ".join(map(str, value))}]"' if isinstance(value, list) else shlex.quote(str(value))
+
+
+def fault_of(path: Path) -> str | None:
+    """Why a results file is not one to publish: its protocol, or its commit; None where it is, or is no experiment."""
+    content = files.unseal(path) if path.suffix == ".json" else {}
+    if not {"experiment", "provenance"} <= content.keys():
+        return None
+    commit = content["provenance"]["commit"]
+    faults = {
+        "of another protocol": content.get("protocol") != PROTOCOL,
+        "of an unknown commit": commit == "unknown",
+        "of code with uncommitted changes": commit.endswith("-dirty"),
+    }
+    return next((fault for fault, found in faults.items() if found), None)

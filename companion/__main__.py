@@ -1,6 +1,7 @@
 """`python -m companion reproduce / plan / train`: every run of the paper, what they cost, and the trained opponents."""
 
 import math
+import re
 import sys
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from odl.__main__ import BAR, Parser
 from odl.__main__ import main as run_command
 from odl.data.sets import DATASETS
 from odl.experiment import PROFILES
+from odl.parameters import ParameterError
 
 PACKING = 30  # seconds that writing an archive may take
 
@@ -65,7 +67,8 @@ def parser() -> Parser:
 
 def run_reproduce(options) -> None:
     from companion import catalogue, gpu, sweep
-    from odl.parameters import check_device, check_seeds, duration, integer
+    from companion.notebook import check_seeds
+    from odl.parameters import check_device, integer
 
     start = time.monotonic()  # a clock that is set back changes nothing
     seeds = check_seeds(options.seeds)
@@ -92,9 +95,18 @@ def run_reproduce(options) -> None:
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
 
 
+def duration(name: str, value: str) -> float:
+    """Seconds of `90s`, `10min` or `10m`, `8h` or `2d`. Raises ParameterError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|m|min|h|d)", value)
+    if not match:
+        raise ParameterError(f"{name}={value!r} is not a time such as 90s, 10min, 8h or 2d")
+    return float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[match[2]]
+
+
 def run_plan(options) -> None:
     from companion import plan
-    from odl.parameters import check_seeds, choice, integer, known_dataset, number
+    from companion.notebook import check_seeds
+    from odl.parameters import choice, integer, known_dataset, number
 
     choice("profile", options.profile, PROFILES)
     for name in options.dataset:

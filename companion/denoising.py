@@ -5,6 +5,7 @@ import platform
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pandas as pd
 import torch
 
 from companion.comparators import AUTHORS, DENOISERS, Denoiser, authors, available, trained
+from companion.notebook import several
 from odl import crops, paper, results
 from odl.corruptions import add_noise
 from odl.data import download, reader, sets
@@ -33,9 +35,16 @@ SYSTEMS = DENOISERS | {
     "fixated": Denoiser("fixated at 25 (ours)", "ours, 25", "#0072B2", None, at_25=True),
     NOISY: Denoiser("noisy, not restored", "noisy", "#737373", lambda y, sigma: y),
 }
+CHOICES = [name for name in SYSTEMS if name != NOISY and name not in AUTHORS]  # every one, measured or not
 SLOW = ("ksvd", "wnnm")  # up to minutes a photograph: Figure 6 has them fixed at 25 alone
 PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image", "tv": "scikit-image", "wavelet": "scikit-image"}
 DENSE = 'class="odl-table odl-dense"'
+
+
+def check_systems(systems) -> list[str]:
+    """A list of systems, or one. Raises ParameterError."""
+    return several("systems", systems, partial(choice, options=CHOICES))
+
 
 # The photographs
 

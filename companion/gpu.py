@@ -4,6 +4,7 @@
 What a gate or the probe found is kept in `runs/gpu/`; on a CPU everything runs too, without graphs.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -187,7 +188,23 @@ def pack(file: Path, jobs: list[sweep.Job]) -> None:
             for path in sorted(folder.rglob("*.json")):
                 archive.write(path, path.relative_to(files.root()))
         for name in ready:
-            half = {k: t.half() if t.is_floating_point() else t for k, t in read_weights(weights[name]).items()}
-            archive.writestr(f"data/models/{name.replace('/', '-')}.safetensors", save(half))
+            archive.writestr(f"data/models/{name.replace('/', '-')}.safetensors", halved(weights[name]))
     files.write_atomically(file, content.getvalue())
     files.write_atomically(sent, "\n".join([*gone, *ready]).encode())
+
+
+def ship(experiment: Experiment) -> Path:
+    """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
+    path = files.models() / f"{experiment.run_id.replace('/', '-')}.safetensors"
+    content = halved(files.runs() / experiment.run_id / "weights.safetensors")
+    files.write_atomically(path, content)
+    manifest = path.parent / "manifest.json"
+    hashes = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+    hashes[path.name] = hashlib.sha256(content).hexdigest()
+    files.write_atomically(manifest, json.dumps(dict(sorted(hashes.items())), indent=1).encode() + b"\n")
+    return path
+
+
+def halved(path: Path) -> bytes:
+    """Trained weights in half precision."""
+    return save({k: t.half() if t.is_floating_point() else t for k, t in read_weights(path).items()})

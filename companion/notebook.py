@@ -1,16 +1,21 @@
 """What every notebook does first and last: check its parameters, record what it was run with."""
 
 import ast
+import os
 import platform
+import re
 import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 import torch
 
-from odl.data import packs
+from odl.data import packs, sets
 from odl.experiment import PROFILES
 from odl.machine import files, store
 from odl.machine.provenance import commit
-from odl.parameters import DEVICES, ParameterError, choice, flag, nearest, truth
+from odl.parameters import DEVICES, ParameterError, choice, integer, nearest, number
 
 
 def record(**parameters) -> dict:
@@ -42,8 +47,7 @@ def check_parameters(namespace: dict, names: str) -> None:
     if "profile" in namespace:
         choice("profile", namespace["profile"], PROFILES)
     if "train" in namespace:
-        namespace["train"] = truth(namespace["train"])
-        flag("train", namespace["train"])
+        namespace["train"] = truth("train", namespace["train"])
 
 
 def injected(cell: str) -> list[str]:
@@ -52,3 +56,66 @@ def injected(cell: str) -> list[str]:
         return []
     names = [target.id for node in ast.parse(cell).body if isinstance(node, ast.Assign) for target in node.targets]
     return [name for name in names if not name.startswith("PAPERMILL_")]
+
+
+# Values
+
+
+def check_seeds(seeds) -> list[int]:
+    """A list of seeds, or one. Raises ParameterError."""
+    return several("seeds", seeds, partial(integer, low=0, high=2**31))
+
+
+def check_sigmas(sigmas) -> list[float]:
+    """A list of noise levels σ on the 0–255 scale, or one. Raises ParameterError."""
+    return several("sigmas", sigmas, partial(number, low=1, high=120))
+
+
+def several(name: str, values, check) -> list:
+    """The values of a list, or a lone one, each once; text such as `[bm3d, ksvd]` or `0,1` is a list, as -p passes it.
+
+    `check(name, value)` raises ParameterError, and so does an empty list.
+    """
+    values = listed(values)
+    values = values if isinstance(values, list | tuple) else [values]
+    if not values:
+        raise ParameterError(f"{name}=[] is empty")
+    for value in values:
+        check(name, value)
+    return list(dict.fromkeys(values))
+
+
+def listed(value):
+    """The list that text such as `[bm3d, ksvd]` or `0,1` means: papermill's -p passes lists as text."""
+    match = re.fullmatch(r"\[(.*)\]|(.*,.*)", value, re.DOTALL) if isinstance(value, str) else None
+    if not match:
+        return value
+    return [word_or_number(word.strip(" '\"")) for word in (match[1] or match[2] or "").split(",") if word.strip()]
+
+
+def word_or_number(word: str):
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(word)
+    return word
+
+
+def check_image(name: str, value) -> Path | None:
+    """The path of an image: a file, or a demo photograph by its name; None for an empty string."""
+    if value == "":
+        return None
+    photographs = [file for files in sets.DEMO.values() for file in files]
+    if value in photographs:
+        return sets.find("demo") / value
+    if not isinstance(value, str) or not os.path.isfile(os.path.expanduser(value)):
+        options = ", ".join(photographs)
+        raise ParameterError(f"{name}={value!r} is neither a file nor one of {options}{nearest(value, photographs)}")
+    return Path(value).expanduser()
+
+
+def truth(name: str, value) -> bool:
+    """A flag, or text such as `false`: papermill's -p knows `False` alone. Raises ParameterError."""
+    found = {"true": True, "false": False}.get(str(value).lower())
+    if found is None:
+        raise ParameterError(f"{name}={value!r} is not True or False")
+    return found

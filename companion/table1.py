@@ -4,6 +4,8 @@ Runs: every schedule of one task, paired by seed. A schedule that a reader adds 
 a colour and a margin like the paper's; where the paper has no number there is a dash.
 """
 
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -11,9 +13,10 @@ import pandas as pd
 from companion import judge, prose, tables
 from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES, level_names
 from companion.judge import Measured, Verdict, compare, gaps, plain, score, verdict_on
+from companion.notebook import listed, several
 from odl import paper
 from odl.evaluation import overall
-from odl.parameters import ParameterError, choice, listed
+from odl.parameters import choice
 from odl.results import Result
 from odl.schedules import SCHEDULES, allocate
 
@@ -25,12 +28,7 @@ NONE = float("nan")
 
 def check_schedules(schedules) -> list[str]:
     """A list of schedules, the paper's seven where it is empty. Raises ParameterError."""
-    schedules = listed(schedules)
-    if not isinstance(schedules, list | tuple):
-        raise ParameterError(f"schedules={schedules!r} is not a list of some of {', '.join(SCHEDULES)}; nearest: []")
-    for schedule in schedules:
-        choice("schedules", schedule, SCHEDULES)
-    return list(dict.fromkeys(schedules)) or list(SEVEN)
+    return several("schedules", listed(schedules) or list(SEVEN), partial(choice, options=SCHEDULES))
 
 
 # The table

@@ -1,8 +1,6 @@
 """Run or load: one JSON per run with its provenance, and its trained network."""
 
 import base64
-import hashlib
-import json
 import platform
 import time
 from dataclasses import dataclass, field
@@ -13,7 +11,6 @@ import pandas as pd
 import torch
 from safetensors.torch import save
 
-from odl import PROTOCOL
 from odl.data import packs
 from odl.evaluation import LEVELS, evaluate, overall, task_of
 from odl.experiment import Experiment
@@ -193,20 +190,6 @@ def command_of(experiment: Experiment) -> str:
     )
 
 
-def ship(experiment: Experiment) -> Path:
-    """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
-    state = read_weights(files.runs() / experiment.run_id / "weights.safetensors")
-    half = {key: value.half() if value.is_floating_point() else value for key, value in state.items()}
-    path = files.models() / (experiment.run_id.replace("/", "-") + ".safetensors")
-    content = save(half)
-    files.write_atomically(path, content)
-    manifest_path = path.parent / "manifest.json"
-    manifest = json.loads(manifest_path.read_text(encoding="utf-8")) if manifest_path.exists() else {}
-    manifest[path.name] = hashlib.sha256(content).hexdigest()
-    files.write_atomically(manifest_path, json.dumps(dict(sorted(manifest.items())), indent=1).encode() + b"\n")
-    return path
-
-
 # Tables
 
 
@@ -222,17 +205,3 @@ def frame() -> pd.DataFrame:
         row = {"profile": profile, "dataset": dataset, "task": task, "run": path.stem}
         rows.append(row | scores.round(3).to_dict() | {"device": content["provenance"]["device"]})
     return pd.DataFrame(rows)
-
-
-def fault_of(path: Path) -> str | None:
-    """Why a results file is not one to publish: its protocol, or its commit; None where it is, or is no experiment."""
-    content = files.unseal(path) if path.suffix == ".json" else {}
-    if not {"experiment", "provenance"} <= content.keys():
-        return None
-    commit = content["provenance"]["commit"]
-    faults = {
-        "of another protocol": content.get("protocol") != PROTOCOL,
-        "of an unknown commit": commit == "unknown",
-        "of code with uncommitted changes": commit.endswith("-dirty"),
-    }
-    return next((fault for fault, found in faults.items() if found), None)

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 import build  # noqa: E402
 import snippets  # noqa: E402
+import sources  # noqa: E402
 
 TEXT = {".py", ".md", ".ipynb", ".toml", ".txt", ".yml", ".yaml", ".cff", ".bib", ".css", ".js", ".json", ".csv", ""}
 
@@ -100,3 +101,17 @@ def test_no_registry_hosts_and_no_machine_paths():
         if path.suffix in TEXT and path.exists() and path != Path(__file__):
             found = re.search(f"{hosts}|{folders}", path.read_text(errors="ignore"))
             assert not found, f"{path}: {found[0]}"
+
+
+def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
+    path = root / "one.json"
+    root.mkdir()
+
+    def fault(commit="0123abc", **other):
+        path.write_bytes(files.seal({"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": commit}} | other))
+        return sources.fault_of(path)
+
+    assert fault() is None and "protocol" in fault(protocol=1) and "protocol" in fault(protocol=None)
+    assert "unknown" in fault("unknown") and "uncommitted" in fault("0123abc-dirty")
+    path.write_bytes(files.seal({"rows": []}))
+    assert sources.fault_of(path) is None and sources.fault_of(root / "table.csv") is None

@@ -7,12 +7,12 @@ from dataclasses import fields
 import pytest
 
 from companion import catalogue
-from companion.notebook import check_parameters
+from companion.notebook import check_image, check_parameters, check_seeds
 from odl import paper
 from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment
 from odl.machine import files
-from odl.parameters import ParameterError, check_device, check_image, check_seeds
+from odl.parameters import ParameterError, check_device
 from odl.schedules import SCHEDULES
 
 

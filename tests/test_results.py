@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from scipy import stats
 
-from companion import notebook, table1, tables
+from companion import gpu, notebook, table1, tables
 from odl import PROTOCOL, evaluation, paper, results
 from odl.data import packs
 from odl.experiment import Experiment
@@ -63,20 +63,6 @@ def test_a_result_of_other_numbers_or_another_protocol_is_not_loaded(demo):
     assert results.load(experiment) is None
     path.write_text(json.dumps(content))  # without a seal
     assert results.load(experiment)
-
-
-def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
-    path = root / "one.json"
-    root.mkdir()
-
-    def fault(commit="0123abc", **other):
-        path.write_bytes(files.seal({"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": commit}} | other))
-        return results.fault_of(path)
-
-    assert fault() is None and "protocol" in fault(protocol=1) and "protocol" in fault(protocol=None)
-    assert "unknown" in fault("unknown") and "uncommitted" in fault("0123abc-dirty")
-    path.write_bytes(files.seal({"rows": []}))
-    assert results.fault_of(path) is None and results.fault_of(root / "table.csv") is None
 
 
 @pytest.mark.parametrize(("task", "missing"), [("inpaint", False), ("denoise", True)])
@@ -228,7 +214,7 @@ def shipped(demo):
     experiment = Experiment.of("denoise", **TINY)
     results.run_or_load(experiment, "cpu")
     trained = results.network_of(experiment)
-    path = results.ship(experiment)
+    path = gpu.ship(experiment)
     (files.runs() / experiment.run_id / "weights.safetensors").unlink()
     return experiment, trained, path
 

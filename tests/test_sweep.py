@@ -14,7 +14,7 @@ import pytest
 from tqdm.auto import tqdm
 
 from companion import catalogue, denoising, sweep
-from companion.__main__ import main
+from companion.__main__ import duration, main
 from companion.catalogue import jobs
 from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
 from companion.sweep import Job, Measurement
@@ -22,7 +22,6 @@ from odl import fit, results
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
-from odl.parameters import duration
 from odl.schedules import SCHEDULES
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import torch
 
+from companion.gpu import ship
 from odl import training
 from odl.data import sets
 from odl.data.packs import load as load_pack
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.machine.files import root, runs, write_atomically
-from odl.results import load, network_of, path_of, run_or_load, ship, weights_of
+from odl.results import load, network_of, path_of, run_or_load, weights_of
 
 from .campaign import DAMAGES, SILENT, broken_by, digest, fresh_root, judged, packed_demo, row
 from .training import TINY, payload_of, saved_by, state_of, tiny
