@@ -132,14 +132,17 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     first, three, page = seeds[:1], seeds[:3], {"task": "inpaint", "dataset": dataset, "profile": profile}
     order = [
         grid(profile, dataset, first, (*CLOSE, *paper.FIXATED)),
-        grid(profile, dataset, seeds[1:], CLOSE),
+        grid(profile, dataset, three[1:], CLOSE),
         all_rounders(profile, dataset),
         runs("table3", **page, seeds=first),
-        grid(profile, dataset, three, CUMULATIVE),
-        grid(profile, dataset, first, FAR),
+        grid(profile, dataset, first, (*CUMULATIVE, *FAR)),
+        doses(profile, dataset, first),
+        *(runs(name, **page, seeds=first) for name in ("extra_data", "table2")),
         pilot.runs(dataset).values() if profile == "reference" else [],
-        doses(profile, dataset, three),
-        *(runs(name, **page, seeds=[seed]) for seed in three for name in ("extra_data", "table2")),
+        grid(profile, dataset, three[1:], CUMULATIVE),
+        doses(profile, dataset, three[1:]),
+        grid(profile, dataset, seeds[3:], CLOSE),
+        *(runs(name, **page, seeds=[seed]) for seed in three[1:] for name in ("extra_data", "table2")),
     ]
     listed = [job_with_all(run) for block in order for run in block] + comparator_jobs(profile)
     listed += [job_with_all(run) for run in grid(profile, dataset, three[1:], (*paper.FIXATED, *FAR))]
