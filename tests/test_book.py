@@ -50,7 +50,7 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
         assert said[name] == tuple(str(PROFILES[p][field]) for p in ("paper", "reference"))
     assert said["Learning rate"] == ("0.0002, constant", "0.002, to 0 in a line from 80% of training")
     assert all(f"`{name}`" in snippets.profiles_table() for name in PROFILES)
-    assert "not measured yet" in snippets.piloted()
+    assert "to be measured" in snippets.piloted()
     row = ("width 16", "inpaint", 5600, 600.4, 22.123, 23.0, 23.5)
     columns = ["contestant", "task", "steps", "core_seconds", "validation", "last", "averaged"]
     monkeypatch.setattr(pilot, "table", lambda _: pd.DataFrame([row], columns=columns))
@@ -61,13 +61,13 @@ def test_snippets_are_written_when_nothing_is_measured(tmp_path):
     """Pages build from an empty results folder too."""
     code = """import figures
 for name, table in figures.TABLES.items():
-    text, source = figures.with_source(name, table)
-    assert text and not source, name
+    text, (sources, _) = figures.with_source(name, table)
+    assert text and not sources, name
 print(figures.snippets.results_table())"""
     environment = {"ODL_ROOT": str(tmp_path), "PYTHONPATH": str(ROOT / "book"), "PATH": ""}
     run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert "not measured yet" in run.stdout
+    assert "to be measured" in run.stdout
 
 
 def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, capsys):
