@@ -156,30 +156,6 @@ def network():
     return figure
 
 
-def loop():
-    """Algorithm 1 as a circle of four steps."""
-    figure, axis = plt.subplots(figsize=(8.6, 2.5), layout="constrained")
-    steps = (
-        "a batch of 100:\n$B_i$ images of level $i$",
-        "an epoch of training\non such batches",
-        "validation: mean\nPSNR $P_i$ of each level",
-        "shares anew:\n$B_i$ in proportion to $1 / P_i$",
-    )
-    arrow = {"arrowstyle": "-|>", "color": MUTED, "linewidth": 1.2}
-    for i, step in enumerate(steps):
-        colour = "#D55E00" if i == 3 else "#0072B2"
-        box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": colour, "linewidth": 1.5}
-        axis.text(i, 0, step, ha="center", va="center", fontsize=9.5, bbox=box)
-        if i:
-            axis.annotate("", (i - 0.42, 0), (i - 0.58, 0), arrowprops=arrow)
-    axis.plot([3, 3, 0, 0], [-0.4, -0.85, -0.85, -0.6], color=MUTED, linewidth=1.2)
-    axis.annotate("", (0, -0.38), (0, -0.62), arrowprops=arrow)
-    axis.text(1.5, -0.8, "next epoch", ha="center", va="bottom", fontsize=9, color=MUTED)
-    axis.set(xlim=(-0.5, 3.5), ylim=(-1, 0.5))
-    axis.axis("off")
-    return figure
-
-
 def block(axis, x, thick, high, colour, lean=0.28):
     """A cuboid seen from the right."""
     low, right, top = -high / 2, x + thick, high / 2
@@ -195,7 +171,7 @@ def block(axis, x, thick, high, colour, lean=0.28):
 
 FIGURES = {
     "concept.png": concept, "network.svg": network, "schedules.png": table1.plot_schedules,
-    "loop.svg": loop, "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
+    "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
     "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
     "speed-ratios.svg": speed.ratios, "speed-scaling.svg": speed.scaling,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from snippets import DATASET, NOT_MEASURED, PROFILE, SEEDS, markdown
+from statement import listed
 
 from companion import catalogue, dose, fixation, judge, prose, scorecard, table1
 from companion.judge import plain, span
@@ -13,29 +14,16 @@ CASE = PROFILE, DATASET, list(SEEDS)
 LITTLE = 1e-10  # a p-value that nobody would call chance
 
 
-def listed(names) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
-
-
 def words(m) -> dict:
-    """Task → the judge's word on on-demand against rigid joint learning, with the reason where it is undecided."""
-    found = {}
-    for task in paper.TASKS:
-        verdict = judge.compare(m, {"": (task, *PAIR)})
-        why = "the damaged image itself scores higher than both"
-        if len(judge.gaps(m.runs, task, *PAIR)) < judge.SEEDS:
-            why = "a verdict takes three seeds"
-        elif not judge.below_input(m.runs, task, *PAIR):
-            why = "the seeds disagree"
-        found[plain(task)] = verdict.word + f" ({why})" * (verdict.word == judge.UNDECIDED)
-    return found
+    """Task → the judge's word on on-demand against rigid joint learning, and what would decide it where it is open."""
+    found = {plain(task): judge.compare(m, {"": (task, *PAIR)}) for task in paper.TASKS}
+    return {task: (verdict.word, f" ({verdict.needs})" * bool(verdict.needs)) for task, verdict in found.items()}
 
 
 def by_word(words: dict) -> str:
-    """`equivalent on denoising, undecided (a reason) on inpainting`; words: task → what is said of it."""
-    groups = {word: [task for task, other in words.items() if other == word] for word in words.values()}
-    return ", ".join(f"{w} on {listed(tasks) if len(groups) > 1 else 'all four tasks'}" for w, tasks in groups.items())
+    """`equivalent on denoising and undecided on inpainting (a reason)`; words: task → verdict, reason."""
+    tasks = {pair: listed([task for task in words if words[task] == pair]) for pair in words.values()}
+    return listed([f"{word} on {tasks[word, why] if len(tasks) > 1 else 'all tasks'}{why}" for word, why in tasks])
 
 
 def verdict() -> str:
@@ -50,14 +38,14 @@ def verdict() -> str:
     runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
     e, doses = runs[0].experiment, [100 * judge.dose_of(run) for run in runs]
     return f"""\
-At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in place of \
+- At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in place of \
 1,500,000, {judge.count_seeds(margins)}) on-demand learning and equal shares differ by \
 {span(map(np.mean, margins.values()))} in mean PSNR, where the paper reports \
-{span(scorecard.paper_gaps(*PAIR))}: {by_word(words(m))}.
-Fixation is plain to see: at its own severity a fixated model differs from the on-demand network by {span(there)}, \
+{span(scorecard.paper_gaps(*PAIR))}; our verdict is {by_word(words(m))}.
+- Fixation is plain to see: at its own severity a fixated model differs from the on-demand network by {span(there)}, \
 and over all six levels by {span(-margin for margin in over)} ({len(over)} of {len(pairs)} models are measured, and \
 the claim as a whole is {fixation.problem(m).word}).
-So short a training tries little of the method: the feedback moved a level, on average, only {min(doses):.1f} to \
+- So short a training tries little of the method: the feedback moved a level, on average, only {min(doses):.1f} to \
 {max(doses):.1f} per cent of a batch away from its equal share."""
 
 
@@ -80,18 +68,19 @@ def tests() -> str:
     if found.empty:
         return f"This is {NOT_MEASURED}."
     rows = [
-        [r.task, r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", judged[r.task]] for r in found.itertuples()
+        [r.task, r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", judged[r.task][0]]
+        for r in found.itertuples()
     ]
     small = found[found.p < LITTLE]
     ends = small.groupby("task", sort=False).ahead.agg(["min", "max"])
     turned = ends.index[(ends["min"] < 0) & (ends["max"] > 0)]
     text = (
-        f"Of {len(found)} pairs of networks the paper's test calls {len(small)} different with p below {LITTLE:g}, "
+        f"Of these {len(found)} pairs of networks the test calls {len(small)} different with p below {LITTLE:g}: "
         f"{(small.ahead > 0).sum()} in favour of on-demand learning and {(small.ahead < 0).sum()} against it."
     )
     if len(turned):
         text += f"\nOn {listed(turned)} it says both, and nothing but the seed has changed."
-    header = ["Task", "Seed", "On-demand − rigid joint (dB)", "p, paired over trials", "The judge, over the seeds"]
+    header = ["Task", "Seed", "On-demand − rigid joint (dB)", "p, paired over trials", "Our verdict, over seeds"]
     return f"{markdown(header, rows)}\n\n{text}"
 
 

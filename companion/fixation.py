@@ -113,17 +113,6 @@ def at_levels(experiment: Experiment) -> list[tuple]:
 # Figures
 
 
-def plot_training_ranges(task: str, seen: dict):
-    """Which severities each model sees in training, on the axis of all; seen: schedule → (lowest, highest)."""
-    figure, axis = plt.subplots(figsize=(7, 0.6 + 0.3 * len(seen)), layout="constrained")
-    figures.severity_axis(axis, task)
-    for row, (schedule, ends) in enumerate(seen.items()):
-        axis.plot(ends, [row, row], "o-", color=COLOURS.get(schedule), linewidth=7, markersize=7)
-    axis.set_yticks(range(len(seen)), [TITLES.get(schedule, schedule) for schedule in seen])
-    axis.set_ylim(len(seen) - 0.4, -0.6)
-    return figure
-
-
 def plot_spectrum(frame: pd.DataFrame, task: str):
     """Fig. 4: PSNR over the whole spectrum; for inpainting with squares at random places and in the centre."""
     parts = {"square at a random place": False, "square in the centre": True} if task == "inpaint" else {"": False}

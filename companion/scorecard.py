@@ -251,13 +251,8 @@ def limits(runs: dict, dataset: str) -> str:
     trained = [run for (task, schedule, _), run in runs.items() if task in paper.TASKS and schedule in paper.SCHEDULES]
     if not trained:
         return "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
-    words = prose.scale(trained)
-    if sets.parse(dataset)[0] not in ("celeba", "sun397"):
-        words += (
-            f" These are not the photographs of CelebA and SUN397: what the paper claims of them is tested as the same "
-            f"claim on {sets.slug(dataset)}, and none of its numbers there is tested."
-        )
-    return words + " What the paper sees after 1,500,000 steps may be absent here and still be true there."
+    photographs = f" The photographs are those of {sets.slug(dataset)}, whatever a claim was first made on."
+    return prose.scale(trained) + photographs
 
 
 COLOURS = dict(zip(VERDICTS, ("#00875A", "#C8501E", "#0072B2", "#767676", "#767676"), strict=True))  # on white

@@ -88,7 +88,7 @@ def show(table: pd.DataFrame, best: str | None = None):
         ("here", "PSNR (dB)"): list(map(with_spread, table.psnr, table.psnr_sd)),
         ("here", "known pixels kept"): table.psnr_kept,
         ("here", "missing pixels"): table.psnr_hole,
-        ("here", "on-demand − it (dB)"): list(map(with_interval, table.ahead, table.low, table.high)),
+        ("here", "on-demand − this (dB)"): list(map(with_interval, table.ahead, table.low, table.high)),
         ("here", "verdict"): table.verdict,
         ("paper, CelebA", "L2 (‰)"): table.paper_celeba_l2,
         ("paper, CelebA", "PSNR (dB)"): table.paper_celeba_psnr,
@@ -207,8 +207,8 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
 
 def show_papers_test(table: pd.DataFrame):
     """A row per seed of `papers_test`."""
-    table = table.rename(columns={"ahead": "on-demand − it (dB)"})
-    return tables.show_table(table, digits={"on-demand − it (dB)": judge.number, "p": "{:.0e}"})
+    table = table.rename(columns={"ahead": "on-demand − this (dB)"})
+    return tables.show_table(table, digits={"on-demand − this (dB)": judge.number, "p": "{:.0e}"})
 
 
 # Judged claims
