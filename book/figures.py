@@ -73,7 +73,8 @@ def main():
                 save(made, options.folder / name)
                 continue
             if name in CAPTIONS and made.startswith("| "):
-                made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```"
+                made, _, more = made.partition("\n\n")
+                made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
             (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
         for page in (ROOT / "book").glob("*.md"):
             shown = [used[name] for name in re.findall(r"/generated/([\w-]+)\.", page.read_text()) if name in used]

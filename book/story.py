@@ -14,16 +14,15 @@ CASE = PROFILE, DATASET, list(SEEDS)
 LITTLE = 1e-10  # a p-value that nobody would call chance
 
 
-def words(m) -> dict:
-    """Task → the judge's word on on-demand against rigid joint learning, and what would decide it where it is open."""
-    found = {plain(task): judge.compare(m, {"": (task, *PAIR)}) for task in paper.TASKS}
-    return {task: (verdict.word, f" ({verdict.needs})" * bool(verdict.needs)) for task, verdict in found.items()}
+def judged(m) -> dict:
+    """Task → the verdict on on-demand against rigid joint learning."""
+    return {plain(task): judge.compare(m, {"": (task, *PAIR)}) for task in paper.TASKS}
 
 
-def by_word(words: dict) -> str:
-    """`equivalent on denoising and undecided on inpainting (a reason)`; words: task → verdict, reason."""
-    tasks = {pair: listed([task for task in words if words[task] == pair]) for pair in words.values()}
-    return listed([f"{word} on {tasks[word, why] if len(tasks) > 1 else 'all tasks'}{why}" for word, why in tasks])
+def by_word(verdicts: dict) -> str:
+    """`equivalent on denoising and undecided on inpainting`; verdicts: task → verdict."""
+    tasks = {v.word: listed([task for task in verdicts if verdicts[task].word == v.word]) for v in verdicts.values()}
+    return listed([f"{word} on {tasks[word] if len(tasks) > 1 else 'all four tasks'}" for word in tasks])
 
 
 def verdict() -> str:
@@ -37,15 +36,16 @@ def verdict() -> str:
     over, there = ([np.mean(gaps) for gaps in part] for part in zip(*models, strict=True))
     runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
     e, doses = runs[0].experiment, [100 * judge.dose_of(run) for run in runs]
+    few = f", for a verdict takes {judge.SEEDS} seeds" * (min(map(len, margins.values())) < judge.SEEDS)
     return f"""\
-- At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in place of \
+- **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in place of \
 1,500,000, {judge.count_seeds(margins)}) on-demand learning and equal shares differ by \
 {span(map(np.mean, margins.values()))} in mean PSNR, where the paper reports \
-{span(scorecard.paper_gaps(*PAIR))}; our verdict is {by_word(words(m))}.
-- Fixation is plain to see: at its own severity a fixated model differs from the on-demand network by {span(there)}, \
+{span(scorecard.paper_gaps(*PAIR))}; our verdict is {by_word(judged(m))}{few}.
+- **The problem.** Fixation is plain to see: at its own severity a fixated model differs from the on-demand network by {span(there)}, \
 and over all six levels by {span(-margin for margin in over)} ({len(over)} of {len(pairs)} models are measured, and \
 the claim as a whole is {fixation.problem(m).word}).
-- So short a training tries little of the method: the feedback moved a level, on average, only {min(doses):.1f} to \
+- **The dose.** So short a training tries little of the method: the feedback moved a level, on average, only {min(doses):.1f} to \
 {max(doses):.1f} per cent of a batch away from its equal share."""
 
 
@@ -64,11 +64,11 @@ def allocations() -> str:
 def tests() -> str:
     """The paper's test, a row for each task and seed, beside the judge's word; and what the p-values say together."""
     m = scorecard.load(*CASE)
-    found, judged = table1.papers_test(m), words(m)
+    found, verdicts = table1.papers_test(m), judged(m)
     if found.empty:
         return f"This is {NOT_MEASURED}."
     rows = [
-        [r.task, r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", judged[r.task][0]]
+        [r.task, r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", verdicts[r.task].word]
         for r in found.itertuples()
     ]
     small = found[found.p < LITTLE]

@@ -251,8 +251,7 @@ def limits(runs: dict, dataset: str) -> str:
     trained = [run for (task, schedule, _), run in runs.items() if task in paper.TASKS and schedule in paper.SCHEDULES]
     if not trained:
         return "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
-    photographs = f" The photographs are those of {sets.slug(dataset)}, whatever a claim was first made on."
-    return prose.scale(trained) + photographs
+    return f"{prose.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)}."
 
 
 COLOURS = dict(zip(VERDICTS, ("#00875A", "#C8501E", "#0072B2", "#767676", "#767676"), strict=True))  # on white
