@@ -35,7 +35,7 @@ from odl.machine import store
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
-MUTED, LEVELS = "#666666", list("123456")
+MUTED = "#666666"
 SCORES = {  # made up: dB on levels 1 to 5
     "untrained: all the same": [12, 12, 12, 12, 12],
     "small gap: 22 to 20 dB": [22, 21.5, 21, 20.5, 20],

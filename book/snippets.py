@@ -53,9 +53,9 @@ def book_runs() -> list[results.Result]:
     return [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
 
 
-def mean_psnr(task: str, schedule: str, **overrides) -> float | None:
+def mean_psnr(task: str, schedule: str) -> float | None:
     """Mean PSNR over seeds, trials and levels 1…6; None when nothing is measured."""
-    found = [overall(run.evaluation).psnr.mean() for run in measured(task, schedule, **overrides)]
+    found = [overall(run.evaluation).psnr.mean() for run in measured(task, schedule)]
     return sum(found) / len(found) if found else None
 
 
@@ -74,11 +74,9 @@ def seconds(runs) -> float:
 def db11(system: str) -> float | None:
     """Mean PSNR over the eleven images at σ = 25, clipped noise."""
     path = files.results() / PROFILE / "db11" / f"{system}-sigma25.json"
-    return (
-        pd.Series(json.loads(store.used(path).read_text(encoding="utf-8"))["evaluation"]["psnr"]).mean()
-        if path.exists()
-        else None
-    )
+    if not path.exists():
+        return None
+    return pd.Series(json.loads(store.used(path).read_text(encoding="utf-8"))["evaluation"]["psnr"]).mean()
 
 
 def from_table(notebook: str, task: str, row: str, column: str) -> float | None:

@@ -38,15 +38,15 @@ def verdict() -> str:
     e, doses = runs[0].experiment, [100 * judge.dose_of(run) for run in runs]
     few = f", for a verdict takes {judge.SEEDS} seeds" * (min(map(len, margins.values())) < judge.SEEDS)
     return f"""\
-- **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in place of \
-1,500,000, {judge.count_seeds(margins)}) on-demand learning and equal shares differ by \
-{span(map(np.mean, margins.values()))} in mean PSNR, where the paper reports \
-{span(scorecard.paper_gaps(*PAIR))}; our verdict is {by_word(judged(m))}{few}.
-- **The problem.** Fixation is plain to see: at its own severity a fixated model differs from the on-demand network by {span(there)}, \
-and over all six levels by {span(-margin for margin in over)} ({len(over)} of {len(pairs)} models are measured, and \
-the claim as a whole is {fixation.problem(m).word}).
-- **The dose.** So short a training tries little of the method: the feedback moved a level, on average, only {min(doses):.1f} to \
-{max(doses):.1f} per cent of a batch away from its equal share."""
+- **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in \
+place of 1,500,000, {judge.count_seeds(margins)}) on-demand learning and equal shares differ by \
+{span(map(np.mean, margins.values()))} in mean PSNR, where the paper reports {span(scorecard.paper_gaps(*PAIR))}; our \
+verdict is {by_word(judged(m))}{few}.
+- **The problem.** Fixation is plain to see: at its own severity a fixated model differs from the on-demand network by \
+{span(there)}, and over all six levels by {span(-margin for margin in over)} ({len(over)} of {len(pairs)} models are \
+measured, and the claim as a whole is {fixation.problem(m).word}).
+- **The dose.** So short a training tries little of the method: the feedback moved a level, on average, only \
+{min(doses):.1f} to {max(doses):.1f} per cent of a batch away from its equal share."""
 
 
 def allocations() -> str:
