@@ -2,14 +2,14 @@
 
 import numpy as np
 import pandas as pd
-from snippets import DATASET, NOT_MEASURED, PROFILE, SEEDS, markdown
+from snippets import DATASET, NOT_MEASURED, PROFILE, PROFILES, SEEDS, markdown
 from statement import listed
 
 from companion import catalogue, dose, fixation, judge, prose, scorecard, table1
 from companion.judge import plain, span
 from odl import paper
 
-PAIR = ("on_demand", "rigid_joint")
+PAIR = "on_demand", "rigid_joint"
 CASE = PROFILE, DATASET, list(SEEDS)
 LITTLE = 1e-10  # a p-value that nobody would call chance
 
@@ -35,7 +35,7 @@ def verdict() -> str:
         return prose.NOTHING
     over, there = ([np.mean(gaps) for gaps in part] for part in zip(*models, strict=True))
     runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
-    e, doses = runs[0].experiment, [100 * judge.dose_of(run) for run in runs]
+    e, doses = PROFILES[PROFILE], [100 * judge.dose_of(run) for run in runs]
     few = f", for a verdict takes {judge.SEEDS} seeds" * (min(map(len, margins.values())) < judge.SEEDS)
     return f"""\
 - **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in \

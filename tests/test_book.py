@@ -9,15 +9,17 @@ import nbformat
 import pandas as pd
 import pytest
 
-from companion import pilot
+from companion import pilot, scorecard
 from odl import PROTOCOL
 from odl.experiment import PROFILES
 from odl.machine import files
+from tests.test_scorecard import world
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 import build  # noqa: E402
 import snippets  # noqa: E402
+import story  # noqa: E402
 
 TEXT = {".py", ".md", ".ipynb", ".toml", ".txt", ".yml", ".yaml", ".cff", ".bib", ".css", ".js", ".json", ".csv", ""}
 
@@ -55,6 +57,17 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
     columns = ["contestant", "task", "steps", "core_seconds", "validation", "last", "averaged"]
     monkeypatch.setattr(pilot, "table", lambda _: pd.DataFrame([row], columns=columns))
     assert "| width 16 | inpainting | 5,600 | 600 | 22.12 | 23.00 | 23.50 |" in snippets.piloted()
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)])
+def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right, seeds):
+    monkeypatch.setattr(scorecard, "load", lambda *_: world(right, seeds))
+    word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
+    gain, problem, dose = story.verdict().split("\n")
+    assert f"our verdict is {word} on all four tasks" in gain and ("takes 3 seeds" in gain) == (len(seeds) < 3)
+    assert f"the claim as a whole is {word}" in problem and "only 1.0 to 1.0 per cent" in dose
+    assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
 
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):
