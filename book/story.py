@@ -68,7 +68,7 @@ def tests() -> str:
     if found.empty:
         return f"This is {NOT_MEASURED}."
     rows = [
-        [r.task, r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", verdicts[r.task].word]
+        [r.task.capitalize(), r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", verdicts[r.task].word]
         for r in found.itertuples()
     ]
     small = found[found.p < LITTLE]
@@ -90,7 +90,7 @@ def doses() -> str:
     table = pd.concat(map(dose.table, experiments)).drop_duplicates(["task", "k", "width", "steps"])
     rows = [
         [
-            plain(r.task),
+            plain(r.task).capitalize(),
             dose.minus(r.k),
             r.width,
             f"{r.steps:,}",
@@ -102,7 +102,7 @@ def doses() -> str:
         for r in table[table.seeds > 0].itertuples()
     ]
     header = ["Task", "k", "Width", "Steps", "Seeds", "Dose (%)", "− rigid joint", "Verdict"]
-    return f"{markdown(header, rows)}\n\n{len(rows)} of {len(table)} settings are measured; the others are to come."
+    return f"{markdown(header, rows)}\n\n{len(rows)} of {len(table)} settings are measured."
 
 
 SNIPPETS = {"verdict": verdict, "found-allocations": allocations, "found-tests": tests, "found-doses": doses}
