@@ -134,7 +134,8 @@ def is_progress(output):
 
 
 def tidy(page):
-    """Write the executed notebook as a page: titled, no progress bars, papermill's parameters hidden, sources named.
+    """Write the executed notebook as a page: titled, no progress bars, one line of sources, and its parameters' cell
+    with the values that it was run with.
 
     The marks of solutions, for `make class`, are left out, and an exercise is labelled with the name of its page.
     """
@@ -147,12 +148,16 @@ def tidy(page):
     files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `notebook.record(...)`
     given = {name: value for name, value in page.parameters.items() if name != "train"}
     source, cells = sources.line(files, sources.papermill(page.template.stem, given)), []
+    last = [cell for cell in notebook.cells if "measured" in cell.metadata.get("tags", [])][-1:]
     for cell in notebook.cells:
         cell.source = MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
         tags = cell.metadata.get("tags", [])
-        cells += [cell, nbformat.v4.new_markdown_cell(source)] if source and "measured" in tags else [cell]
+        cells += [cell, nbformat.v4.new_markdown_cell(source)] if source and cell in last else [cell]
         if "injected-parameters" in tags:
             tags.append("remove-cell")
+        for name, value in page.parameters.items() if "parameters" in tags else ():
+            shown = f"{name} = {value!r}".replace("'", '"')
+            cell.source = re.sub(rf"(?m)^{name} = .*?(?=  #|$)", lambda _, shown=shown: shown, cell.source)
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not is_progress(output)]
         if figure := cell.metadata.get("mystnb", {}).get("figure"):

@@ -5,6 +5,7 @@ python book/figures.py --readme  the tables between markers in README.md and dat
 """
 
 import argparse
+import re
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +17,12 @@ import landing
 import live
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import reliability
 import snippets
 import sources
 import speed
 import statement
+import story
 import torch
 from matplotlib.patches import Polygon
 from PIL import Image
@@ -34,7 +35,7 @@ from odl.machine import store
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
-MUTED, LEVELS = "#666666", list("123456")
+MUTED = "#666666"
 SCORES = {  # made up: dB on levels 1 to 5
     "untrained: all the same": [12, 12, 12, 12, 12],
     "small gap: 22 to 20 dB": [22, 21.5, 21, 20.5, 20],
@@ -65,25 +66,36 @@ def main():
         save(concept(), ROOT / "book" / "_static" / "concept.png")
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
-        for name, figure in FIGURES.items():
-            drawn, source = with_source(name, figure)
-            save(drawn, options.folder / name)
-            (options.folder / f"{Path(name).stem}-source.md").write_text(source, encoding="utf-8")
-        for name, table in TABLES.items():
-            made, source = with_source(name, table)
+        used = {}
+        for name, make in (FIGURES | TABLES).items():
+            made, used[Path(name).stem] = with_source(name, make)
+            if name in FIGURES:
+                save(made, options.folder / name)
+                continue
             if name in CAPTIONS and made.startswith("| "):
-                made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```"
-            (options.folder / f"{name}.md").write_text(f"{made}\n\n{source}\n", encoding="utf-8")
+                made, _, more = made.partition("\n\n")
+                made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
+            (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
+        for page in (ROOT / "book").glob("*.md"):
+            shown = [used[name] for name in re.findall(r"/generated/([\w-]+)\.", page.read_text()) if name in used]
+            lines = [sources.line(*part) for part in by_command(shown)]
+            (options.folder / f"sources-{page.stem}.md").write_text("\n\n".join(lines), encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 
 
 def with_source(name: str, make) -> tuple:
-    """What `make()` returns, and the line that names the results files which it used."""
+    """What `make()` returns, and the results files which it used with the command that makes them."""
     store.USED.clear()
     made = make()
     command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
-    return made, sources.line(store.names_of_used(), command)
+    return made, (store.names_of_used(), command)
+
+
+def by_command(found: list[tuple]) -> list[tuple]:
+    """Results files, each once, with the command that makes them; a pair for each command."""
+    commands = dict.fromkeys(command for _, command in found)
+    return [(sorted({file for files, c in found if c == command for file in files}), command) for command in commands]
 
 
 def save(figure, path: Path) -> None:
@@ -145,30 +157,6 @@ def network():
     return figure
 
 
-def loop():
-    """Algorithm 1 as a circle of four steps."""
-    figure, axis = plt.subplots(figsize=(8.6, 2.5), layout="constrained")
-    steps = (
-        "a batch of 100:\n$B_i$ images of level $i$",
-        "an epoch of training\non such batches",
-        "validation: mean\nPSNR $P_i$ of each level",
-        "shares anew:\n$B_i$ in proportion to $1 / P_i$",
-    )
-    arrow = {"arrowstyle": "-|>", "color": MUTED, "linewidth": 1.2}
-    for i, step in enumerate(steps):
-        colour = "#D55E00" if i == 3 else "#0072B2"
-        box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": colour, "linewidth": 1.5}
-        axis.text(i, 0, step, ha="center", va="center", fontsize=9.5, bbox=box)
-        if i:
-            axis.annotate("", (i - 0.42, 0), (i - 0.58, 0), arrowprops=arrow)
-    axis.plot([3, 3, 0, 0], [-0.4, -0.85, -0.85, -0.6], color=MUTED, linewidth=1.2)
-    axis.annotate("", (0, -0.38), (0, -0.62), arrowprops=arrow)
-    axis.text(1.5, -0.8, "next epoch", ha="center", va="bottom", fontsize=9, color=MUTED)
-    axis.set(xlim=(-0.5, 3.5), ylim=(-1, 0.5))
-    axis.axis("off")
-    return figure
-
-
 def block(axis, x, thick, high, colour, lean=0.28):
     """A cuboid seen from the right."""
     low, right, top = -high / 2, x + thick, high / 2
@@ -182,52 +170,25 @@ def block(axis, x, thick, high, colour, lean=0.28):
         axis.add_patch(Polygon(corners, facecolor=colour, alpha=alpha, edgecolor="white", linewidth=0.8, zorder=3))
 
 
-def fixation():
-    """On-demand against both fixated models over severity; diamonds at the severity each fixated model was made for."""
-    figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), layout="constrained")
-    for axis, (task, facts) in zip(axes.flat, paper.TASKS.items(), strict=True):
-        middles = [sum(interval) / 2 for interval in facts["levels"]]
-        tables = {s: [run.evaluation for run in snippets.measured(task, s)] for s in live.FIXATION}
-        means = {s: pd.concat(found).groupby("level").mean(numeric_only=True) for s, found in tables.items() if found}
-        for schedule, mean in means.items():
-            style = {"color": figures.COLOURS[schedule], "linewidth": 2.4 if schedule == "on_demand" else 1.3}
-            label = live.SCHEDULES[schedule].lower()
-            axis.plot(middles, mean.psnr[LEVELS], "o-", markersize=3.5, label=label, **style)
-            if (own := schedule.removeprefix("fixated_")) in facts:
-                axis.plot(facts[own], mean.psnr[own], "D", color=style["color"], markersize=7, markeredgecolor="white")
-        if "on_demand" in means:
-            style = {"color": figures.COLOURS["hard_mining"], "linewidth": 1, "label": "not restored"}
-            axis.plot(middles, means["on_demand"].psnr_input[LEVELS], "--", **style)
-        if not axis.lines:
-            axis.text(0.5, 0.5, snippets.NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
-            axis.set_yticks([])
-        axis.axvspan(*facts["levels"][-1], color="0.93", zorder=0)
-        axis.set(title=facts["title"], xlabel=facts["severity"], xlim=(0, facts["levels"][-1][1]))
-    figure.supylabel("PSNR (dB)", fontsize=10)
-    known = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    if known:
-        figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4)
-    return figure
-
-
 FIGURES = {
-    "concept.png": concept, "network.svg": network, "fixation.svg": fixation, "schedules.png": table1.plot_schedules,
-    "loop.svg": loop, "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
+    "concept.png": concept, "network.svg": network, "schedules.png": table1.plot_schedules,
+    "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
     "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
     "speed-ratios.svg": speed.ratios, "speed-scaling.svg": speed.scaling,
 }  # fmt: skip
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
-TABLES |= snippets.SNIPPETS | statement.SNIPPETS
+TABLES |= snippets.SNIPPETS | statement.SNIPPETS | story.SNIPPETS
 TABLES |= {"landing": landing.figure, "speed-pages": speed.pages, "speed-gpu": speed.gpu_tables}
 TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison": reliability.comparison}
 CAPTIONS = {  # of the tables that stand on one page alone
-    "findings": "What the paper reports: mean PSNR in dB over levels 1 to 6 on its two data sets.",
+    "found-allocations": "What Equation 3 gave the easiest and the hardest level, in per cent of a batch.",
+    "found-tests": "The paper's test of two networks beside our verdict on two schedules.",
+    "found-doses": "Feedback 1/Pᵏ against equal shares, and Equation 3 at other widths and lengths.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
-    "results-table": "Every figure and table of the paper, the notebook that makes it, the paper's numbers and ours.",
+    "results-table": "Every figure and table of the paper, its notebook, the paper's numbers and those measured here.",
     "departures": "What the profile of this book has otherwise than the paper, and why.",
     "pilot": "The pilot: what differs from the chosen profile, PSNR in dB.",
-    "variant": "On-demand learning, each variant scored on its own damage.",
 }
 
 if __name__ == "__main__":

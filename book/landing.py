@@ -1,8 +1,9 @@
 """The figure that moves on the first page: one photograph, more and more damage, the damaged picture itself and what
 networks make of it, and below their curves what share of its training images the on-demand network gave each level.
 
-Only CSS moves it: one number, --k, counts the severities, and everything else is computed from it. Where nothing moves,
-because the reader prefers that or prints the page, it stands at one severity. A checkbox puts the known pixels back.
+CSS moves it: one number, --k, counts the severities, and everything else is computed from it; a slider sets it by hand.
+Where nothing moves, because the reader prefers that or prints the page, it stands at one severity. A checkbox puts the
+known pixels back.
 """
 
 from pathlib import Path

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows
 SEEDS = range(10)
 LEVELS = judge.LEVELS
-NOT_MEASURED = "not measured yet"
+NOT_MEASURED = judge.MISSING
 SOLUTIONS = ROOT / "book" / "solutions"
 PAGES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
 
@@ -53,9 +53,9 @@ def book_runs() -> list[results.Result]:
     return [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
 
 
-def mean_psnr(task: str, schedule: str, **overrides) -> float | None:
+def mean_psnr(task: str, schedule: str) -> float | None:
     """Mean PSNR over seeds, trials and levels 1…6; None when nothing is measured."""
-    found = [overall(run.evaluation).psnr.mean() for run in measured(task, schedule, **overrides)]
+    found = [overall(run.evaluation).psnr.mean() for run in measured(task, schedule)]
     return sum(found) / len(found) if found else None
 
 
@@ -74,11 +74,9 @@ def seconds(runs) -> float:
 def db11(system: str) -> float | None:
     """Mean PSNR over the eleven images at σ = 25, clipped noise."""
     path = files.results() / PROFILE / "db11" / f"{system}-sigma25.json"
-    return (
-        pd.Series(json.loads(store.used(path).read_text(encoding="utf-8"))["evaluation"]["psnr"]).mean()
-        if path.exists()
-        else None
-    )
+    if not path.exists():
+        return None
+    return pd.Series(json.loads(store.used(path).read_text(encoding="utf-8"))["evaluation"]["psnr"]).mean()
 
 
 def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
@@ -131,7 +129,7 @@ def result_rows() -> list[tuple]:
     rows = []
     for task in paper.TASKS:
         shown = ("on_demand", "fixated_easy", "fixated_hard")
-        place = f"Fig. 4, {plain(task)}: on-demand / fixated easy / fixated hard / not restored"
+        place = f"Fig. 4, {plain(task)}: on-demand / fixated on easy / fixated on hard / not restored"
         rows.append((place, "fixation", {"task": task}, "curves only", means(task, *shown), shown_on("fixation", task)))
     for task in paper.TASKS:
         pair = ("on_demand", "rigid_joint")
@@ -161,8 +159,8 @@ def result_rows() -> list[tuple]:
         ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()),
         ("Sec. 6.6, inpainting: on-demand on half / rigid joint on all images",
          "extra_data", {"task": "inpaint"}, "first ahead", decibels(*halves), ()),
-        ("Table 2, all-rounder inside the hole: centre / anywhere", "table2", {}, papers_holes, decibels(*holes), ()),
-        ("Table 3, mean of eleven: all-rounder / fixated / BM3D",
+        ("Table 2, on-demand inside the hole: centre / anywhere", "table2", {}, papers_holes, decibels(*holes), ()),
+        ("Table 3, mean of eleven: on-demand / fixated at 25 / BM3D",
          "table3", photographs, papers_means, decibels(*map(db11, systems)),
          shown_on("table3")),
         ("Fig. 6: PSNR against σ", "db11_spectrum", photographs, "curves only", "curves", ()),
@@ -199,19 +197,13 @@ def results_table(book=True) -> str:
         time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
         rows.append([place, *where, published, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")])
     columns = ["Notebook and parameters"] if book else ["Notebook", "Command"]
-    return markdown(["In the paper", *columns, "Paper", "Ours", "Time"], rows)
+    return markdown(["In the paper", *columns, "Paper", "Here", "Time"], rows)
 
 
 def scale() -> str:
     """What the reference numbers were measured with."""
-    runs, run = book_runs(), next(iter(shown_on("table3")), None)
-    if not runs:
-        return f"The reference runs are {NOT_MEASURED}."
-    if not run:
-        return prose.scale(runs)
-    e = run.experiment
-    steps, rate = e["epochs"] * e["iterations"], e["learning_rate"]
-    return f"{prose.scale(runs)}\nTable 3 and Figure 6: width {e['width']}, {steps:,} iterations, rate {rate:g}."
+    runs = book_runs()
+    return prose.scale(runs) if runs else f"The reference runs are {NOT_MEASURED}."
 
 
 def verdicts() -> str:
@@ -224,27 +216,15 @@ def verdicts() -> str:
     return "\n".join(lines)
 
 
-def findings() -> str:
-    """The paper's margins, from its tables."""
-    rows = []
-    for task in paper.TASKS:
-        for k, name in enumerate(("CelebA", "SUN397")):
-            psnr = {schedule: numbers[k][1] for schedule, numbers in paper.TABLE1[task].items()}
-            ours = psnr.pop("on_demand")
-            ends = [max(psnr, key=psnr.get), min(psnr, key=psnr.get)]
-            best, worst = (f"{psnr[end]:.2f} ({paper.SCHEDULES[end].lower()})" for end in ends)
-            margin = f"{ours - max(psnr.values()):+.2f}"
-            rows.append([plain(task).capitalize(), name, f"{ours:.2f}", best, margin, worst])
-    return markdown(["Task", "Data set", "On-demand", "Best other schedule", "Margin", "Worst schedule"], rows)
-
-
 def tasks() -> str:
-    """The sub-tasks and the severities of the fixated models."""
+    """The levels and the severities of the fixated models."""
     rows = [
         [facts["title"], facts["severity"], *(f"{a}–{b}" for a, b in facts["levels"]), facts["easy"], facts["hard"]]
         for facts in paper.TASKS.values()
     ]
-    return markdown(["Task", "Severity", *(f"Level {n}" for n in range(1, 7)), "Fixated, easy", "Fixated, hard"], rows)
+    return markdown(
+        ["Task", "Severity", *(f"Level {n}" for n in range(1, 7)), "Fixated on easy", "Fixated on hard"], rows
+    )
 
 
 # The network, counted on the network itself
@@ -316,7 +296,7 @@ def profiles_table() -> str:
         steps, evaluation = f"{p['epochs']:,} × {p['iterations']:,}", f"{p['test_images']:,} × {p['trials']}"
         rate, arithmetic = f"{p['learning_rate']:g}{falling(p)}", flops(run_flop(p))
         rows.append([f"`{name}`", p["width"], p["batch_size"], steps, rate, evaluation, arithmetic, MEANT_FOR[name]])
-    header = ["Profile", "Width f", "Images a batch", "Epochs × iterations", "Learning rate"]
+    header = ["Profile", "Width f", "Images a batch", "Epochs × steps", "Learning rate"]
     return markdown([*header, "Test crops × trials", "One run", "Meant for"], rows)
 
 
@@ -338,7 +318,7 @@ def departures() -> str:
          "asks for are carried to the next batch"],
         ["Learning rate", *rates, "A short run needs a high rate to leave its start, and an end without one to settle: "
          "at a constant rate scores jump from epoch to epoch by more than schedules differ"],
-        ["Iterations", *(f"{n:,}" for n in steps), "What two cores can do for every schedule, task and seed"],
+        ["Training steps", *(f"{n:,}" for n in steps), "What two cores can do for every schedule, task and seed"],
         ["Precision of products", "not stated", both[1]["precision"], "Speed; weights and statistics stay in 32 bits. "
          "It is part of an experiment, so that no pair mixes two"],
         ["Pool of hard mining", *each("pool_images"), "The share of training spent on the whole pool is the paper's, "
@@ -373,7 +353,7 @@ def cost() -> str:
     speeds = [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(GRID * run / t / 1e12)] for t in (1, 10, 50, 200)]
     state = plan.STATES * 4 * sum(layer[3] for layer in layers(3, p["width"])) / 1e6
     step = flops(iteration_flop(3, p["width"]))
-    text = f"""One run at the paper's scale is {flops(run)}: {steps:,} iterations of {step}.
+    text = f"""One run at the paper's scale is {flops(run)}: {steps:,} steps of {step}.
 Nine schedules, four tasks and two data sets make {GRID} runs.
 
 {markdown(["Sustained training speed", "One run", f"All {GRID} runs"], speeds)}
@@ -475,15 +455,6 @@ def checksums() -> str:
     return markdown(["File", "Checksum"], rows)
 
 
-def variant() -> str:
-    """The two tasks that the released code feeds differently, each variant scored on its own corruptions."""
-    rows = []
-    for task in ("deblur", "denoise"):
-        both = mean_psnr(task, "on_demand"), mean_psnr(task, "on_demand", variant="released")
-        rows.append([plain(task), *(f"{v:.2f} dB" if v else NOT_MEASURED for v in both)])
-    return markdown(["On-demand, mean over levels 1–6", "as the paper says", "as the released code does"], rows)
-
-
 # Exercises
 
 
@@ -500,9 +471,9 @@ def solution(page: str) -> str:
 
 # fmt: off
 SNIPPETS = {
-    "results-table": results_table, "scale": scale, "verdicts": verdicts, "findings": findings,
+    "results-table": results_table, "scale": scale, "verdicts": verdicts,
     "tasks-table": tasks, "parameter-counts": parameter_counts, "profiles-table": profiles_table,
-    "departures": departures, "pilot": piloted, "variant": variant, "cost": cost, "plans": plans, "width": width,
+    "departures": departures, "pilot": piloted, "cost": cost, "plans": plans, "width": width,
     "feeding": feeding, "lessons": lessons, "launch": launch.setup, "data-table": data_table, "checksums": checksums,
 }
 # fmt: on

@@ -46,7 +46,7 @@ def gpu_tables() -> str:
     """Every benchmark of every GPU, or that they wait."""
     names = [name for name in ORDER if any(name in found for found in measured(True))]
     if not names:
-        return "These rows wait: no results file from a GPU is here yet."
+        return "No GPU has been measured: `make bench` on a machine that has one does it."
     return "\n\n".join(f"**{name.replace('_', ' ').capitalize()}.**\n\n{table(name, True)}" for name in names)
 
 

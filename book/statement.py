@@ -13,7 +13,7 @@ from odl.machine import store
 from odl.machine.files import models, results
 
 NAMES = {
-    "width": "Width f of the network", "epochs": "Epochs", "iterations": "Iterations an epoch",
+    "width": "Width f of the network", "epochs": "Epochs", "iterations": "Steps an epoch",
     "batch_size": "Images a batch", "learning_rate": "Learning rate of Adam",
     "decay": "Share of training in which the rate falls to 0", "pool_images": "Pool of hard mining",
     "validation_images": "Validation crops a level and epoch", "test_images": "Test crops a level and trial",

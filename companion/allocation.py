@@ -75,7 +75,7 @@ def plot_allocations(runs: dict):
             entries = axis.get_legend_handles_labels()
         else:
             axis.set_xticks([])
-            axis.text(0.5, 0.5, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
+            axis.text(0.5, 0.5, judge.MISSING, transform=axis.transAxes, ha="center", color="0.4")
     figure.supylabel("per cent of the batch", fontsize=10)
     if any(runs.values()):
         figure.legend(*entries, title="level", loc="outside right center")

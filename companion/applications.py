@@ -9,7 +9,7 @@ from skimage.morphology import disk as ball
 
 from companion import figures, prose
 
-OURS, CLASSICAL = "all-rounder", "biharmonic"
+OURS, CLASSICAL = "on-demand", "biharmonic"
 
 
 def curves(size, rng: np.random.Generator, n: int, reach: float, thickness: int) -> np.ndarray:
@@ -71,12 +71,12 @@ def plot_repairs(photograph, masks: dict, pictures: dict):
 
 
 def verdict(table: pd.DataFrame, results) -> str:
-    """In how many masks the all-rounder's number is the higher one, and the scale."""
+    """In how many masks the on-demand network's number is the higher one, and the scale."""
     if not results or table[OURS].isna().any():
         return "No trained network is here."
     above = {name: (table[OURS] > table[name]).sum() for name in ("damaged", CLASSICAL)}
     return (
-        f"Inside the mask, the all-rounder's PSNR is higher than that of the grey filling in {above['damaged']} of "
-        f"{len(table)} masks, and higher than that of the biharmonic filling in {above[CLASSICAL]}. "
+        f"Inside the mask, the on-demand network scores higher than the grey filling in {above['damaged']} of "
+        f"{len(table)} masks, and higher than the biharmonic filling in {above[CLASSICAL]}. "
         f"One photograph and one training decide nothing, and the paper gives pictures only.\n\n{prose.scale(results)}"
     )

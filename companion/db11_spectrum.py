@@ -1,4 +1,4 @@
-"""Figure 6: PSNR against the noise level, of what is told it, of what is told 25, and of the all-rounder (Sec. 6.7)."""
+"""Figure 6: PSNR against the noise level, of systems told it, told 25, and told nothing (Sec. 6.7)."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -112,7 +112,7 @@ def curves(m: Measured) -> pd.DataFrame:
 
 
 def whole_spectrum(m: Measured) -> Verdict:
-    """The all-rounder, told nothing, is nowhere more than 0.5 dB behind BM3D, told the truth."""
+    """The on-demand network, told nothing, is nowhere more than 0.5 dB behind BM3D, told the truth."""
     gap = curves(m).on_demand - curves(m).bm3d
     return judge.verdict_on({f"σ = {sigma:g}": [v] if v == v else [] for sigma, v in gap.items()}, beyond=-0.5)
 
@@ -137,12 +137,12 @@ def trained_at_25(m: Measured) -> Verdict:
 
 
 def verdict(table: pd.DataFrame, results) -> str:
-    """What a wrong σ costs, and how far the all-rounder is from BM3D told the truth."""
+    """What a wrong σ costs, and how far the on-demand network is from BM3D told the truth."""
     m = Measured(spectrum=table)
     lines = {
         "Told 25 − BM3D told the truth, the lowest above σ = 25": told_25(m),
         "The same for what was retrained here at σ = 25": trained_at_25(m),
-        "All-rounder − BM3D told the truth, nowhere below −0.5 dB": whole_spectrum(m),
+        "On-demand − BM3D told the truth, nowhere below −0.5 dB": whole_spectrum(m),
     }
     absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in lacking(table))
     known = results or any(line.word != MISSING for line in lines.values())

@@ -31,8 +31,8 @@ STRIDE = 3
 OURS = {"on_demand": "on_demand", "fixated": "fixated_hard"}  # system → schedule
 NOISY = "noisy"  # the photographs as they are, beside the systems that restore them
 SYSTEMS = DENOISERS | {
-    "on_demand": Denoiser("all-rounder (ours)", "ours", "#D55E00", None),
-    "fixated": Denoiser("fixated at 25 (ours)", "ours, 25", "#0072B2", None, at_25=True),
+    "on_demand": Denoiser("On-demand", "on-demand", "#D55E00", None),
+    "fixated": Denoiser("Fixated at 25", "fixated at 25", "#0072B2", None, at_25=True),
     NOISY: Denoiser("noisy, not restored", "noisy", "#737373", lambda y, sigma: y),
 }
 CHOICES = [name for name in SYSTEMS if name != NOISY and name not in AUTHORS]  # every one, measured or not
@@ -95,7 +95,7 @@ def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarr
 
 
 def our_systems(profile: str = "reference", dataset: str = "bsds500-native") -> dict[str, Experiment]:
-    """The two of Table 3: the all-rounder and the model fixated at σ = 25."""
+    """The two of Table 3: the on-demand network and the model fixated at σ = 25."""
     return {name: db11_experiment(schedule, profile, dataset) for name, schedule in OURS.items()}
 
 
@@ -231,7 +231,7 @@ def provenance(system: str, images, device: str) -> dict:
 def reason(system: str) -> str:
     """Why a system has no number here."""
     if system not in DENOISERS or available(system):
-        return "not measured yet"
+        return "to be measured"
     if system in trained.LEARNERS:
         return "not trained here"
     package = DENOISERS[system].package

@@ -37,7 +37,7 @@ COLOURS = {
     "fixated_hard": "#0072B2",
 }
 LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
-TITLES = {"not_restored": "Not restored"} | paper.SCHEDULES | paper.FIXATED
+TITLES = {"not_restored": "Not restored", "corrupted": "Not restored"} | paper.SCHEDULES | paper.FIXATED
 GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
 KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
 ROOM = 6  # dB above and below the networks for what is not restored, which reaches 100 dB where nothing is damaged
@@ -105,7 +105,7 @@ def show_picture(axis, image, line: str | None, size: float) -> None:
 
 
 def task_levels(task: str, x, generator=None, levels=range(1, 7)):
-    """One clean image (3, 64, 64) at every level: what the sub-tasks of a task look like."""
+    """One clean image (3, 64, 64) at every level: what the levels of a task look like."""
     generator = generator or torch.Generator().manual_seed(0)
     row = [TASKS[task].corrupt(x.unsqueeze(0), level, generator)[0] for level in levels]
     return picture_grid([[x, *row]], ["clean", *(f"level {level}" for level in levels)])

@@ -113,17 +113,6 @@ def at_levels(experiment: Experiment) -> list[tuple]:
 # Figures
 
 
-def plot_training_ranges(task: str, seen: dict):
-    """Which severities each model sees in training, on the axis of all; seen: schedule → (lowest, highest)."""
-    figure, axis = plt.subplots(figsize=(7, 0.6 + 0.3 * len(seen)), layout="constrained")
-    figures.severity_axis(axis, task)
-    for row, (schedule, ends) in enumerate(seen.items()):
-        axis.plot(ends, [row, row], "o-", color=COLOURS.get(schedule), linewidth=7, markersize=7)
-    axis.set_yticks(range(len(seen)), [TITLES.get(schedule, schedule) for schedule in seen])
-    axis.set_ylim(len(seen) - 0.4, -0.6)
-    return figure
-
-
 def plot_spectrum(frame: pd.DataFrame, task: str):
     """Fig. 4: PSNR over the whole spectrum; for inpainting with squares at random places and in the centre."""
     parts = {"square at a random place": False, "square in the centre": True} if task == "inpaint" else {"": False}
@@ -185,7 +174,7 @@ def plot_spectra(frames: dict):
         axis.set_title(paper.TASKS[task]["title"], fontsize=10, pad=16)
         if frame.empty:
             axis.set_yticks([])
-            axis.text(0.5, 0.5, "not measured yet", transform=axis.transAxes, ha="center", color="0.4")
+            axis.text(0.5, 0.5, judge.MISSING, transform=axis.transAxes, ha="center", color="0.4")
     figure.supylabel("PSNR (dB)", fontsize=10)
     entries = {t: h for axis in axes.flat for h, t in zip(*axis.get_legend_handles_labels(), strict=True)}
     if entries:
@@ -206,7 +195,7 @@ def examples(task: str, networks: dict, x, damage: dict) -> tuple[list, list, li
             for name, (picture, score) in restored_by(networks, image, y).items():
                 pictures.setdefault(name, []).append(picture[0])
                 scores.setdefault(name, []).append(f"{score.item():.1f} dB")
-    labels = [TITLES.get(name, name).replace(" Model ", "\nmodel ").replace(" L", "\nl") for name in pictures]
+    labels = [TITLES.get(name, name).replace(" on ", "\non ").replace("On-demand ", "On-demand\n") for name in pictures]
     return list(pictures.values()), list(damage) * len(x), labels, list(scores.values())
 
 
@@ -214,7 +203,7 @@ def examples(task: str, networks: dict, x, damage: dict) -> tuple[list, list, li
 
 
 def verdict(results, task: str) -> str:
-    """Each fixated model against the all-rounder: over the spectrum, and at its own severity."""
+    """Each fixated model against the on-demand network: over the spectrum, and at its own severity."""
     m, where = Measured(judge.keyed(results)), ", inside the hole" if task == "inpaint" else ""
     lines = {}
     for own in ("easy", "hard"):
@@ -225,7 +214,7 @@ def verdict(results, task: str) -> str:
 
 
 def problem(m: Measured) -> Verdict:
-    """Both fixated models of every task: behind the all-rounder over the spectrum, and ahead at their own severity."""
+    """Both fixated models of every task: behind on-demand over the spectrum, and ahead at their own severity."""
     pairs = {}
     for task in paper.TASKS:
         for own in ("easy", "hard"):
@@ -235,7 +224,7 @@ def problem(m: Measured) -> Verdict:
 
 
 def contests(task: str, own: str) -> tuple[tuple, tuple]:
-    """All-rounder minus a fixated model over the spectrum, and the model minus it at its own severity, for `compare`.
+    """On-demand minus a fixated model over the spectrum, and the model minus it at its own severity, for `compare`.
 
     Scored inside the hole for inpainting: elsewhere an autoencoder's copying counts.
     """
@@ -244,6 +233,6 @@ def contests(task: str, own: str) -> tuple[tuple, tuple]:
 
 
 def random_places(m: Measured) -> Verdict:
-    """The all-rounder against fixated inpainters on squares of about their own size, anywhere."""
+    """The on-demand network against fixated inpainters on squares of about their own size, anywhere."""
     own = {"easy": "1", "hard": "6"}  # 5×5 and 32×32 lie in these levels
     return compare(m, {k: ("inpaint", "on_demand", f"fixated_{k}", [v], "psnr_hole") for k, v in own.items()})

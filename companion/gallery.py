@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from companion import denoising, tables
+from companion import denoising
 from companion.denoising import FIXED, NOISY, OURS, SLOW, SYSTEMS
 from companion.figures import picture_blocks
 
@@ -30,15 +30,6 @@ def plot_spectrum(shown: pd.DataFrame, image):
         lines = zip(titles, part.picture, part.psnr, strict=True)
         rows.append((SYSTEMS[system].short, [(title, x, f"{db:.1f} dB") for title, x, db in lines]))
     return picture_blocks(rows, titles)
-
-
-def show_photograph(table: pd.DataFrame, image: str):
-    """Table 3's numbers of one photograph in dB, a row per system: clipped noise, unclipped noise, as published."""
-    clipped, unclipped = (table[(table.image == image) & (table.clipped == flag)] for flag in (True, False))
-    names = [denoising.noted(row.system, row.note) for row in clipped.itertuples()]
-    columns = {"system": names, "clipped": clipped.psnr, "unclipped": [*unclipped.psnr], "published": clipped.published}
-    style = tables.show_table(pd.DataFrame(columns))
-    return style.relabel_index([f"{image}, PSNR (dB)", "clipped", "unclipped", "published"], axis="columns")
 
 
 def plot_all(images: dict, denoisers: dict, sigma: float = 25):

@@ -129,7 +129,7 @@ def arithmetic(holds: bool, measured: str) -> Verdict:
 def what_decides(pending: list, missing: int, within: float, below: bool) -> str:
     """What an undecided claim lacks."""
     if below:
-        return "both networks are below the damaged image, so nothing is decided"
+        return "both networks are below the damaged image"
     if missing:
         return f"{missing} part{'s' * (missing > 1)} to be measured"
     fewest = min((len(margins) for margins in pending), default=SEEDS)

@@ -21,9 +21,8 @@ def scale(results) -> str:
     e, where = results[0].experiment, results[0].provenance
     seeds = len({r.experiment["seed"] for r in results})
     return (
-        f"Scale: width {e['width']} (paper: 64), {e['epochs'] * e['iterations']:,} iterations (paper: 1,500,000), "
-        f"learning rate {e['learning_rate']:g} (paper: 2e-4), {where['train_images']:,} training images of "
-        f"{e['dataset']} (paper: 100,000), {e['test_images']:,} test crops × {e['trials']} trials, "
+        f"Scale: width {e['width']} (paper: 64), {e['epochs'] * e['iterations']:,} training steps (1,500,000), "
+        f"{where['train_images']:,} photographs of {e['dataset']} (100,000), "
         f"{seeds} {'seed' if seeds == 1 else 'seeds'}, {where['device']}."
     )
 

@@ -10,10 +10,11 @@ from odl import crops, evaluation, paper
 from odl.corruptions import Task
 
 SHORT = dict.fromkeys(paper.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
+SHORT |= {"corrupted": "damaged"}
 
 
 def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
-    """Fig. 5: original, corrupted and restored, per level and image: rows (label, list of (title, image, line)).
+    """Fig. 5: original, damaged and restored, per level and image: rows (label, list of (title, image, line)).
 
     levels: of 1…6, `easy` and `hard`.
     """
@@ -32,7 +33,7 @@ def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
 
 
 def plot_quintuples(rows: list, blocks: int = 2):
-    """Fig. 5: `picture_blocks` of the original, the corrupted image and its restorations, a column for each."""
+    """Fig. 5: `picture_blocks` of the original, the damaged image and its restorations, a column for each."""
     titles = dict.fromkeys(title for _, shown in rows for title, *_ in shown)
     return figures.picture_blocks(rows, tuple(titles), blocks)
 

@@ -98,7 +98,7 @@ def run_many(experiments: list[Experiment], device="auto", train=True, workers: 
 def say_absent(names: list[str]) -> None:
     """A line that names what is not measured, and what measures it; none where nothing is absent."""
     if names:
-        print(f"Not measured yet: {', '.join(names)}. Set train=True here, or run python -m companion reproduce.")
+        print(f"To be measured: {', '.join(names)}. Set train=True here, or run python -m companion reproduce.")
 
 
 def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:

@@ -81,13 +81,13 @@ def show(table: pd.DataFrame, best: str | None = None):
 
     columns = {
         ("", "schedule"): [TITLES.get(schedule, schedule) for schedule in table.schedule],
-        ("ours", "seeds"): table.seeds,
-        ("ours", "L2 (‰)"): list(map(with_spread, table.l2, table.l2_sd)),
-        ("ours", "PSNR (dB)"): list(map(with_spread, table.psnr, table.psnr_sd)),
-        ("ours", "known pixels kept"): table.psnr_kept,
-        ("ours", "missing pixels"): table.psnr_hole,
-        ("ours", "on-demand − it (dB)"): list(map(with_interval, table.ahead, table.low, table.high)),
-        ("ours", "verdict"): table.verdict,
+        ("here", "seeds"): table.seeds,
+        ("here", "L2 (‰)"): list(map(with_spread, table.l2, table.l2_sd)),
+        ("here", "PSNR (dB)"): list(map(with_spread, table.psnr, table.psnr_sd)),
+        ("here", "known pixels kept"): table.psnr_kept,
+        ("here", "missing pixels"): table.psnr_hole,
+        ("here", "on-demand − this (dB)"): list(map(with_interval, table.ahead, table.low, table.high)),
+        ("here", "verdict"): table.verdict,
         ("paper, CelebA", "L2 (‰)"): table.paper_celeba_l2,
         ("paper, CelebA", "PSNR (dB)"): table.paper_celeba_psnr,
         ("paper, SUN397", "L2 (‰)"): table.paper_sun397_l2,
@@ -96,7 +96,7 @@ def show(table: pd.DataFrame, best: str | None = None):
     shown = pd.DataFrame(columns)
     shown = shown.drop(columns=[c for c in list(shown)[4:6] if shown[c].isna().all()])
     bold = pd.DataFrame("", index=shown.index, columns=shown.columns)
-    bold.loc[table.schedule == best, [("ours", "PSNR (dB)")]] = "font-weight: bold"
+    bold.loc[table.schedule == best, [("here", "PSNR (dB)")]] = "font-weight: bold"
     style = shown.style.format(precision=2, na_rep="–").hide(axis="index").apply(lambda _: bold, axis=None)
     return style.set_table_attributes('class="odl-table odl-numbers"')
 
@@ -205,8 +205,8 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
 
 def show_papers_test(table: pd.DataFrame):
     """A row per seed of `papers_test`."""
-    table = table.rename(columns={"ahead": "on-demand − it (dB)"})
-    return tables.show_table(table, digits={"on-demand − it (dB)": judge.number, "p": "{:.0e}"})
+    table = table.rename(columns={"ahead": "on-demand − this (dB)"})
+    return tables.show_table(table, digits={"on-demand − this (dB)": judge.number, "p": "{:.0e}"})
 
 
 # Judged claims

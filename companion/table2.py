@@ -1,4 +1,4 @@
-"""Table 2: the all-rounder beside context encoders on 32×32 blocks (Sec. 6.5)."""
+"""Table 2: the on-demand network beside context encoders on 32×32 blocks (Sec. 6.5)."""
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,8 @@ from odl import paper
 from odl.results import Result
 
 CENTRE, RANDOM = INPAINTERS
-TITLES = INPAINTERS | {"on_demand": "all-rounder (ours)", "not_restored": "Not restored: the grey filling"}
-NAMES = {"on_demand": "all-rounder", CENTRE: "centre", RANDOM: "random regions"}
+TITLES = INPAINTERS | {"on_demand": "On-demand", "not_restored": "Not restored: the grey filling"}
+NAMES = {"on_demand": "on-demand", CENTRE: "centre", RANDOM: "random regions"}
 COLUMNS = ("l2", "l2_se", "psnr", "psnr_se", "p_value", "paper_l2", "paper_psnr")
 
 
@@ -65,7 +65,7 @@ def on_block(m: Measured, one: str, others, block: str) -> Verdict:
 
 
 def random_behind(m: Measured) -> Verdict:
-    """The all-rounder against the encoder with random region dropout on both blocks."""
+    """The on-demand network against the encoder with random region dropout on both blocks."""
     return judge.compare(m, {block: ("blocks", "on_demand", RANDOM, [block]) for block in BLOCKS})
 
 
@@ -81,7 +81,7 @@ def centre_fails(m: Measured) -> Verdict:
 
 
 def same_in_both(m: Measured) -> Verdict:
-    """Less than 1 dB between the two places for the all-rounder, either way."""
+    """Less than 1 dB between the two places for the on-demand network, either way."""
     gap = places(m, "on_demand")
     return judge.verdict_on({"central": gap, "arbitrary": -gap}, beyond=-1, text=judge.estimate(gap))
 
@@ -91,9 +91,9 @@ def verdict(results) -> str:
     m = Measured({("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results})
     encoders = on_block(m, "on_demand", [CENTRE, RANDOM], "arbitrary")
     lines = {
-        "Centre encoder − all-rounder, central block (paper: +1.42 dB)": on_block(m, CENTRE, ["on_demand"], "central"),
-        "All-rounder − each encoder, arbitrary block (paper: +8.51 and +4.11 dB)": encoders,
-        "All-rounder, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": same_in_both(m),
+        "Centre encoder − on-demand, central block (paper: +1.42 dB)": on_block(m, CENTRE, ["on_demand"], "central"),
+        "On-demand − each encoder, arbitrary block (paper: +8.51 and +4.11 dB)": encoders,
+        "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": same_in_both(m),
     }
     ours = [r for r in results if r.experiment["schedule"] == "on_demand"]
     return prose.page(

@@ -81,7 +81,7 @@ def on_db11(m: Measured, system: str, clipped=False) -> pd.Series:
 
 
 def near_specialist(m: Measured) -> Verdict:
-    """The all-rounder against the same network trained at σ = 25, mean of the eleven photographs."""
+    """The on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
     free, clipped = ((on_db11(m, "on_demand", c) - on_db11(m, "fixated", c)).dropna() for c in (False, True))
     lone = [free.mean()] if len(free) == len(paper.TABLE3) else []
     text = f"{judge.signed(free.mean())}, on clipped noise {judge.signed(clipped.mean())}"
@@ -111,8 +111,8 @@ def wins(m: Measured, system: str) -> Verdict:
 def verdict(table: pd.DataFrame, results) -> str:
     """Our two networks against each other and against the published numbers."""
     m = Measured(table3=table[table.sigma == 25])
-    lines = {"All-rounder − fixated at 25 (paper: −0.14 dB)": near_specialist(m)}
-    for system, title in (("on_demand", "The all-rounder"), ("fixated", "The model fixated at 25")):
+    lines = {"On-demand − fixated at 25 (paper: −0.14 dB)": near_specialist(m)}
+    for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"
         lines[label] = wins(m, system)
     return prose.page(lines, results)

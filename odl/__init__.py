@@ -1,7 +1,7 @@
 """A living companion to "On-Demand Learning for Deep Image Restoration" (Gao & Grauman, ICCV 2017).
 
 >>> import odl
->>> network = odl.load("inpaint")                        # the pretrained all-rounder
+>>> network = odl.load("inpaint")                        # the pretrained on-demand network
 >>> whole = odl.restore(photograph, "inpaint", mask=mask)  # of any size
 >>> trained = odl.train(odl.Experiment.of("denoise", dataset="photographs/", profile="demo"))
 

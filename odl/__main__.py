@@ -62,8 +62,8 @@ def parser() -> argparse.ArgumentParser:
 
     restore = commands.add_parser(
         "restore",
-        help="restore a photograph, or a folder of them, with the pretrained all-rounder",
-        description="Restore photographs of any size with the pretrained all-rounder of a task: fill what a mask marks "
+        help="restore a photograph, or a folder of them, with the pretrained on-demand network",
+        description="Restore photographs of any size with a pretrained on-demand network: fill what a mask marks "
         "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise) or strong blur (deblur). "
         "Known pixels stay; what is hardly damaged is better left alone, and a warning says so.",
     )

@@ -38,15 +38,15 @@ TASKS = {
 
 
 SCHEDULES = {  # the rows of Table 1, in the paper's order
-    "rigid_joint": "Rigid Joint Learning",
-    "cumulative_curriculum": "Cumulative Curriculum",
-    "cumulative_anti_curriculum": "Cumulative Anti-Curriculum",
-    "staged_curriculum": "Staged Curriculum",
-    "staged_anti_curriculum": "Staged Anti-Curriculum",
-    "hard_mining": "Hard Mining",
-    "on_demand": "On-Demand Learning",
+    "rigid_joint": "Rigid joint learning",
+    "cumulative_curriculum": "Cumulative curriculum",
+    "cumulative_anti_curriculum": "Cumulative anti-curriculum",
+    "staged_curriculum": "Staged curriculum",
+    "staged_anti_curriculum": "Staged anti-curriculum",
+    "hard_mining": "Hard mining",
+    "on_demand": "On-demand learning",
 }
-FIXATED = {"fixated_easy": "Fixated Model (Easy)", "fixated_hard": "Fixated Model (Hard)"}
+FIXATED = {"fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard"}
 
 # Table 1, and the supplement's table for denoising: task → schedule → ((L2 in ‰, PSNR in dB) on CelebA, on SUN397).
 TABLE1 = {
@@ -95,7 +95,7 @@ TABLE2 = {
     "on_demand": ((0.93, 20.74), (1.04, 20.31)),
 }
 
-# Table 3: PSNR in dB at σ = 25; the last two columns are the all-rounder and the model fixated at σ = 25.
+# Table 3: PSNR in dB at σ = 25; the last two columns are the on-demand network and the model fixated at σ = 25.
 TABLE3_SYSTEMS = ("ksvd", "bm3d", "mlp", "wnnm", "csf", "tnrd", "on_demand", "fixated")
 TABLE3 = {
     image: dict(zip(TABLE3_SYSTEMS, row, strict=True))

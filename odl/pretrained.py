@@ -1,4 +1,4 @@
-"""The pretrained all-rounders, and what they make of a photograph."""
+"""The pretrained on-demand networks, and what they make of a photograph."""
 
 import warnings
 from collections.abc import Callable
@@ -22,7 +22,7 @@ MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
 
 
 def load(task: str) -> EncoderDecoder:
-    """The pretrained all-rounder of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
+    """The pretrained on-demand network of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
 
     It maps (B, 3, 64, 64) in [-1, 1] to the same shape; (B, 1, 64, 64) to denoise. Of the weights that are here those
     of the longest training are taken; those that ship are checked against their manifest. Raises ParameterError,

@@ -9,16 +9,18 @@ import nbformat
 import pandas as pd
 import pytest
 
-from companion import pilot
+from companion import pilot, scorecard
 from odl import PROTOCOL
 from odl.experiment import PROFILES
 from odl.machine import files
+from tests.test_scorecard import world
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 import build  # noqa: E402
 import snippets  # noqa: E402
 import sources  # noqa: E402
+import story  # noqa: E402
 
 TEXT = {".py", ".md", ".ipynb", ".toml", ".txt", ".yml", ".yaml", ".cff", ".bib", ".css", ".js", ".json", ".csv", ""}
 
@@ -51,24 +53,35 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
         assert said[name] == tuple(str(PROFILES[p][field]) for p in ("paper", "reference"))
     assert said["Learning rate"] == ("0.0002, constant", "0.002, to 0 in a line from 80% of training")
     assert all(f"`{name}`" in snippets.profiles_table() for name in PROFILES)
-    assert "not measured yet" in snippets.piloted()
+    assert "to be measured" in snippets.piloted()
     row = ("width 16", "inpaint", 5600, 600.4, 22.123, 23.0, 23.5)
     columns = ["contestant", "task", "steps", "core_seconds", "validation", "last", "averaged"]
     monkeypatch.setattr(pilot, "table", lambda _: pd.DataFrame([row], columns=columns))
     assert "| width 16 | inpainting | 5,600 | 600 | 22.12 | 23.00 | 23.50 |" in snippets.piloted()
 
 
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)])
+def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right, seeds):
+    monkeypatch.setattr(scorecard, "load", lambda *_: world(right, seeds))
+    word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
+    gain, problem, dose = story.verdict().split("\n")
+    assert f"our verdict is {word} on all four tasks" in gain and ("takes 3 seeds" in gain) == (len(seeds) < 3)
+    assert f"the claim as a whole is {word}" in problem and "only 1.0 to 1.0 per cent" in dose
+    assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
+
+
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):
     """Pages build from an empty results folder too."""
     code = """import figures
 for name, table in figures.TABLES.items():
-    text, source = figures.with_source(name, table)
-    assert text and not source, name
+    text, (sources, _) = figures.with_source(name, table)
+    assert text and not sources, name
 print(figures.snippets.results_table())"""
     environment = {"ODL_ROOT": str(tmp_path), "PYTHONPATH": str(ROOT / "book"), "PATH": ""}
     run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert "not measured yet" in run.stdout
+    assert "to be measured" in run.stdout
 
 
 def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, capsys):

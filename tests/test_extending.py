@@ -146,10 +146,9 @@ def test_table_1_has_the_new_schedule(measured):
         lambda runs, x: table1.plot_levels(tables.level_table(runs), "speckle"),
         lambda runs, x: allocation.plot_allocation(runs[1]),
         lambda runs, x: allocation.plot_allocations({"speckle": runs[1], "inpaint": None}),
-        lambda runs, x: fixation.plot_training_ranges("speckle", {"fixated_easy": (10, 10), "inverse": (0, 100)}),
         lambda runs, x: table1.plot_schedules(["inverse", "rigid_joint"]),
     ],
-    ids=["levels", "psnr", "allocation", "allocations", "ranges", "schedules"],
+    ids=["levels", "psnr", "allocation", "allocations", "schedules"],
 )
 def test_figures_draw_what_was_added(measured, draw):
     x = crops.fixed_crops(packs.load("demo", "test"), 2, "shown")

@@ -135,8 +135,9 @@ RANKING = re.compile(
 
 
 def ranking(text: str) -> str | None:
-    """A word that ranks, but for those of a quoted claim, of what would decide it, and of a count of parts."""
-    said = re.sub(r"“[^”]*”|\d+ of \d+ parts hold|would tell|The paper's claim", "", text)
+    """A word that ranks, but for those of a quoted claim, of what would decide it, and of counts."""
+    words = r"(?:reproduced|reversed|equivalent)"  # of what is decided, or how many are
+    said = re.sub(rf"“[^”]*”|\d+ of \d+ parts hold|would tell|The paper's claim|\d+ {words}|{words} on \w+", "", text)
     found = RANKING.search(said)
     return found and found[0]
 

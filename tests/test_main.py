@@ -26,7 +26,7 @@ def root(tmp_path, monkeypatch):
 
 @pytest.fixture
 def weights(root):
-    """Untrained weights where `restore` looks for the all-rounders first."""
+    """Untrained weights where `restore` looks for the on-demand networks first."""
     import torch
     from safetensors.torch import save_file
 

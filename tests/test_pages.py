@@ -174,15 +174,19 @@ def test_every_picture_says_what_it_shows_and_every_figure_has_a_number(soup, pa
 
 
 @pytest.mark.parametrize("page", NOTEBOOKS)
-def test_tables_of_a_notebook_have_captions_and_lines_under_what_is_measured(soup, page):
+def test_tables_of_a_notebook_have_captions_and_its_page_one_line_of_sources(soup, page):
     for table in soup(page).select("div.cell_output table"):
         figure = table.find_parent("figure", class_="odl-tabular")
         assert figure.select_one(".caption-number").get_text().startswith("Tab. ")
         assert len(figure.select_one(".caption-text").get_text()) > 12
-    cells = soup(page).select("div.tag_measured")
-    below = [cell.find_next_sibling(["div", "details", "section", "p"]) for cell in cells]
-    lines = {bool(element) and "odl-source" in element.get("class", []) for element in below}
-    assert lines == {True} or lines == {False} and not soup(page).select(".odl-source")  # nothing of it is measured
+    assert len(soup(page).select(".odl-source")) <= 1  # none where nothing of it is measured
+
+
+@pytest.mark.parametrize("page", build.plan("reference"), ids=lambda page: page.name)
+def test_a_page_shows_the_parameters_that_it_was_run_with(soup, page):
+    shown = soup(f"notebooks/{page.name}.html").select_one("div.tag_parameters").get_text()
+    for name, value in page.parameters.items():
+        assert f"{name} = {value!r}".replace("'", '"') in shown
 
 
 def test_tables_are_numbered_through_the_book(soup):
@@ -311,6 +315,8 @@ def test_first_figure_moves_unless_the_reader_prefers_not(chromium, html, soup):
     assert chromium.run(f"await new Promise((next) => setTimeout(next, 1600)); {at}") == paused
     look(chromium, motion="reduce", screen=DESK)
     assert chromium.run(at) == 12 and chromium.run("return document.getAnimations().length") == 0
+    chromium.type("#odl-scrub", "\ue012")  # the left arrow
+    assert chromium.run(at) == chromium.run("return Number(document.getElementById('odl-scrub').value)") != 12
 
 
 # Weight and time

@@ -1,0 +1,46 @@
+"""One name for each thing: no page and no printed sentence has a word of the last column of the table of terms."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TERMS = ROOT / "book" / "references.md"
+NOT = [
+    term
+    for row in re.findall(r"(?m)^\|(.*)\|$", TERMS.read_text())[2:]
+    for term in row.split("|")[-1].strip().split(", ")
+    if term
+]
+FORBIDDEN = re.compile(rf"(?i)\b({'|'.join(map(re.escape, NOT))})s?\b")
+QUOTED = r"`[^`]*`|“[^”]*”|\(eq-[^)]*\)|[\w/]+\.py"  # code, another's word, a file
+EXERCISE = r"(?ms)^(`{3,})\{(?:exercise|solution)\}.*?^\1$"
+TEXTS = [
+    ROOT / "README.md",
+    *sorted(set((ROOT / "book").glob("*.md")) - {ROOT / "book" / "lab.md"}),
+    *sorted((ROOT / "notebooks").glob("*.ipynb")),
+]
+TEXTS += sorted((ROOT / "companion").glob("*.py")) + [ROOT / "book" / f"{name}.py" for name in ("snippets", "story")]
+
+
+def said(path: Path) -> str:
+    """What a reader sees: the prose of a page or notebook before its exercise, the strings of a program."""
+    if path.suffix == ".md":
+        return re.sub(r"(?ms)^```(?!\{).*?^```$", "", re.sub(EXERCISE, "", path.read_text()))
+    if path.suffix == ".ipynb":
+        cells = [
+            "".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "markdown"
+        ]
+        return "\n".join(cells).partition("```{exercise}")[0]
+    tree = ast.parse(path.read_text())
+    strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return "\n".join(text for text in strings if " " in text and "\n" not in text.strip())  # no names, no long comments
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path != TERMS], ids=lambda path: path.name)
+def test_each_thing_has_one_name(path):
+    found = {match[0] for match in FORBIDDEN.finditer(re.sub(QUOTED, "", said(path)))}
+    assert not found, f"{path.name} says {found}; the table of terms in {TERMS.name} has the name"
