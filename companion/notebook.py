@@ -72,7 +72,8 @@ def grade(answer: dict | None, statements: Callable) -> str:
     except KeyError as error:
         raise NotYet(f"Not yet. `answer` has no {error}.") from None
     except (AttributeError, IndexError, TypeError, ValueError) as error:
-        raise NotYet(f"Not yet. `answer` does not have the form that the exercise asks for ({error}).") from None
+        problem = " ".join(str(error).split())
+        raise NotYet(f"Not yet. `answer` does not have the form that the exercise asks for ({problem}).") from None
     if wrong:
         raise NotYet(f"Not yet. This should hold: {wrong[0]}.")
     return "The tests of this exercise pass."
