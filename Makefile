@@ -23,8 +23,8 @@ book: $(READY)  ## execute every notebook and build the book (PROFILE=reference 
 demo: $(READY)  ## the same, with everything retrained on the demo photographs: no download, a laptop is enough
 	@$(BIN)/python book/build.py demo
 
-class: $(READY)  ## write notebooks for students, without solutions, and slides from the same notebooks (PROFILE as for book)
-	@$(BIN)/python book/classroom.py $(PROFILE)
+class: $(READY)  ## write what a class needs: book and notebooks without solutions, the solutions apart, a lecture with notes
+	@$(BIN)/python book/classroom.py
 
 table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, going on after Ctrl-C (TASK=inpaint, interpolate, deblur or denoise)
 	@$(BIN)/python -m companion reproduce --profile demo --dataset demo --seeds 0 --page table1-$(TASK)

@@ -32,7 +32,6 @@ from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = files.root() / "_build"
-SOURCE = BUILD / "source"
 LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "companion"]
 
 DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "paper": "celeba"}
@@ -133,7 +132,7 @@ def is_progress(output):
     return WIDGET in output.get("data", {})
 
 
-def tidy(page):
+def tidy(page, source=BUILD / "source"):
     """Write the executed notebook as a page: titled, no progress bars, one line of sources, and its parameters' cell
     with the values that it was run with.
 
@@ -147,12 +146,12 @@ def tidy(page):
         title.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", title.source, count=1)
     files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `notebook.record(...)`
     given = {name: value for name, value in page.parameters.items() if name != "train"}
-    source, cells = sources.line(files, sources.papermill(page.template.stem, given)), []
+    origin, cells = sources.line(files, sources.papermill(page.template.stem, given)), []
     last = [cell for cell in notebook.cells if "measured" in cell.metadata.get("tags", [])][-1:]
     for cell in notebook.cells:
         cell.source = MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
         tags = cell.metadata.get("tags", [])
-        cells += [cell, nbformat.v4.new_markdown_cell(source)] if source and cell in last else [cell]
+        cells += [cell, nbformat.v4.new_markdown_cell(origin)] if origin and cell in last else [cell]
         if "injected-parameters" in tags:
             tags.append("remove-cell")
         for name, value in page.parameters.items() if "parameters" in tags else ():
@@ -164,22 +163,22 @@ def tidy(page):
             kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
             figure.name = f"{kind}-{page.name}-{figure.name}"  # four pages share one template
     notebook.cells = cells
-    nbformat.write(notebook, SOURCE / "notebooks" / f"{page.name}.ipynb")
+    nbformat.write(notebook, source / "notebooks" / f"{page.name}.ipynb")
 
 
-def lay_out(pages):
+def lay_out(pages, source=BUILD / "source"):
     """Fill _build/source: links to the repository and to the results, and the executed notebooks."""
-    shutil.rmtree(SOURCE, ignore_errors=True)
-    (SOURCE / "notebooks").mkdir(parents=True)
-    (SOURCE / "data").mkdir()
+    shutil.rmtree(source, ignore_errors=True)
+    (source / "notebooks").mkdir(parents=True)
+    (source / "data").mkdir()
     links = {name: ROOT / name for name in LINKED} | {"data/results": files.results()}
     for name, place in links.items():
         if place.exists():
-            (SOURCE / name).symlink_to(place.absolute())
+            (source / name).symlink_to(place.absolute())
     for page in pages:
-        tidy(page)
-    subprocess.run([sys.executable, ROOT / "book" / "figures.py", SOURCE / "generated"], check=True)
-    missing = live.write(SOURCE / "generated" / "static" / "lab")
+        tidy(page, source)
+    subprocess.run([sys.executable, ROOT / "book" / "figures.py", source / "generated"], check=True)
+    missing = live.write(source / "generated" / "static" / "lab")
     if missing:
         print(f"book: the lab page shows still pictures: {missing}", flush=True)
 
@@ -194,15 +193,15 @@ def check_current(profile):
         sys.exit(f"book: {len(faults)} of {len(found)} results, named above, are not to be published")
 
 
-def build():
-    """Run Jupyter Book over _build/source with every warning an error, saying nothing but the warnings."""
-    shutil.rmtree(BUILD / "html", ignore_errors=True)
+def build(folder=BUILD):
+    """Run Jupyter Book over folder/source with every warning an error, saying nothing but the warnings."""
+    shutil.rmtree(folder / "html", ignore_errors=True)
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
     strict = ["--all", "--quiet", "-W", "--keep-going", "-n"]
-    command = [jupyter_book, "build", SOURCE, "--path-output", BUILD.parent, *strict]
+    command = [jupyter_book, "build", folder / "source", "--path-output", folder.parent, *strict]
     if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
         sys.exit("book: not built: each warning above counts as an error")
-    single.write(BUILD / "html", [toc()["root"], *(entry["file"] for entry in toc_entries(toc()))])
+    single.write(folder / "html", [toc()["root"], *(entry["file"] for entry in toc_entries(toc()))])
 
 
 def main():

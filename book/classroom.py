@@ -1,10 +1,12 @@
-"""Write the notebooks for students and the slides of every notebook: python book/classroom.py PROFILE.
+"""Write what a class needs into _build/class, from the notebooks, pages and results: python book/classroom.py
 
-Both come from the notebooks of the book, and go to _build/class: in `students` solutions give way to stand-ins, and
-`slides` are reveal.js decks that need no network. Slides show what PROFILE shows, so the notebooks are executed first.
+students/  every exercise as a notebook, with stand-ins for the solution and with its tests; book/ without solutions
+teachers/  the same notebooks as a course of nbgrader: with solutions, and what they print at the demo profile
+lecture/   a deck of reveal.js slides with speaker notes and one of the solutions; neither needs a network
 """
 
-import argparse
+import base64
+import json
 import re
 import shutil
 import sys
@@ -16,22 +18,39 @@ from types import SimpleNamespace
 import build
 import live
 import nbformat
+import numpy as np
+import snippets
+from jinja2 import Environment, StrictUndefined
 from nbconvert import SlidesExporter
+from nbformat.v4 import new_markdown_cell, new_notebook, new_output
 from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
+
+from companion import dose, judge, scorecard, table1
+from odl import paper, schedules
+from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "book"
 sys.path.append(str(BOOK / "_ext"))
 from offline import write_mathjax  # noqa: E402
 
-CLASS = ROOT / "_build" / "class"
-STAND_IN = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YOUR ANSWER HERE"}  # as nbgrader's
+CLASS = build.BUILD / "class"
+EXERCISES = [*sorted((ROOT / "notebooks").glob("*.ipynb")), *snippets.EXERCISES]
+STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER HERE"}
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
-GATE = re.compile(r"(?m)\A```\{solution-(?:start|end)\}")
-UNSEEN = {"parameters", "injected-parameters", "remove-cell"}  # tags of cells that no slide shows
-LONG = 350  # characters of text that leave no room for a figure on the same slide
+LECTURE = BOOK / "lecture.md.j2"
+QUOTED = {
+    module.__name__.split(".")[-1]: module
+    for module in (dose, judge, np, paper, schedules, scorecard, snippets, table1)
+}
+GATES = ("```{solution-start}", "```{solution-end}")
+NBGRADER = f"""c = get_config()
+c.CourseDirectory.course_id = "on-demand-learning"
+c.ClearSolutions.code_stub = {{"python": {STAND_IN["code"]!r}}}
+c.ExecutePreprocessor.timeout = 3600
+"""
 
 
 # Plain Markdown, for what reads no MyST
@@ -81,98 +100,142 @@ def citations() -> dict[str, str]:
     return found
 
 
-# Notebooks for students
+# Notebooks
+
+
+def without_solution(notebook):
+    """A page of the book without the cells between the gates of its solution."""
+    inside = [k for k, cell in enumerate(notebook.cells) if cell.source.startswith(GATES)]
+    if inside:
+        del notebook.cells[inside[0] : inside[-1] + 1]
+    return notebook
+
+
+def for_teachers(notebook, printed: str = ""):
+    """A stored notebook in plain Markdown, its solution with what it prints at the demo profile."""
+    notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith(GATES)]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = plain(cell.source)
+        elif "BEGIN SOLUTION" in cell.source and printed:
+            cell.outputs = [new_output("stream", text=printed)]
+    return notebook
 
 
 def for_students(notebook):
-    """A stored notebook in which every solution has given way to a stand-in."""
-    notebook.cells = [cell for cell in notebook.cells if not GATE.match(cell.source)]
-    for cell in notebook.cells:
-        cell.source = SOLUTION.sub(STAND_IN.get(cell.cell_type, ""), cell.source)
-        if cell.cell_type == "markdown":
-            cell.source = plain(cell.source)
+    """The same, in which every solution has given way to a stand-in."""
+    for cell in for_teachers(notebook).cells:
+        cell.source = SOLUTION.sub(lambda _, kind=cell.cell_type: STAND_IN[kind], cell.source)
     return notebook
 
 
-def write_students(folder: Path) -> list[Path]:
-    """Every notebook for students; returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    for path in notebooks:
-        nbformat.write(for_students(nbformat.read(path, as_version=4)), folder / path.name)
-    return [folder / path.name for path in notebooks]
+def expected() -> dict[str, str]:
+    """What each solution prints at the demo profile, as book/lessons.py has measured it."""
+    found = json.loads((files.results() / "teaching.json").read_text(encoding="utf-8")).get("exercises", {})
+    return {name: one["prints"] for name, one in found.items()}
 
 
-# Slides
+def write_notebooks(folder: Path) -> None:
+    """students/NAME.ipynb and the course of nbgrader in teachers/."""
+    course, prints = folder / "teachers" / "source" / "exercises", expected()
+    (folder / "students").mkdir(parents=True)
+    course.mkdir(parents=True)
+    for path in EXERCISES:
+        nbformat.write(for_students(nbformat.read(path, 4)), folder / "students" / path.name)
+        nbformat.write(for_teachers(nbformat.read(path, 4), prints.get(path.stem, "")), course / path.name)
+    (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
 
 
-def on_slides(notebook):
-    """A page of the book cut into slides: a slide for each heading, below it one for each figure that needs room."""
-    cells, text = [], ""  # text: of the cell before, where that is text
-    for cell in notebook.cells:
-        tags, solution = set(cell.metadata.get("tags", [])), "nbgrader" in cell.metadata
-        before, text = text, ""
-        if cell.cell_type == "markdown":
-            cell.source = "" if GATE.match(cell.source) else plain(cell.source)
-            cell.source = shown = text = re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.html)", cell.source)
-            kind = "slide" if cell.source.startswith("#") else "-" if before or solution else "subslide"
-        else:
-            step = not cell.outputs and before and "hide-input" not in tags  # what a section is about, but no picture
-            shown = (cell.outputs or step) and not tags & UNSEEN
-            kind = "-" if step or (0 < len(before) < LONG and not solution) else "subslide"
-            cell.metadata.transient = {"remove_source": bool(cell.outputs) and not solution}
-        if shown:
-            cell.metadata.slideshow = {"slide_type": kind}
+# The book
+
+
+def write_book(source: Path, html: Path) -> None:
+    """The pages of a laid-out `source` without their solutions."""
+    for path in (source / "notebooks").glob("*.ipynb"):
+        nbformat.write(without_solution(nbformat.read(path, 4)), path)
+    for path in (source / "generated").glob("exercise-*.md"):
+        path.write_text(
+            re.sub(r"(?s)\n````\{solution\}.*?\n````", "", path.read_text(encoding="utf-8")), encoding="utf-8"
+        )
+    build.build(source.parent)
+    shutil.move(source.parent / "html", html)
+
+
+# The lecture
+
+
+def slides(text: str) -> list:
+    """Cells from Markdown in which `---` parts the slides and `Notes:` begins what only the speaker sees."""
+    cells = []
+    for slide in re.split(r"(?m)^---$", text):
+        for part, kind in zip(slide.split("\nNotes:\n"), ("slide", "notes"), strict=False):
+            cells.append(new_markdown_cell(plain(part), metadata={"slideshow": {"slide_type": kind}}))
+    return cells
+
+
+def solutions() -> list:
+    """Cells of a deck: a slide for each exercise, below it the solution with what it prints."""
+    cells, prints = [], expected()
+    for path in EXERCISES:
+        notebook = for_teachers(nbformat.read(path, 4), prints.get(path.stem, ""))
+        task = next(cell for cell in notebook.cells if cell.source.startswith("## Exercise"))
+        shown = [cell for cell in notebook.cells if "BEGIN SOLUTION" in cell.source]
+        for cell, kind in zip([task, *shown], ("slide", "subslide", "-"), strict=True):
+            cell.source = build.MARK.sub("", cell.source)
+            cell.id, cell.metadata = f"solution-{len(cells)}", {"slideshow": {"slide_type": kind}}
             cells.append(cell)
-    notebook.cells = cells
-    notebook.metadata.title = re.sub(r"^#+ ", "", cells[0].source.splitlines()[0])
-    return notebook
+    return cells
 
 
-def write_assets(folder: Path) -> str | None:
-    """What every deck loads; returns in a line what could not be had."""
-    files, missing = live.vendored("reveal.js")
-    if not missing:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in [*files, BOOK / "slides.css"]:
-            shutil.copy2(path, folder)
-        write_mathjax(folder / "mathjax")
-    return missing
+def write_picture(path: Path, source: Path) -> None:
+    """Beside the deck, a figure of the laid-out book: generated/NAME, or fig-PAGE-NAME.png of an executed page."""
+    drawn = source / "generated" / path.name
+    if drawn.exists():
+        return shutil.copy2(drawn, path)
+    page = nbformat.read(source / "notebooks" / f"{path.stem.split('-')[1]}.ipynb", 4)
+    [cell] = [c for c in page.cells if c.metadata.get("mystnb", {}).get("figure", {}).get("name") == path.stem]
+    path.write_bytes(base64.b64decode(cell.outputs[-1].data["image/png"]))
 
 
-def write_deck(notebook, path: Path) -> None:
-    """A notebook with its outputs as reveal.js slides."""
+def write_deck(cells: list, title: str, path: Path) -> None:
+    notebook = new_notebook(cells=cells, metadata={"title": title})
     exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"))
-    path.write_text(exporter.from_notebook_node(on_slides(notebook))[0], encoding="utf-8")
+    path.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
 
 
-def write_slides(pages, folder: Path) -> str | None:
-    """A deck for each executed page; returns in a line why there are none."""
-    missing = write_assets(folder / "assets")
-    for page in pages if not missing else ():
-        build.tidy(page)
-        notebook = nbformat.read(build.SOURCE / "notebooks" / f"{page.name}.ipynb", as_version=4)
-        write_deck(notebook, folder / f"{page.name}.html")
-    return missing
+def write_lecture(source: Path, folder: Path) -> str | None:
+    """The deck of the lecture and that of the solutions; returns in a line why there are none."""
+    vendored, missing = live.vendored("reveal.js")
+    if missing:
+        return missing
+    assets = folder / "assets"
+    write_mathjax(assets / "mathjax")
+    for path in [*vendored, BOOK / "slides.css"]:
+        shutil.copy2(path, assets)
+    m = scorecard.load(snippets.PROFILE, snippets.DATASET, list(snippets.SEEDS))
+    template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
+    text = template.render(QUOTED, m=m, card=scorecard.score_all(m))
+    for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):
+        write_picture(assets / name, source)
+    write_deck(slides(text), "On-Demand Learning: a lecture", folder / "lecture.html")
+    write_deck(solutions(), "On-Demand Learning: solutions", folder / "solutions.html")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("profile", nargs="?", default="reference", choices=build.DATASETS)
-    profile = parser.parse_args().profile
-
-    began = time.perf_counter()
+    began, work = time.perf_counter(), CLASS / "_build"
     shutil.rmtree(CLASS, ignore_errors=True)
-    students = write_students(CLASS / "students")
-    print(f"{len(students)} notebooks for students: {CLASS.relative_to(ROOT)}/students/")
-    pages = build.plan(profile)
-    print(f"executing {len(pages)} notebooks at profile {profile} for the slides, two at a time", flush=True)
+    write_notebooks(CLASS)
+    pages = build.plan(snippets.PROFILE)
+    print(f"{len(EXERCISES)} exercises; executing {len(pages)} notebooks for the pages and slides", flush=True)
     build.execute_all(pages)
-    (build.SOURCE / "notebooks").mkdir(parents=True, exist_ok=True)
-    missing = write_slides(pages, CLASS / "slides")
+    print("building the pages and slides", flush=True)
+    build.lay_out(pages, work / "source")
+    missing = write_lecture(work / "source", CLASS / "lecture")
+    write_book(work / "source", CLASS / "students" / "book")
+    shutil.rmtree(work)
+    print(f"the class is ready after {time.perf_counter() - began:.0f} s: {CLASS.relative_to(files.root())}/")
     if missing:
         sys.exit(f"class: no slides: {missing}")
-    print(f"{len(pages)} decks after {time.perf_counter() - began:.0f} s: {CLASS.relative_to(ROOT)}/slides/")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Measure the steps of book/teaching.md as a class takes them, into data/results/teaching.json.
 
-python book/lessons.py            all of them
-python book/lessons.py table1     some of them; what is known of the others stays
+python book/lessons.py                          all of them
+python book/lessons.py table1                   some of them; what is known of the others stays
+python book/lessons.py --exercises [NAME ...]   what solutions print at the demo profile; runs that are there are loaded
 
 Steps run one after the other in a new folder, so that a later one finds what an earlier one has trained. What counts
 is processor time: other work on the machine lengthens it little, and the time on the clock, kept beside it, a lot.
@@ -13,7 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import build
+import papermill
 import skimage
+import snippets
 import torch
 
 from bench import measure
@@ -28,6 +32,8 @@ STEPS = {  # name: the command that the page prints
     "allocation": "papermill notebooks/allocation.ipynb out.ipynb",
     "table1": "papermill notebooks/table1.ipynb out.ipynb",
 }
+NOTEBOOKS = [*sorted((build.ROOT / "notebooks").glob("*.ipynb")), *snippets.EXERCISES]
+UNTRAINED = {"dose", "scorecard", "table2"}  # whose exercises need no network
 FILES = {"out.ipynb", "photograph.png", "restored.png"}  # of a command, in the new folder
 PHOTOGRAPH = Path(skimage.__file__).parent / "data" / "chelsea.png"
 
@@ -39,28 +45,40 @@ def run(name: str, folder: Path) -> dict:
     return measure.command(words, {"OMP_NUM_THREADS": str(CORES)} | root)
 
 
+def solve(notebook: Path, folder: Path) -> dict:
+    """What the solution of a notebook's exercise prints at the demo profile, once it has passed its tests."""
+    given = {"train": False} if notebook.stem in UNTRAINED else {}
+    done = papermill.execute_notebook(notebook, folder / notebook.name, given, **build.KERNEL)
+    [cell] = [cell for cell in done.cells if cell.source.startswith("# BEGIN SOLUTION")]
+    return {"prints": "".join(output.text for output in cell.outputs if output.get("name") == "stdout")}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)} (default: all)")
-    names = parser.parse_args().steps or list(STEPS)
-    for name in names:
-        if name not in STEPS:
-            parser.error(f"no step {name!r}; there are {', '.join(STEPS)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a step or an exercise (default: all)")
+    parser.add_argument("--exercises", action="store_true", help="measure what solutions print, not what steps take")
+    options = parser.parse_args()
+    part, known = "steps", dict.fromkeys(STEPS)
+    if options.exercises:
+        part, known = "exercises", {path.stem: path for path in NOTEBOOKS}
+    for name in options.names:
+        if name not in known:
+            parser.error(f"none of the {part} is {name!r}; there are {', '.join(known)}")
     torch.set_num_threads(CORES)
     origin = measure.provenance(measure.Options("cpu", CORES, 1, precision=quick_precision("cpu")))
     path = files.results() / "teaching.json"
-    steps = json.loads(path.read_text(encoding="utf-8"))["steps"] if path.exists() else {}
+    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "photograph.png").symlink_to(PHOTOGRAPH)
-        for name in names:
+        for name in options.names or known:
             try:
-                step = run(name, Path(folder))
-            except RuntimeError as error:
+                found = solve(known[name], Path(folder)) if options.exercises else run(name, Path(folder))
+            except (RuntimeError, papermill.PapermillExecutionError) as error:
                 sys.exit(f"lessons: {name}: {error}")
-            steps[name] = {"command": STEPS[name]} | step | {"provenance": origin}
-            content = json.dumps(measure.rounded({"steps": steps}), indent=1)
-            files.write_atomically(path, content.encode() + b"\n")
-            print(f"{name:10s} {step['cpu_seconds']:7.1f} s of processor  {step['memory_gb']:5.2f} GB", flush=True)
+            command = {} if options.exercises else {"command": STEPS[name]}
+            content.setdefault(part, {})[name] = command | found | {"provenance": origin}
+            files.write_atomically(path, json.dumps(measure.rounded(content), indent=1).encode() + b"\n")
+            print(name, {key: value for key, value in found.items() if key != "provenance"}, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,18 @@ import io
 import json
 import re
 import runpy
+import tempfile
 from contextlib import redirect_stdout
 from functools import cache, partial
 from pathlib import Path
 from statistics import median
 
 import launch
+import nbformat
 import pandas as pd
 import sources
 import torch
+from build import MARK
 from papermill import inspect_notebook
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -30,7 +33,7 @@ DATASET, PROFILE = "bsds500", "reference"  # what the book shows
 SEEDS = range(10)
 LEVELS = judge.LEVELS
 NOT_MEASURED = judge.MISSING
-SOLUTIONS = ROOT / "book" / "solutions"
+EXERCISES = sorted((ROOT / "book" / "exercises").glob("*.ipynb"))  # of the pages; a notebook has its own
 PAGES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
 
 
@@ -458,15 +461,21 @@ def checksums() -> str:
 # Exercises
 
 
-def solution(page: str) -> str:
-    """What the solution to a page's exercise prints, as a block of text."""
+def exercise(path: Path) -> str:
+    """MyST: the exercise of a page and, of the same notebook, the solution with what it prints; its tests must pass."""
+    _, task, imports, *cells, text = (MARK.sub("", cell.source) for cell in nbformat.read(path, as_version=4).cells)
     said = io.StringIO()
-    try:
-        with redirect_stdout(said):
-            runpy.run_path(str(SOLUTIONS / f"{page}.py"))
-    except FileNotFoundError:  # of a results file
-        said.truncate(0)
-    return f"```text\n{said.getvalue().rstrip() or NOT_MEASURED}\n```"
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "solution.py")
+        script.write_text("\n\n".join([imports, *cells]), encoding="utf-8")
+        try:
+            with redirect_stdout(said):
+                runpy.run_path(str(script))
+        except FileNotFoundError:  # of a results file
+            said.truncate(0)
+    code = re.sub(r"from companion import notebook\n?", "", imports).strip() + f"\n\n{cells[0].strip()}"
+    shown = f"```python\n{code}\n```\n\n```text\n{said.getvalue().rstrip() or NOT_MEASURED}\n```"
+    return f"{task}\n\n````{{solution}} ex-{path.stem}\n:class: dropdown\n\n{shown}\n\n{text.strip()}\n````"
 
 
 # fmt: off
@@ -477,7 +486,7 @@ SNIPPETS = {
     "feeding": feeding, "lessons": lessons, "launch": launch.setup, "data-table": data_table, "checksums": checksums,
 }
 # fmt: on
-SNIPPETS |= {f"solution-{path.stem}": partial(solution, path.stem) for path in sorted(SOLUTIONS.glob("*.py"))}
+SNIPPETS |= {f"exercise-{path.stem}": partial(exercise, path) for path in EXERCISES}
 
 
 README = {"results-table": partial(results_table, book=False), "data-table": partial(data_table, book=False)}

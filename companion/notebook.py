@@ -1,14 +1,16 @@
-"""What every notebook does first and last: check its parameters, record what it was run with."""
+"""What every notebook does first and last: check its parameters, grade its exercise, record what it was run with."""
 
 import ast
 import os
 import platform
 import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from odl.data import packs, sets
@@ -119,3 +121,29 @@ def truth(name: str, value) -> bool:
     if found is None:
         raise ParameterError(f"{name}={value!r} is not True or False")
     return found
+
+
+# The exercise
+
+
+class NotYet(AssertionError):
+    """An answer that does not pass: Jupyter shows its one line and no traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def grade(answer: dict | None, statements: Callable) -> str:
+    """Raise NotYet with the first of `statements(answer)`, text → whether it holds, that does not."""
+    if answer is None:
+        raise NotYet("Not yet. `answer` is still the stand-in. The exercise says what to put into it.")
+    try:
+        wrong = [text for text, holds in statements(answer).items() if not np.all(holds)]
+    except KeyError as error:
+        raise NotYet(f"Not yet. `answer` has no {error}.") from None
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        problem = " ".join(str(error).split())
+        raise NotYet(f"Not yet. `answer` does not have the form that the exercise asks for ({problem}).") from None
+    if wrong:
+        raise NotYet(f"Not yet. This should hold: {wrong[0]}.")
+    return "The tests of this exercise pass."

@@ -1,12 +1,14 @@
-"""Exercises and what `make class` writes: one form of exercise, solutions that run, students' notebooks, slides."""
+"""Exercises and what `make class` writes: one form of exercise, tests that grade it, notebooks, book, lecture."""
 
-import base64
 import inspect
-import io
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -14,6 +16,9 @@ import pytest
 from page_facts import network, requests
 from PIL import Image
 
+from companion import judge, scorecard
+from companion import notebook as pages
+from odl import paper
 from odl.schedules import rigid_joint
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,8 +27,8 @@ import classroom  # noqa: E402
 import launch  # noqa: E402
 import snippets  # noqa: E402
 
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-NAMES = [path.stem for path in NOTEBOOKS]
+EXERCISES = classroom.EXERCISES  # of notebooks, and of the pages in prose
+NAMES = [path.stem for path in EXERCISES]
 NO_CHAPTERS = {"introduction", "teaching", "references", "reproducibility"}  # nothing to practise
 CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("*.md") if path.stem not in NO_CHAPTERS)
 STEPS = ["**Predict.**", "**Change.**", "**Measure.**"]
@@ -51,74 +56,99 @@ def check_exercise(text: str, name: str):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_runs(name, shipped):
-    text = (ROOT / "book" / f"{name}.md").read_text()
-    check_exercise(text, name)
-    [(label, solution)] = re.findall(r"(?ms)^````\{solution\} (\S+)\n:class: dropdown\n(.*?)^````$", text)
-    assert label == f"ex-{name}"
-    assert f"```{{literalinclude}} solutions/{name}.py\n" in solution
-    assert f"```{{include}} /generated/solution-{name}.md\n" in solution
-    said = snippets.solution(name).splitlines()
-    if snippets.NOT_MEASURED in said:
+def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_passes(name, shipped):
+    assert f"```{{include}} /generated/exercise-{name}.md\n```" in (ROOT / "book" / f"{name}.md").read_text()
+    shown = snippets.exercise(ROOT / "book" / "exercises" / f"{name}.ipynb")  # runs its tests
+    assert f"````{{solution}} ex-{name}\n:class: dropdown\n" in shown and "import notebook" not in shown
+    said = re.search(r"(?s)```text\n(.*?)\n```", shown)[1].splitlines()
+    if said == [snippets.NOT_MEASURED]:
         pytest.skip("the run that this solution reads is not measured: python -m companion reproduce")
-    assert len(said) > 3 and all(re.search(r"\d", line) for line in said[1:-1]), said
+    assert len(said) > 1 and all(re.search(r"\d", line) for line in said), said
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_every_notebook_ends_with_an_exercise_and_a_marked_solution(path):
+@pytest.mark.parametrize("path", EXERCISES, ids=NAMES)
+def test_every_exercise_has_a_marked_solution_and_tests(path):
     notebook = nbformat.read(path, 4)
     check_exercise("\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown"), path.stem)
-    *_, start, code, text, end, _ = notebook.cells
-    assert start.source == f"```{{solution-start}} ex-{path.stem}\n:class: dropdown\n```"
-    assert end.source == "```{solution-end}\n```"
+    code, test, text = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
     assert solutions(notebook) == [code, text]
     assert code.source.startswith("# BEGIN SOLUTION\n") and code.source.endswith("\n# END SOLUTION")
-    for cell in (code, text):  # as nbgrader wants them
-        assert cell.metadata.nbgrader.solution and cell.metadata.nbgrader.schema_version == 3
-    assert code.metadata.nbgrader.grade_id != text.metadata.nbgrader.grade_id
+    if path.parent.name == "notebooks":
+        *_, start, first, _, _, end, _ = notebook.cells
+        assert start.source == f"```{{solution-start}} ex-{path.stem}\n:class: dropdown\n```" and first == code
+        assert end.source == "```{solution-end}\n```" and "remove-cell" in test.metadata.tags
+    graded = [cell.metadata.nbgrader for cell in (code, test, text)]  # as nbgrader wants them
+    assert [(g.solution, g.grade, g.locked, g.get("points", 0)) for g in graded] == [
+        (True, False, False, 0),
+        (False, True, True, 2),
+        (True, True, False, 3),
+    ]
+    assert len({g.grade_id for g in graded}) == 3 and {g.schema_version for g in graded} == {3}
 
 
-def test_noise_without_clipping_has_the_psnr_of_its_sigma(shipped):
-    found = re.findall(r"σ = +(\d+), unclipped: ([\d.]+) dB", snippets.solution("fidelity"))
-    assert len(found) == 3
-    for sigma, psnr in found:
-        assert abs(float(psnr) - 20 * np.log10(255 / float(sigma))) < 0.05
+@pytest.mark.parametrize("path", EXERCISES, ids=NAMES)
+def test_the_stand_in_gets_one_helpful_line(path):
+    [test] = [cell for cell in nbformat.read(path, 4).cells if cell.metadata.get("nbgrader", {}).get("locked")]
+    with pytest.raises(pages.NotYet, match="still the stand-in") as caught:
+        exec(test.source, {"answer": None, "notebook": pages})
+    assert len(caught.value._render_traceback_()) == 1
 
 
-def test_crops_overlap_as_counted():
-    """Against the mean over all pairs of places along both axes."""
-    place = {n: np.arange(n - 63) for n in (96, 144)}
-    along = [np.maximum(64 - abs(p[:, None] - p), 0).mean() / 64 for p in place.values()]
-    [found] = re.findall(r"share (\d+)%", snippets.solution("data"))
-    assert abs(int(found) / 100 - along[0] * along[1]) < 0.01
+@pytest.mark.parametrize("answer, why", [({}, "no 'x'"), ({"x": "7"}, "the form"), ({"x": 7}, "hold: x is even")])
+def test_a_wrong_answer_gets_one_helpful_line(answer, why):
+    with pytest.raises(pages.NotYet, match=why):
+        pages.grade(answer, lambda answer: {"x is even": np.add(answer["x"], 0) % 2 == 0})
+    assert pages.grade({"x": 8}, lambda answer: {"x is even": answer["x"] % 2 == 0})
 
 
-# Notebooks for students
+# Notebooks
 
 
 @pytest.fixture(scope="module")
-def students(tmp_path_factory):
-    return classroom.write_students(tmp_path_factory.mktemp("students"))
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("class")
+    classroom.write_notebooks(folder)
+    return folder
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_students_get_no_solution(name, students):
-    [path] = [path for path in students if path.stem == name]
-    source, student = nbformat.read(ROOT / "notebooks" / path.name, 4), nbformat.read(path, 4)
+@pytest.mark.parametrize("path", EXERCISES, ids=NAMES)
+def test_students_get_no_solution_and_teachers_get_it_apart(path, written):
+    source, student = nbformat.read(path, 4), nbformat.read(written / "students" / path.name, 4)
     nbformat.validate(student)
     text, hidden = "\n".join(cell.source for cell in student.cells), solutions(source)
     rest = "\n".join(cell.source for cell in source.cells if cell not in hidden)
     own = {line.strip() for cell in hidden for line in cell.source.splitlines()[1:-1] if line.strip() not in rest}
     assert own and not [line for line in own if line in text]
     assert "SOLUTION" not in text and "{solution" not in text
-    assert [cell.source for cell in student.cells if "nbgrader" in cell.metadata] == list(classroom.STAND_IN.values())
+    stand_ins = [cell.source for cell in student.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    assert stand_ins == list(classroom.STAND_IN.values())
     assert "## Exercise: " in text and all(step in text for step in STEPS)
     assert not re.search(r"(?m)\{[\w:]+\}`|^(?:```|:::)\{", text), "MyST that Jupyter shows as it is"
     given, kept = (
-        [cell.source for cell in notebook.cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
-        for notebook in (source, student)
+        [c.source for c in book.cells if c.cell_type == "code" and not c.metadata.get("nbgrader", {}).get("solution")]
+        for book in (source, student)
     )
     assert given == kept
+    teacher = nbformat.read(written / "teachers" / "source" / "exercises" / path.name, 4)
+    assert [cell.source for cell in solutions(teacher) if cell.cell_type == "code"] == [hidden[0].source]
+
+
+def test_nbgrader_gives_the_points_of_the_tests(written, shipped):
+    """The course as a teacher runs it: one student hands in the solution, one the stand-in."""
+    pytest.importorskip("nbgrader", reason="the optional extra `class`")
+    course, folder = written / "teachers", Path(sys.executable).parent
+    for name, source in {"able": course / "source" / "exercises", "idle": written / "students"}.items():
+        (course / "submitted" / name / "exercises").mkdir(parents=True)
+        shutil.copy2(source / "method.ipynb", course / "submitted" / name / "exercises")
+    environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    for command in ("generate_assignment", "autograde"):
+        given = [folder / "nbgrader", command, "exercises", "--notebook", "method"]
+        subprocess.run(given, cwd=course, env=environment, check=True, capture_output=True)
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
+        scores = {each.student.id: each.score for each in book.assignment_submissions("exercises")}
+    assert scores == {"able": 2, "idle": 0}
 
 
 # fmt: off
@@ -138,30 +168,29 @@ def test_plain_markdown(myst, plain):
     assert classroom.plain(myst) == plain
 
 
-# Slides
+# The book and the lecture
 
 
-def as_executed(path: Path):
-    """A stored notebook with an output in every cell that would show one, without running it."""
-    notebook, picture = nbformat.read(path, 4), io.BytesIO()
-    Image.new("RGB", (1000, 300), "teal").save(picture, "PNG")
-    output = nbformat.v4.new_output("display_data", {"image/png": base64.b64encode(picture.getvalue()).decode()})
-    for cell in notebook.cells:
-        cell.source = classroom.build.MARK.sub("", cell.source)
-        if cell.cell_type == "code" and ({"mystnb", "nbgrader"} & {*cell.metadata} or "print(" in cell.source):
-            cell.outputs = [output]
-    return notebook
+def test_the_book_for_students_has_no_solution():
+    for path in (path for path in EXERCISES if path.parent.name == "notebooks"):
+        notebook = nbformat.read(path, 4)
+        kept = classroom.without_solution(nbformat.read(path, 4)).cells
+        gates = [cell for cell in notebook.cells if cell.source.startswith(classroom.GATES)]
+        assert len(gates) == 2 and len(kept) == len(notebook.cells) - 5 and not solutions(SimpleNamespace(cells=kept))
+        assert kept[-1] == notebook.cells[-1] and "{exercise}" in kept[-2].source
 
 
 @pytest.fixture(scope="module")
 def decks(tmp_path_factory):
+    """The lecture and the solutions, with a plain picture in place of every figure."""
     folder = tmp_path_factory.mktemp("slides")
-    missing = classroom.write_assets(folder / "assets")
+    plain = Image.new("RGB", (1000, 500), "teal")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classroom, "write_picture", lambda path, source: plain.save(path, "PNG"))
+        missing = classroom.write_lecture(folder, folder / "lecture")
     if missing:  # npm is not installed, or offline
         pytest.skip(missing)
-    for path in NOTEBOOKS:
-        classroom.write_deck(as_executed(path), folder / f"{path.stem}.html")
-    return folder
+    return folder / "lecture"
 
 
 CUT = """
@@ -173,38 +202,40 @@ return Reveal.getSlides().map((slide, i) => {
 """
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["lecture", "solutions"])
 def test_slides_open_from_the_file_system_without_a_network(name, decks, chromium):
     chromium.log("browser"), chromium.log("performance")
     chromium.go((decks / f"{name}.html").as_uri())
     chromium.wait(lambda: chromium.run("return !!(window.Reveal?.isReady() && window.MathJax?.startup?.promise)"))
     chromium.run("await MathJax.startup.promise")
     across, slides = chromium.run("return [Reveal.getHorizontalSlides().length, Reveal.getTotalSlides()]")
-    text = "\n".join(c.source for c in as_executed(ROOT / "notebooks" / f"{name}.ipynb").cells if c.cell_type != "code")
-    assert slides > across == len(re.findall(r"(?m)\A#|^##? |^```\{exercise\}", text))
-    first = chromium.run("return Reveal.getCurrentSlide().textContent")
-    assert "Claim." in first and "{cite}" not in first
-    chromium.run("Reveal.slide(1)")
-    assert chromium.run("return Reveal.getCurrentSlide().textContent") != first
+    if name == "lecture":
+        assert slides == across == chromium.run("return Reveal.getSlides().filter(Reveal.getSlideNotes).length")
+    else:
+        assert slides == 2 * across == 2 * len(EXERCISES)
+    text = chromium.run("return document.querySelector('.slides').textContent")
+    assert not re.search(r"\{\w+\}`|\{\{|SOLUTION|\(eq-", text)
     assert chromium.run(CUT) == []
-    links = chromium.run("return [...document.querySelectorAll('.slides a')].map((link) => link.href)")
-    assert all(url.startswith("http") or url.split("#")[0].endswith(".html") for url in links)
-    assert "(eq-" not in chromium.run("return document.querySelector('.slides').textContent")
-    if "$" in text:
-        assert chromium.run("return document.querySelectorAll('mjx-container').length")
     assert not [entry["message"] for entry in chromium.log("browser") if entry["level"] != "INFO"]
     asked = requests(network(chromium))
     assert asked and all(url.startswith(("file:", "data:")) for url in asked), asked
 
 
-def test_slides_show_code_only_where_it_is_the_point(tmp_path):
-    classroom.write_deck(as_executed(ROOT / "notebooks" / "allocation.ipynb"), tmp_path / "deck.html")
-    text = re.sub(r"<[^>]+>", "", (tmp_path / "deck.html").read_text())
-    assert "sweep.run_many" in text and "check_parameters" not in text and "notebook.record" not in text
-    assert "https://" not in (tmp_path / "deck.html").read_text()
+def test_the_lecture_quotes_the_judge_and_types_no_number(decks):
+    text, stored = (decks / "lecture.html").read_text(), classroom.LECTURE.read_text()
+    assert all(f"<td>{judge.plain(task)}</td>" in text for task in paper.TASKS)
+    assert scorecard.counted(scorecard.scorecard("reference", "bsds500", list(range(10)))) in text
+    assert not re.findall(r"[+−-]?\d+\.\d+ (?:dB|%)", re.sub(r"(?s)\{[{%].*?[%}]\}", "", stored))
 
 
 # The teaching page
+
+
+def test_teachers_know_what_every_solution_prints():
+    prints = classroom.expected()
+    assert {*prints} <= {*NAMES} and all(re.search(r"\d", text) for text in prints.values())
+    if absent := {*NAMES} - {*prints}:
+        pytest.skip(f"not measured yet: python book/lessons.py --exercises {' '.join(sorted(absent))}")
 
 
 def test_a_class_has_time_for_what_it_runs():
