@@ -26,6 +26,7 @@ def main(arguments=None, commands=None) -> int:
     """Run one command of a parser; a user's mistake is one line on stderr and exit status 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started this in the background
+    sys.stdout.reconfigure(errors="replace")  # to a file on Windows, whose code page lacks some signs
     options = (commands or parser()).parse_args(arguments)
     try:
         return options.run(options) or 0

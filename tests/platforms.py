@@ -6,29 +6,28 @@ does what a user would, and adds a row to data/results/platforms.json. It needs 
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from odl.machine import files, provenance, store
+from odl.machine import files, provenance
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = "pytest pytest-timeout hypothesis papermill ipykernel ipywidgets".split()
+PACKAGES = ["pytest", "pytest-timeout", "hypothesis", "papermill", "ipykernel", "ipywidgets"]
 VERSIONS = """import json, platform, importlib.metadata as m
 names = "torch torchvision numpy pandas pillow scikit-image".split()
 print(json.dumps({"python": platform.python_version(), **{name: m.version(name) for name in names}}))"""
-FOLDER = "import pathlib, shutil, skimage; [shutil.copy(p, 'photos') for p in pathlib.Path(skimage.__file__).parent.glob('data/*.png')]"  # noqa: E501
-CHECKS = {  # in an empty folder but for the wheel, and where that is None in the repository
+PHOTOGRAPHS = """import pathlib, shutil, skimage
+for photograph in pathlib.Path(skimage.__file__).parent.glob("data/*.png"): shutil.copy(photograph, "photos")"""
+CHECKS = {  # all but the first and the last in a folder where the repository is not
     "golden runs": ["-m", "pytest", "-p", "no:cacheprovider", "tests/test_golden.py"],
     "odl.load": ["-c", "import odl; odl.load('inpaint')"],
     "restore": ["-m", "odl", "restore", "--task", "deblur", "--stride", "16", "photos/chelsea.png", "restored.jpg"],
     "train on a folder": ["-m", "odl", "train", "--profile", "smoke", "--dataset", "photos"],
     "notebook": ["-m", "papermill", "notebooks/table1.ipynb", "{home}/out.ipynb", "-p", "profile", "smoke"],
 }
-IN_REPOSITORY = ("golden runs", "notebook")
 
 
 def main(python: str, *asked: str) -> None:
@@ -46,11 +45,11 @@ def main(python: str, *asked: str) -> None:
         subprocess.run([*install, *asked, *PACKAGES, *home.glob("*.whl")], check=True, cwd=ROOT)
         env = os.environ | {"ODL_ROOT": str(home / "root"), "PATH": f"{own.parent}{os.pathsep}{os.environ['PATH']}"}
         env.pop("PYTHONPATH", None)
-        subprocess.run([own, "-c", FOLDER], cwd=home, check=True)
+        subprocess.run([own, "-c", PHOTOGRAPHS], cwd=home, check=True)
         versions = json.loads(subprocess.check_output([own, "-c", VERSIONS], cwd=home))
         row = {"asked": " ".join(asked), "versions": versions, "commit": provenance.commit(), "checks": {}}
         for name, command in CHECKS.items():
-            where = ROOT if name in IN_REPOSITORY else home
+            where = ROOT if name in ("golden runs", "notebook") else home
             command = [own, *(part.replace("{home}", str(home)) for part in command)]
             done = subprocess.run(command, cwd=where, env=env, capture_output=True, text=True)
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
