@@ -450,6 +450,16 @@ def lessons() -> str:
     return f"{table}\n\nMeasured on {origin['threads']} cores ({origin['processor']}), on the demo photographs."
 
 
+def tried(name: str) -> str:
+    """The rows of a results file as a table."""
+    path = files.results() / f"{name}.json"
+    if not path.exists():
+        return f"This is {NOT_MEASURED}."
+    rows = files.unseal(store.used(path))["rows"]
+    rows = [row.get("versions", row) | row.get("checks", {}) for row in rows]
+    return markdown(list(rows[0]), [list(row.values()) for row in rows])
+
+
 # Data and variants
 
 
@@ -506,6 +516,7 @@ SNIPPETS = {
     "feeding": feeding, "lessons": lessons, "launch": launch.setup, "data-table": data_table, "checksums": checksums,
 }
 # fmt: on
+SNIPPETS |= {name: partial(tried, name) for name in ("platforms", "pictures", "colour")}
 SNIPPETS |= {f"solution-{path.stem}": partial(solution, path.stem) for path in sorted(SOLUTIONS.glob("*.py"))}
 
 

@@ -66,7 +66,8 @@ def parser() -> argparse.ArgumentParser:
         help="restore a photograph, or a folder of them, with the pretrained all-rounder",
         description="Restore photographs of any size with the pretrained all-rounder of a task: fill what a mask marks "
         "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise) or strong blur (deblur). "
-        "Known pixels stay; what is hardly damaged is better left alone, and a warning says so.",
+        "Known pixels stay; what is hardly damaged is better left alone, and a warning says so. The network that "
+        "denoises was made for grey images and restores each channel of a colour one alone. 8 bits a value come out.",
     )
     restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
     restore.add_argument(
