@@ -455,8 +455,7 @@ def tried(name: str) -> str:
     path = files.results() / f"{name}.json"
     if not path.exists():
         return f"This is {NOT_MEASURED}."
-    rows = files.unseal(store.used(path))["rows"]
-    rows = [row.get("versions", row) | row.get("checks", {}) for row in rows]
+    rows = [row.get("versions", row) | row.get("checks", {}) for row in files.unseal(store.used(path))["rows"]]
     return markdown(list(rows[0]), [list(row.values()) for row in rows])
 
 

@@ -65,9 +65,9 @@ def parser() -> argparse.ArgumentParser:
         "restore",
         help="restore a photograph, or a folder of them, with the pretrained all-rounder",
         description="Restore photographs of any size with the pretrained all-rounder of a task: fill what a mask marks "
-        "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise) or strong blur (deblur). "
-        "Known pixels stay; what is hardly damaged is better left alone, and a warning says so. The network that "
-        "denoises was made for grey images and restores each channel of a colour one alone. 8 bits a value come out.",
+        "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise, of colours each channel "
+        "alone, because the network is for grey images) or strong blur (deblur). Known pixels stay, and 8 bits a value "
+        "come out; what is hardly damaged is better left alone, and a warning says so.",
     )
     restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
     restore.add_argument(

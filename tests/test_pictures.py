@@ -43,6 +43,7 @@ KINDS = {  # suffix, bytes, and the pixels that it shows or words of the error
     "TIFF, grey of floats": (".tif", *FILES["floats to 1"]),
     "TIFF, colours of floats": (".tif", tiff((DEEP / 65535).astype(np.float32)), "floats in colour"),
     "PNG with transparency": (".png", *FILES["RGBA"]),
+    "PNG, grey with transparency": (".png", *FILES["LA"]),
     "PNG with a palette": (".png", *FILES["P"]),
     "PNG of 1 bit": (".png", *FILES["1"]),
     "JPEG to be turned": (".jpg", jpeg(RAMP, exif=TURN), np.rot90(RAMP, -1)),
@@ -61,11 +62,10 @@ def tried(kind: str) -> dict:
     Image.fromarray(gone).save("mask.png")
     with redirect_stderr(io.StringIO()) as said:
         failed = main(["restore", "--task", "inpaint", "--mask", "mask.png", "in" + suffix, "out.png"])
+    trains = "refused" if isinstance(reader.image_or_error(Path("in" + suffix), 96), Exception) else "read"
+    error = said.getvalue().strip().splitlines()[-1] if failed else ""
     row = {"Picture": kind, "In": "–", "Out": "–", "Known pixels change by": "–"}
-    row["In a training folder"] = (
-        "refused" if isinstance(reader.image_or_error(Path("in" + suffix), 96), Exception) else "read"
-    )
-    row["Error"] = said.getvalue().strip().splitlines()[-1] if failed else ""
+    row |= {"In a training folder": trains, "Error": error.removeprefix(f"error: in{suffix}: ")}
     if failed:
         return row
     before, after = Image.open("in" + suffix), Image.open("out.png")
@@ -82,6 +82,7 @@ def test_a_kind_of_picture_is_restored_and_read_for_training_or_refused_in_one_l
         assert row["In a training folder"] == "refused" and shown in row["Error"] and not Path("out.png").exists()
     else:
         assert row["In a training folder"] == "read" and row["Out"].endswith(f"{shown.shape[1]}×{shown.shape[0]}")
+        assert "transparency" not in kind or row["Out"] == row["In"]
         assert int(row["Known pixels change by"].split()[0]) <= (8 if "JPEG" in kind else 0)
 
 
