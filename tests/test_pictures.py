@@ -3,6 +3,7 @@
 import io
 import os
 import tempfile
+import time
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import tifffile
 from PIL import Image
 from test_data import FILES, ROUGH, X, encoded, grey
 
+from odl import pretrained  # noqa: F401  (imported first, so that no picture's time has it)
 from odl.__main__ import main
 from odl.data import reader
 from odl.machine import files, provenance
@@ -60,18 +62,20 @@ def tried(kind: str) -> dict:
     gone = np.zeros(shown.shape[:2] if isinstance(shown, np.ndarray) else (70, 80), bool)
     gone[10:30, 20:50] = True
     Image.fromarray(gone).save("mask.png")
+    start = time.process_time()
     with redirect_stderr(io.StringIO()) as said:
         failed = main(["restore", "--task", "inpaint", "--mask", "mask.png", "in" + suffix, "out.png"])
+    seconds = time.process_time() - start
     trains = "refused" if isinstance(reader.image_or_error(Path("in" + suffix), 96), Exception) else "read"
     error = said.getvalue().strip().splitlines()[-1] if failed else ""
-    row = {"Picture": kind, "In": "–", "Out": "–", "Known pixels change by": "–"}
+    row = {"Picture": kind, "In": "–", "Out": "–", "Known pixels change by": "–", "Processor time": "–"}
     row |= {"In a training folder": trains, "Error": error.removeprefix(f"error: in{suffix}: ")}
     if failed:
         return row
     before, after = Image.open("in" + suffix), Image.open("out.png")
     change = abs(np.asarray(after.convert("RGB"))[~gone].astype(int) - shown[~gone]).max()
     sizes = {name: f"{image.mode}, {image.width}×{image.height}" for name, image in (("In", before), ("Out", after))}
-    return row | sizes | {"Known pixels change by": f"{change} of 255"}
+    return row | sizes | {"Known pixels change by": f"{change} of 255", "Processor time": f"{seconds:.1f} s"}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "mega" not in kind])
