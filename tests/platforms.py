@@ -1,4 +1,4 @@
-"""What works with other versions: python -m tests.platforms 3.12 torch==2.11.0 torchvision==0.26.0
+"""What works with other versions: python -m tests.platforms 3.11 torch==2.4.0 torchvision==0.19.0
 
 In a new environment of that Python, with what uv installs for the other arguments and the wheel of the last commit, it
 does what a user would, and adds a row to data/results/platforms.json. It needs the network, and 6 GB for a while.
