@@ -433,6 +433,15 @@ def lessons() -> str:
     return f"{table}\n\nMeasured on {origin['threads']} cores ({origin['processor']}), on the demo photographs."
 
 
+def tried(name: str) -> str:
+    """The rows of a results file as a table."""
+    path = files.results() / f"{name}.json"
+    if not path.exists():
+        return f"This is {NOT_MEASURED}."
+    rows = [row.get("versions", row) | row.get("checks", {}) for row in files.unseal(store.used(path))["rows"]]
+    return markdown(list(rows[0]), [list(row.values()) for row in rows])
+
+
 # Data and variants
 
 
@@ -487,6 +496,7 @@ SNIPPETS = {
 }
 # fmt: on
 SNIPPETS |= {f"exercise-{path.stem}": partial(exercise, path) for path in EXERCISES}
+SNIPPETS |= {name: partial(tried, name) for name in ("platforms", "pictures", "colour")}
 
 
 README = {"results-table": partial(results_table, book=False), "data-table": partial(data_table, book=False)}

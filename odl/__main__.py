@@ -26,6 +26,7 @@ def main(arguments=None, commands=None) -> int:
     """Run one command of a parser; a user's mistake is one line on stderr and exit status 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started this in the background
+    sys.stdout.reconfigure(errors="replace")  # to a file on Windows, whose code page lacks some signs
     options = (commands or parser()).parse_args(arguments)
     try:
         return options.run(options) or 0
@@ -64,8 +65,9 @@ def parser() -> argparse.ArgumentParser:
         "restore",
         help="restore a photograph, or a folder of them, with the pretrained on-demand network",
         description="Restore photographs of any size with a pretrained on-demand network: fill what a mask marks "
-        "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise) or strong blur (deblur). "
-        "Known pixels stay; what is hardly damaged is better left alone, and a warning says so.",
+        "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise, of colours each channel "
+        "alone, because the network is for grey images) or strong blur (deblur). Known pixels stay, and 8 bits a value "
+        "come out; what is hardly damaged is better left alone, and a warning says so.",
     )
     restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
     restore.add_argument(

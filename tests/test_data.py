@@ -532,18 +532,6 @@ def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     assert np.array_equal(np.asarray(image.convert("RGB")), pixels)
 
 
-def test_jpegs_of_other_colours_are_near(tmp_path):
-    """CMYK and a grey one, of a smooth picture, against scikit-image or the picture itself."""
-    ramp = np.add.outer(np.arange(70), np.arange(80)).astype(np.uint8)
-    colours = np.dstack([ramp, ramp[::-1], 255 - ramp])
-    for mode, expected in (("CMYK", colours), ("L", grey(np.asarray(Image.fromarray(colours).convert("L"))))):
-        Image.fromarray(colours).convert(mode).save(tmp_path / "x.jpg", quality=98)
-        difference = reader.read_image(tmp_path / "x.jpg", 0).astype(int) - expected
-        assert abs(difference).max() <= 8 and reader.open_image(tmp_path / "x.jpg").mode == (
-            "L" if mode == "L" else "RGB"
-        )
-
-
 def test_a_photograph_taken_upright_is_shown_so_and_damaged_metadata_spoil_nothing(tmp_path):
     exif = Image.Exif()
     exif[274] = 6

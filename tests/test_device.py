@@ -39,3 +39,10 @@ def test_the_library_keeps_what_is_freed():
 def test_elsewhere_nothing_happens(monkeypatch):
     monkeypatch.setattr(device.sys, "platform", "darwin")
     assert device.keep_memory() is False
+
+
+def test_a_torch_without_onednn_is_not_asked_what_it_knows(monkeypatch):
+    """As on a Mac: the namespace is empty there."""
+    monkeypatch.setattr(device.torch.backends.mkldnn, "is_available", lambda: False)
+    monkeypatch.setattr(device.torch.ops, "mkldnn", object())
+    assert device.quick_precision() == "fp32"

@@ -107,23 +107,6 @@ def test_an_unknown_option_is_one_line(arguments, capsys):
     assert stopped.value.code == 2 and capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("task", "mode", "size"),
-    [
-        ("denoise", "L", (50, 90)),
-        ("denoise", "RGB", (70, 66)),
-        ("deblur", "RGBA", (64, 64)),
-        ("deblur", "LA", (80, 70)),
-        ("deblur", "P", (99, 70)),
-    ],
-)
-def test_restore_keeps_the_size_and_transparency_of_any_photograph(task, mode, size, root, weights):
-    Image.effect_noise(size, 40).convert(mode).save(root / "in.png")
-    assert main(["restore", "--task", task, "--stride", "32", "in.png", "out.png"]) == 0
-    restored = Image.open(root / "out.png")
-    assert restored.size == size and restored.mode == ("RGB" if mode == "P" else mode)
-
-
 def test_restore_keeps_what_a_camera_wrote(root, weights):
     exif = Image.Exif()
     exif[274], exif[271] = 6, "Camera"  # to be turned by 90°
@@ -146,18 +129,6 @@ def test_a_folder_gives_a_folder_and_names_what_failed(root, weights, capsys):
         assert "c.png: not a readable image" in capsys.readouterr().err
         found = {path.relative_to(root / "in/out").as_posix() for path in root.glob("in/out/**/*.*")}
         assert found == {"a.png", "deeper/b.jpg"}
-
-
-@pytest.mark.parametrize("task", ["inpaint", "interpolate"])
-def test_restore_fills_what_the_mask_shows_and_nothing_else(task, root, weights):
-    clean = np.random.default_rng(0).integers(0, 256, (80, 100, 3), np.uint8)
-    mask = np.zeros((80, 100), np.uint8)
-    mask[20:40, 30:60] = 255
-    Image.fromarray(clean).save(root / "in.png")
-    Image.fromarray(mask).save(root / "mask.png")
-    assert main(["restore", "--task", task, "--mask", "mask.png", "--stride", "16", "in.png", "out.png"]) == 0
-    restored = np.asarray(Image.open(root / "out.png"))
-    assert (restored[mask == 0] == clean[mask == 0]).all() and (restored[mask > 0] != clean[mask > 0]).any()
 
 
 def test_a_misspelt_task_is_refused_without_torch(root):

@@ -1,5 +1,8 @@
 """What a sweep costs: against counts by hand, and what must hold whatever the numbers."""
 
+import io
+import sys
+
 import pytest
 
 from companion import catalogue, plan
@@ -105,3 +108,10 @@ def test_a_missing_or_unreadable_number_is_one_line(capsys):
 )
 def test_durations_are_plain(seconds, text):
     assert plan.duration(seconds) == text
+
+
+def test_a_code_page_of_windows_costs_signs_and_no_command(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "cp1252"))
+    assert main(["plan", "--gpu-ms-per-step", "1"]) == 0
+    sys.stdout.flush()
+    assert b"data ? " in sys.stdout.buffer.getvalue()

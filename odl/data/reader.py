@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from odl.crops import CROP
 from odl.data.sets import DataError
@@ -34,6 +34,8 @@ def open_image(path: Path) -> Image.Image:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ValueError(f"{image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
+            if image.format == "TIFF" and image.tag_v2.get(284) == 2 and max(image.tag_v2.get(258, (8,))) > 8:
+                raise ValueError("Pillow misreads colours of 16 bits in planes; save them interleaved, or as PNG")
             image.load()  # verify() lets truncated files pass
             form = image.format
             with suppress(Exception):  # damaged metadata are no damaged picture
@@ -81,4 +83,6 @@ def read_image(path: Path, shorter_side: int) -> np.ndarray:
 
 def reason(error: Exception) -> str:
     """What an exception says, on one line."""
+    if isinstance(error, UnidentifiedImageError):
+        return "of no kind that is read, as floats in colour are not; save it as PNG or JPEG"
     return getattr(error, "strerror", None) or " ".join(str(error).split())[:300] or type(error).__name__

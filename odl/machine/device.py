@@ -39,7 +39,8 @@ def quick_precision(device: str = "cpu") -> str:
     """`bf16` where the device has it natively, else `fp32`: for what is no measurement."""
     if str(device).startswith("cuda"):
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
-    return "bf16" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
+    onednn = torch.backends.mkldnn.is_available()  # not in the wheels for Macs, which lack the question too
+    return "bf16" if onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
 
 
 def prepare(device) -> None:

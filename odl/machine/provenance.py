@@ -24,7 +24,7 @@ def commit(*folders: Path) -> str:
     git = ["git", "-C", str(Path(__file__).resolve().parents[2])]
     try:
         answers = [
-            subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout.strip()
+            subprocess.run([*git, *command], capture_output=True, encoding="utf-8", check=True).stdout.strip()
             for command in (
                 ["rev-parse", "--short", "HEAD"],
                 ["status", "--porcelain", "--", *CODE, *map(str, folders)],

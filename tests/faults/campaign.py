@@ -132,7 +132,7 @@ def judged(act: Callable, right: Callable) -> tuple[str, float]:
 @contextmanager
 def quiet():
     """Without what the code prints: messages and progress bars of odl, in a campaign that has its own."""
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
 
@@ -218,7 +218,7 @@ def child_main(edits, environment, target, shared, arguments):
     torch.set_num_threads(1)
     for edit in edits:
         edited(*edit).start()
-    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     target(shared, *arguments)
 
 

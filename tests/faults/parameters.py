@@ -76,19 +76,19 @@ def run_cells(_, report, parameters, first, name, value):
         exec(first, namespace)
     except Exception as error:
         lines = getattr(error, "_render_traceback_", lambda: ["a", "traceback"])()
-        Path(report).write_text("\n".join(lines))
+        Path(report).write_text("\n".join(lines), encoding="utf-8")
         sys.exit(1)
 
 
 def run_command(_, report, *arguments):
-    with open(report, "w") as file, contextlib.redirect_stderr(file):
+    with open(report, "w", encoding="utf-8") as file, contextlib.redirect_stderr(file):
         sys.exit(main(arguments))
 
 
 def refused(name: str, target, *arguments) -> tuple[str, float]:
     """Run it in a process of its own: the exit status is not 0, one line names the parameter, nothing is written."""
     root = files.root()
-    with tempfile.NamedTemporaryFile("r+") as report, contextlib.chdir(root):
+    with tempfile.NamedTemporaryFile("r+", encoding="utf-8") as report, contextlib.chdir(root):
         start = time.perf_counter()
         status = ended(in_a_child(target, report.name, *arguments), LIMIT)
         seconds, said = time.perf_counter() - start, report.read().strip()

@@ -59,7 +59,7 @@ def test_a_lost_node_changes_nothing():
     there, here = folder / "there", folder / "here"
     there.mkdir()
     here.mkdir()
-    with cluster.Cluster(folder / "slurm") as slurm, open(folder / "snakemake.log", "w+") as log:
+    with cluster.Cluster(folder / "slurm") as slurm, open(folder / "snakemake.log", "w+", encoding="utf-8") as log:
         run = snakemake(there, *ON_SLURM, environment=slurm.environment, stdout=log)
         try:
             job = lose_a_node(slurm, there, run)
