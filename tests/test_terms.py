@@ -29,13 +29,15 @@ TEXTS += sorted((ROOT / "companion").glob("*.py")) + [ROOT / "book" / f"{name}.p
 def said(path: Path) -> str:
     """What a reader sees: the prose of a page or notebook before its exercise, the strings of a program."""
     if path.suffix == ".md":
-        return re.sub(r"(?ms)^```(?!\{).*?^```$", "", re.sub(EXERCISE, "", path.read_text()))
+        return re.sub(r"(?ms)^```(?!\{).*?^```$", "", re.sub(EXERCISE, "", path.read_text(encoding="utf-8")))
     if path.suffix == ".ipynb":
         cells = [
-            "".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "markdown"
+            "".join(cell["source"])
+            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+            if cell["cell_type"] == "markdown"
         ]
         return "\n".join(cells).partition("```{exercise}")[0]
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return "\n".join(text for text in strings if " " in text and "\n" not in text.strip())  # no names, no long comments
 
