@@ -88,7 +88,9 @@ def with_source(name: str, make) -> tuple:
 
 def save(figure, path: Path) -> None:
     """A PNG of 150 dots an inch and 256 colours, or an SVG without a date."""
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
+    figure.savefig(
+        path, dpi=150, facecolor="white", metadata={"Date": None} if path.suffix == ".svg" else {"Software": None}
+    )
     plt.close(figure)
     if path.suffix == ".png":
         Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
@@ -218,7 +220,8 @@ FIGURES = {
 }  # fmt: skip
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= snippets.SNIPPETS | statement.SNIPPETS
-TABLES |= {"landing": landing.figure, "speed-pages": speed.pages, "speed-gpu": speed.gpu_tables}
+TABLES |= {"landing": landing.figure, "lab-seeds": live.seeds_table}
+TABLES |= {"speed-pages": speed.pages, "speed-gpu": speed.gpu_tables}
 TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison": reliability.comparison}
 CAPTIONS = {  # of the tables that stand on one page alone
     "findings": "What the paper reports: mean PSNR in dB over levels 1 to 6 on its two data sets.",
@@ -227,6 +230,7 @@ CAPTIONS = {  # of the tables that stand on one page alone
     "results-table": "Every figure and table of the paper, the notebook that makes it, the paper's numbers and ours.",
     "departures": "What the profile of this book has otherwise than the paper, and why.",
     "pilot": "The pilot: what differs from the chosen profile, PSNR in dB.",
+    "lab-seeds": "The paper's test on every seed: two networks each, and the judge's word on the two schedules.",
     "variant": "On-demand learning, each variant scored on its own damage.",
 }
 

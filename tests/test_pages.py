@@ -146,9 +146,9 @@ def test_lab_without_javascript_shows_still_pictures(chromium, html):
     chromium.devtools("Emulation.setScriptExecutionDisabled", value=True)
     try:
         chromium.go((html / LAB).as_uri())
-        shown = chromium.shown("#fig-lab-fixation img, #fig-lab-allocation img, #fig-lab-inpaint img, noscript p")
-        assert shown == [True] * 4
-        assert chromium.shown(".odl-lab") == [False] * 3
+        shown = chromium.shown("[id^=fig-lab] img, #tab-lab-seeds table, noscript p")
+        assert shown == [True] * 5
+        assert chromium.shown(".odl-lab") == [False] * 4
     finally:
         chromium.devtools("Emulation.setScriptExecutionDisabled", value=False)
 

@@ -1,4 +1,5 @@
 // The allocation lab: five PSNRs, and the images per level of the batch; or what a run that was measured gave each level.
+// The k of 1/P^k chooses the rule, and of the runs that are measured the one that was trained by it.
 
 import { decibels } from "./pictures.js";
 import { allocate, onDemand } from "./rules.js";
@@ -10,16 +11,21 @@ const SECONDS = 0.6; // an epoch, while playing
 const ROOM = 6; // dB in the drawing above the networks
 
 export function startAllocation(root) {
-  const { runs, tasks } = globalThis.odlLab;
+  const { runs, colours, doses } = globalThis.odlLab; // doses, of every task: k, its dose in %, and its margin in words
   const $ = (selector) => root.querySelector(selector);
   const template = $("template");
   template.insertAdjacentHTML("afterend", LEVELS.map((n) => template.innerHTML.replaceAll("{level}", n)).join(""));
   const rows = [...root.querySelectorAll("[data-level]")];
+  rows.forEach((row, i) => row.style.setProperty("--odl-level", colours[i]));
   const [task, epoch, play, status] = [$("[name=task]"), $("[name=epoch]"), $("[data-do=play]"), $("[role=status]")];
+  const sharpness = $("[name=k]");
   let timer;
 
   const start = 20; // dB, where nothing is measured
   const within = (p) => Math.min(HIGHEST, Math.max(LOWEST, p || LOWEST));
+  const stop = () => (doses[task.value] ?? Object.values(doses)[0])[sharpness.value]; // of the slider
+  const run = () => runs[task.value]?.[stop().k];
+  const minus = (k) => String(k).replace("-", "−");
   const psnrs = () => rows.map((row) => Number(row.querySelector("[type=number]").value || start));
 
   // PSNR per level, null where nothing is measured yet, and what each level gets of 100.
@@ -35,14 +41,14 @@ export function startAllocation(root) {
     root.shares = shares;
   }
 
-  const showOwn = (psnr) => show(psnr, allocate(onDemand(psnr), BATCH), `images of a batch of ${BATCH}`, 0);
+  const showOwn = (psnr) => show(psnr, allocate(onDemand(psnr, stop().k), BATCH), `images of a batch of ${BATCH}`, 0);
 
   function edited(event) {
     pause();
     const psnr = psnrs();
     psnr[rows.indexOf(event.target.closest("[data-level]"))] = within(Number(event.target.value));
     showOwn(psnr);
-    status.textContent = `Your own numbers: ${root.shares.join(", ")} images of levels 1 to 5.`;
+    status.textContent = `Your own numbers, k = ${minus(stop().k)}: ${root.shares.join(", ")} images of levels 1 to 5.`;
   }
   for (const row of rows) {
     for (const input of row.querySelectorAll("input")) {
@@ -56,16 +62,16 @@ export function startAllocation(root) {
   // What an epoch's batches held was divided by the PSNRs before it; before the first, nothing is measured.
   function showEpoch() {
     const now = Number(epoch.value);
-    const run = runs[task.value];
-    const [psnr, shares] = [run.psnr[now - 2], run.allocation[now - 1]];
+    const { psnr: after, allocation, dose } = run();
+    const [psnr, shares] = [after[now - 2], allocation[now - 1]];
     show(psnr, shares, "% of the epoch’s images, measured", 1);
-    epoch.setAttribute("aria-valuetext", `${now} of ${run.psnr.length}`);
-    $("[data-say=epoch]").textContent = `${now} of ${run.psnr.length}`;
-    const mean = run.dose.reduce((sum, dose) => sum + dose) / run.dose.length;
+    epoch.setAttribute("aria-valuetext", `${now} of ${after.length}`);
+    $("[data-say=epoch]").textContent = `${now} of ${after.length}`;
+    const mean = dose.reduce((sum, one) => sum + one) / dose.length;
     status.textContent =
-      `Measured: epoch ${now} trained on ${shares.map((share) => share.toFixed(1)).join(", ")} % of levels 1 to 5, ` +
-      `on average ${percent(run.dose[now - 1], 2)} away from equal shares (the dose; ${percent(mean, 2)} over the run).`;
-    drawRun(run, now - 1);
+      `Measured, k = ${minus(stop().k)}: epoch ${now} trained on ${shares.map((share) => share.toFixed(1)).join(", ")} % of levels 1 to 5, ` +
+      `on average ${percent(dose[now - 1], 2)} away from equal shares (the dose; ${percent(mean, 2)} over the run).`;
+    drawRun(run(), now - 1);
   }
 
   function pause() {
@@ -98,7 +104,7 @@ export function startAllocation(root) {
     const y = (p) => (height * (1 - (p - low) / (high - low))).toFixed(1);
     const lines = rows.map((_, i) => {
       const points = psnr.map((values, e) => `${x(e + 1).toFixed(1)},${y(values[i])}`).join(" ");
-      return `<polyline points="${points}" class="odl-level-${i + 1}"/>`;
+      return `<polyline points="${points}" style="--odl-level: ${colours[i]}"/>`;
     });
     const damaged = inside.map((p) => `<polyline points="0,${y(p)} ${width},${y(p)}" class="odl-dashed"/>`);
     $("svg").innerHTML = `${damaged.join("")}${lines.join("")}<line x1="${x(done)}" x2="${x(done)}" y1="0" y2="${height}"/>`;
@@ -112,16 +118,49 @@ export function startAllocation(root) {
     });
   }
 
-  task.onchange = () => {
+  // A run where one is measured, else what the rule would give at the PSNRs that are shown.
+  function chooseRun() {
     pause();
-    epoch.max = runs[task.value].psnr.length;
-    epoch.value = epoch.max;
-    showEpoch();
-  };
-  for (const option of [...task.options]) if (!runs[option.value]) option.remove();
-  if (task.options.length) task.onchange();
-  else {
-    $("[data-part=run]").hidden = true;
-    showOwn(rows.map(() => start));
+    const { k } = stop();
+    const name = `${minus(k)}${{ 0: ", rigid joint learning", 1: ", Equation 3" }[k] ?? ""}`;
+    $("[data-say=k]").textContent = name;
+    sharpness.setAttribute("aria-valuetext", `${name}: ${run() ? "measured" : "not measured yet"}`);
+    root.querySelectorAll(".odl-stops > *").forEach((place, i) => place.toggleAttribute("data-now", i === Number(sharpness.value)));
+    $("[data-part=run]").hidden = !run();
+    if (run()) {
+      epoch.max = run().psnr.length;
+      epoch.value = epoch.max;
+      return showEpoch();
+    }
+    for (const row of rows) row.querySelector("[data-damaged]").textContent = "";
+    showOwn(psnrs());
+    status.textContent =
+      `No run with k = ${minus(k)} is measured yet. The bars are arithmetic: what this rule would give at these PSNRs.`;
   }
+
+  // Under the slider, at each of its stops: dose and margin where they are measured.
+  function chooseTask() {
+    const stops = doses[task.value] ?? Object.values(doses)[0];
+    sharpness.max = stops.length - 1;
+    $(".odl-stops").replaceChildren(
+      ...stops.map(({ k, dose, margin }) => {
+        const place = document.createElement("div");
+        const lines = k === 0 ? ["dose 0 %", "the others’ margin is over this"] : [dose === null ? "" : `dose ${dose.toFixed(2)} %`, margin];
+        place.append(
+          Object.assign(document.createElement("b"), { textContent: `k = ${minus(k)}` }),
+          ...lines.map((textContent) => Object.assign(document.createElement("span"), { textContent })),
+        );
+        return place;
+      }),
+    );
+    chooseRun();
+  }
+
+  task.onchange = chooseTask;
+  sharpness.oninput = chooseRun;
+  for (const option of [...task.options]) if (!runs[option.value]) option.remove();
+  $("[name=task]").parentElement.hidden = !task.options.length;
+  sharpness.max = Object.values(doses)[0].length - 1;
+  sharpness.value = Object.values(doses)[0].findIndex(({ k }) => k === 1);
+  chooseTask();
 }
