@@ -52,6 +52,7 @@ BENCH, REPRODUCE = (
     f"python -m companion reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}",
 )
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
+plt.rcParams["savefig.facecolor"] = "white"
 
 
 def main():
@@ -88,9 +89,7 @@ def with_source(name: str, make) -> tuple:
 
 def save(figure, path: Path) -> None:
     """A PNG of 150 dots an inch and 256 colours, or an SVG without a date."""
-    figure.savefig(
-        path, dpi=150, facecolor="white", metadata={"Date": None} if path.suffix == ".svg" else {"Software": None}
-    )
+    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
     plt.close(figure)
     if path.suffix == ".png":
         Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)

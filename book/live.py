@@ -19,7 +19,6 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import skimage
 import snippets
@@ -38,7 +37,6 @@ from odl.corruptions import FILL, TASKS
 from odl.crops import grey
 from odl.experiment import Experiment
 from odl.machine.files import write_atomically
-from odl.schedules import allocate, on_demand
 from odl.windows import inpaint_image
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,7 +89,9 @@ def data(missing: str | None, trained: dict) -> str:
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
-    lab |= {"doses": doses(), "seeds": seeds(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
+    lab |= {"seeds": seeds(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
+    m = dose.load(dose.experiments("bsds500", "reference", list(snippets.SEEDS)))
+    lab["margins"] = {task: {k: margin(m, task, name) for k, name in dose.NAMES.items()} for task in TASKS}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
 
@@ -119,21 +119,8 @@ def runs() -> dict:
     return found
 
 
-def doses() -> dict:
-    """task → for every k its dose (%, None where it is not measured), and in words its margin over equal shares."""
-    m, found = dose.load(dose.experiments("bsds500", "reference", list(snippets.SEEDS))), {}
-    for task, (k, name) in itertools.product(TASKS, dose.NAMES.items()):
-        own = [100 * judge.dose_of(run) for key, run in m.runs.items() if key[:2] == (task, name)]
-        stop = {"k": k, "dose": np.mean(own) if own else None, "margin": margin(m, task, name)}
-        found.setdefault(task, []).append(stop)
-    return found
-
-
 def seeds() -> list[dict]:
-    """Of each task and seed what the paper's test says of on-demand and rigid joint learning, and all seeds together.
-
-    Keys task, rival, seed, ahead (dB by which on-demand is), p, verdict.
-    """
+    """Of each task and seed what `table1.papers_test` says of the close contest; `verdict`: of all seeds together."""
     m = Measured(judge.keyed(run for task in TASKS for run in snippets.measured(task, *catalogue.CLOSE)))
     verdicts = {plain(task): margin(m, task, "on_demand") for task in TASKS}
     return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(m).to_dict("records")]
@@ -279,56 +266,33 @@ def still_fixation():
     rows, trained = [], {name: networks(name) for name in TASKS}
     names = [name for name in SCHEDULES if any(name in found for found in trained.values())]
     titles = {"corrupted": "\ndamaged"} | {name: SCHEDULES[name].lower().replace(" ", "\n", 1) for name in names}
-    for (name, task), end in itertools.product(TASKS.items(), ("easy", "hard") if names else ()):
+    for (name, task), end in itertools.product(TASKS.items(), ("easy", "hard")):
         x, severity = as_input("chelsea.png"), float(paper.TASKS[name][end])
         x = grey(x) if task.channels == 1 else x
         y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
         shown = restored_by(trained[name], x, y).items()
         pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown]
         rows.append((f"{plain(name).capitalize()}\n{prose.severity_text(name, end)}", pictures))
-    return figures.picture_blocks(rows, tuple(titles.values())) if rows else not_drawn()
-
-
-def not_drawn():
-    """A line that says what is missing, as a figure."""
-    figure, axis = plt.subplots(figsize=(8, 0.6))
-    axis.text(0.5, 0.5, f"Not drawn: {UNTRAINED}.", ha="center", color="0.4")
-    axis.axis("off")
-    return figure
+    return figures.picture_blocks(rows, tuple(titles.values()))
 
 
 def still_allocation():
-    """Shares of a batch for PSNRs that are all alike, for those of a measured run, and for made-up ones."""
-    alike, made_up = [20.0] * 5, [35.0, 30.0, 25.0, 20.0, 15.0]
-    cases = [("all levels alike", alike, allocate(on_demand(0, alike, 5), paper.BATCH_SIZE))]
-    for task, run in [(task, of[1]) for task, of in runs().items() if 1 in of and len(of[1]["psnr"]) > 1][:1]:
-        cases.append((f"{plain(task)}, measured", run["psnr"][-2], run["allocation"][-1]))
-    cases.append(("made up", made_up, allocate(on_demand(0, made_up, 5), paper.BATCH_SIZE)))
-    figure, axes = plt.subplots(1, len(cases), figsize=(8.6, 2.4), sharey=True, layout="constrained")
-    for axis, (title, values, shares) in zip(axes, cases, strict=True):
-        whole = all(float(share).is_integer() for share in shares)
-        bars = axis.bar(range(1, 6), shares, color=figures.LEVEL_COLOURS[:5])
-        axis.bar_label(bars, fmt="%d" if whole else "%.1f", padding=1)
-        names = [f"{level}\n{value:.1f} dB" for level, value in enumerate(values, 1)]
-        axis.set_xticks(range(1, 6), names, fontsize=7.5)
-        axis.set_title(title, fontsize=10)
-    axes[0].set_ylabel("images of 100")
-    return figure
+    """Of every k the margin over equal shares against the dose."""
+    return dose.plot_margins(dose.table(dose.experiments("bsds500", "reference", list(snippets.SEEDS))))
 
 
 def still_inpaint():
     """A photograph, drawn over, and filled by the network and without one, with the PSNR inside what was drawn."""
-    network = networks("inpaint").get("on_demand")
-    if not network:
-        return not_drawn()
     image = np.asarray(reduced("chelsea.png"), np.float32) / 255
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
     mask = abs(rows - 120 - 20 * np.sin(columns / 25)) < 4
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
-    fills = [inpaint_image(network, image, mask), inpaint_biharmonic(image, mask, channel_axis=-1)]
-    inside = [f"{peak_signal_noise_ratio(image[mask], x[mask], data_range=1):.1f} dB" for x in (damaged, *fills)]
-    scores = ["", f"mean colour: {inside[0]} inside", *(f"{score} inside" for score in inside[1:])]
-    titles = ["photograph", "drawn over", "network", "biharmonic"]
-    return figures.picture_grid([[image, drawn, *fills]], titles, None, [scores], size=2.2)
+    fills = {"biharmonic": inpaint_biharmonic(image, mask, channel_axis=-1)}
+    if network := networks("inpaint").get("on_demand"):
+        fills["network"] = inpaint_image(network, image, mask)
+    inside = [peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (damaged, *fills.values())]
+    scores = ["", f"mean colour: {inside[0]:.1f} dB inside", *(f"{score:.1f} dB inside" for score in inside[1:])]
+    pictures = {"photograph": image, "drawn over": drawn} | fills
+    return figures.picture_grid([list(pictures.values())], list(pictures), None, [scores], size=2.2)

@@ -11,7 +11,7 @@ const SECONDS = 0.6; // an epoch, while playing
 const ROOM = 6; // dB in the drawing above the networks
 
 export function startAllocation(root) {
-  const { runs, colours, doses } = globalThis.odlLab; // doses, of every task: k, its dose in %, and its margin in words
+  const { runs, colours, margins } = globalThis.odlLab; // of every task and k: the run, and in words its margin
   const $ = (selector) => root.querySelector(selector);
   const template = $("template");
   template.insertAdjacentHTML("afterend", LEVELS.map((n) => template.innerHTML.replaceAll("{level}", n)).join(""));
@@ -23,9 +23,11 @@ export function startAllocation(root) {
 
   const start = 20; // dB, where nothing is measured
   const within = (p) => Math.min(HIGHEST, Math.max(LOWEST, p || LOWEST));
-  const stop = () => (doses[task.value] ?? Object.values(doses)[0])[sharpness.value]; // of the slider
-  const run = () => runs[task.value]?.[stop().k];
-  const minus = (k) => String(k).replace("-", "−");
+  const stops = Object.keys(Object.values(margins)[0]).map(Number).sort((a, b) => a - b); // of the slider
+  const k = () => stops[sharpness.value];
+  const run = () => runs[task.value]?.[k()];
+  const minus = (number) => String(number).replace("-", "−");
+  const meanOf = (values) => values.reduce((sum, value) => sum + value) / values.length;
   const psnrs = () => rows.map((row) => Number(row.querySelector("[type=number]").value || start));
 
   // PSNR per level, null where nothing is measured yet, and what each level gets of 100.
@@ -41,14 +43,14 @@ export function startAllocation(root) {
     root.shares = shares;
   }
 
-  const showOwn = (psnr) => show(psnr, allocate(onDemand(psnr, stop().k), BATCH), `images of a batch of ${BATCH}`, 0);
+  const showOwn = (psnr) => show(psnr, allocate(onDemand(psnr, k()), BATCH), `images of a batch of ${BATCH}`, 0);
 
   function edited(event) {
     pause();
     const psnr = psnrs();
     psnr[rows.indexOf(event.target.closest("[data-level]"))] = within(Number(event.target.value));
     showOwn(psnr);
-    status.textContent = `Your own numbers, k = ${minus(stop().k)}: ${root.shares.join(", ")} images of levels 1 to 5.`;
+    status.textContent = `Your own numbers, k = ${minus(k())}: ${root.shares.join(", ")} images of levels 1 to 5.`;
   }
   for (const row of rows) {
     for (const input of row.querySelectorAll("input")) {
@@ -67,10 +69,9 @@ export function startAllocation(root) {
     show(psnr, shares, "% of the epoch’s images, measured", 1);
     epoch.setAttribute("aria-valuetext", `${now} of ${after.length}`);
     $("[data-say=epoch]").textContent = `${now} of ${after.length}`;
-    const mean = dose.reduce((sum, one) => sum + one) / dose.length;
     status.textContent =
-      `Measured, k = ${minus(stop().k)}: epoch ${now} trained on ${shares.map((share) => share.toFixed(1)).join(", ")} % of levels 1 to 5, ` +
-      `on average ${percent(dose[now - 1], 2)} away from equal shares (the dose; ${percent(mean, 2)} over the run).`;
+      `Measured, k = ${minus(k())}: epoch ${now} trained on ${shares.map((share) => share.toFixed(1)).join(", ")} % of levels 1 to 5, ` +
+      `on average ${percent(dose[now - 1], 2)} away from equal shares (the dose; ${percent(meanOf(dose), 2)} over the run).`;
     drawRun(run(), now - 1);
   }
 
@@ -121,8 +122,7 @@ export function startAllocation(root) {
   // A run where one is measured, else what the rule would give at the PSNRs that are shown.
   function chooseRun() {
     pause();
-    const { k } = stop();
-    const name = `${minus(k)}${{ 0: ", rigid joint learning", 1: ", Equation 3" }[k] ?? ""}`;
+    const name = `${minus(k())}${{ 0: ", rigid joint learning", 1: ", Equation 3" }[k()] ?? ""}`;
     $("[data-say=k]").textContent = name;
     sharpness.setAttribute("aria-valuetext", `${name}: ${run() ? "measured" : "not measured yet"}`);
     root.querySelectorAll(".odl-stops > *").forEach((place, i) => place.toggleAttribute("data-now", i === Number(sharpness.value)));
@@ -135,24 +135,23 @@ export function startAllocation(root) {
     for (const row of rows) row.querySelector("[data-damaged]").textContent = "";
     showOwn(psnrs());
     status.textContent =
-      `No run with k = ${minus(k)} is measured yet. The bars are arithmetic: what this rule would give at these PSNRs.`;
+      `No run with k = ${minus(k())} is measured yet. The bars are arithmetic: what this rule would give at these PSNRs.`;
   }
 
-  // Under the slider, at each of its stops: dose and margin where they are measured.
+  // Under the slider, at each of its stops: the run's dose, and the margin over all its seeds.
   function chooseTask() {
-    const stops = doses[task.value] ?? Object.values(doses)[0];
-    sharpness.max = stops.length - 1;
-    $(".odl-stops").replaceChildren(
-      ...stops.map(({ k, dose, margin }) => {
-        const place = document.createElement("div");
-        const lines = k === 0 ? ["dose 0 %", "the others’ margin is over this"] : [dose === null ? "" : `dose ${dose.toFixed(2)} %`, margin];
-        place.append(
-          Object.assign(document.createElement("b"), { textContent: `k = ${minus(k)}` }),
-          ...lines.map((textContent) => Object.assign(document.createElement("span"), { textContent })),
-        );
-        return place;
-      }),
-    );
+    const place = (stop) => {
+      const measured = runs[task.value]?.[stop];
+      const lines = [measured ? `dose ${percent(meanOf(measured.dose), 2)}` : ""];
+      lines.push(stop === 0 ? "the others’ margin is over this" : (margins[task.value] ?? {})[stop] ?? "not measured yet");
+      const element = document.createElement("div");
+      element.append(
+        Object.assign(document.createElement("b"), { textContent: `k = ${minus(stop)}` }),
+        ...lines.map((textContent) => Object.assign(document.createElement("span"), { textContent })),
+      );
+      return element;
+    };
+    $(".odl-stops").replaceChildren(...stops.map(place));
     chooseRun();
   }
 
@@ -160,7 +159,7 @@ export function startAllocation(root) {
   sharpness.oninput = chooseRun;
   for (const option of [...task.options]) if (!runs[option.value]) option.remove();
   $("[name=task]").parentElement.hidden = !task.options.length;
-  sharpness.max = Object.values(doses)[0].length - 1;
-  sharpness.value = Object.values(doses)[0].findIndex(({ k }) => k === 1);
+  sharpness.max = stops.length - 1;
+  sharpness.value = stops.indexOf(1);
   chooseTask();
 }
