@@ -43,7 +43,6 @@ FACTS = """
 const unset = (e) => !e.querySelector("mjx-container") || e.querySelector("mjx-merror, [data-mjx-error]");
 return [document.documentElement.scrollWidth, [...document.querySelectorAll(".math")].filter(unset).length];
 """
-# Tables whose right end no scrolling shows.
 OUT_OF_REACH = """
 const end = (e) => e.getBoundingClientRect().right;
 const reachable = (table) => {
@@ -57,12 +56,10 @@ const reachable = (table) => {
 const tables = [...document.querySelectorAll("article table")].filter((table) => table.offsetHeight);
 return tables.filter((table) => !reachable(table)).map((table) => table.textContent.slice(0, 60));
 """
-# Listings that an article cuts at its right.
 CUT = """
 const listings = [...document.querySelectorAll("article .highlight pre")].filter((pre) => pre.offsetHeight);
 return listings.filter((pre) => pre.scrollWidth > pre.clientWidth + 1).map((pre) => pre.textContent.slice(0, 60));
 """
-# Pictures on a card of their own, and drawings on white.
 GLARING = """
 const drawn = (image, style) => image.matches(".odl-drawn") && !style.filter.includes("invert");
 return [...document.querySelectorAll("article img")].filter((image) => {
@@ -137,7 +134,8 @@ def test_page_on_a_phone(chromium, axe, address, page):
     events = network(chromium)
     assert [url for url in requests(events) if not url.startswith((address, "data:", "blob:", "chrome"))] == []
     assert complaints(chromium) == []
-    assert [e["params"]["response"]["url"] for e in events if failed(e)] == []
+    answers = [event["params"]["response"] for event in events if event["method"] == "Network.responseReceived"]
+    assert [answer["url"] for answer in answers if answer["status"] >= 400] == []
     assert width <= PHONE["width"] and unset == 0
     assert chromium.run(OUT_OF_REACH) == []
     assert bytes_of(events) / 1e6 < MOST.get(page, 12)
@@ -150,11 +148,6 @@ def test_page_on_a_phone(chromium, axe, address, page):
     look(chromium, screen=DESK)
     assert chromium.run(CUT) == []
     assert chromium.run(AXE, {}) == []
-
-
-def failed(event: dict) -> bool:
-    """Whether a file was asked for that is not there."""
-    return event["method"] == "Network.responseReceived" and event["params"]["response"]["status"] >= 400
 
 
 def test_pages_from_the_file_system(chromium, html):
@@ -222,8 +215,7 @@ def test_what_is_drawn_on_white_is_marked_for_the_dark_and_no_photograph_is(html
 
 def test_every_page_has_an_icon_that_is_there(html, soup):
     for page in [*ALL, "index.html"]:
-        [icon] = soup(page).select("link[rel~=icon]")
-        assert (html / Path(page).parent / icon["href"]).exists()
+        assert (html / Path(page).parent / soup(page).select_one("link[rel~=icon]")["href"]).exists()
 
 
 @pytest.mark.parametrize("page", NOTEBOOKS)
