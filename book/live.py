@@ -8,6 +8,7 @@ import base64
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import re
 import shutil
@@ -18,30 +19,31 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import skimage
+import snippets
 import torch
 from export import to_onnx
+from matplotlib.colors import to_hex
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
+from skimage.restoration import inpaint_biharmonic
 
-from companion import figures, prose
-from companion.judge import plain
+from companion import catalogue, dose, figures, judge, prose, table1
+from companion.judge import Measured, plain
 from companion.pictures import restored_by
 from odl import paper, results
 from odl.corruptions import FILL, TASKS
 from odl.crops import grey
 from odl.experiment import Experiment
 from odl.machine.files import write_atomically
-from odl.schedules import allocate, on_demand
 from odl.windows import inpaint_image
 
 ROOT = Path(__file__).resolve().parents[1]
 LAB = ROOT / "book" / "lab"
 NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build
-MODULES = ["rules", "corrupt", "pictures", "networks", "photographs", "fill"]  # in the order of their imports
-MODULES += ["fixation", "allocation", "inpaint", "main"]
+MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photographs", "fill"]  # in the order of imports
+MODULES += ["fixation", "allocation", "inpaint", "seeds", "main"]
 FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
 SCHEDULES = {  # and what the fixation lab offers, where it is trained
     "on_demand": "On-demand", "rigid_joint": "Rigid joint",
@@ -87,6 +89,9 @@ def data(missing: str | None, trained: dict) -> str:
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
+    lab |= {"seeds": seeds(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
+    m = dose.load(dose.experiments("bsds500", "reference", list(snippets.SEEDS)))
+    lab["margins"] = {task: {k: margin(m, task, name) for k, name in dose.NAMES.items()} for task in TASKS}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
 
@@ -98,19 +103,40 @@ def absent(task: str, trained) -> list[list[str]]:
 
 
 def runs() -> dict:
-    """task → the on-demand run where it is measured, of levels 1 to 5.
+    """task → k of 1/P^k → the run where it is measured, of the first seed and levels 1 to 5.
 
     After each epoch `psnr` (dB) on the validation images; of each epoch `allocation` (% of its images) and `dose`;
     `not_restored`: PSNR (dB) of the damaged test images themselves.
     """
     found, decimals = {}, {"psnr": 4, "allocation": 2, "dose": 6}
     levels = [str(level) for level in range(1, paper.N_LEVELS + 1)]
-    for task in TASKS:
-        if run := results.load(reference(task, "on_demand")):
+    for e in dose.experiments("bsds500", "reference", [0]):
+        if run := results.load(e):
             damaged = run.evaluation.groupby("level").psnr_input.mean()
-            found[task] = {key: np.round([e[key] for e in run.history], n).tolist() for key, n in decimals.items()}
-            found[task]["not_restored"] = damaged[levels].round(4).tolist()
+            shown = {key: np.round([epoch[key] for epoch in run.history], n).tolist() for key, n in decimals.items()}
+            shown["not_restored"] = damaged[levels].round(4).tolist()
+            found.setdefault(e.task, {})[int(e.sharpness) if e.schedule == "on_demand" else 0] = shown
     return found
+
+
+def seeds() -> list[dict]:
+    """Of each task and seed what `table1.papers_test` says of the close contest; `verdict`: of all seeds together."""
+    m = Measured(judge.keyed(run for task in TASKS for run in snippets.measured(task, *catalogue.CLOSE)))
+    verdicts = {plain(task): margin(m, task, "on_demand") for task in TASKS}
+    return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(m).to_dict("records")]
+
+
+def seeds_table() -> str:
+    """`seeds`, for a page on which nothing moves."""
+    rows = [[r["task"], r["seed"], f"{r['ahead']:+.3f} dB", f"{r['p']:.0e}", r["verdict"]] for r in seeds()]
+    titles = ["Task", "Seed", "On-demand − rigid joint", "The paper's p", "Over all seeds"]
+    return snippets.markdown(titles, rows).replace("-0", "−0") if rows else f"The seeds are {snippets.NOT_MEASURED}."
+
+
+def margin(m: Measured, task: str, schedule: str) -> str:
+    """How far a schedule is ahead of rigid joint learning, and the verdict on that."""
+    verdict = judge.compare(m, {"": (task, schedule, "rigid_joint")})
+    return snippets.NOT_MEASURED if verdict.word == judge.MISSING else f"{verdict.measured}: {verdict.word}"
 
 
 def reference(task: str, schedule: str) -> Experiment:
@@ -236,63 +262,37 @@ def packed(files: dict[str, bytes]) -> str:
 
 
 def still_fixation():
-    """Each task at the severities of its two fixated models: not restored, and by three networks, with PSNR in dB."""
-    titles = {"corrupted": "\nnot restored", "on_demand": "\non-demand"}
-    titles |= {name: SCHEDULES[name].lower().replace(" on", "\non") for name in paper.FIXATED}
-    rows = []
-    for name, task in TASKS.items():
-        found = {schedule: network for schedule, network in networks(name).items() if schedule in FIXATION}
-        x = as_input("chelsea.png")
+    """Each task at the severities of its two fixated models: damaged, and by every network here, with PSNR in dB."""
+    rows, trained = [], {name: networks(name) for name in TASKS}
+    names = [name for name in SCHEDULES if any(name in found for found in trained.values())]
+    titles = {"corrupted": "\ndamaged"} | {name: SCHEDULES[name].lower().replace(" ", "\n", 1) for name in names}
+    for (name, task), end in itertools.product(TASKS.items(), ("easy", "hard")):
+        x, severity = as_input("chelsea.png"), float(paper.TASKS[name][end])
         x = grey(x) if task.channels == 1 else x
-        for end in ("easy", "hard") if found else ():
-            severity = float(paper.TASKS[name][end])
-            y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
-            shown = restored_by({schedule: found[schedule] for schedule in FIXATION if schedule in found}, x, y)
-            pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown.items()]
-            rows.append((f"{plain(name).capitalize()}\n{prose.severity_text(name, end)}", pictures))
-    return figures.picture_blocks(rows, tuple(titles.values())) if rows else not_drawn()
-
-
-def not_drawn():
-    """A line that says what is missing, as a figure."""
-    figure, axis = plt.subplots(figsize=(8, 0.6))
-    axis.text(0.5, 0.5, f"Not drawn: {UNTRAINED}.", ha="center", color="0.4")
-    axis.axis("off")
-    return figure
+        y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
+        shown = restored_by(trained[name], x, y).items()
+        pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown]
+        rows.append((f"{plain(name).capitalize()}\n{prose.severity_text(name, end)}", pictures))
+    return figures.picture_blocks(rows, tuple(titles.values()))
 
 
 def still_allocation():
-    """Shares of a batch for PSNRs that are all alike, for those of a measured run, and for made-up ones."""
-    alike, made_up = [20.0] * 5, [35.0, 30.0, 25.0, 20.0, 15.0]
-    cases = [("all levels alike", alike, allocate(on_demand(0, alike, 5), paper.BATCH_SIZE))]
-    for task, run in [(task, run) for task, run in runs().items() if len(run["psnr"]) > 1][:1]:
-        cases.append((f"{plain(task)}, measured", run["psnr"][-2], run["allocation"][-1]))
-    cases.append(("made up", made_up, allocate(on_demand(0, made_up, 5), paper.BATCH_SIZE)))
-    figure, axes = plt.subplots(1, len(cases), figsize=(8.6, 2.4), sharey=True, layout="constrained")
-    for axis, (title, values, shares) in zip(axes, cases, strict=True):
-        whole = all(float(share).is_integer() for share in shares)
-        bars = axis.bar(range(1, 6), shares, color=figures.LEVEL_COLOURS[:5])
-        axis.bar_label(bars, fmt="%d" if whole else "%.1f", padding=1)
-        names = [f"{level}\n{value:.1f} dB" for level, value in enumerate(values, 1)]
-        axis.set_xticks(range(1, 6), names, fontsize=7.5)
-        axis.set_title(title, fontsize=10)
-    axes[0].set_ylabel("images of 100")
-    return figure
+    """Of every k the margin over equal shares against the dose."""
+    return dose.plot_margins(dose.table(dose.experiments("bsds500", "reference", list(snippets.SEEDS))))
 
 
 def still_inpaint():
-    """A photograph, drawn over, and filled, with the PSNR inside what was drawn."""
-    network = networks("inpaint").get("on_demand")
-    if not network:
-        return not_drawn()
+    """A photograph, drawn over, and filled by the network and without one, with the PSNR inside what was drawn."""
     image = np.asarray(reduced("chelsea.png"), np.float32) / 255
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
     mask = abs(rows - 120 - 20 * np.sin(columns / 25)) < 4
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
-    filled = inpaint_image(network, image, mask)
-    inside = [f"{peak_signal_noise_ratio(image[mask], x[mask], data_range=1):.1f} dB" for x in (damaged, filled)]
-    scores = ["", f"mean colour: {inside[0]} inside", f"{inside[1]} inside"]
-    titles = ["photograph", "drawn over", "filled"]
-    return figures.picture_grid([[image, drawn, filled]], titles, None, [scores], size=2.8)
+    fills = {"biharmonic": inpaint_biharmonic(image, mask, channel_axis=-1)}
+    if network := networks("inpaint").get("on_demand"):
+        fills["network"] = inpaint_image(network, image, mask)
+    inside = [peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (damaged, *fills.values())]
+    scores = ["", f"mean colour: {inside[0]:.1f} dB inside", *(f"{score:.1f} dB inside" for score in inside[1:])]
+    pictures = {"photograph": image, "drawn over": drawn} | fills
+    return figures.picture_grid([list(pictures.values())], list(pictures), None, [scores], size=2.2)

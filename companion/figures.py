@@ -40,6 +40,7 @@ LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 
 TITLES = {"not_restored": "Not restored", "corrupted": "Not restored"} | paper.SCHEDULES | paper.FIXATED
 GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
 KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
+LABEL = "#777777"  # of pictures, whose figure has no ground of its own: a page may be light or dark
 ROOM = 6  # dB above and below the networks for what is not restored, which reaches 100 dB where nothing is damaged
 
 
@@ -64,9 +65,9 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
         for j, image in enumerate(row):
             show_picture(axes[i, j], image, scores and j < len(scores[i]) and scores[i][j], small)
         if labels:
-            axes[i, 0].set_ylabel(labels[i], fontsize=small + 1)
+            axes[i, 0].set_ylabel(labels[i], fontsize=small + 1, color=LABEL)
     for axis, title in zip(axes[0], columns or (), strict=False):
-        axis.set_title(title, fontsize=small + 1)
+        axis.set_title(title, fontsize=small + 1, color=LABEL)
     figure.tight_layout(pad=0.3)
     return figure
 
@@ -80,9 +81,9 @@ def picture_blocks(rows: list, titles, blocks: int = 2):
     empty(axes, box_aspect=1)  # also where there is no picture
     for k, (label, pictures) in enumerate(rows):
         i, first = k // blocks, k % blocks * (len(titles) + 1)
-        axes[i, first].set_ylabel(label, fontsize=small, labelpad=3)
+        axes[i, first].set_ylabel(label, fontsize=small, labelpad=3, color=LABEL)
         for j, title in enumerate(titles if i == 0 else ()):
-            axes[0, first + j].set_title(title, fontsize=small)
+            axes[0, first + j].set_title(title, fontsize=small, color=LABEL)
         for title, image, line in pictures:
             show_picture(axes[i, first + titles.index(title)], image, line, small)
     figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.28)
@@ -90,7 +91,8 @@ def picture_blocks(rows: list, titles, blocks: int = 2):
 
 
 def empty(axes, **more) -> None:
-    """Axes without ticks, grid and frame."""
+    """Axes without ticks, grid and frame, on whatever the page is."""
+    axes.flat[0].figure.set_facecolor("none")
     for axis in axes.flat:
         axis.set(xticks=[], yticks=[], **more)
         axis.grid(False)
@@ -101,7 +103,7 @@ def show_picture(axis, image, line: str | None, size: float) -> None:
     """An image, and a line below it."""
     axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     if line:
-        axis.set_xlabel(line, fontsize=size, labelpad=2)
+        axis.set_xlabel(line, fontsize=size, labelpad=2, color=LABEL)
 
 
 def task_levels(task: str, x, generator=None, levels=range(1, 7)):

@@ -136,6 +136,7 @@ def plot_margins(table: pd.DataFrame):
     celeba, sun397 = (rows[f"paper_{name}_psnr"] for name in ("celeba", "sun397"))
     figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
     axis.plot(rows.ahead[rivals], range(len(rivals)), "o", color="#D55E00", label="here", alpha=0.9)
+    axis.hlines(range(len(rivals)), rows.low[rivals], rows.high[rivals], color="#D55E00")  # 95 % intervals
     for psnr, marker, color, name in ((celeba, "s", "#0072B2", "CelebA"), (sun397, "D", "#56B4E9", "SUN397")):
         gap = psnr.get("on_demand", NONE) - psnr[rivals]
         axis.plot(gap, range(len(rivals)), marker, color=color, label=f"paper, {name}", alpha=0.9)
@@ -144,7 +145,7 @@ def plot_margins(table: pd.DataFrame):
     axis.set_xticks([-1, -0.5, 0, 0.5, 1, 2, 5, 10], ["−1", "−0.5", "0", "0.5", "1", "2", "5", "10"])
     axis.xaxis.set_minor_locator(plt.NullLocator())
     axis.set_yticks(range(len(rivals)), [TITLES.get(name, name) for name in rivals])
-    axis.set(ylim=(len(rivals) - 0.5, -0.5), xlabel="on-demand learning is ahead by (dB)")
+    axis.set(ylim=(len(rivals) - 0.5, -0.5), xlabel="on-demand learning is ahead by (dB; logarithmic beyond ±1)")
     axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 

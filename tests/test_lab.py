@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ import pandas as pd
 import pytest
 import torch
 from bs4 import BeautifulSoup
+from page_facts import processor_seconds
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
+from skimage.restoration import inpaint_biharmonic
 from test_windows import trained_like
 
 from companion.tables import table_path
@@ -34,7 +37,7 @@ sys.path.insert(0, str(ROOT / "book"))
 import landing  # noqa: E402
 import live  # noqa: E402
 
-FRAGMENTS = ("fixation", "allocation", "inpaint")
+FRAGMENTS = ("fixation", "allocation", "seeds", "inpaint")
 
 
 def open_lab(browser, page: Path) -> None:
@@ -51,7 +54,9 @@ def status(browser, lab: str) -> str:
 def write_page(folder: Path) -> Path:
     """A small page around the labs, laid out like the book."""
     parts = [(LAB / f"{name}.html").read_text() for name in FRAGMENTS]
-    stills = [f'<figure id="fig-lab-{name}">A still picture</figure>' for name in FRAGMENTS]
+    stills = [
+        f'<figure id="fig-lab-{name}">A still picture</figure>' for name in FRAGMENTS
+    ]  # of the seeds it is a table
     [scripts] = re.findall(r"(?s)<link.*</script>", (ROOT / "book" / "lab.md").read_text())
     head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     page = folder / "book" / "lab.html"
@@ -63,15 +68,17 @@ def write_page(folder: Path) -> Path:
 HISTORY = [[20.0, 19.5, 19.0, 18.0, 17.0], [24.0, 23.0, 21.0, 20.0, 18.0], [30.0, 27.0, 25.0, 23.0, 19.0]]
 SHARES = [[20.0] * 5, [18.0, 18.9, 19.6, 20.7, 22.8], [17.4, 18.2, 19.9, 20.9, 23.6]]
 DAMAGED = [41.0, 30.5, 22.0, 19.0, 16.0]  # PSNR of what is not restored
+PAIRS = [(24.0, 23.9), (23.8, 24.0)]  # PSNR of on-demand and of rigid joint learning, a pair for each seed
 WITHOUT = ("deblur", "fixated_easy")  # the network that is not trained
 
 
-def made_up_result(task: str) -> None:
-    """A result file of the on-demand run, of numbers that no network has given."""
-    run = live.reference(task, "on_demand")
+def made_up_result(task: str, schedule: str = "on_demand", seed: int = 0, psnr=20.0) -> None:
+    """A result file of a run, of numbers that no network has given."""
+    run = replace(live.reference(task, schedule), seed=seed)
     epochs = zip(HISTORY, SHARES, strict=True)
     history = [{"psnr": psnr, "allocation": shares, "dose": dose(shares)} for psnr, shares in epochs]
-    evaluation = {"level": list("12345"), "psnr_input": DAMAGED}
+    trials = {"trial": [0] * 6 + [1] * 6, "psnr": [psnr] * 6 + [psnr + 1e-3 * psnr] * 6, "l2": [1.0] * 12}
+    evaluation = trials | {"level": list("123456") * 2, "psnr_input": [*DAMAGED, 10.0] * 2}
     content = {"protocol": PROTOCOL, "experiment": run.asdict(), "provenance": {}, "history": history}
     files.write_atomically(results.path_of(run), files.seal(content | {"evaluation": evaluation}))
 
@@ -91,7 +98,9 @@ def site(tmp_path_factory):
         for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in live.SCHEDULES):
             if (task, schedule) != WITHOUT:
                 made_up_network(task, schedule, seed)
-        made_up_result("inpaint")
+        for seed, (ours, theirs) in enumerate(PAIRS):
+            made_up_result("inpaint", "on_demand", seed, ours)
+            made_up_result("inpaint", "rigid_joint", seed, theirs)
         missing = live.write(folder / "_static" / "lab")
         if missing and missing.startswith("npm"):  # not installed, or offline
             pytest.skip(missing)
@@ -179,7 +188,7 @@ def check_against_torch(answer: dict, task: str, severity: float) -> None:
     """The damage, the restored pictures and the scores that the lab shows."""
     shown, scores = answer["shown"], answer["scores"]
     assert torch.allclose(corrupted(task, shown["x"], severity, answer), shown["y"], atol=1e-5)
-    restored = {"y": shown["y"]}
+    restored = {"y": shown["y"]} | ({"fill": classical(shown["x"], shown["y"])} if task == "inpaint" else {})
     with torch.inference_mode():
         restored |= {name: network_as_shipped(task, name)(shown["y"]) for name in live.networks(task)}
     assert set(scores) == set(restored)
@@ -188,6 +197,13 @@ def check_against_torch(answer: dict, task: str, severity: float) -> None:
         with np.errstate(divide="ignore"):  # where nothing is damaged
             expected = peak_signal_noise_ratio(shown["x"].numpy(), x_hat.numpy(), data_range=2)
         assert abs(scores[name] - min(expected, 100)) < 0.05, (severity, name)
+
+
+def classical(x, y):
+    """What scikit-image fills in where y is not x."""
+    image, mask = ((z[0].permute(1, 2, 0).double().numpy() + 1) / 2 for z in (y, (y != x) * 2.0 - 1))
+    filled = inpaint_biharmonic(image, mask.any(-1), channel_axis=-1)
+    return torch.from_numpy(2 * filled - 1).permute(2, 0, 1).unsqueeze(0).float()
 
 
 SHOWN = {"inpaint": (5, 20, 32), "interpolate": (10, 80), "deblur": (0, 1, 5), "denoise": (10, 90)}
@@ -223,10 +239,23 @@ def test_known_pixels_are_kept_as_odl_keeps_them(browser, task, severity):
 
 
 def test_the_damaged_picture_can_be_best(browser):
-    """These networks are not trained, so it is."""
-    set_fixation(browser, "inpaint", 5)
-    best = "return [...document.querySelectorAll('#lab-fixation [data-best]')].map((cell) => cell.dataset.key)"
+    """These networks are not trained, so it is, where no classical fill takes part."""
+    best = "return [...document.querySelectorAll('#lab-fixation [data-best]')].map((row) => row.dataset.key)"
+    set_fixation(browser, "interpolate", 10)
     assert browser.run(best) == ["y"]
+
+
+def test_a_line_wipes_between_two_pictures_by_keys(browser):
+    set_fixation(browser, "inpaint", 20)
+    at = "return getComputedStyle(document.querySelector('[data-side=right]')).clipPath"
+    assert browser.run(at).endswith(" 50%)")
+    browser.type("#lab-fixation .odl-wipe [type=range]", "\ue012\ue012")  # left, left
+    assert browser.run(at).endswith(" 48%)")
+    browser.type("#lab-fixation [name=compare]", "\ue015\ue015")  # down, down
+    pixels = """const shown = [...document.querySelectorAll("#lab-fixation canvas:not([data-show=x], [data-show=y])")];
+    return shown.map((canvas) => canvas.getContext("2d").getImageData(0, 0, 64, 64).data.join());"""
+    left, right, one, two = browser.run(pixels)
+    assert (left, right) == (one, two)
 
 
 def test_what_networks_have_seen_is_said_of_the_networks_shown(browser):
@@ -243,7 +272,7 @@ def test_what_networks_have_seen_is_said_of_the_networks_shown(browser):
     assert said("inpaint", 32).endswith("only “Fixated on hard” has trained")
     browser.type("#lab-fixation canvas[data-show=y]", "\ue012")  # left
     assert said("inpaint", 32).endswith("none of these networks has trained")
-    assert set(browser.texts("#lab-fixation [data-seen]")) == {"never trained on this"}
+    assert set(browser.texts("#lab-fixation [data-seen]")) == {"never held this"}
 
 
 def test_a_network_that_is_not_here_is_named_with_its_command(browser):
@@ -286,10 +315,14 @@ def test_a_picture_follows_the_slider_at_once(browser):
       while (root.dataset.drawn !== wanted) await new Promise((next) => setTimeout(next));
       times.push(Number(root.dataset.milliseconds));
     }
-    return times.slice(20);
+    return times;
     """
     set_fixation(browser, "inpaint", 20)
-    assert np.median(browser.run(script)) < 250  # ms: 30 on a quiet machine; the tests share theirs
+    browser.wait(lambda: browser.run("return document.getElementById('lab-fixation').dataset.curve"))
+    browser.devtools("Performance.enable")
+    start, times = processor_seconds(browser), browser.run(script)
+    step = 1000 * (processor_seconds(browser) - start) / len(times)
+    assert step < 60, f"{step:.1f} ms"  # 30 where nothing else runs; 40 beside two trainings
 
 
 @pytest.mark.parametrize("lab", ["fixation", "inpaint"])
@@ -342,6 +375,40 @@ def test_allocation_lab_replays_what_the_run_did(browser):
     assert browser.texts("[data-do=play]") == ["Play"]
 
 
+def test_sharpness_replays_what_is_measured_and_says_what_is_not(browser):
+    stops = browser.texts(".odl-stops > div")
+    assert [text.count("not measured yet") for text in stops] == [1, 0, 0, 1]
+    assert f"dose {100 * np.mean([dose(shares) for shares in SHARES]):.2f} %" in stops[2]
+    assert "−0.05 dB" in stops[2] and "2 seeds: undecided" in stops[2]  # of `PAIRS`
+    for key, words in {
+        "\ue014": "No run with k = 4",
+        "\ue012": "Measured, k = 1",
+        "\ue011": "No run with k = −1",
+    }.items():
+        browser.type("[name=k]", key)  # right, left, home
+        assert words in status(browser, "allocation")
+        assert browser.shown("[data-part=run]") == [words.startswith("Measured")]
+    psnr = browser.run(
+        "return [...document.querySelectorAll('#lab-allocation [type=number]')].map((b) => Number(b.value))"
+    )
+    assert browser.texts("#lab-allocation output") == [str(n) for n in allocate(np.array(psnr), 100)]  # shares as P
+    browser.type("[name=k]", "\ue014\ue014")
+
+
+# Flip the seed
+
+
+def test_flip_the_seed_reverses_ranking_and_p_value(browser):
+    found = []
+    for _ in range(3):
+        found.append(browser.texts("#lab-seeds tbody :is(th, td)"))
+        browser.type("#lab-seeds button", " ")  # by keyboard
+    assert [row[1] for row in found] == ["On-demand", "Rigid joint", "On-demand"] and found[0] == found[2]
+    assert [row[2] for row in found[:2]] == ["0.100 dB", "0.200 dB"] and {row[4] for row in found} == {found[0][4]}
+    assert "undecided" in found[0][4] and all(float(row[3].replace("−", "-")) < 0.05 for row in found)
+    assert "1 of 1 tasks: inpainting" in status(browser, "seeds")
+
+
 def test_allocation_lab_takes_numbers(browser):
     browser.run("for (const box of document.querySelectorAll('#lab-allocation [type=number]')) box.value = 20")
     browser.run("document.getElementById('odl-level-5').value = ''")
@@ -363,13 +430,16 @@ def test_fill_is_inpaint_image(browser):
     browser.click("#lab-inpaint [data-do=fill]")
     browser.wait(lambda: "Filled" in status(browser, "inpaint"))
     script = """
-    const { photo, hole, filled } = document.getElementById("lab-inpaint");
-    return { size: [photo.height, photo.width], photo: base64(photo.data), hole: base64(hole), filled: base64(filled) };
+    const { photo, hole, x_hat, fill } = document.getElementById("lab-inpaint");
+    const [filled, classical] = [base64(x_hat), base64(fill)];
+    return { size: [photo.height, photo.width], photo: base64(photo.data), hole: base64(hole), filled, classical };
     """
     answer = browser.run(script)
     image = as_floats(answer["photo"]).reshape(*answer["size"], 4)[..., :3] / 255
     mask = as_floats(answer["hole"]).reshape(answer["size"]) > 0
-    filled = (as_floats(answer["filled"]).reshape(3, *answer["size"]).transpose(1, 2, 0) + 1) / 2
+    both = (as_floats(answer[name]).reshape(3, *answer["size"]).transpose(1, 2, 0) for name in ("filled", "classical"))
+    filled, classical = ((planes + 1) / 2 for planes in both)
+    assert np.abs(classical - inpaint_biharmonic(image, mask, channel_axis=-1)).max() < 1e-4
     assert 500 < mask.sum() < mask.size / 4
     expected = inpaint_image(network_as_shipped("inpaint", "on_demand"), image, mask)
     assert np.allclose(filled[~mask], image[~mask], atol=1e-6)
@@ -388,12 +458,16 @@ def test_fill_is_inpaint_image(browser):
 def test_without_npm_the_pictures_stand_and_the_page_says_why(chromium, tmp_path, monkeypatch):
     monkeypatch.setattr(live, "NPM", tmp_path / "npm")
     monkeypatch.setenv("PATH", "")
+    row = {"task": "inpainting", "seed": 7, "ahead": 0.1, "p": 1e-9, "verdict": "undecided"}
+    monkeypatch.setattr(live, "seeds", lambda: [row])
     missing = live.write(tmp_path / "_static" / "lab")
     assert "npm" in missing and "\n" not in missing
     open_lab(chromium, write_page(tmp_path))
     assert missing in chromium.texts(".odl-lab-note")[0]
     stands = "return ['fixation', 'allocation', 'inpaint'].map((n) => !document.getElementById(`fig-lab-${n}`).hidden)"
     assert chromium.run(stands) == [True, False, True]
+    chromium.click("#lab-seeds button")
+    assert "Only seed 7 is measured" in status(chromium, "seeds")
 
 
 def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):

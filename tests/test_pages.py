@@ -12,11 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from filelock import FileLock
 from page_facts import HTML, KEPT, LAB, LOADED, bytes_of, first_restoration, load, network, requests, served
+from PIL import Image
 from test_judge import ranking
 from test_lab import check_against_torch, set_fixation
 
@@ -41,10 +43,33 @@ FACTS = """
 const unset = (e) => !e.querySelector("mjx-container") || e.querySelector("mjx-merror, [data-mjx-error]");
 return [document.documentElement.scrollWidth, [...document.querySelectorAll(".math")].filter(unset).length];
 """
+OUT_OF_REACH = """
+const end = (e) => e.getBoundingClientRect().right;
+const reachable = (table) => {
+  for (let box = table.parentElement; box && end(table) > innerWidth + 1; box = box.parentElement) {
+    if (["auto", "scroll"].includes(getComputedStyle(box).overflowX) && box.scrollWidth > box.clientWidth) {
+      return end(box) <= innerWidth + 1 && box.scrollWidth - box.clientWidth >= end(table) - end(box) - 2;
+    }
+  }
+  return end(table) <= innerWidth + 1;
+};
+const tables = [...document.querySelectorAll("article table")].filter((table) => table.offsetHeight);
+return tables.filter((table) => !reachable(table)).map((table) => table.textContent.slice(0, 60));
+"""
+CUT = """
+const listings = [...document.querySelectorAll("article .highlight pre")].filter((pre) => pre.offsetHeight);
+return listings.filter((pre) => pre.scrollWidth > pre.clientWidth + 1).map((pre) => pre.textContent.slice(0, 60));
+"""
+GLARING = """
+const drawn = (image, style) => image.matches(".odl-drawn") && !style.filter.includes("invert");
+return [...document.querySelectorAll("article img")].filter((image) => {
+  const style = getComputedStyle(image);
+  return style.backgroundColor !== "rgba(0, 0, 0, 0)" || drawn(image, style);
+}).map((image) => image.src);
+"""
 AXE = """
 const found = await axe.run(document, { resultTypes: ["violations"], ...args[0] });
-const grave = found.violations.filter((v) => ["serious", "critical"].includes(v.impact));
-return grave.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(" ")}`));
+return found.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(" ")}`));
 """
 
 
@@ -109,13 +134,20 @@ def test_page_on_a_phone(chromium, axe, address, page):
     events = network(chromium)
     assert [url for url in requests(events) if not url.startswith((address, "data:", "blob:", "chrome"))] == []
     assert complaints(chromium) == []
+    answers = [event["params"]["response"] for event in events if event["method"] == "Network.responseReceived"]
+    assert [answer["url"] for answer in answers if answer["status"] >= 400] == []
     assert width <= PHONE["width"] and unset == 0
+    assert chromium.run(OUT_OF_REACH) == []
     assert bytes_of(events) / 1e6 < MOST.get(page, 12)
     assert chromium.run(AXE, {"rules": {"color-contrast": {"enabled": False}}}) == []
     for scheme in ("light", "dark") if page != PRINT else ("light",):  # as paper is
         look(chromium, scheme)
         chromium.wait(lambda scheme=scheme: chromium.run("return document.documentElement.dataset.theme") == scheme)
         assert chromium.run(AXE, {"runOnly": ["color-contrast"]}) == []
+    assert page == PRINT or chromium.run(GLARING) == []
+    look(chromium, screen=DESK)
+    assert chromium.run(CUT) == []
+    assert chromium.run(AXE, {}) == []
 
 
 def test_pages_from_the_file_system(chromium, html):
@@ -146,9 +178,9 @@ def test_lab_without_javascript_shows_still_pictures(chromium, html):
     chromium.devtools("Emulation.setScriptExecutionDisabled", value=True)
     try:
         chromium.go((html / LAB).as_uri())
-        shown = chromium.shown("#fig-lab-fixation img, #fig-lab-allocation img, #fig-lab-inpaint img, noscript p")
-        assert shown == [True] * 4
-        assert chromium.shown(".odl-lab") == [False] * 3
+        shown = chromium.shown("[id^=fig-lab] img, #tab-lab-seeds table, noscript p")
+        assert shown == [True] * 5
+        assert chromium.shown(".odl-lab") == [False] * 4
     finally:
         chromium.devtools("Emulation.setScriptExecutionDisabled", value=False)
 
@@ -171,6 +203,19 @@ def test_every_picture_says_what_it_shows_and_every_figure_has_a_number(soup, pa
         assert figure.select_one(".caption-number"), figure
         assert len(figure.select_one(".caption-text").get_text()) > 12
     assert not article.select("div.cell_output > img, div.cell_output > .output > img")  # outside of a figure
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_drawn_on_white_is_marked_for_the_dark_and_no_photograph_is(html, soup, page):
+    for image in soup(page).select("article figure img:not(.odl-moving img)"):
+        file, marked = html / Path(page).parent / unquote(image["src"]), "odl-drawn" in image.get("class", [])
+        pixels = [] if file.suffix == ".svg" else np.asarray(Image.open(file).convert("RGBA"))
+        assert marked == (file.suffix == ".svg" or (pixels.min(-1) > 240).mean() > 0.4), file
+
+
+def test_every_page_has_an_icon_that_is_there(html, soup):
+    for page in [*ALL, "index.html"]:
+        assert (html / Path(page).parent / soup(page).select_one("link[rel~=icon]")["href"]).exists()
 
 
 @pytest.mark.parametrize("page", NOTEBOOKS)

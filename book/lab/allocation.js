@@ -1,4 +1,5 @@
 // The allocation lab: five PSNRs, and the images per level of the batch; or what a run that was measured gave each level.
+// The k of 1/P^k chooses the rule, and of the runs that are measured the one that was trained by it.
 
 import { decibels } from "./pictures.js";
 import { allocate, onDemand } from "./rules.js";
@@ -10,16 +11,23 @@ const SECONDS = 0.6; // an epoch, while playing
 const ROOM = 6; // dB in the drawing above the networks
 
 export function startAllocation(root) {
-  const { runs, tasks } = globalThis.odlLab;
+  const { runs, colours, margins } = globalThis.odlLab; // of every task and k: the run, and in words its margin
   const $ = (selector) => root.querySelector(selector);
   const template = $("template");
   template.insertAdjacentHTML("afterend", LEVELS.map((n) => template.innerHTML.replaceAll("{level}", n)).join(""));
   const rows = [...root.querySelectorAll("[data-level]")];
+  rows.forEach((row, i) => row.style.setProperty("--odl-level", colours[i]));
   const [task, epoch, play, status] = [$("[name=task]"), $("[name=epoch]"), $("[data-do=play]"), $("[role=status]")];
+  const sharpness = $("[name=k]");
   let timer;
 
   const start = 20; // dB, where nothing is measured
   const within = (p) => Math.min(HIGHEST, Math.max(LOWEST, p || LOWEST));
+  const stops = Object.keys(Object.values(margins)[0]).map(Number).sort((a, b) => a - b); // of the slider
+  const k = () => stops[sharpness.value];
+  const run = () => runs[task.value]?.[k()];
+  const minus = (number) => String(number).replace("-", "−");
+  const meanOf = (values) => values.reduce((sum, value) => sum + value) / values.length;
   const psnrs = () => rows.map((row) => Number(row.querySelector("[type=number]").value || start));
 
   // PSNR per level, null where nothing is measured yet, and what each level gets of 100.
@@ -35,14 +43,14 @@ export function startAllocation(root) {
     root.shares = shares;
   }
 
-  const showOwn = (psnr) => show(psnr, allocate(onDemand(psnr), BATCH), `images of a batch of ${BATCH}`, 0);
+  const showOwn = (psnr) => show(psnr, allocate(onDemand(psnr, k()), BATCH), `images of a batch of ${BATCH}`, 0);
 
   function edited(event) {
     pause();
     const psnr = psnrs();
     psnr[rows.indexOf(event.target.closest("[data-level]"))] = within(Number(event.target.value));
     showOwn(psnr);
-    status.textContent = `Your own numbers: ${root.shares.join(", ")} images of levels 1 to 5.`;
+    status.textContent = `Your own numbers, k = ${minus(k())}: ${root.shares.join(", ")} images of levels 1 to 5.`;
   }
   for (const row of rows) {
     for (const input of row.querySelectorAll("input")) {
@@ -56,16 +64,15 @@ export function startAllocation(root) {
   // What an epoch's batches held was divided by the PSNRs before it; before the first, nothing is measured.
   function showEpoch() {
     const now = Number(epoch.value);
-    const run = runs[task.value];
-    const [psnr, shares] = [run.psnr[now - 2], run.allocation[now - 1]];
+    const { psnr: after, allocation, dose } = run();
+    const [psnr, shares] = [after[now - 2], allocation[now - 1]];
     show(psnr, shares, "% of the epoch’s images, measured", 1);
-    epoch.setAttribute("aria-valuetext", `${now} of ${run.psnr.length}`);
-    $("[data-say=epoch]").textContent = `${now} of ${run.psnr.length}`;
-    const mean = run.dose.reduce((sum, dose) => sum + dose) / run.dose.length;
+    epoch.setAttribute("aria-valuetext", `${now} of ${after.length}`);
+    $("[data-say=epoch]").textContent = `${now} of ${after.length}`;
     status.textContent =
-      `Measured: epoch ${now} trained on ${shares.map((share) => share.toFixed(1)).join(", ")} % of levels 1 to 5, ` +
-      `on average ${percent(run.dose[now - 1], 2)} away from equal shares (the dose; ${percent(mean, 2)} over the run).`;
-    drawRun(run, now - 1);
+      `Measured, k = ${minus(k())}: epoch ${now} trained on ${shares.map((share) => share.toFixed(1)).join(", ")} % of levels 1 to 5, ` +
+      `on average ${percent(dose[now - 1], 2)} away from equal shares (the dose; ${percent(meanOf(dose), 2)} over the run).`;
+    drawRun(run(), now - 1);
   }
 
   function pause() {
@@ -98,7 +105,7 @@ export function startAllocation(root) {
     const y = (p) => (height * (1 - (p - low) / (high - low))).toFixed(1);
     const lines = rows.map((_, i) => {
       const points = psnr.map((values, e) => `${x(e + 1).toFixed(1)},${y(values[i])}`).join(" ");
-      return `<polyline points="${points}" class="odl-level-${i + 1}"/>`;
+      return `<polyline points="${points}" style="--odl-level: ${colours[i]}"/>`;
     });
     const damaged = inside.map((p) => `<polyline points="0,${y(p)} ${width},${y(p)}" class="odl-dashed"/>`);
     $("svg").innerHTML = `${damaged.join("")}${lines.join("")}<line x1="${x(done)}" x2="${x(done)}" y1="0" y2="${height}"/>`;
@@ -112,16 +119,47 @@ export function startAllocation(root) {
     });
   }
 
-  task.onchange = () => {
+  // A run where one is measured, else what the rule would give at the PSNRs that are shown.
+  function chooseRun() {
     pause();
-    epoch.max = runs[task.value].psnr.length;
-    epoch.value = epoch.max;
-    showEpoch();
-  };
-  for (const option of [...task.options]) if (!runs[option.value]) option.remove();
-  if (task.options.length) task.onchange();
-  else {
-    $("[data-part=run]").hidden = true;
-    showOwn(rows.map(() => start));
+    const name = `${minus(k())}${{ 0: ", rigid joint learning", 1: ", Equation 3" }[k()] ?? ""}`;
+    $("[data-say=k]").textContent = name;
+    sharpness.setAttribute("aria-valuetext", `${name}: ${run() ? "measured" : "not measured yet"}`);
+    root.querySelectorAll(".odl-stops > *").forEach((place, i) => place.toggleAttribute("data-now", i === Number(sharpness.value)));
+    $("[data-part=run]").hidden = !run();
+    if (run()) {
+      epoch.max = run().psnr.length;
+      epoch.value = epoch.max;
+      return showEpoch();
+    }
+    for (const row of rows) row.querySelector("[data-damaged]").textContent = "";
+    showOwn(psnrs());
+    status.textContent =
+      `No run with k = ${minus(k())} is measured yet. The bars are arithmetic: what this rule would give at these PSNRs.`;
   }
+
+  // Under the slider, at each of its stops: the run's dose, and the margin over all its seeds.
+  function chooseTask() {
+    const place = (stop) => {
+      const measured = runs[task.value]?.[stop];
+      const lines = [measured ? `dose ${percent(meanOf(measured.dose), 2)}` : ""];
+      lines.push(stop === 0 ? "the others’ margin is over this" : (margins[task.value] ?? {})[stop] ?? "not measured yet");
+      const element = document.createElement("div");
+      element.append(
+        Object.assign(document.createElement("b"), { textContent: `k = ${minus(stop)}` }),
+        ...lines.map((textContent) => Object.assign(document.createElement("span"), { textContent })),
+      );
+      return element;
+    };
+    $(".odl-stops").replaceChildren(...stops.map(place));
+    chooseRun();
+  }
+
+  task.onchange = chooseTask;
+  sharpness.oninput = chooseRun;
+  for (const option of [...task.options]) if (!runs[option.value]) option.remove();
+  $("[name=task]").parentElement.hidden = !task.options.length;
+  sharpness.max = stops.length - 1;
+  sharpness.value = stops.indexOf(1);
+  chooseTask();
 }

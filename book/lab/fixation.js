@@ -1,5 +1,6 @@
-// The fixation lab: one photograph, one severity; the damaged picture itself and the networks that are here.
+// The fixation lab: one photograph, one severity; the damaged picture itself, a classical fill, the networks that are here.
 
+import { biharmonic } from "./biharmonic.js";
 import { CORRUPT, MISSING, SIDE, drawChance, keepKnown, missingOf } from "./corrupt.js";
 import { network } from "./networks.js";
 import { offerPhotographs } from "./photographs.js";
@@ -12,14 +13,16 @@ const SAY = {
   denoise: (sigma) => `noise of σ = ${sigma} (of 255)`,
 };
 const INSIDE = { inpaint: "in the hole", interpolate: "deleted pixels" };
+const ABOVE = 6; // dB above the networks, for what is ahead of them
 const POINTS = 24; // of a curve, about
 const [WIDTH, HEIGHT] = [300, 120]; // of the drawing of the curves
 const [CUT, STILL] = [50, 150]; // dB, where the curves are cut; ms without a change, after which they are drawn
 
 export async function startFixation(root) {
-  const { tasks, schedules } = globalThis.odlLab;
+  const { tasks, schedules, colours } = globalThis.odlLab;
   const $ = (selector) => root.querySelector(selector);
   const [task, severity, keep, status] = [$("[name=task]"), $("[name=severity]"), $("[name=keep]"), $("[role=status]")];
+  const [one, two, compare, contest] = [$("[name=one]"), $("[name=two]"), $("[name=compare]"), $("tbody")];
   for (const option of [...task.options]) if (!Object.keys(tasks[option.value].trained).length) option.remove();
   const chance = { ...drawChance(), top: 16, left: 16 };
   let middle = [SIDE / 2, SIDE / 2]; // of the missing square: row, column
@@ -32,6 +35,12 @@ export async function startFixation(root) {
   const say = (line) => (status.textContent = line);
   const amount = () => Number(severity.value);
   const names = () => Object.keys(schedules).filter((name) => name in tasks[task.value].trained);
+  const fills = () => (task.value === "inpaint" ? ["fill"] : []); // classical ones, quick enough for every step
+  const titles = () => ({
+    y: "Damaged picture",
+    ...Object.fromEntries(fills().map((key) => [key, "Biharmonic fill"])),
+    ...Object.fromEntries(names().map((key) => [key, schedules[key].title])),
+  });
   const load = () => Promise.all(names().map((schedule) => network(task.value, schedule)));
   const canvasOf = (key) => $(`canvas[data-show=${key}]`);
   const photograph = () => (tasks[task.value].channels === 1 ? toGrey(colour) : colour);
@@ -54,11 +63,13 @@ export async function startFixation(root) {
     }
   }
 
-  // What each network makes of x: as it is, with the known pixels kept, and where pixels are missing.
+  // What the fill and each network make of x: as it is, with the known pixels kept, and where pixels are missing.
   async function restored(networks, x, strength, draws) {
     const y = CORRUPT[task.value](x, strength, draws);
     const missing = MISSING.includes(task.value) ? missingOf(x, y) : undefined;
-    const [raw, kept, keys] = [{ y }, { y }, names()];
+    const keys = names();
+    const raw = { y, ...Object.fromEntries(fills().map((key) => [key, biharmonic(y, missing, SIDE, SIDE)])) };
+    const kept = { ...raw };
     for (const [i, restore] of networks.entries()) {
       raw[keys[i]] = await restore(y);
       kept[keys[i]] = missing ? keepKnown(raw[keys[i]], y, missing) : raw[keys[i]];
@@ -80,23 +91,47 @@ export async function startFixation(root) {
     const pictures = keep.checked ? kept : raw;
     const scores = scoresOf(pictures, x);
     const holes = missing ? scoresOf(pictures, x, missing) : {};
-    const best = Math.max(...Object.values(scores));
-    for (const [key, image] of Object.entries({ x, ...pictures })) {
-      canvasOf(key).getContext("2d").putImageData(toImageData(image, SIDE, SIDE), 0, 0);
-      if (key === "x") continue;
-      const cell = canvasOf(key).parentElement;
-      cell.querySelector("[data-score]").textContent = decibels(scores[key]);
-      cell.querySelector("[data-hole]").textContent = missing ? `${INSIDE[name]} ${decibels(holes[key], 1)}` : "";
-      cell.toggleAttribute("data-best", scores[key] === best);
-    }
-    for (const key of names()) {
-      const line = canvasOf(key).parentElement.querySelector("[data-seen]");
-      line.textContent = hasSeen(key) ? "trained on this" : "never trained on this";
-    }
-    drawCurve(amount());
-    Object.assign(root, { shown: { x, ...pictures }, scores, holes }); // for the tests, and for the console
+    Object.assign(root, { shown: { x, ...pictures }, kept, scores, holes }); // also for the tests
+    drawPictures();
+    drawContest();
+    drawCurve();
     root.dataset.milliseconds = (performance.now() - began).toFixed(1);
     root.dataset.drawn = `${name} ${strength}`;
+  }
+
+  // The four pictures, and the two of them that the line divides.
+  function drawPictures() {
+    const { shown, kept } = root;
+    if (!shown) return;
+    const [named, same] = [titles(), two.value === "kept"];
+    const slots = { x: shown.x, y: shown.y, one: shown[one.value], two: same ? kept[one.value] : shown[two.value] };
+    const said = { x: "Photograph", y: "Damaged", one: named[one.value] };
+    said.two = same ? `${said.one}, known pixels kept` : named[two.value];
+    const draw = (canvas, image) => canvas.getContext("2d").putImageData(toImageData(image, SIDE, SIDE), 0, 0);
+    for (const [slot, image] of Object.entries(slots)) {
+      draw(canvasOf(slot), image);
+      const line = canvasOf(slot).parentElement.querySelector("[data-score]");
+      if (line) line.textContent = decibels(psnr(image, shown.x));
+    }
+    compare.value.split(" ").forEach((slot, i) => {
+      const side = ["left", "right"][i];
+      draw($(`canvas[data-side=${side}]`), slots[slot]);
+      $(`[data-say=${side}]`).textContent = said[slot];
+    });
+  }
+
+  // A row each, in bold the best, which the damaged picture may be.
+  function drawContest() {
+    const { scores, holes } = root;
+    const best = Math.max(...Object.values(scores));
+    for (const row of contest.rows) {
+      const { key } = row.dataset;
+      row.querySelector("[data-score]").textContent = decibels(scores[key]);
+      row.querySelector("[data-hole]").textContent = key in holes ? decibels(holes[key], 1) : "";
+      row.toggleAttribute("data-best", scores[key] === best);
+      const line = row.querySelector("[data-seen]");
+      if (line) line.textContent = hasSeen(key) ? "held this" : "never held this";
+    }
   }
 
   // Whether a network's training held the present severity; a fixated one's square was always in the middle.
@@ -126,8 +161,7 @@ export async function startFixation(root) {
   function summarize() {
     const { scores, dataset } = root;
     if (!scores) return;
-    const titles = { y: "Not restored", ...Object.fromEntries(names().map((key) => [key, schedules[key].title])) };
-    const parts = Object.entries(titles).map(([key, title]) => `${title} ${decibels(scores[key])}`);
+    const parts = Object.entries(titles()).map(([key, title]) => `${title} ${decibels(scores[key])}`);
     const kept = keep.checked && MISSING.includes(task.value) ? ", known pixels kept" : "";
     const made = `${names().length} restoration${names().length > 1 ? "s" : ""} in ${dataset.milliseconds} ms`;
     say(`${SAY[task.value](amount())}${kept}: ${parts.join(", ")}. ${made}.`);
@@ -164,20 +198,20 @@ export async function startFixation(root) {
       if (curve !== made || name !== task.value) return;
       const { raw, kept } = await restored(networks, x, strength, { ...chance, ...corner(strength) });
       made.set(strength, { raw: scoresOf(raw, x), kept: scoresOf(kept, x) });
-      drawCurve(amount());
+      drawCurve();
     }
     root.dataset.curve = `${name} ${made.size}`;
     root.curve = Object.fromEntries(made); // for the tests
   }
 
-  function drawCurve(now) {
+  function drawCurve() {
     const { levels } = tasks[task.value];
     const [first, last] = [Number(severity.min), Number(severity.max)];
     const across = (s) => (WIDTH * (s - first)) / (last - first);
     const points = [...(curve ?? [])].map(([s, both]) => [s, keep.checked ? both.kept : both.raw]);
     const all = points.flatMap(([, scores]) => names().map((key) => scores[key])).map((p) => Math.min(p, CUT));
     const low = Math.floor(Math.min(...all, ...points.map(([, scores]) => scores.y))) - 1;
-    const high = Math.ceil(Math.max(...all)) + 2;
+    const high = Math.ceil(Math.max(...all)) + ABOVE;
     const down = (p) => Math.max(-9, HEIGHT * (1 - (p - low) / (high - low)));
     const line = (key, style) => {
       const places = points.map(([s, scores]) => `${across(s).toFixed(1)},${down(scores[key]).toFixed(1)}`);
@@ -187,8 +221,8 @@ export async function startFixation(root) {
     $(".odl-curve svg").innerHTML = [
       `<rect x="${band}" width="${WIDTH - band}" height="${HEIGHT}"/>`,
       line("y", "stroke: var(--odl-damaged); stroke-dasharray: 6 4"),
+      ...fills().map((key) => line(key, "stroke-dasharray: 1 5; stroke-linecap: round")),
       ...names().map((key) => line(key, `stroke: ${schedules[key].colour}`)),
-      `<line x1="${across(now)}" x2="${across(now)}" y1="0" y2="${HEIGHT}"/>`,
     ].join("");
     $("[data-say=high]").textContent = points.length ? `${high} dB` : "";
     $("[data-say=low]").textContent = points.length ? `${low} dB` : "";
@@ -214,12 +248,30 @@ export async function startFixation(root) {
     changed();
   }
 
-  function showNetworks() {
-    root.querySelectorAll(".odl-pictures > [data-key]:not([data-key=y])").forEach((cell) => cell.remove());
-    const template = $(".odl-pictures template");
-    const cell = (key) => template.innerHTML.replaceAll("{key}", key).replaceAll("{title}", schedules[key].title);
-    template.insertAdjacentHTML("beforebegin", names().map(cell).join(""));
-    for (const key of names()) $(`[data-key=${key}]`).style.setProperty("--odl-series", schedules[key].colour);
+  function showContestants() {
+    const { levels } = tasks[task.value];
+    const lines = { y: ["var(--odl-damaged)", "dashed"], fill: ["currentcolor", "dotted"] };
+    contest.replaceChildren(
+      ...Object.entries(titles()).map(([key, title]) => {
+        const row = document.createElement("tr");
+        const [colour, style] = lines[key] ?? [schedules[key].colour, "solid"];
+        row.dataset.key = key;
+        row.innerHTML =
+          `<th scope="row"><i style="border-top: 3px ${style} ${colour}"></i>${title}</th><td data-score></td>` +
+          `<td data-hole></td><td ${key in lines ? ">none" : "data-seen>"}</td>`;
+        return row;
+      }),
+    );
+    const options = () => Object.entries(titles()).slice(1).map(([key, title]) => new Option(title, key));
+    one.replaceChildren(...options());
+    two.replaceChildren(...options(), ...(MISSING.includes(task.value) ? [new Option("known pixels kept", "kept")] : []));
+    one.value = names()[0];
+    two.value = { inpaint: "fill", interpolate: "kept" }[task.value] ?? names().at(-1);
+    $("[data-say=inside]").textContent = INSIDE[task.value] ?? "";
+    const width = ([, high], i) => high - (i ? levels[i - 1][1] : levels[0][0]);
+    const piece = (level, i) =>
+      `<span style="flex: ${width(level, i)}; --odl-level: ${colours[i]}">${i + 1}${level === levels.at(-1) ? ", tests" : ""}</span>`;
+    $(".odl-ruler").innerHTML = levels.map(piece).join("");
     $("[data-say=absent]").replaceChildren(...absentLines());
   }
 
@@ -248,10 +300,10 @@ export async function startFixation(root) {
     const damaged = canvasOf("y");
     damaged.tabIndex = inpainting ? 0 : -1;
     damaged.setAttribute("role", inpainting ? "application" : "img");
-    damaged.setAttribute("aria-label", `The damaged picture${inpainting ? "; arrow keys move the missing square" : ""}`);
+    damaged.setAttribute("aria-label", `The damaged picture, not restored${inpainting ? "; arrow keys move the missing square" : ""}`);
     damaged.toggleAttribute("data-drag", inpainting);
-    showNetworks();
-    $(".odl-curve svg").setAttribute("aria-label", "PSNR of this photograph against severity, not restored and restored");
+    showContestants();
+    $(".odl-curve svg").setAttribute("aria-label", "PSNR of this photograph against severity, damaged and restored");
     forgetCurve();
     await changed();
     summarize();
@@ -285,15 +337,7 @@ export async function startFixation(root) {
     changed().then(summarize);
   };
 
-  // Pressed or dragged, the drawing of the curves is the slider.
-  const drawing = $(".odl-curve svg");
-  const pick = ({ offsetX }) => {
-    severity.value = Number(severity.min) + (offsetX / drawing.clientWidth) * (severity.max - severity.min);
-    severity.oninput();
-  };
-  drawing.onpointerdown = (event) => (drawing.setPointerCapture(event.pointerId), pick(event));
-  drawing.onpointermove = (event) => drawing.hasPointerCapture(event.pointerId) && pick(event);
-  drawing.onpointerup = severity.onchange;
+  one.onchange = two.onchange = compare.onchange = drawPictures;
 
   const damaged = canvasOf("y");
   damaged.onpointerdown = (event) => {

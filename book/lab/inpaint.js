@@ -1,5 +1,6 @@
 // Inpaint your photo: draw over it, press a button.
 
+import { biharmonic } from "./biharmonic.js";
 import { FILL } from "./corrupt.js";
 import { fillHoles } from "./fill.js";
 import { network } from "./networks.js";
@@ -12,13 +13,8 @@ export async function startInpaint(root) {
   const { trained, absent } = globalThis.odlLab.tasks.inpaint;
   if (!trained.on_demand) throw new Error(`its network is not trained here; ${absent[0][1]} does it`);
   const $ = (selector) => root.querySelector(selector);
-  const [canvas, result, brush, bar, status] = [
-    $("[data-show=y]"),
-    $("[data-show=x_hat]"),
-    $("[name=brush]"),
-    $("progress"),
-    $("[role=status]"),
-  ];
+  const [canvas, brush, bar, status] = [$("[data-show=y]"), $("[name=brush]"), $("progress"), $("[role=status]")];
+  const results = { x_hat: "[data-show=x_hat], [data-side=left]", fill: "[data-show=fill], [data-side=right]" };
   const say = (line) => (status.textContent = line);
   let photo; // ImageData
   let missing; // 1 where drawn
@@ -45,13 +41,17 @@ export async function startInpaint(root) {
   function clear() {
     missing = new Uint8Array(photo.width * photo.height);
     forgetScores();
+    for (const key of Object.keys(results)) showResult(key, photo);
     show();
+  }
+
+  function showResult(key, image) {
+    for (const one of root.querySelectorAll(results[key])) one.getContext("2d").putImageData(image, 0, 0);
   }
 
   function usePhotograph(picture) {
     photo = fitted(picture);
-    for (const one of [canvas, result]) Object.assign(one, { width: photo.width, height: photo.height });
-    result.getContext("2d").putImageData(photo, 0, 0);
+    for (const one of root.querySelectorAll("canvas")) Object.assign(one, { width: photo.width, height: photo.height });
     cursor = [photo.width >> 1, photo.height >> 1];
     clear();
     say(`${photo.width}×${photo.height} pixels. Draw over what should go.`);
@@ -134,11 +134,14 @@ export async function startInpaint(root) {
       const x = toPlanes(photo);
       const filled = await fillHoles(restore, x, hole, photo.width, photo.height, breathe);
       const damaged = x.map((value, k) => (hole[k % hole.length] ? FILL[Math.floor(k / hole.length)] : value));
-      result.getContext("2d").putImageData(toImageData(filled.planes, photo.width, photo.height), 0, 0);
+      const pictures = { x_hat: filled.planes, fill: biharmonic(damaged, hole, photo.width, photo.height) };
+      for (const [key, planes] of Object.entries(pictures)) {
+        showResult(key, toImageData(planes, photo.width, photo.height));
+      }
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
       say(`Filled ${gone.toLocaleString("en")} pixels from ${filled.windows} windows in ${seconds} s.`);
-      showScores({ y: damaged, x_hat: filled.planes }, x, hole);
-      Object.assign(root, { photo, hole, filled: filled.planes });
+      showScores({ y: damaged, ...pictures }, x, hole);
+      Object.assign(root, { photo, hole, ...pictures }); // for the tests
     } catch (error) {
       console.error(error);
       say("The network could not be loaded.");

@@ -3,8 +3,14 @@
 import { startAllocation } from "./allocation.js";
 import { startFixation } from "./fixation.js";
 import { startInpaint } from "./inpaint.js";
+import { startSeeds } from "./seeds.js";
 
-const LABS = { "lab-allocation": startAllocation, "lab-fixation": startFixation, "lab-inpaint": startInpaint };
+const LABS = {
+  "lab-allocation": startAllocation,
+  "lab-fixation": startFixation,
+  "lab-inpaint": startInpaint,
+  "lab-seeds": startSeeds,
+};
 
 async function start(root, begin) {
   const note = document.createElement("p");
@@ -23,6 +29,11 @@ async function start(root, begin) {
     note.textContent = `Not live here, so the picture stands still: ${error.message}.`;
     root.dataset.ready = "no";
   }
+}
+
+// The slider over two pictures moves the line between them.
+for (const slider of document.querySelectorAll(".odl-wipe [type=range]")) {
+  slider.oninput = () => slider.parentElement.style.setProperty("--at", `${slider.value}%`);
 }
 
 for (const [id, begin] of Object.entries(LABS)) {

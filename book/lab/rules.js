@@ -1,8 +1,8 @@
 // How a batch is divided: odl.schedules.on_demand and odl.schedules.allocate.
 
-// B_i ∝ 1/P_i; a PSNR below 1 dB means diverged, and counts as 1 dB.
-export function onDemand(psnr) {
-  return psnr.map((p) => 1 / Math.max(Number.isNaN(p) ? 1 : p, 1));
+// B_i ∝ 1/P_i^k, of which Equation 3 has k = 1; a PSNR below 1 dB means diverged, and counts as 1 dB.
+export function onDemand(psnr, k = 1) {
+  return psnr.map((p) => Math.max(Number.isNaN(p) ? 1 : p, 1) ** -k);
 }
 
 // Largest remainder: integers in proportion to the weights that sum to `batch`.
