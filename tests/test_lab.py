@@ -377,7 +377,7 @@ def test_allocation_lab_replays_what_the_run_did(browser):
 
 def test_sharpness_replays_what_is_measured_and_says_what_is_not(browser):
     stops = browser.texts(".odl-stops > div")
-    assert [text.count("not measured yet") for text in stops] == [1, 0, 0, 1]
+    assert [text.count("to be measured") for text in stops] == [1, 0, 0, 1]
     assert f"dose {100 * np.mean([dose(shares) for shares in SHARES]):.2f} %" in stops[2]
     assert "−0.05 dB" in stops[2] and "2 seeds: undecided" in stops[2]  # of `PAIRS`
     for key, words in {

@@ -11,32 +11,32 @@ ROOT = Path(__file__).resolve().parents[1]
 TERMS = ROOT / "book" / "references.md"
 NOT = [
     term
-    for row in re.findall(r"(?m)^\|(.*)\|$", TERMS.read_text())[2:]
+    for row in re.findall(r"(?m)^\|(.*)\|$", TERMS.read_text(encoding="utf-8"))[2:]
     for term in row.split("|")[-1].strip().split(", ")
     if term
 ]
 FORBIDDEN = re.compile(rf"(?i)\b({'|'.join(map(re.escape, NOT))})s?\b")
 QUOTED = r"`[^`]*`|“[^”]*”|\(eq-[^)]*\)|[\w/]+\.py"  # code, another's word, a file
-EXERCISE = r"(?ms)^(`{3,})\{(?:exercise|solution)\}.*?^\1$"
 TEXTS = [
     ROOT / "README.md",
-    *sorted(set((ROOT / "book").glob("*.md")) - {ROOT / "book" / "lab.md"}),
+    *sorted((ROOT / "book").glob("*.md")),
     *sorted((ROOT / "notebooks").glob("*.ipynb")),
+    *sorted((ROOT / "book" / "exercises").glob("*.ipynb")),
 ]
 TEXTS += sorted((ROOT / "companion").glob("*.py")) + [ROOT / "book" / f"{name}.py" for name in ("snippets", "story")]
 
 
 def said(path: Path) -> str:
-    """What a reader sees: the prose of a page or notebook before its exercise, the strings of a program."""
+    """What a reader sees: the prose of a page or notebook, the strings of a program."""
     if path.suffix == ".md":
-        return re.sub(r"(?ms)^```(?!\{).*?^```$", "", re.sub(EXERCISE, "", path.read_text(encoding="utf-8")))
+        return re.sub(r"(?ms)^```(?!\{).*?^```$", "", path.read_text(encoding="utf-8"))
     if path.suffix == ".ipynb":
         cells = [
             "".join(cell["source"])
             for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
             if cell["cell_type"] == "markdown"
         ]
-        return "\n".join(cells).partition("```{exercise}")[0]
+        return "\n".join(cells)
     tree = ast.parse(path.read_text(encoding="utf-8"))
     strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return "\n".join(text for text in strings if " " in text and "\n" not in text.strip())  # no names, no long comments
@@ -44,5 +44,5 @@ def said(path: Path) -> str:
 
 @pytest.mark.parametrize("path", [path for path in TEXTS if path != TERMS], ids=lambda path: path.name)
 def test_each_thing_has_one_name(path):
-    found = {match[0] for match in FORBIDDEN.finditer(re.sub(QUOTED, "", said(path)))}
+    found = {match[0] for match in FORBIDDEN.finditer(re.sub(QUOTED, "", re.sub(r"(?m)^`{3,}.*$", "", said(path))))}
     assert not found, f"{path.name} says {found}; the table of terms in {TERMS.name} has the name"

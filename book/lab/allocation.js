@@ -124,7 +124,7 @@ export function startAllocation(root) {
     pause();
     const name = `${minus(k())}${{ 0: ", rigid joint learning", 1: ", Equation 3" }[k()] ?? ""}`;
     $("[data-say=k]").textContent = name;
-    sharpness.setAttribute("aria-valuetext", `${name}: ${run() ? "measured" : "not measured yet"}`);
+    sharpness.setAttribute("aria-valuetext", `${name}: ${run() ? "measured" : "to be measured"}`);
     root.querySelectorAll(".odl-stops > *").forEach((place, i) => place.toggleAttribute("data-now", i === Number(sharpness.value)));
     $("[data-part=run]").hidden = !run();
     if (run()) {
@@ -143,7 +143,7 @@ export function startAllocation(root) {
     const place = (stop) => {
       const measured = runs[task.value]?.[stop];
       const lines = [measured ? `dose ${percent(meanOf(measured.dose), 2)}` : ""];
-      lines.push(stop === 0 ? "the others’ margin is over this" : (margins[task.value] ?? {})[stop] ?? "not measured yet");
+      lines.push(stop === 0 ? "the others’ margin is over this" : (margins[task.value] ?? {})[stop] ?? "to be measured");
       const element = document.createElement("div");
       element.append(
         Object.assign(document.createElement("b"), { textContent: `k = ${minus(stop)}` }),

@@ -18,7 +18,7 @@ export function startSeeds(root) {
       const [row, tr] = [of(task, known[now]), document.createElement("tr")];
       const cells = row
         ? [NAMES[Number(row.ahead < 0)], `${Math.abs(row.ahead).toFixed(3)} dB`, row.p.toExponential(0).replace("-", "−")]
-        : ["not measured yet", "–", "–"];
+        : ["to be measured", "–", "–"];
       const other = before === undefined ? undefined : of(task, before);
       if (row && other && row.ahead < 0 !== other.ahead < 0) {
         turned.push(task);
