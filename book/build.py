@@ -43,7 +43,6 @@ KERNEL = {"kernel_name": "python3", "cwd": ROOT, "progress_bar": False}
 KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a kernel on plain TCP warns on stderr
 KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
 WIDGET = "application/vnd.jupyter.widget-view+json"
-MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def tidy(page, source=BUILD / "source"):
     origin, cells = sources.line(files, sources.papermill(page.template.stem, given)), []
     last = [cell for cell in notebook.cells if "measured" in cell.metadata.get("tags", [])][-1:]
     for cell in notebook.cells:
-        cell.source = MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
+        cell.source = sources.MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
         tags = cell.metadata.get("tags", [])
         cells += [cell, nbformat.v4.new_markdown_cell(origin)] if origin and cell in last else [cell]
         if "injected-parameters" in tags:

@@ -20,6 +20,7 @@ import live
 import nbformat
 import numpy as np
 import snippets
+import sources
 from jinja2 import Environment, StrictUndefined
 from nbconvert import SlidesExporter
 from nbformat.v4 import new_markdown_cell, new_notebook, new_output
@@ -181,7 +182,7 @@ def solutions() -> list:
         task = next(cell for cell in notebook.cells if cell.source.startswith("## Exercise"))
         shown = [cell for cell in notebook.cells if "BEGIN SOLUTION" in cell.source]
         for cell, kind in zip([task, *shown], ("slide", "subslide", "-"), strict=True):
-            cell.source = build.MARK.sub("", cell.source)
+            cell.source = sources.MARK.sub("", cell.source)
             cell.id, cell.metadata = f"solution-{len(cells)}", {"slideshow": {"slide_type": kind}}
             cells.append(cell)
     return cells

@@ -15,7 +15,6 @@ import nbformat
 import pandas as pd
 import sources
 import torch
-from build import MARK
 from papermill import inspect_notebook
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -472,7 +471,9 @@ def checksums() -> str:
 
 def exercise(path: Path) -> str:
     """MyST: the exercise of a page and, of the same notebook, the solution with what it prints; its tests must pass."""
-    _, task, imports, *cells, text = (MARK.sub("", cell.source) for cell in nbformat.read(path, as_version=4).cells)
+    _, task, imports, *cells, text = (
+        sources.MARK.sub("", cell.source) for cell in nbformat.read(path, as_version=4).cells
+    )
     said = io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "solution.py")

@@ -8,6 +8,8 @@ from pathlib import Path, PurePosixPath
 from odl import PROTOCOL
 from odl.machine import files
 
+MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
+
 
 def seeds() -> list[int]:
     """The seeds of on-demand learning that are measured at the scale of the book, 0 where none is."""
