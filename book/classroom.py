@@ -204,6 +204,20 @@ def write_deck(cells: list, title: str, path: Path) -> None:
     path.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
 
 
+def findings() -> str:
+    """The paper's margins, from its tables."""
+    rows = []
+    for task in paper.TASKS:
+        for k, name in enumerate(("CelebA", "SUN397")):
+            psnr = {schedule: numbers[k][1] for schedule, numbers in paper.TABLE1[task].items()}
+            ours = psnr.pop("on_demand")
+            ends = [max(psnr, key=psnr.get), min(psnr, key=psnr.get)]
+            best, worst = (f"{psnr[end]:.2f} ({paper.SCHEDULES[end].lower()})" for end in ends)
+            margin = f"{ours - max(psnr.values()):+.2f}"
+            rows.append([judge.plain(task).capitalize(), name, f"{ours:.2f}", best, margin, worst])
+    return snippets.markdown(["Task", "Data set", "On-demand", "Best other schedule", "Margin", "Worst schedule"], rows)
+
+
 def write_lecture(source: Path, folder: Path) -> str | None:
     """The deck of the lecture and that of the solutions; returns in a line why there are none."""
     vendored, missing = live.vendored("reveal.js")
@@ -215,7 +229,7 @@ def write_lecture(source: Path, folder: Path) -> str | None:
         shutil.copy2(path, assets)
     m = scorecard.load(snippets.PROFILE, snippets.DATASET, list(snippets.SEEDS))
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
-    text = template.render(QUOTED, m=m, card=scorecard.score_all(m))
+    text = template.render(QUOTED, findings=findings, m=m, card=scorecard.score_all(m))
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):
         write_picture(assets / name, source)
     write_deck(slides(text), "On-Demand Learning: a lecture", folder / "lecture.html")

@@ -81,7 +81,11 @@ def main():
                 made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
             (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
         for page in (ROOT / "book").glob("*.md"):
-            shown = [used[name] for name in re.findall(r"/generated/([\w-]+)\.", page.read_text()) if name in used]
+            shown = [
+                used[name]
+                for name in re.findall(r"/generated/([\w-]+)\.", page.read_text(encoding="utf-8"))
+                if name in used
+            ]
             lines = [sources.line(*part) for part in by_command(shown)]
             (options.folder / f"sources-{page.stem}.md").write_text("\n\n".join(lines), encoding="utf-8")
     if not options.readme and not options.folder:

@@ -28,7 +28,8 @@ NONE = float("nan")
 
 def check_schedules(schedules) -> list[str]:
     """A list of schedules, the paper's seven where it is empty. Raises ParameterError."""
-    return several("schedules", listed(schedules) or list(SEVEN), partial(choice, options=SCHEDULES))
+    schedules = listed(schedules)
+    return several("schedules", SEVEN if schedules == [] else schedules, partial(choice, options=SCHEDULES))
 
 
 # The table

@@ -69,7 +69,7 @@ HISTORY = [[20.0, 19.5, 19.0, 18.0, 17.0], [24.0, 23.0, 21.0, 20.0, 18.0], [30.0
 SHARES = [[20.0] * 5, [18.0, 18.9, 19.6, 20.7, 22.8], [17.4, 18.2, 19.9, 20.9, 23.6]]
 DAMAGED = [41.0, 30.5, 22.0, 19.0, 16.0]  # PSNR of what is not restored
 PAIRS = [(24.0, 23.9), (23.8, 24.0)]  # PSNR of on-demand and of rigid joint learning, a pair for each seed
-WITHOUT = ("deblur", "fixated_easy")  # the network that is not trained
+WITHOUT = ("interpolate", "fixated_easy")  # the network that is not trained
 
 
 def made_up_result(task: str, schedule: str = "on_demand", seed: int = 0, psnr=20.0) -> None:

@@ -4,10 +4,12 @@ MathJax comes from the PyPI package sphinx-mathjax-offline. Of its 24 MB the boo
 reads TeX and writes HTML, its fonts, and the TeX extensions which that script loads on demand.
 """
 
+import re
 import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import numpy as np
 from docutils import nodes
 from PIL import Image
 
@@ -34,19 +36,19 @@ def copy_mathjax(app, exception):
 def correct_roles(app, page, template, context, doctree):
     """Hidden cells go by the words that are written on them, and the bibliography is no list without items."""
     for wrong, right in (
-        ('<summary aria-label="Toggle hidden content">', "<summary>"),
-        ('<div role="list" class="citation-list">', '<div class="citation-list">'),
-        ('<th class="head"><p></p></th>', '<td class="head"></td>'),  # a corner heads nothing
+        (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+        (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
+        (r' role="doc-biblioentry"', ""),
+        (r"<th([^>]*)>(?:<p></p>)?</th>", r"<td\1></td>"),  # an empty cell heads nothing
     ):
-        context["body"] = context.get("body", "").replace(wrong, right)
+        context["body"] = re.sub(wrong, right, context.get("body", ""))
 
 
 def mark_drawings(app, doctree):
     """Class odl-drawn for what is drawn on white, which a dark page turns: photographs are at most 35 % white."""
     for image in doctree.findall(nodes.image):
         path = Path(app.srcdir, image["uri"])
-        greys = [] if path.suffix == ".svg" else Image.open(path).convert("L").histogram()
-        if sum(greys[250:]) >= 0.4 * sum(greys):
+        if path.suffix == ".svg" or (np.asarray(Image.open(path).convert("RGBA")).min(-1) >= 250).mean() >= 0.4:
             image["classes"].append("odl-drawn")
 
 
