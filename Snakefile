@@ -21,12 +21,13 @@ from snakemake.utils import min_version
 sys.path[:0] = [workflow.basedir, f"{workflow.basedir}/book"]
 import build
 from companion import catalogue
+from companion.notebook import check_seeds
 from odl import paper
 from odl.data import packs
 from odl.data.sets import DataError
 from odl.experiment import PROFILES
 from odl.machine import files
-from odl.parameters import ParameterError, check_seeds, choice, integer
+from odl.parameters import ParameterError, choice, integer
 
 min_version("9.0")
 workdir: files.root()

@@ -19,11 +19,13 @@ NOTHING = "Nothing is measured at this scale."
 def scale(results) -> str:
     """One sentence on what a number was measured with."""
     e, where = results[0].experiment, results[0].provenance
-    seeds = len({r.experiment["seed"] for r in results})
+    seeds = {}
+    for r in results:
+        seeds.setdefault((r.experiment["task"], r.experiment["schedule"]), set()).add(r.experiment["seed"])
     return (
         f"Scale: width {e['width']} (paper: 64), {e['epochs'] * e['iterations']:,} training steps (1,500,000), "
         f"{where['train_images']:,} photographs of {e['dataset']} (100,000), "
-        f"{seeds} {'seed' if seeds == 1 else 'seeds'}, {where['device']}."
+        f"{judge.count_seeds(seeds)}, {where['device']}."
     )
 
 
