@@ -41,8 +41,8 @@ def verdict() -> str:
     signs = " These are the signs that the paper describes." if min(there) > 0 and min(over) > 0 else ""
     return f"""\
 - **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in \
-place of 1,500,000, {judge.count_seeds(margins)}) the mean PSNR of on-demand learning minus that of equal shares (*rigid joint learning*, \
-the paper's closest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
+place of 1,500,000, {judge.count_seeds(margins)}) the mean PSNR of on-demand learning minus that of equal shares \
+(*rigid joint learning*, the paper's closest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
 {span(scorecard.paper_gaps(*PAIR))}. Our verdict is {by_word(judged(m))}{few}.
 - **Fixation.** PSNR of a fixated model minus that of the on-demand network is {span(there)} at the severity on which \
 the model was trained, and {span(-margin for margin in over)} on average over all six levels ({len(over)} of \
@@ -77,8 +77,8 @@ def tests() -> str:
     ends = small.groupby("task", sort=False).ahead.agg(["min", "max"])
     turned = ends.index[(ends["min"] < 0) & (ends["max"] > 0)]
     text = (
-        f"Of these {len(found)} pairs of networks the test calls {len(small)} different with p below {LITTLE:g}, though "
-        f"they are at most {small.ahead.abs().max():.2f} dB apart.\n"
+        f"Of these {len(found)} pairs of networks the test calls {len(small)} different with p below {LITTLE:g}, "
+        f"though they are at most {small.ahead.abs().max():.2f} dB apart.\n"
         f"The sign is positive in {(small.ahead > 0).sum()} pairs and negative in {(small.ahead < 0).sum()}."
     )
     if len(turned):
