@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import struct
+import subprocess
 import tarfile
 import threading
 import time
@@ -24,12 +25,15 @@ import torch
 import torchvision
 from PIL import Image
 
-from companion import pictures
+from companion import pictures, tables
 from odl import crops
 from odl.data import download, packs, reader, sets
 from odl.data.download import prepare
 from odl.data.packs import load
 from odl.data.sets import DATASETS, DataError
+from odl.experiment import Experiment
+from odl.machine import files
+from odl.results import path_of
 
 BICUBIC = Image.Resampling.BICUBIC
 
@@ -195,6 +199,16 @@ def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
         refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
     refused(lambda: packs.load("album", "train"), "'album' is neither a set (demo, ")
     refused(lambda: download.prepare("celeba", "~/nowhere"), "nowhere", "does not exist")
+
+
+@pytest.mark.parametrize(("name", "own"), [("album", True), ("bsds500", False), ("db11-native", False)])
+def test_git_ignores_what_is_measured_on_a_folder_of_ones_own(folder, name, own):
+    project = Path(__file__).resolve().parents[1]
+    experiment = Experiment.of("inpaint", str(folder) if own else name, profile="reference")
+    table = tables.table_path("table1", "reference", experiment.dataset, "inpaint")
+    for path in (path_of(experiment), table):
+        path = Path("data/results", path.relative_to(files.results()))
+        assert subprocess.run(["git", "check-ignore", "-q", path], cwd=project).returncode == (0 if own else 1)
 
 
 def test_fewer_than_three_images_are_refused(folder):
