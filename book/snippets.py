@@ -315,7 +315,7 @@ def departures() -> str:
     drawn = [p["batch_size"] * n * HARD_MINING_WARM_UP / p["pool_images"] for p, n in zip(both, steps, strict=True)]
     # fmt: off
     rows = [
-        ["Width f of the network", *each("width"), f"Its arithmetic is {arithmetic[0] / arithmetic[1]:.1f} times less"],
+        ["Width f of the network", *each("width"), f"{arithmetic[0] / arithmetic[1]:.1f} times less arithmetic"],
         ["Images a batch", *each("batch_size"), "More steps for the same arithmetic; the fractions that Equation 3 "
          "asks for are carried to the next batch"],
         ["Learning rate", *rates, "A short run needs a high rate to leave its start, and an end without one to settle: "
@@ -395,7 +395,7 @@ def width() -> str:
     gain = one.wall_seconds / wide.wall_seconds
     return f"""A run is one GPU, and runs do not depend on each other.
 The paper's {GRID} runs of seven schedules and two fixated models, on four tasks and two data sets, \
-and {one.runs - GRID} more for its other tables are the width of the graph: \
+and {one.runs - GRID} more for its other tables can all run at once: \
 {one.runs} GPUs finish in the time of the longest run, {gain:.0f} times as fast as one, \
 and the next GPU has nothing to do.
 More seeds make the graph wider, not longer."""

@@ -37,18 +37,19 @@ def verdict() -> str:
     runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
     e, doses = PROFILES[PROFILE], [100 * judge.dose_of(run) for run in runs]
     least = min(map(len, margins.values()))
-    few = f": a verdict takes {judge.SEEDS} seeds of both schedules, and there is {least}" * (least < judge.SEEDS)
+    few = f"; a verdict takes {judge.SEEDS} paired seeds, which not every task has yet" * (least < judge.SEEDS)
     signs = " These are the signs that the paper describes." if min(there) > 0 and min(over) > 0 else ""
     return f"""\
 - **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in \
 place of 1,500,000, {judge.count_seeds(margins)}) the mean PSNR of on-demand learning minus that of equal shares \
-(*rigid joint learning*, the paper's closest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
+(*rigid joint learning*, its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
 {span(scorecard.paper_gaps(*PAIR))}. Our verdict is {by_word(judged(m))}{few}.
-- **Fixation.** PSNR of a fixated model minus that of the on-demand network is {span(there)} at the severity on which \
-the model was trained, and {span(-margin for margin in over)} on average over all six levels ({len(over)} of \
-{len(pairs)} models are measured).{signs} The claim as a whole is {fixation.problem(m).word}.
-- **The dose.** In these runs the two schedules are nearly the same: every level has an equal share of 20 per cent of \
-the images, and feedback moved it, on average, by {min(doses):.1f} to {max(doses):.1f} percentage points."""
+- **Fixation.** PSNR of a fixated model minus that of the on-demand network, for inpainting inside the hole, is \
+{span(there)} at the severity on which the model was trained, and {span(-margin for margin in over)} on average over \
+all six levels ({len(over)} of {len(pairs)} models are measured).{signs} \
+The claim as a whole is {fixation.problem(m).word}.
+- **The dose.** In these runs the two schedules are nearly the same: an equal share is 20 per cent of the images, and \
+feedback moved a level away from it by {min(doses):.1f} to {max(doses):.1f} percentage points on average."""
 
 
 def allocations() -> str:
@@ -82,7 +83,7 @@ def tests() -> str:
         f"The sign is positive in {(small.ahead > 0).sum()} pairs and negative in {(small.ahead < 0).sum()}."
     )
     if len(turned):
-        text += f"\nOn {listed(turned)} it is either, and nothing but the seed has changed."
+        text += f"\nOn {listed(turned)} the sign turns with the seed, and nothing else has changed."
     header = ["Task", "Seed", "On-demand − rigid joint (dB)", "p, paired over trials", "Our verdict, over seeds"]
     return f"{markdown(header, rows)}\n\n{text}"
 

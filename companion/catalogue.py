@@ -133,10 +133,10 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     order = [
         grid(profile, dataset, first, (*CLOSE, *paper.FIXATED)),
         grid(profile, dataset, three[1:], CLOSE),
+        doses(profile, dataset, first),
         all_rounders(profile, dataset),
         runs("table3", **page, seeds=first),
         grid(profile, dataset, first, (*CUMULATIVE, *FAR)),
-        doses(profile, dataset, first),
         *(runs(name, **page, seeds=first) for name in ("extra_data", "table2")),
         pilot.runs(dataset).values() if profile == "reference" else [],
         grid(profile, dataset, three[1:], CUMULATIVE),

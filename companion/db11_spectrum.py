@@ -6,7 +6,7 @@ import pandas as pd
 
 from companion import denoising, judge, prose, tables
 from companion.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
-from companion.judge import FAR, MISSING, Measured, Verdict
+from companion.judge import FAR, MISSING, UNDECIDED, Measured, Verdict
 
 CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in CLASSICAL]
@@ -127,7 +127,9 @@ def told_25(m: Measured) -> Verdict:
     """BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
     loss = loss_above_25(m, [f"{system}{FIXED}" for system in CLASSICAL])
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
-    return judge.arithmetic(min(loss.values()) > FAR, words) if loss else Verdict(MISSING)
+    if len(loss) < len(CLASSICAL):
+        return Verdict(UNDECIDED, words, f"{len(CLASSICAL) - len(loss)} to be measured") if loss else Verdict(MISSING)
+    return judge.arithmetic(min(loss.values()) > FAR, words)
 
 
 def trained_at_25(m: Measured) -> Verdict:

@@ -25,8 +25,9 @@ RULE = (
     "The unit is a seed, at which both networks start from the same weights and see the same images. "
     f"A claim is *equivalent* when the 90 % interval of its margin lies within ±{WITHIN:.2f} dB; else *reproduced* "
     "when the 95 % interval lies above the claim's bound, *reversed* when it lies below, and *undecided* otherwise, "
-    f"and always with fewer than {SEEDS} seeds. A claim with several parts is reproduced when every part is, and "
-    "reversed when one part is after Holm's correction for their number."
+    f"and always with fewer than {SEEDS} seeds, or where both networks are below the damaged images. A claim with "
+    "several parts is reproduced when every part is, equivalent when every part is one or the other, and reversed when "
+    "one part is after Holm's correction for their number."
 )
 
 
@@ -111,25 +112,24 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB",
     word = str(combine(words, p))
     value = f"{text or in_words(measured, sign, unit)}, {count_seeds(measured)}"
     if len(parts) > 1 and (held := sum(words == REPRODUCED)) < len(parts):
-        value += f", {held} of {len(parts)} parts hold"
+        value += f", {held} of {len(parts)} parts reproduced"
     if word != UNDECIDED:
         return Verdict(word, value)
     open_parts = [k for k, w in zip(parts, words, strict=True) if k in measured and w in (UNDECIDED, REVERSED)]
     pending = [sign * (measured[k] - beyond) for k in open_parts]
-    return Verdict(
-        word, value, what_decides(pending, len(parts) - len(measured), within, bool(set(below) & set(parts)))
-    )
+    if under := len({*below} & {*parts}):
+        where = "" if under == len(parts) else f"in {under} of {len(parts)} parts "
+        return Verdict(word, value, f"{where}both networks are below the damaged image")
+    return Verdict(word, value, what_decides(pending, len(parts) - len(measured), within))
 
 
 def arithmetic(holds: bool, measured: str) -> Verdict:
     """The verdict on a comparison in which nothing is trained and nothing is drawn by a seed."""
-    return Verdict(REPRODUCED if holds else REVERSED, f"{measured}, arithmetic: nothing is trained")
+    return Verdict(REPRODUCED if holds else REVERSED, f"{measured}, no seeds needed: nothing is trained")
 
 
-def what_decides(pending: list, missing: int, within: float, below: bool) -> str:
+def what_decides(pending: list, missing: int, within: float) -> str:
     """What an undecided claim lacks."""
-    if below:
-        return "both networks are below the damaged image"
     if missing:
         return f"{missing} part{'s' * (missing > 1)} to be measured"
     fewest = min((len(margins) for margins in pending), default=SEEDS)

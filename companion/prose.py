@@ -13,7 +13,7 @@ FIGURE2 = {  # the fixated model that the paper shows in pictures: the easy one 
     "denoise": "fixated_easy",
 }
 
-NOTHING = "Nothing is measured at this scale."
+NOTHING = "No network of ours is measured at this scale."
 
 
 def scale(results) -> str:

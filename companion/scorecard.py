@@ -152,7 +152,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      table1.level_6),
     ("Table 1", "A staged curriculum collapses on deblurring.",
      span(paper_gaps("rigid_joint", "staged_curriculum", ["deblur"])),
-     f"below its input at level 1, or more than {FAR} dB behind rigid joint in mean PSNR",
+     f"rigid joint − staged curriculum, mean PSNR: more than {FAR} dB",
      table1.collapse),
     ("Sec. 6.6", "A staged curriculum overfits to what it saw last, level 5.",
      f"over all levels {span(paper_gaps('rigid_joint', 'staged_curriculum'))}",
@@ -332,6 +332,6 @@ def show_simulation(frame: pd.DataFrame):
     """`judge.simulate` in per cent."""
     names = {"parts": "claim", "seeds": "seeds", "spread": "spread (dB)", "false": "false at 0 dB"}
     names |= {"even": "equivalent at 0 dB", "power_0.1": "reproduced at 0.1 dB", "power_0.2": "at 0.2 dB"}
-    names |= {"former": "former rule, false at 0 dB"}
+    names |= {"former": "first edition's rule, false at 0 dB"}
     shown = frame.assign(parts=frame.parts.map({1: "one margin"}).fillna("best of seven"))
     return tables.show_table(shown.rename(columns=names), dict.fromkeys(list(names.values())[3:], "{:.1%}"))

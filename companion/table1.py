@@ -231,13 +231,8 @@ def hard_mining(m: Measured) -> Verdict:
 
 
 def collapse(m: Measured) -> Verdict:
-    """The staged curriculum on deblurring: below its input at level 1, or more than 3 dB behind rigid joint."""
-    pairs = judge.paired(m.runs, "deblur", "rigid_joint", "staged_curriculum")
-    behind = np.array([score(joint) - score(staged) for joint, staged in pairs])
-    damage = np.array([score(staged, "1", "psnr_input") - score(staged, "1") for _, staged in pairs])
-    text = f"{judge.estimate(behind)} to rigid joint; input − output at level 1 {judge.estimate(damage)}"
-    parts = {plain("deblur"): np.maximum(behind, damage + judge.FAR)}
-    return verdict_on(parts, beyond=judge.FAR, below=swamped(m, "rigid_joint", "staged_curriculum"), text=text)
+    """The staged curriculum on deblurring: more than 3 dB behind rigid joint."""
+    return compare(m, {plain("deblur"): ("deblur", "rigid_joint", "staged_curriculum")}, beyond=judge.FAR)
 
 
 def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:

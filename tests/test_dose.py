@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from companion import catalogue, dose, judge
+from companion import catalogue, dose, judge, prose
 from odl import paper, results, training
 from odl.experiment import Experiment
 from odl.results import Result
@@ -174,5 +174,5 @@ def test_an_empty_project_is_no_error(root, profile):
     assert texts(dose.plot_ladder(ladder)).count(judge.MISSING) == (6 if len(ladder) else 0)
     for html in (dose.show(settings, "k").to_html(), dose.show(ladder, "width", "steps").to_html()):
         assert "nan" not in html.lower()
-    assert dose.verdict(runs) == "Nothing is measured at this scale."
+    assert dose.verdict(runs) == prose.NOTHING
     assert not [path for path in root.rglob("*") if path.is_file()]

@@ -137,7 +137,7 @@ RANKING = re.compile(
 def ranking(text: str) -> str | None:
     """A word that ranks, but for those of a quoted claim, of what would decide it, and of counts."""
     words = r"(?:reproduced|reversed|equivalent)"  # of what is decided, or how many are
-    said = re.sub(rf"“[^”]*”|\d+ of \d+ parts hold|would tell|The paper's claim|\d+ {words}|{words} on \w+", "", text)
+    said = re.sub(rf"“[^”]*”|\d+ parts {words}|would tell|The paper's claim|\d+ {words}|{words} on \w+", "", text)
     found = RANKING.search(said)
     return found and found[0]
 
