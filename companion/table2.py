@@ -96,5 +96,4 @@ def verdict(results) -> str:
         "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": same_in_both(m),
     }
     ours = [r for r in results if r.experiment["schedule"] == "on_demand"]
-    trained = "The context encoders train as long as the on-demand network, with their adversarial loss."
-    return prose.page(lines, ours, trained if results else "")
+    return prose.page(lines, ours)
