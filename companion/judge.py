@@ -119,7 +119,7 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB",
     pending = [sign * (measured[k] - beyond) for k in open_parts]
     if under := len({*below} & {*parts}):
         where = "" if under == len(parts) else f"in {under} of {len(parts)} parts "
-        return Verdict(word, value, f"{where}both networks are below the damaged image")
+        return Verdict(word, value, f"{where}both networks are below the damaged image; a longer training would tell")
     return Verdict(word, value, what_decides(pending, len(parts) - len(measured), within))
 
 
