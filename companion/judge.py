@@ -115,11 +115,11 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB",
         value += f", {held} of {len(parts)} parts reproduced"
     if word != UNDECIDED:
         return Verdict(word, value)
+    if under := len({*below} & {*measured}):
+        where = "" if under == len(measured) else f"in {under} of {len(measured)} parts "
+        return Verdict(word, value, f"{where}both networks are below the damaged image; a longer training would tell")
     open_parts = [k for k, w in zip(parts, words, strict=True) if k in measured and w in (UNDECIDED, REVERSED)]
     pending = [sign * (measured[k] - beyond) for k in open_parts]
-    if under := len({*below} & {*parts}):
-        where = "" if under == len(parts) else f"in {under} of {len(parts)} parts "
-        return Verdict(word, value, f"{where}both networks are below the damaged image; a longer training would tell")
     return Verdict(word, value, what_decides(pending, len(parts) - len(measured), within))
 
 
