@@ -80,24 +80,33 @@ def look_of(system: str, told) -> dict:
 def plot_curves(table: pd.DataFrame):
     """PSNR against σ: on the left the paper's curves and DnCNN's, on the right everything that is fixed at σ = 25.
 
-    In both the noisy photographs, and the same where noise is not clipped, which is 20 log₁₀(255/σ) for any image.
+    In both the noisy photographs; on the left also where noise is not clipped, 20 log₁₀(255/σ) for any image.
     """
-    figure, axes = plt.subplots(1, 2, figsize=(9, 5.6), sharey=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), sharey=True, layout="constrained")
     curves = {curve: part for curve, part in by_curve(table.dropna(subset="psnr"))}
     ours, noisy = ("on_demand", 0), (NOISY, 0)
-    left = [ours, ("bm3d", 0), ("bm3d", 25), ("mlp", 0), ("dncnn", 0), noisy]
-    right = [ours, *(curve for curve in curves if is_fixed(*curve)), noisy]
-    for axis, chosen, title in zip(axes, (left, right), ("as in the paper", "everything fixed at σ = 25"), strict=True):
-        for curve in (curve for curve in chosen if curve in curves):
-            axis.plot(curves[curve].sigma, curves[curve].psnr, label=curve_name(*curve), **look_of(*curve))
-        if noisy in curves:
-            sigma, free = curves[noisy].sigma, {"linewidth": 0.8, "linestyle": "-."}
-            label = "noisy, where noise is not clipped"
-            axis.plot(sigma, 20 * np.log10(255 / sigma), label=label, **look_of(*noisy) | free)
+
+    def draw(axis, curve, **look):
+        part = curves[curve]
+        return axis.plot(part.sigma, part.psnr, label=curve_name(*curve), **look or look_of(*curve))[0]
+
+    for curve in (ours, ("bm3d", 0), ("bm3d", 25), ("mlp", 0), ("dncnn", 0), noisy):
+        if curve in curves:
+            draw(left, curve)
+    if noisy in curves:
+        free, sigma = {"linewidth": 0.8, "linestyle": "-."}, curves[noisy].sigma
+        label = "noisy, where noise is not clipped"
+        left.plot(sigma, 20 * np.log10(255 / sigma), label=label, **look_of(*noisy) | free)
+    left.set_ylim(top=left.get_ylim()[1] + 3)  # room for the legend
+    left.legend(fontsize=8, loc="upper right")
+    thin = {"color": "#0072B2", "alpha": 0.55, "linewidth": 1, "linestyle": "--"}
+    fixed = [draw(right, curve, **thin) for curve in curves if is_fixed(*curve)]
+    lines = {curve_name(*curve): draw(right, curve) for curve in (ours, noisy) if curve in curves}
+    lines |= {f"each of {len(fixed)} systems fixed at 25": line for line in fixed[:1]}
+    right.legend(lines.values(), lines, fontsize=8, loc="upper right")
+    for axis, title in ((left, "as in the paper"), (right, "everything fixed at σ = 25")):
         axis.set(xlabel="noise σ (of 255)", title=title)
-        axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
-    axes[0].set_ylabel("PSNR (dB), mean over the images")
-    figure.tight_layout()
+    left.set_ylabel("PSNR (dB), mean over the images")
     return figure
 
 

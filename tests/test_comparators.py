@@ -225,6 +225,7 @@ def test_figure_6_draws_what_is_fixed_at_25_on_the_right():
     named = ["On-demand", "BM3D, told σ", "BM3D, told 25"]
     assert left == [*named, *(DENOISERS[name].title for name in ("mlp", "dncnn"))]
     assert len(right) == len(set(right)) == 1 + 1 + len(told) // 2 + 4 + 3  # MLP, CSF, TNRD, DnCNN; authors' weights
+    assert len(axes[1].get_legend().get_texts()) == 2  # ours, and one line for all that is fixed
     known = {DENOISERS[name].title for name in AUTHORS}
     assert {label for label in right if "25" not in label} == {"On-demand", *known}
     plt.close("all")
