@@ -39,13 +39,13 @@ def verdict() -> str:
     least = min(map(len, margins.values()))
     few = f"; a verdict takes {judge.SEEDS} paired seeds, which not every task has yet" * (least < judge.SEEDS)
     under = [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, *PAIR)]
-    under = f" On {listed(under)} both are below the damaged images in mean PSNR, and nothing is decided." * bool(under)
+    low = f" On {listed(under)} both are below the damaged images in mean PSNR, so nothing is decided." if under else ""
     signs = " These are the signs that the paper describes." if min(there) > 0 and min(over) > 0 else ""
     return f"""\
 - **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in \
 place of 1,500,000, {judge.count_seeds(margins)}) the mean PSNR of on-demand learning minus that of equal shares \
 (*rigid joint learning*, its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
-{span(scorecard.paper_gaps(*PAIR))}. Our verdict is {by_word(judged(m))}{few}.{under}
+{span(scorecard.paper_gaps(*PAIR))}. Our verdict is {by_word(judged(m))}{few}.{low}
 - **Fixation.** PSNR of a fixated model minus that of the on-demand network, for inpainting inside the hole, is \
 {span(there)} at the severity on which the model was trained, and {span(-margin for margin in over)} on average over \
 all six levels ({len(over)} of {len(pairs)} models are measured).{signs} \
