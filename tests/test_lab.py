@@ -95,6 +95,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(folder / "root"))
+        patch.setattr(files, "shipped", lambda: folder / "none")
         for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in live.SCHEDULES):
             if (task, schedule) != WITHOUT:
                 made_up_network(task, schedule, seed)
