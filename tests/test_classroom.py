@@ -24,6 +24,7 @@ from odl.schedules import rigid_joint
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 import classroom  # noqa: E402
+import figures  # noqa: E402
 import launch  # noqa: E402
 import snippets  # noqa: E402
 
@@ -229,6 +230,13 @@ def test_the_lecture_quotes_the_judge_and_types_no_number(decks):
 
 
 # The teaching page
+
+
+def test_every_picture_of_the_lecture_is_drawn_for_the_book():
+    for name in re.findall(r"\(assets/(\S+)\)", classroom.LECTURE.read_text(encoding="utf-8")):
+        page, _, figure = name.removeprefix("fig-").removesuffix(".png").partition("-")
+        path = ROOT / "notebooks" / f"{page}.ipynb"
+        assert name in figures.FIGURES or f'"name": "{figure}"' in path.read_text(encoding="utf-8"), name
 
 
 def test_teachers_know_what_every_solution_prints():
