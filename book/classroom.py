@@ -28,7 +28,7 @@ from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
 
-from companion import dose, judge, scorecard, table1
+from companion import dose, judge, published, scorecard, table1
 from odl import paper, schedules
 from odl.machine import files
 
@@ -209,7 +209,7 @@ def findings() -> str:
     rows = []
     for task in paper.TASKS:
         for k, name in enumerate(("CelebA", "SUN397")):
-            psnr = {schedule: numbers[k][1] for schedule, numbers in paper.TABLE1[task].items()}
+            psnr = {schedule: numbers[k][1] for schedule, numbers in published.TABLE1[task].items()}
             ours = psnr.pop("on_demand")
             ends = [max(psnr, key=psnr.get), min(psnr, key=psnr.get)]
             best, worst = (f"{psnr[end]:.2f} ({paper.SCHEDULES[end].lower()})" for end in ends)

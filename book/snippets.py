@@ -18,7 +18,7 @@ import torch
 from papermill import inspect_notebook
 from torch.utils.flop_counter import FlopCounterMode
 
-from companion import catalogue, dose, judge, pilot, plan, prose, scorecard, tables
+from companion import catalogue, dose, judge, pilot, plan, prose, published, scorecard, tables
 from odl import paper, results
 from odl.data import sets
 from odl.evaluation import overall
@@ -137,9 +137,9 @@ def result_rows() -> list[tuple]:
         pair = ("on_demand", "rigid_joint")
         table = "Supp. E" if task == "denoise" else "Table 1"
         place = f"{table}, {plain(task)}: on-demand / rigid joint / not restored"
-        celeba, sun397 = (decibels(*(paper.TABLE1[task][s][k][1] for s in pair)) for k in (0, 1))
-        published, runs = f"CelebA {celeba}<br>SUN397 {sun397}", shown_on("table1", task)
-        rows.append((place, "table1", {"task": task}, published, means(task, *pair), runs))
+        celeba, sun397 = (decibels(*(published.TABLE1[task][s][k][1] for s in pair)) for k in (0, 1))
+        printed, runs = f"CelebA {celeba}<br>SUN397 {sun397}", shown_on("table1", task)
+        rows.append((place, "table1", {"task": task}, printed, means(task, *pair), runs))
     on_demand = shown_on("allocation")
     shares = [share for run in on_demand for share in run.history[-1]["allocation"]]  # of the last epoch
     last = f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED
@@ -148,9 +148,9 @@ def result_rows() -> list[tuple]:
     sharper = [run for k in catalogue.DOSES for run in measured("inpaint", "on_demand", sharpness=k)]
     halves = (from_table("extra_data", "inpaint", row, "psnr") for row in ("on-demand, half", "rigid joint, all"))
     holes = (from_table("table2", "inpaint", "on_demand", block) for block in ("central_psnr", "arbitrary_psnr"))
-    papers_holes = decibels(*(psnr for _, psnr in paper.TABLE2["on_demand"]))
+    papers_holes = decibels(*(psnr for _, psnr in published.TABLE2["on_demand"]))
     systems, photographs = ("on_demand", "fixated", "bm3d"), {"photographs": "db11"}
-    papers_means = decibels(*(sum(row[s] for row in paper.TABLE3.values()) / len(paper.TABLE3) for s in systems))
+    papers_means = decibels(*pd.DataFrame(published.TABLE3).mean(axis=1)[list(systems)])
     # fmt: off
     return rows + [
         ("Sec. 6.6: allocation at the end, 20 % each at first",
@@ -188,7 +188,7 @@ def options(notebook: str, given: dict) -> dict:
 def results_table(book=True) -> str:
     """The book links to executed pages, with the parameters of a row; README links to notebooks, with commands."""
     rows = []
-    for place, notebook, given, published, ours, runs in result_rows():
+    for place, notebook, given, printed, ours, runs in result_rows():
         values = options(notebook, given)
         if book:
             page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
@@ -197,7 +197,7 @@ def results_table(book=True) -> str:
         else:
             where = [f"[{notebook}](notebooks/{notebook}.ipynb)", f"`{sources.papermill(notebook, values)}`"]
         time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
-        rows.append([place, *where, published, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")])
+        rows.append([place, *where, printed, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")])
     columns = ["Notebook and parameters"] if book else ["Notebook", "Command"]
     return markdown(["In the paper", *columns, "Paper", "Here", "Time"], rows)
 

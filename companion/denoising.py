@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from companion import published
 from companion.comparators import AUTHORS, DENOISERS, Denoiser, authors, available, trained
 from companion.notebook import several
-from odl import crops, paper, results
+from odl import crops, results
 from odl.corruptions import add_noise
 from odl.data import download, reader, sets
 from odl.experiment import Experiment
@@ -213,7 +214,7 @@ class Measurement:
             rows = self.run_or_load(device)
         if rows is not None:
             return rows.assign(note="")
-        names = paper.TABLE3 if self.dataset == "db11" else dict(photographs(self.dataset, self.profile))
+        names = published.TABLE3 if self.dataset == "db11" else dict(photographs(self.dataset, self.profile))
         return pd.DataFrame({"image": list(names), "psnr": np.nan, "seconds": np.nan, "note": reason(self.system)})
 
 

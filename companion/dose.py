@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import judge
+from companion import judge, published
 from companion.catalogue import LADDER
 from companion.judge import Measured, Verdict, compare, dose_of, gaps, number, paired, plain, score
 from companion.prose import page
@@ -163,7 +163,7 @@ def plot_ladder(table: pd.DataFrame):
                 places = row.steps * (0.9 if mark == "o" else 1.1) * np.ones(row.seeds)  # beside each other
                 draw(above, places, row, colour, mark, None if i else f"width {width}")
                 below.plot(places, row.doses, mark, color=colour, **OPEN)
-        margins = np.subtract(paper.TABLE1[task]["on_demand"], paper.TABLE1[task]["rigid_joint"])[:, 1]
+        margins = np.subtract(published.TABLE1[task]["on_demand"], published.TABLE1[task]["rigid_joint"])[:, 1]
         above.plot([PAPERS_STEPS] * 2, margins, "D", color="0.35", markersize=5, label="the paper's, width 64")
         for steps in {*lengths[:-1]} - {*rows.steps[rows.seeds > 0]}:
             place = {"transform": below.get_xaxis_transform(), "ha": "center", "va": "center", "rotation": 90}

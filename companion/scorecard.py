@@ -24,6 +24,7 @@ from companion import (
     fixation,
     judge,
     prose,
+    published,
     table1,
     table2,
     table3,
@@ -83,22 +84,22 @@ def load_extra(profile: str, dataset: str, seeds: list[int]) -> dict:
 # What the paper has
 
 
-def paper_gaps(one: str, other: str, tasks=tuple(paper.TABLE1)) -> list[float]:
+def paper_gaps(one: str, other: str, tasks=tuple(published.TABLE1)) -> list[float]:
     """Published differences in PSNR of two schedules on CelebA and SUN397."""
-    return [paper.TABLE1[task][one][k][1] - paper.TABLE1[task][other][k][1] for task in tasks for k in (0, 1)]
+    return [published.TABLE1[task][one][k][1] - published.TABLE1[task][other][k][1] for task in tasks for k in (0, 1)]
 
 
 def paper_margins(task: str) -> list[float]:
     """On-demand against its closest rival in Table 1, on CelebA and SUN397."""
-    rows = paper.TABLE1[task]
+    rows = published.TABLE1[task]
     return [min(rows["on_demand"][k][1] - rows[rival][k][1] for rival in table1.RIVALS) for k in (0, 1)]
 
 
 NO_NUMBER, CURVES = "no number", "curves only"
-BLOCKS = {method: [psnr for _, psnr in cells] for method, cells in paper.TABLE2.items()}  # central, arbitrary
+BLOCKS = {method: [psnr for _, psnr in cells] for method, cells in published.TABLE2.items()}  # central, arbitrary
 OURS, ENCODERS = BLOCKS["on_demand"], [BLOCKS[CENTRE], BLOCKS[RANDOM]]
 GROUPS = [
-    table1.worst_joint({s: row[k][1] for s, row in rows.items()}) for rows in paper.TABLE1.values() for k in (0, 1)
+    table1.worst_joint({s: row[k][1] for s, row in rows.items()}) for rows in published.TABLE1.values() for k in (0, 1)
 ]
 WON, WON_FIXATED = map(table3.images_won, ("on_demand", "fixated"))
 DB11 = "DB11, noise not clipped, − the best published number of an image: "
@@ -122,7 +123,7 @@ CLAIMS = [
           span(paper_margins(task)),
           "on-demand − each of six rivals, mean PSNR, levels 1–6",
           partial(table1.best_of_seven, task=task))
-    for task in paper.TABLE1
+    for task in published.TABLE1
 ]
 CLAIMS += [Claim(CORE, *row) for row in [
     ("Fig. 4, Supp. D",

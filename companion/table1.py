@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import judge, prose, tables
+from companion import judge, prose, published, tables
 from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES, level_names
 from companion.judge import Measured, Verdict, compare, gaps, plain, score, verdict_on
 from companion.notebook import listed, several
@@ -49,7 +49,7 @@ def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
         found = [r for r in results if r.experiment["schedule"] == schedule]
         missing = tables.baselines(found)[["psnr_kept", "psnr_hole"]].to_dict()
         row = {"schedule": schedule} | tables.over_seeds(found) | missing | ahead(results, task, schedule)
-        printed = paper.TABLE1.get(task, {}).get(schedule, ((NONE, NONE), (NONE, NONE)))
+        printed = published.TABLE1.get(task, {}).get(schedule, ((NONE, NONE), (NONE, NONE)))
         for name, (l2, psnr) in zip(("celeba", "sun397"), printed, strict=True):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)

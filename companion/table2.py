@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from companion import judge, prose, tables
+from companion import judge, prose, published, tables
 from companion.blocks import BLOCKS
 from companion.comparators import INPAINTERS
 from companion.judge import Measured, Verdict
-from odl import paper
 from odl.results import Result
 
 CENTRE, RANDOM = INPAINTERS
@@ -23,11 +22,11 @@ def table(measured: list[Result]) -> pd.DataFrame:
     paper's l2 and psnr on CelebA. Methods that are not among the results are left out; `not_restored` comes first.
     """
     trials = {r.experiment["schedule"]: r.evaluation.set_index(["level", "trial"]) for r in measured}
-    published = {"not_restored": ((np.nan, np.nan),) * len(BLOCKS)} | paper.TABLE2
+    printed = {"not_restored": ((np.nan, np.nan),) * len(BLOCKS)} | published.TABLE2
     rows = []
-    for method in (name for name in published if name in trials):
+    for method in (name for name in printed if name in trials):
         row = {"method": method}
-        for block, (l2, db) in zip(BLOCKS, published[method], strict=True):
+        for block, (l2, db) in zip(BLOCKS, printed[method], strict=True):
             frame = trials[method].loc[block]
             found = judge.summarize(frame.assign(l2=frame.l2 / 10)) | {"paper_l2": l2, "paper_psnr": db}
             if "on_demand" in trials:

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from companion import denoising, judge, prose, tables
+from companion import denoising, judge, prose, published, tables
 from companion.denoising import SYSTEMS
 from companion.judge import Measured, Verdict
-from odl import paper
 
-OTHERS = paper.TABLE3_SYSTEMS[:6]  # published by others
+OTHERS = published.TABLE3_SYSTEMS[:6]  # published by others
 NEAR = 2 * 0.14  # dB: twice the paper's 30.54 − 30.40
 
 
@@ -27,7 +26,7 @@ def table(
     ]
     frames = [case.rows(measure, device).assign(system=case.system, sigma=sigma, clipped=case.clip) for case in cases]
     table = pd.concat(frames, ignore_index=True)
-    known = paper.TABLE3 if sigma == 25 else {}
+    known = published.TABLE3 if sigma == 25 else {}
     table["published"] = [known.get(row.image, {}).get(row.system, np.nan) for row in table.itertuples()]
     return table[["image", "system", "sigma", "clipped", "psnr", "published", "seconds", "note"]]
 
@@ -40,11 +39,11 @@ def show(table: pd.DataFrame):
     for clipped, noise in ((False, "noise not clipped, as published systems are run"), (True, "clipped noise")):
         measured = table[table.clipped == clipped].pivot(index="image", columns="system", values="psnr")
         measured = measured[table.system.unique()].dropna(axis="columns", how="all")  # the means name what is left out
-        papers = [system for system in (denoising.NOISY, *paper.TABLE3_SYSTEMS) if system in measured]
+        papers = [system for system in (denoising.NOISY, *published.TABLE3_SYSTEMS) if system in measured]
         parts[f"Measured here, {noise}"] = measured[papers]
-        if not clipped and table.sigma.iloc[0] == 25 and {*table.image} & {*paper.TABLE3}:
-            published = pd.DataFrame(paper.TABLE3).T.reindex(table.image.unique()).rename_axis("image")
-            parts["Published"] = published.rename(columns={name: name.upper() for name in ("mlp", "csf", "tnrd")})
+        if not clipped and table.sigma.iloc[0] == 25 and {*table.image} & {*published.TABLE3}:
+            printed = pd.DataFrame(published.TABLE3).T.reindex(table.image.unique()).rename_axis("image")
+            parts["Published"] = printed.rename(columns={name: name.upper() for name in ("mlp", "csf", "tnrd")})
         parts[f"Measured here, {noise}, not in the paper's table"] = measured.drop(columns=papers)
     names = {system: entry.title if entry.steps else entry.short for system, entry in SYSTEMS.items()}
     shown = [
@@ -83,27 +82,27 @@ def on_db11(m: Measured, system: str, clipped=False) -> pd.Series:
 def near_specialist(m: Measured) -> Verdict:
     """The on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
     free, clipped = ((on_db11(m, "on_demand", c) - on_db11(m, "fixated", c)).dropna() for c in (False, True))
-    lone = [free.mean()] if len(free) == len(paper.TABLE3) else []
+    lone = [free.mean()] if len(free) == len(published.TABLE3) else []
     text = f"{judge.signed(free.mean())}, on clipped noise {judge.signed(clipped.mean())}"
     return judge.verdict_on({"": lone}, beyond=-NEAR, text=text)
 
 
 def published_leads(measured: pd.Series) -> pd.Series:
     """By how much PSNRs per image beat the best of the six published systems, largest lead first."""
-    best = pd.Series({image: max(row[system] for system in OTHERS) for image, row in paper.TABLE3.items()})
+    best = pd.Series({image: max(row[system] for system in OTHERS) for image, row in published.TABLE3.items()})
     return (measured - best).dropna().sort_values(ascending=False)
 
 
 def images_won(system: str) -> int:
     """The paper's count of one of its two systems."""
-    return int((published_leads(pd.DataFrame(paper.TABLE3).loc[system]) > 0).sum())
+    return int((published_leads(pd.DataFrame(published.TABLE3).loc[system]) > 0).sum())
 
 
 def wins(m: Measured, system: str) -> Verdict:
     """As many images won as in the paper, n: the n-th best lead is positive, on noise as published, not clipped."""
     free, clipped = (published_leads(on_db11(m, system, c)) for c in (False, True))
     n = images_won(system)
-    lone = [free.iloc[n - 1]] if len(free) == len(paper.TABLE3) else []
+    lone = [free.iloc[n - 1]] if len(free) == len(published.TABLE3) else []
     text = f"{(free > 0).sum()} of {len(free)}, on clipped noise {(clipped > 0).sum()}"
     return judge.verdict_on({"": lone}, text=f"{text}; margin number {n} is {judge.estimate(lone)}")
 

@@ -15,10 +15,10 @@ import skimage.data
 import torch
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion import blocks, comparators, db11_spectrum, denoising, gallery, table2, table3
+from companion import blocks, comparators, db11_spectrum, denoising, gallery, published, table2, table3
 from companion.comparators import AUTHORS, DENOISERS, context_encoder, trained
 from companion.comparators.context_encoder import ContextEncoder, random_regions
-from odl import crops, paper
+from odl import crops
 from odl.corruptions import FILL, delete
 from odl.data import packs, sets
 from odl.experiment import Experiment
@@ -275,8 +275,10 @@ def test_a_measured_mean_agrees_with_the_published_column(monkeypatch, system, c
     frame = denoising.Measurement(system, clip=clip).load()
     if system == "bm3d" and frame is None:
         pytest.skip("BM3D is not measured here: python -m companion reproduce")
-    assert set(frame.image) == set(paper.TABLE3)
-    assert frame.psnr.mean() == pytest.approx(np.mean([row[system] for row in paper.TABLE3.values()]), abs=tolerance)
+    assert set(frame.image) == set(published.TABLE3)
+    assert frame.psnr.mean() == pytest.approx(
+        np.mean([row[system] for row in published.TABLE3.values()]), abs=tolerance
+    )
 
 
 # Context encoders and Table 2

@@ -22,7 +22,7 @@ FLOORS = [  # from the ground up, a floor a line
     "odl.results",
     "odl.pretrained",
     "odl.__main__",
-    "companion.judge companion.comparators.check companion.comparators.fields",
+    "companion.judge companion.published companion.comparators.check companion.comparators.fields",
     "companion.prose companion.comparators.bm3d companion.comparators.csf companion.comparators.dncnn "
     "companion.comparators.ksvd companion.comparators.mlp companion.comparators.nlm companion.comparators.tnrd "
     "companion.comparators.tv companion.comparators.wavelet companion.comparators.wnnm",

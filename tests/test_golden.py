@@ -20,7 +20,7 @@ from odl.data import packs
 from odl.experiment import Experiment
 
 FILE = Path(__file__).with_name("golden.json")
-RUNS = [*product(paper.TABLE1, (*paper.SCHEDULES, *paper.FIXATED))]
+RUNS = [*product(paper.TASKS, (*paper.SCHEDULES, *paper.FIXATED))]
 SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
 
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from scipy import stats
 
-from companion import gpu, notebook, table1, tables
+from companion import gpu, notebook, published, table1, tables
 from odl import PROTOCOL, evaluation, paper, results
 from odl.data import packs
 from odl.experiment import Experiment
@@ -155,7 +155,7 @@ def test_table1_against_scipy(task):
             test = stats.ttest_rel(means["on_demand"]["psnr"], means[row.schedule]["psnr"])
             assert row.ahead == pytest.approx(np.mean(means["on_demand"]["psnr"]) - row.psnr)
             assert (row.low, row.high) == pytest.approx(tuple(test.confidence_interval()))
-        printed = sum(paper.TABLE1[task][row.schedule], ())
+        printed = sum(published.TABLE1[task][row.schedule], ())
         assert tuple(getattr(row, column) for column in paper_columns) == printed
 
 

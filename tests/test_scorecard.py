@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion import blocks, catalogue, denoising, fixation, judge, scorecard, table1, tables
+from companion import blocks, catalogue, denoising, fixation, judge, published, scorecard, table1, tables
 from companion.comparators import context_encoder
 from companion.dose import SHARP
 from companion.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
@@ -94,7 +94,7 @@ def world(right: bool, seeds=SEEDS) -> Measured:
 
 def table3(lead: float) -> pd.DataFrame:
     """Both systems `lead` dB ahead of the best published number of every image, where noise is not clipped."""
-    best = {image: max(list(row.values())[:6]) for image, row in paper.TABLE3.items()}
+    best = {image: max(list(row.values())[:6]) for image, row in published.TABLE3.items()}
     rows = [
         (i, s, clip, db + lead * (not clip))
         for i, db in best.items()
