@@ -14,8 +14,9 @@ import sys
 import time
 
 from odl.__main__ import Parser
+from odl.__main__ import main as run_command
 from odl.machine.device import quick_precision
-from odl.parameters import DEVICES, ParameterError, check_device, choice, integer
+from odl.parameters import DEVICES, check_device, choice, integer
 
 from . import corruptions, evaluation, measure, notebooks, packing, quality, scaling, training, whole_images
 from . import without_bf16 as without
@@ -25,55 +26,43 @@ BENCHMARKS = {module.__name__.split(".")[-1]: module for module in MODULES}
 ON_REQUEST = ("quality", "packing")
 LEFT_OUT = {"cpu": (), "cuda": ("without_bf16", "notebooks")}  # what a device leaves out
 ROUNDS = 7
-LEAST_ROUNDS = 5
 
 
 def main(arguments=None) -> int:
-    """Exit status: 0, 1 when a benchmark failed, 2 for a wrong parameter, 130 for Ctrl-C."""
+    """Run benchmarks as `odl.__main__.main` does a command; exit status 1 when one of them failed."""
+    return run_command(arguments, parser())
+
+
+def parser() -> Parser:
+    about, examples = __doc__.split("\n\n")
+    raw = argparse.RawDescriptionHelpFormatter
+    top = Parser("python -m bench", description=about, epilog=examples, formatter_class=raw)
+    top.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
+    top.add_argument("--device", default="auto", help=f"{', '.join(DEVICES)} (default auto)")
+    top.add_argument("--threads", type=int, default=min(2, os.cpu_count()), help="CPU threads (default %(default)s)")
+    top.add_argument("--quick", action="store_true", help="tiny sizes and one round, to see that everything runs")
+    top.set_defaults(run=run)
+    return top
+
+
+def run(given) -> int:
+    """Exit status: 0, 1 when a benchmark failed, 130 for Ctrl-C. Raises ParameterError."""
+    for name in given.names:
+        choice("name", name, BENCHMARKS)
+    integer("threads", given.threads, 1, os.cpu_count())
+    device, rounds = check_device(given.device), 1 if given.quick else ROUNDS
+    options = measure.Options(device, given.threads, rounds, given.quick, quick_precision(device))
+    measure.prepare(options)
+    usual = [name for name in BENCHMARKS if name not in (*LEFT_OUT[device], *ON_REQUEST)]
+    names, origin = list(dict.fromkeys(given.names)) or usual, measure.provenance(options)
     try:
-        given = parser().parse_args(arguments)
-        options = options_of(given)
-        usual = [name for name in BENCHMARKS if name not in (*LEFT_OUT[options.device], *ON_REQUEST)]
-        names = list(dict.fromkeys(given.names)) or usual
-        origin = measure.provenance(options)
         failed = [name for name in names if not done(name, options, origin)]
-    except ParameterError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print("\nbench: stopped; the benchmarks listed above are written", file=sys.stderr)
         return 130
     if failed:
         print(f"bench: {len(failed)} of {len(names)} benchmarks failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
-
-
-def parser() -> argparse.ArgumentParser:
-    about, examples = __doc__.split("\n\n")
-    raw = argparse.RawDescriptionHelpFormatter
-    top = Parser("python -m bench", description=about, epilog=examples, formatter_class=raw)
-    top.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
-    top.add_argument("--device", default="auto", help=f"{', '.join(DEVICES)} (default auto)")
-    top.add_argument("--threads", type=int, help="CPU threads (default: 2, or 1 where there is one core)")
-    top.add_argument("--rounds", type=int, help=f"at least {LEAST_ROUNDS}; 1 with --quick (default {ROUNDS})")
-    top.add_argument("--quick", action="store_true", help="tiny sizes and one round, to see that everything runs")
-    return top
-
-
-def options_of(given) -> measure.Options:
-    """Validated options; prepares this process. Raises ParameterError."""
-    for name in given.names:
-        choice("name", name, BENCHMARKS)
-    rounds = (1 if given.quick else ROUNDS) if given.rounds is None else given.rounds
-    integer("rounds", rounds, 1 if given.quick else LEAST_ROUNDS, 1000)
-    threads = min(2, os.cpu_count()) if given.threads is None else given.threads
-    integer("threads", threads, 1, os.cpu_count())
-    device = check_device(given.device)
-    for name in set(LEFT_OUT[device]).intersection(given.names):
-        raise ParameterError(f"device={device!r} is not for {name}; nearest: 'cpu'")
-    options = measure.Options(device, threads, rounds, given.quick, quick_precision(device))
-    measure.prepare(options)
-    return options
 
 
 def done(name: str, options: measure.Options, origin: dict) -> bool:

@@ -6,7 +6,7 @@ from statistics import median
 from odl import paper, training
 from odl.data import packs
 from odl.evaluation import LEVELS, evaluate
-from odl.experiment import PROFILES, Experiment
+from odl.experiment import PROFILES
 from odl.machine.device import forward
 from odl.windows import restorer
 
@@ -22,8 +22,8 @@ def sizes(options: measure.Options) -> dict:
 
 
 def run(options: measure.Options) -> dict:
-    size, dataset = sizes(options), measure.dataset(options)
-    turns = {name: turn(name == "ours", dataset, options) for name in ("eager fp32", "ours")}
+    size = sizes(options)
+    turns = {name: turn(name == "ours", options) for name in ("eager fp32", "ours")}
     seconds = measure.interleave(turns, options.rounds, "evaluation")
     done = size["trials"] * len(LEVELS) * size["images"]
     rows = []
@@ -33,22 +33,22 @@ def run(options: measure.Options) -> dict:
         cells |= {"ours, times as fast": measure.faster(seconds, name), "ms per image": 1000 * each}
         rows.append(cells | {f"extrapolated to {WHOLE:,} images (s)": WHOLE * each})
     return {
-        "scale": size | {"dataset": dataset, "task": "inpaint", "levels": len(LEVELS)},
+        "scale": size | {"dataset": measure.dataset(options), "task": "inpaint", "levels": len(LEVELS)},
         "rows": rows,
         "comparisons": [measure.comparison(seconds, "evaluation", "eager fp32")],
         "notes": [f"Extrapolated to {TRIALS} trials × {paper.N_LEVELS + 1} levels × {IMAGES:,} images."],
     }
 
 
-def turn(ours: bool, dataset: str, options: measure.Options):
+def turn(ours: bool, options: measure.Options):
     """Seconds of an evaluation: two trials, levels 1–6 and both severities of fixated models.
 
     Ours folds BatchNorm and computes in bf16 where it is native; the other is a plain forward pass in fp32.
     """
     size, device = sizes(options), options.device
     numbers = {"width": size["width"], "trials": size["trials"], "test_images": size["images"]}
-    experiment = Experiment.of("inpaint", dataset, "rigid_joint", profile="paper", **numbers)
+    experiment = measure.experiment(options, **numbers)
     network = training.build(experiment, device)[0].eval()
     by = restorer(network, options.precision, device) if ours else partial(forward, network, precision="fp32")
-    whole = partial(evaluate, experiment, by, device, pack=packs.load(dataset, "test"))
+    whole = partial(evaluate, experiment, by, device, pack=packs.load(experiment.dataset, "test"))
     return partial(measure.seconds_of, whole, 1, device)

@@ -8,18 +8,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import psutil
 import torch
 from tqdm.auto import tqdm
 
 from odl.data import packs, sets
+from odl.experiment import Experiment
 from odl.machine import files
 from odl.machine.device import make_deterministic
 from odl.machine.provenance import commit, device_name
@@ -45,16 +50,10 @@ class Options:
 
 
 def prepare(options: Options) -> None:
-    """Threads as asked for, kernels as in training, and products of fp32 numbers in fp32."""
+    """Threads as asked for, and kernels as in training."""
     torch.set_num_threads(options.threads)
     if options.device == "cuda":
         make_deterministic()
-        allow_tf32(False)
-
-
-def allow_tf32(allowed: bool) -> None:
-    """Whether a GPU may round the factors of fp32 products to 10 bits; PyTorch lets its convolutions do so."""
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
 def interleave(turns: dict, rounds: int, label: str) -> dict[str, list[float]]:
@@ -158,6 +157,11 @@ def dataset(options: Options) -> str:
     return "demo"
 
 
+def experiment(options: Options, profile: str = "paper", **numbers) -> Experiment:
+    """Inpainting, every level alike in a batch (rigid joint learning), with a profile's numbers or those given."""
+    return Experiment.of("inpaint", dataset(options), "rigid_joint", profile=profile, **numbers)
+
+
 # Results
 
 
@@ -182,9 +186,7 @@ def rounded(value):
 
 def table(rows: list[dict]) -> str:
     """Rows as aligned text."""
-    lines = [list(rows[0]), *([cell(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return pd.DataFrame(rows, dtype=object).map(cell).to_string(index=False)
 
 
 def cell(value) -> str:
@@ -202,15 +204,10 @@ def cell(value) -> str:
 
 
 def in_child(function, options: Options, environment: dict | None = None, **given) -> dict:
-    """What `function(options, **given)` of a benchmark returns in a new process. Raises RuntimeError."""
-    words = [function.__module__, function.__name__, json.dumps(asdict(options)), json.dumps(given)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {})
-    command = [sys.executable, "-m", "bench.child", *words]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if run.returncode:
-        said = (run.stderr.strip() or "no message").splitlines()[-1]
-        raise RuntimeError(f"{function.__name__} in a process of its own: {said}")
-    return json.loads(run.stdout.splitlines()[-1])
+    """What `function(options, **given)` of a benchmark returns in a new process, which starts with `environment`."""
+    own = ProcessPoolExecutor(1, get_context("spawn"), prepare, (options,))
+    with patch.dict(os.environ, environment or {}), own as pool:
+        return pool.submit(function, options, **given).result()
 
 
 def command(words: list[str], environment: dict) -> dict[str, float]:
@@ -219,20 +216,19 @@ def command(words: list[str], environment: dict) -> dict[str, float]:
     Raises RuntimeError with the last line that a failing one says.
     """
     program = Path(sys.executable).with_name(words[0])
-    peak, began = 0, time.perf_counter()
+    peak, before, began = 0, os.times(), time.perf_counter()
     with tempfile.TemporaryFile() as stderr:
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
-        process = subprocess.Popen([program, *words[1:]], cwd=ROOT, env=os.environ | environment, **quiet)
-        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            peak = max(peak, memory(process.pid))
+        process = psutil.Popen([program, *words[1:]], cwd=ROOT, env=os.environ | environment, **quiet)
+        while process.poll() is None:
+            peak = max(peak, memory(process))
             time.sleep(1)
-        _, process.returncode, used = os.wait4(process.pid, 0)
         stderr.seek(0)
         said = stderr.read().decode(errors="replace").strip().splitlines()
     if process.returncode:
         raise RuntimeError(said[-1] if said else "no message")
-    clock = time.perf_counter() - began
-    return {"cpu_seconds": used.ru_utime + used.ru_stime, "seconds": clock, "memory_gb": peak / 1e9}
+    clock, used = time.perf_counter() - began, sum(os.times()[2:4]) - sum(before[2:4])  # of children that have ended
+    return {"cpu_seconds": used, "seconds": clock, "memory_gb": peak / 1e9}
 
 
 def megabytes(name: str) -> float:
@@ -242,11 +238,11 @@ def megabytes(name: str) -> float:
     return int(found[1]) * 1024 / 1e6 if found else float("nan")
 
 
-def memory(pid: int) -> int:
+def memory(top: psutil.Popen) -> int:
     """Bytes that a process and those below it hold, shared pages counted once."""
     total = 0
     with suppress(psutil.Error):
-        for process in [(top := psutil.Process(pid)), *top.children(recursive=True)]:
+        for process in [top, *top.children(recursive=True)]:
             with suppress(psutil.Error):
                 total += process.memory_full_info().pss
     return total

@@ -88,10 +88,7 @@ def pack(options: measure.Options, source: str) -> dict:
 def read(options: measure.Options, source: str) -> dict:
     """Random crops from the pack, as training takes them."""
     size = sizes(options)
-    before, start = (
-        measure.megabytes("RssAnon"),
-        time.process_time(),
-    )  # pages of a mapped file are not this process's own
+    before, start = measure.megabytes("RssAnon"), time.process_time()  # its own: pages of a mapped file are not
     images = packs.load(source, "train")
     loaded = time.process_time() - start
     generator = torch.Generator().manual_seed(0)

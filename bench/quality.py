@@ -60,20 +60,19 @@ def row(name: str, experiment, psnr: float, taken: float, naive: dict | None) ->
 
 def experiment_of(profile: str, steps: int, options: measure.Options, **numbers) -> Experiment:
     numbers |= {"width": sizes(options)["width"], "epochs": 1, "iterations": steps, "validation_images": 200}
-    return Experiment.of("inpaint", measure.dataset(options), "rigid_joint", profile=profile, **numbers)
+    return measure.experiment(options, profile, **numbers)
 
 
 def naive(steps: int, options: measure.Options) -> tuple:
     """The experiment, its PSNR in dB and the seconds of its training."""
     experiment = experiment_of("paper", steps, options, batch_size=sizes(options)["batch"])
     network, step, loader = training.naive_loop(experiment, options)
-    contestant = training.Contestant(network, training.as_it_comes(options), None, None)
 
     def learn():
         for x, y in tqdm(islice(loader, steps), "naive", steps, leave=False):
             step(x, y)
 
-    taken = seconds_of(lambda: training.in_its_precision(contestant, learn), options)
+    taken = seconds_of(learn, options)
     return experiment, training.validated(experiment, network, "fp32", options), taken
 
 

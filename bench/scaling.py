@@ -7,7 +7,6 @@ import torch
 
 from odl import paper, training
 from odl.data import packs
-from odl.experiment import Experiment
 from odl.schedules import allocate
 from odl.training import Step
 
@@ -25,11 +24,10 @@ def sizes(options: measure.Options) -> dict:
 
 
 def run(options: measure.Options) -> dict:
-    size, dataset = sizes(options), measure.dataset(options)
+    size = sizes(options)
 
     def experiment(images=size["batch"], steps=size["steps"]):
-        numbers = {"width": size["width"], "epochs": 1, "batch_size": images, "iterations": steps}
-        return Experiment.of("inpaint", dataset, "rigid_joint", profile="paper", **numbers)
+        return measure.experiment(options, width=size["width"], epochs=1, batch_size=images, iterations=steps)
 
     windows = {whole_images.windows(side, size["stride"]): side for side in size["sides"]}
     whole = partial(whole_images.ours, size["width"], stride=size["stride"], options=options)
@@ -41,7 +39,7 @@ def run(options: measure.Options) -> dict:
     }
     curves = [curve(name, turns, options) for name, turns in series.items()]
     return {
-        "scale": size | {"dataset": dataset, "task": "inpaint; denoise for whole images"},
+        "scale": size | {"dataset": measure.dataset(options), "task": "inpaint; denoise for whole images"},
         "rows": [row(**c) for c in curves],
         "curves": curves,
     }

@@ -4,24 +4,19 @@ Same network, initial weights, photographs and task: inpainting, every level ali
 """
 
 import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from multiprocessing import get_context
 from statistics import mean, median
 
 import numpy as np
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, RandomSampler
-from torch.utils.flop_counter import FlopCounterMode
 from tqdm.auto import tqdm
 
-from companion import sweep
+from companion import plan
 from odl import crops, paper, training
 from odl.corruptions import FILL
 from odl.data import packs, sets
@@ -33,19 +28,21 @@ from . import measure
 
 WORKERS = 8  # processes that load images, at most; on a CPU as many as threads
 GATE_DB = 0.1
-BUNDLE = "ours, side by side"
-LOCAL = threading.local()  # a run of its own for each worker of a bundle
 
 
 def sizes(options: measure.Options) -> dict:
-    """`steps` per turn with tensors on the device, `loading_steps` where images are loaded, `side` of the products.
-
-    `bundle` runs train side by side: on a CPU as many as threads.
-    """
-    full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3, "bundle": options.threads}
-    full |= {"gate_width": 16, "gate_steps": 100, "side": 2048}
+    """`steps` per turn with tensors on the device, `loading_steps` where images are loaded, `side` of the products."""
+    full = {
+        "width": 64,
+        "batch": 100,
+        "steps": 3,
+        "loading_steps": 3,
+        "gate_width": 16,
+        "gate_steps": 100,
+        "side": 2048,
+    }
     quick = {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2, "side": 64}
-    return options.sizes(full, quick, {"steps": 200, "loading_steps": 20, "side": 8192, "bundle": 4})
+    return options.sizes(full, quick, {"steps": 200, "loading_steps": 20, "side": 8192})
 
 
 def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
@@ -56,25 +53,22 @@ def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
     size, part = sizes(options), "gate_" if gate else ""
     numbers = {"width": size[f"{part}width"], "iterations": size[f"{part}steps"], "epochs": 1}
     numbers |= {"batch_size": size["batch"], "validation_images": 2 * size["batch"]}
-    return Experiment.of("inpaint", measure.dataset(options), "rigid_joint", profile="paper", **numbers)
+    return measure.experiment(options, **numbers)
 
 
 def run(options: measure.Options) -> dict:
-    size, experiment, absent = sizes(options), experiment_of(options), missing(options)
-    contestants = {name: build(experiment, options) for name, build in BUILD.items() if name not in absent}
-    turns = {name: partial(in_its_precision, c, c.turn) for name, c in contestants.items()}
-    if BUNDLE not in absent:
-        turns[BUNDLE] = side_by_side(experiment, options)
-    used = {name: c.precision for name, c in contestants.items()} | {BUNDLE: options.precision}
-    ceilings, flop = products(options), flop_of(experiment)
-    seconds = measure.interleave(turns | ceilings, options.rounds, "training")
+    size, experiment = sizes(options), experiment_of(options)
+    contestants = {name: BUILD[name](experiment, options) for name in names_of(options)}
+    used = {name: c.precision for name, c in contestants.items()}
+    ceilings, flop = products(options), plan.step_flop(3, experiment.width, experiment.batch_size)
+    turns = {name: c.turn for name, c in contestants.items()} | ceilings
+    seconds = measure.interleave(turns, options.rounds, "training")
     ceilings = {p: 2 * size["side"] ** 3 / median(seconds.pop(p)) for p in ceilings}
     del turns, contestants  # with their networks
 
-    psnr = gate(options, [name for name in BUILD if name not in absent])
-    psnr[BUNDLE] = psnr["ours"]  # bit for bit what ours gives alone
+    psnr = gate(options, names_of(options))
     counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= GATE_DB for name in seconds}
-    alone = ["ours"] if options.quick else [name for name in seconds if name != BUNDLE]  # slow: a process each
+    alone = ["ours"] if options.quick else seconds  # slow: a process each
     memory = {name: measure.in_child(peak, options, contestant=name)["megabytes"] for name in alone}
 
     def row(name):
@@ -85,39 +79,25 @@ def run(options: measure.Options) -> dict:
         cells |= {f"share of {p} product": f"{flop / step / ceilings[p]:.0%}" for p in ceilings}
         return cells | {"memory (MB)": memory.get(name)}
 
-    rows = [{"contestant": name} | row(name) for name in seconds]
-    rows += [dict.fromkeys(rows[0]) | {"contestant": f"{name} ({why})"} for name, why in absent.items()]
-    against = [name for name in seconds if name not in ("ours", BUNDLE)]
+    reached = " and ".join(f"{measure.cell(value / 1e12)} TFLOP/s in {p}" for p, value in ceilings.items())
+    against = [name for name in seconds if name != "ours"]
     return {
         "scale": size | {"task": "inpaint", "dataset": experiment.dataset},
-        "rows": rows,
+        "rows": [{"contestant": name} | row(name) for name in seconds],
         "seconds": seconds,
-        "each": [{"": a} | {b: None if a == b else measure.ratio(seconds, a, b) for b in seconds} for a in seconds],
         "comparisons": [measure.comparison(seconds, "training", n, counts["ours"] and counts[n]) for n in against],
-        "notes": notes(options, flop, ceilings),
+        "notes": [
+            f"A step is {measure.cell(flop / 1e9)} GFLOP.",
+            f"The matrix product reached {reached} in the same rounds.",
+            f"Images are loaded by {workers(options)} more {'process' if workers(options) == 1 else 'processes'}.",
+        ],
     }
 
 
-def notes(options: measure.Options, flop: int, ceilings: dict) -> list[str]:
-    size = sizes(options)
-    reached = " and ".join(f"{measure.cell(value / 1e12)} TFLOP/s in {p}" for p, value in ceilings.items())
-    return [
-        f"A step is {measure.cell(flop / 1e9)} GFLOP, counted on the layers' shapes.",
-        f"The matrix product reached {reached} in the same rounds.",
-        f"Side by side are {size['bundle']} runs of ours, as in a sweep; the time is that of one step of one of them.",
-        f"Images are loaded by {workers(options)} more {'process' if workers(options) == 1 else 'processes'}.",
-        "Memory is the peak of a process with this contestant alone, less what the libraries take.",
-        f"Gate: mean validation PSNR over levels 1–5, at most {GATE_DB} dB from eager fp32 after "
-        f"{size['gate_steps']} steps at width {size['gate_width']} from the same weights on the very same batches.",
-    ]
-
-
-def missing(options: measure.Options) -> dict[str, str]:
-    """Contestants that cannot run here, and why."""
-    bf16, alone = options.precision == "bf16", sizes(options)["bundle"] < 2
-    absent = {} if measure.version_of("deepinv") else {"deepinv": "not installed"}
-    absent |= {} if bf16 else {"eager bf16": "bf16 is not native here"}
-    return absent | ({BUNDLE: "one thread"} if alone else {})
+def names_of(options: measure.Options) -> list[str]:
+    """The contestants that can run here."""
+    absent = {"deepinv": not measure.version_of("deepinv"), "eager bf16": options.precision != "bf16"}
+    return [name for name in BUILD if not absent.get(name)]
 
 
 # Contestants
@@ -128,17 +108,9 @@ class Contestant:
     """`turn()` returns the seconds of a step; `learn()` takes the gate's steps."""
 
     network: torch.nn.Module
-    precision: str  # fp32, bf16, or tf32: fp32 as a GPU computes it where nobody asks for more
+    precision: str  # fp32 or bf16
     turn: Callable
     learn: Callable
-
-
-def in_its_precision(contestant: Contestant, do: Callable):
-    measure.allow_tf32(contestant.precision == "tf32")
-    try:
-        return do()
-    finally:
-        measure.allow_tf32(False)
 
 
 def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
@@ -154,11 +126,6 @@ def on_device(precision: str | None, captured: bool, experiment, options) -> Con
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
 
     return Contestant(network, precision, turn, learn)
-
-
-def as_it_comes(options: measure.Options) -> str:
-    """What PyTorch computes in where nobody says a precision."""
-    return "tf32" if options.device == "cuda" else "fp32"
 
 
 def naive_loop(experiment, options):
@@ -192,7 +159,7 @@ def naive(experiment, options) -> Contestant:
         for x, y in same_batches(experiment, options.device):
             step(x.contiguous(), y.contiguous())
 
-    return Contestant(network, as_it_comes(options), turn, learn)
+    return Contestant(network, "fp32", turn, learn)
 
 
 def with_deepinv(experiment, options) -> Contestant:
@@ -208,31 +175,6 @@ BUILD = {
     "eager bf16": partial(on_device, "bf16", False),
     "ours": partial(on_device, None, True),
 }
-
-
-def side_by_side(experiment, options) -> Callable:
-    """Seconds of a step of one of several runs: a process and a thread each on a CPU, a stream each on a GPU."""
-    n, cuda = sizes(options)["bundle"], options.device == "cuda"
-    spawned = {"mp_context": get_context("spawn"), "initializer": sweep.start_process, "initargs": (None,)}
-    pools = [ThreadPoolExecutor(1) if cuda else ProcessPoolExecutor(1, **spawned) for _ in range(n)]
-
-    def together():
-        going = [pool.submit(own_epoch, replace(experiment, seed=i), options) for i, pool in enumerate(pools)]
-        for future in going:
-            future.result()
-
-    return lambda: measure.seconds_of(together, 1, options.device) / (n * experiment.iterations)
-
-
-def own_epoch(experiment, options) -> None:
-    """An epoch of ours in this worker, on a stream of its own where there are streams."""
-    cuda = options.device == "cuda"
-    if not hasattr(LOCAL, "stream"):
-        LOCAL.stream = torch.cuda.Stream() if cuda else None
-    with torch.cuda.stream(LOCAL.stream) if cuda else nullcontext():
-        if not hasattr(LOCAL, "run"):
-            LOCAL.run = BUILD["ours"](experiment, options)
-        LOCAL.run.learn()
 
 
 def plain(experiment, device):
@@ -294,7 +236,7 @@ def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
     experiment, psnr = experiment_of(options, gate=True), {}
     for name in tqdm(names, "gate", leave=False):
         contestant = BUILD[name](experiment, options)
-        in_its_precision(contestant, contestant.learn)
+        contestant.learn()
         psnr[name] = validated(experiment, contestant.network, contestant.precision, options)
     return psnr
 
@@ -311,14 +253,6 @@ def same_batches(experiment, device: str):
     step = Step(experiment, None, None, packs.load(experiment.dataset, "train").to(device))
     for _ in training.batches(step, 0, training.allocation(experiment, 0, [])):
         yield step.draw()
-
-
-def flop_of(experiment) -> int:
-    """Arithmetic of one step, forward and backward, counted on the layers' shapes."""
-    network, _ = training.build(experiment, "cpu")
-    with FlopCounterMode(display=False) as counter:
-        network(torch.zeros(1, 3, crops.CROP, crops.CROP)).mean().backward()
-    return experiment.batch_size * counter.get_total_flops()
 
 
 def products(options: measure.Options) -> dict[str, Callable]:

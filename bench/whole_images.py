@@ -85,10 +85,8 @@ def noisy(side: int) -> np.ndarray:
 def ours(width: int, side: int, stride: int, options: measure.Options):
     """Seconds of one image by the network, untrained: weights do not change the time."""
     experiment = Experiment.of("denoise", "demo", "rigid_joint", profile="paper", width=width)
-    network, how = (
-        training.build(experiment, options.device)[0],
-        {"precision": options.precision, "device": options.device},
-    )
+    network, _ = training.build(experiment, options.device)
+    how = {"precision": options.precision, "device": options.device}
     restored = partial(restore_image, network, noisy(side), stride, **how)
     return partial(measure.seconds_of, restored, 1, options.device)
 

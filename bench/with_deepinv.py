@@ -85,7 +85,7 @@ def contestant(experiment, options) -> training.Contestant:
         for _ in range(experiment.iterations):
             step()
 
-    return training.Contestant(network, training.as_it_comes(options), turn, learn)
+    return training.Contestant(network, "fp32", turn, learn)
 
 
 def shifted(experiment, device: str):

@@ -3,12 +3,15 @@
 import heapq
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from companion.catalogue import jobs
 from companion.comparators import INPAINTERS, context_encoder, trained
 from companion.sweep import Job
+from odl.crops import CROP
 from odl.data import packs, sets
 from odl.data.sets import parse
 from odl.evaluation import task_of
@@ -76,6 +79,14 @@ def parameters(experiment) -> int:
         else:
             network = EncoderDecoder(task_of(experiment).channels, experiment.width)
     return sum(p.numel() for p in network.parameters())
+
+
+@cache
+def step_flop(channels: int, width: int, batch: int) -> int:
+    """Arithmetic of a training step, forward and backward, counted on the layers' shapes."""
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        EncoderDecoder(channels, width)(torch.zeros(batch, channels, CROP, CROP)).sum().backward()
+    return counter.get_total_flops()
 
 
 def download_bytes(base: str) -> float:

@@ -46,25 +46,21 @@ def test_every_benchmark_runs_and_its_results_reach_the_page(demo, monkeypatch, 
     assert all(column in printed for column in content["rows"][0])
 
     speed = book_module("speed", monkeypatch)
-    assert "to be measured" in speed.table(name)
+    with pytest.raises(FileNotFoundError):
+        speed.table(name)
     shown = files.results() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
     shown.parent.mkdir(parents=True)
     shown.write_bytes(path.read_bytes())
     page = speed.table(name)
     assert all(text in page for text in (*content["rows"][0], *content.get("notes", ()), "CPU, 1 thread"))
-    assert speed.gpu_tables().startswith("No GPU has been measured")
     for figure in (speed.ratios, speed.scaling):
         figure().savefig(files.root() / "figure.svg")
 
-    content["provenance"]["device"] = "NVIDIA H200"
-    shown.write_text(json.dumps(content))
-    assert "to be measured" in speed.table(name) and "NVIDIA H200" in speed.gpu_tables()
+
+WRONG = {"trainig": "nearest: 'training'", "--threads 0": "nearest: 1", "--device gpu": "device='gpu'"}
 
 
-WRONG = {"trainig": "nearest: 'training'", "--rounds 4": "nearest: 5", "--threads 0": "nearest: 1"}
-
-
-@pytest.mark.parametrize(("arguments", "words"), (WRONG | {"--device gpu": "device='gpu'"}).items())
+@pytest.mark.parametrize(("arguments", "words"), WRONG.items())
 def test_wrong_options_cost_one_line(capsys, arguments, words):
     assert bench.main(arguments.split()) == 2
     message = capsys.readouterr().err
@@ -110,12 +106,6 @@ def test_cells(value, text):
 
 
 # Contestants do the same
-
-
-def test_counted_arithmetic_is_the_books(demo, monkeypatch):
-    experiment = training.experiment_of(OPTIONS)
-    flop = book_module("snippets", monkeypatch).iteration_flop(3, experiment.width, experiment.batch_size)
-    assert training.flop_of(experiment) == flop
 
 
 def test_all_contestants_start_from_the_same_weights(demo):
@@ -172,14 +162,6 @@ def test_deepinv_trains_on_the_same_batches(demo):
     for batch, (x, y) in zip(with_deepinv.shifted(experiment, "cpu"), pairs, strict=True):
         torch.testing.assert_close(batch["x"] + fill, x)
         torch.testing.assert_close(mask(x, **batch["params"]), y)
-
-
-def test_runs_side_by_side_take_turns_of_their_own(demo):
-    """Two processes of one thread; where there is one thread, the row is absent and says why."""
-    options = replace(OPTIONS, threads=2)
-    assert training.side_by_side(training.experiment_of(options), options)() > 0
-    assert training.BUNDLE not in training.missing(options)
-    assert training.missing(OPTIONS)[training.BUNDLE] == "one thread"
 
 
 def test_quality_stops_at_the_first_length_that_is_as_good(monkeypatch):
