@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
-import launch
 import live
 import nbformat
 import papermill
@@ -42,6 +41,7 @@ LAST = "scorecard"  # judges what the other notebooks have measured
 KERNEL = {"kernel_name": "python3", "cwd": ROOT, "progress_bar": False}
 KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a kernel on plain TCP warns on stderr
 KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
+BUTTON = "{.sd-btn .sd-btn-outline-primary}"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -124,6 +124,17 @@ def execute_all(pages):
         sys.exit(f"book: {len(failed)} of {len(pages)} notebooks failed: {', '.join(failed)}")
 
 
+def buttons(notebook: str) -> str:
+    """Links that open a notebook in Colab and in Binder; empty where _config.yml has no address of the repository."""
+    repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    if not repository["url"]:
+        return ""
+    name, branch = repository["url"].removeprefix("https://github.com/"), repository["branch"]
+    colab = f"https://colab.research.google.com/github/{name}/blob/{branch}/notebooks/{notebook}.ipynb"
+    binder = f"https://mybinder.org/v2/gh/{name}/{branch}?urlpath=lab/tree/notebooks/{notebook}.ipynb"
+    return f"\n\n[Open in Colab]({colab}){BUTTON} [Open in Binder]({binder}){BUTTON}"
+
+
 def is_progress(output):
     """Whether an output is a progress bar: a widget, or what tqdm writes on stderr as text."""
     if output.output_type == "stream":
@@ -140,7 +151,7 @@ def tidy(page, source=BUILD / "source"):
     notebook = nbformat.read(page.executed, as_version=4)
     notebook.metadata.pop("widgets", None)
     title, *_, record = notebook.cells
-    title.source += launch.buttons(page.template.stem)
+    title.source += buttons(page.template.stem)
     if page.title:
         title.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", title.source, count=1)
     files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `notebook.record(...)`

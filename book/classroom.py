@@ -28,7 +28,7 @@ from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
 
-from companion import dose, judge, published, scorecard, table1
+from companion import dose, judge, scorecard, table1
 from odl import paper, schedules
 from odl.machine import files
 
@@ -38,7 +38,6 @@ sys.path.append(str(BOOK / "_ext"))
 from offline import write_mathjax  # noqa: E402
 
 CLASS = build.BUILD / "class"
-EXERCISES = [*sorted((ROOT / "notebooks").glob("*.ipynb")), *snippets.EXERCISES]
 STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER HERE"}
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 LECTURE = BOOK / "lecture.md.j2"
@@ -141,7 +140,7 @@ def write_notebooks(folder: Path) -> None:
     course, prints = folder / "teachers" / "source" / "exercises", expected()
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
-    for path in EXERCISES:
+    for path in snippets.NOTEBOOKS:
         nbformat.write(for_students(nbformat.read(path, 4)), folder / "students" / path.name)
         nbformat.write(for_teachers(nbformat.read(path, 4), prints.get(path.stem, "")), course / path.name)
     (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
@@ -177,7 +176,7 @@ def slides(text: str) -> list:
 def solutions() -> list:
     """Cells of a deck: a slide for each exercise, below it the solution with what it prints."""
     cells, prints = [], expected()
-    for path in EXERCISES:
+    for path in snippets.NOTEBOOKS:
         notebook = for_teachers(nbformat.read(path, 4), prints.get(path.stem, ""))
         task = next(cell for cell in notebook.cells if cell.source.startswith("## Exercise"))
         shown = [cell for cell in notebook.cells if "BEGIN SOLUTION" in cell.source]
@@ -204,20 +203,6 @@ def write_deck(cells: list, title: str, path: Path) -> None:
     path.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
 
 
-def findings() -> str:
-    """The paper's margins, from its tables."""
-    rows = []
-    for task in paper.TASKS:
-        for k, name in enumerate(("CelebA", "SUN397")):
-            psnr = {schedule: numbers[k][1] for schedule, numbers in published.TABLE1[task].items()}
-            ours = psnr.pop("on_demand")
-            ends = [max(psnr, key=psnr.get), min(psnr, key=psnr.get)]
-            best, worst = (f"{psnr[end]:.2f} ({paper.SCHEDULES[end].lower()})" for end in ends)
-            margin = f"{ours - max(psnr.values()):+.2f}"
-            rows.append([judge.plain(task).capitalize(), name, f"{ours:.2f}", best, margin, worst])
-    return snippets.markdown(["Task", "Data set", "On-demand", "Best other schedule", "Margin", "Worst schedule"], rows)
-
-
 def write_lecture(source: Path, folder: Path) -> str | None:
     """The deck of the lecture and that of the solutions; returns in a line why there are none."""
     vendored, missing = live.vendored("reveal.js")
@@ -229,7 +214,7 @@ def write_lecture(source: Path, folder: Path) -> str | None:
         shutil.copy2(path, assets)
     m = scorecard.load(snippets.PROFILE, snippets.DATASET, list(snippets.SEEDS))
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
-    text = template.render(QUOTED, findings=findings, m=m, card=scorecard.score_all(m))
+    text = template.render(QUOTED, m=m, card=scorecard.score_all(m))
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):
         write_picture(assets / name, source)
     write_deck(slides(text), "On-Demand Learning: a lecture", folder / "lecture.html")
@@ -241,7 +226,7 @@ def main():
     shutil.rmtree(CLASS, ignore_errors=True)
     write_notebooks(CLASS)
     pages = build.plan(snippets.PROFILE)
-    print(f"{len(EXERCISES)} exercises; executing {len(pages)} notebooks for the pages and slides", flush=True)
+    print(f"{len(snippets.NOTEBOOKS)} exercises; executing {len(pages)} notebooks for the pages and slides", flush=True)
     build.execute_all(pages)
     print("building the pages and slides", flush=True)
     build.lay_out(pages, work / "source")

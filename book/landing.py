@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 from jinja2 import Template
-from live import FIXATION, SCHEDULES, UNTRAINED, absent, address, as_input, networks, reference
+from live import FIXATION, SCHEDULES, address, as_input, networks, reference
 from PIL import Image
 
 from companion import figures, tables
@@ -34,14 +34,14 @@ IDENTICAL = 99.95  # dB
 def figure() -> str:
     """MyST: the moving figure, or a line that says what is missing."""
     path = tables.table_path("fixation_spectrum", "reference", "bsds500", TASK)
-    run, undrawn = results.load(reference(TASK, "on_demand")), "The moving figure of this page is not drawn:"
-    found = networks(TASK)
-    if "on_demand" not in found:
-        return f"{undrawn} {UNTRAINED}."
+    run, found = results.load(reference(TASK, "on_demand")), networks(TASK)
     table = pd.read_csv(store.used(path)) if path.exists() else pd.DataFrame(columns=["schedule"])
     if not run or "on_demand" not in {*table.schedule}:
-        return f"{undrawn} its curves are not measured; `papermill notebooks/fixation.ipynb -p task {TASK}` does it."
-    shown = {name: found[name] for name in FIXATION if name in found and name in {*table.schedule}}
+        return (
+            "The moving figure of this page is not drawn: its curves are not measured; "
+            f"`papermill notebooks/fixation.ipynb -p task {TASK}` does it."
+        )
+    shown = {name: found[name] for name in FIXATION if name in {*table.schedule}}
     return f"```{{raw}} html\n{html(shown, curves(table, list(shown)), run.history[-1]['allocation'])}\n```"
 
 
@@ -59,7 +59,7 @@ def html(found: dict, measured: dict, shares: list[float]) -> str:
     # fmt: off
     return Template(TEMPLATE.read_text(encoding="utf-8")).render(
         names=["not_restored", *found], labels=LABELS, colours=figures.COLOURS, severities=SEVERITIES, still=STILL,
-        known=known, absent=absent(TASK, found), measured=measured, written=written, sheet=sheet(found),
+        known=known, measured=measured, written=written, sheet=sheet(found),
         shares=shares, listed=f"{', '.join(most)} and {last}", bars=zip(known["levels"], [*shares, 0], strict=True),
         scales={kind: scale(frame) for kind, frame in measured.items()},
         x=x, y=y, below=below, width=WIDTH, left=LEFT, floor=FLOOR,

@@ -32,7 +32,6 @@ STEPS = {  # name: the command that the page prints
     "allocation": "papermill notebooks/allocation.ipynb out.ipynb",
     "table1": "papermill notebooks/table1.ipynb out.ipynb",
 }
-NOTEBOOKS = [*sorted((build.ROOT / "notebooks").glob("*.ipynb")), *snippets.EXERCISES]
 UNTRAINED = {"dose", "scorecard", "table2"}  # whose exercises need no network
 FILES = {"out.ipynb", "photograph.png", "restored.png"}  # of a command, in the new folder
 PHOTOGRAPH = Path(skimage.__file__).parent / "data" / "chelsea.png"
@@ -60,7 +59,7 @@ def main():
     options = parser.parse_args()
     part, known = "steps", dict.fromkeys(STEPS)
     if options.exercises:
-        part, known = "exercises", {path.stem: path for path in NOTEBOOKS}
+        part, known = "exercises", {path.stem: path for path in snippets.NOTEBOOKS}
     for name in options.names:
         if name not in known:
             parser.error(f"none of the {part} is {name!r}; there are {', '.join(known)}")

@@ -6,7 +6,6 @@ runtime (onnxruntime-web, from npm) and the networks as gzip in base64, a networ
 
 import base64
 import gzip
-import hashlib
 import io
 import itertools
 import json
@@ -15,11 +14,11 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pooch
 import skimage
 import snippets
 import torch
@@ -45,12 +44,11 @@ NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build
 MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photographs", "fill"]  # in the order of imports
 MODULES += ["fixation", "allocation", "inpaint", "seeds", "main"]
 FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
-SCHEDULES = {  # and what the fixation lab offers, where it is trained
+SCHEDULES = {  # and what the fixation lab offers; their networks ship, in data/models
     "on_demand": "On-demand", "rigid_joint": "Rigid joint",
     "fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard",
 }  # fmt: skip
 COLOURS = figures.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
-UNTRAINED = "its networks have no weights here; python -m companion reproduce trains them"
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
     "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
     "coffee.png": ("A cup of coffee, by Rachel Michetti (CC0)", (130, 20, 340)),
@@ -60,13 +58,16 @@ PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side)
 
 
 def write(folder: Path) -> str | None:
-    """Write the lab's files; returns why the labs that need networks are not live, None where they are."""
+    """Write the lab's files; returns why there is no runtime, without which networks do not run, None where it is."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy2(LAB / "lab.css", folder)
     (folder / "lab.js").write_text(one_script(), encoding="utf-8")
-    trained = write_models(folder)
-    missing = write_runtime(folder) if any(trained.values()) else UNTRAINED
-    (folder / "data.js").write_text(data(missing, trained), encoding="utf-8")
+    for task in TASKS:
+        for schedule, network in networks(task).items():
+            name = f"{task}-{schedule}"
+            (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}), encoding="utf-8")
+    missing = write_runtime(folder)
+    (folder / "data.js").write_text(data(missing), encoding="utf-8")
     return missing
 
 
@@ -78,11 +79,11 @@ def one_script() -> str:
     return f'(() => {{\n"use strict";\n{text}}})();\n'
 
 
-def data(missing: str | None, trained: dict) -> str:
+def data(missing: str | None) -> str:
     """data.js: tasks, photographs and measured runs; `files` is what further scripts fill."""
     tasks = {name: {key: facts[key] for key in ("levels", "easy", "hard")} for name, facts in paper.TASKS.items()}
     for name, facts in tasks.items():
-        facts |= {"channels": TASKS[name].channels, "trained": trained[name], "absent": absent(name, trained[name])}
+        facts |= {"channels": TASKS[name].channels, "trained": {s: trained_on(name, s) for s in SCHEDULES}}
     schedules = {name: {"title": title, "colour": COLOURS[name]} for name, title in SCHEDULES.items()}
     photographs = [
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
@@ -94,12 +95,6 @@ def data(missing: str | None, trained: dict) -> str:
     lab["margins"] = {task: {k: margin(m, task, name) for k, name in dose.NAMES.items()} for task in TASKS}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
-
-
-def absent(task: str, trained) -> list[list[str]]:
-    """Of the networks whose pictures should stand side by side, those that are not here: (title, command) each."""
-    names = [schedule for schedule in FIXATION if schedule not in trained]
-    return [[SCHEDULES[name], results.command_of(reference(task, name))] for name in names]
 
 
 def runs() -> dict:
@@ -124,13 +119,6 @@ def seeds() -> list[dict]:
     m = Measured(judge.keyed(run for task in TASKS for run in snippets.measured(task, *catalogue.CLOSE)))
     verdicts = {plain(task): margin(m, task, "on_demand") for task in TASKS}
     return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(m).to_dict("records")]
-
-
-def seeds_table() -> str:
-    """`seeds`, for a page on which nothing moves."""
-    rows = [[r["task"], r["seed"], f"{r['ahead']:+.3f} dB", f"{r['p']:.0e}", r["verdict"]] for r in seeds()]
-    titles = ["Task", "Seed", "On-demand − rigid joint", "The paper's p", "Over all seeds"]
-    return snippets.markdown(titles, rows).replace("-0", "−0") if rows else f"The seeds are {snippets.NOT_MEASURED}."
 
 
 def margin(m: Measured, task: str, schedule: str) -> str:
@@ -180,23 +168,8 @@ def address(image: Image.Image, kind: str, **options) -> str:
 
 
 def networks(task: str) -> dict:
-    """schedule → network, of those of a task whose weights are here."""
-    found = {}
-    for schedule in SCHEDULES:
-        with suppress(FileNotFoundError):
-            found[schedule] = results.network_of(reference(task, schedule))
-    return found
-
-
-def write_models(folder: Path) -> dict:
-    """<task>-<schedule>.js of every network that is here; returns task → schedule → severities of its training."""
-    trained = {task: {} for task in TASKS}
-    for task in TASKS:
-        for schedule, network in networks(task).items():
-            name = f"{task}-{schedule}"
-            (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}), encoding="utf-8")
-            trained[task][schedule] = trained_on(task, schedule)
-    return trained
+    """schedule → network, of one task."""
+    return {schedule: results.network_of(reference(task, schedule)) for schedule in SCHEDULES}
 
 
 def trained_on(task: str, schedule: str) -> tuple[float, float]:
@@ -228,11 +201,9 @@ def vendored(name: str) -> tuple[list[Path], str | None]:
 
 def others(wanted: dict[str, str]) -> list[str]:
     """Of files with their SHA-256 those that are not here, or are others."""
-
-    def is_here(path, sha256):
-        return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
-
-    return [name for name, sha256 in wanted.items() if not is_here(NPM / name, sha256)]
+    return [
+        name for name, sha256 in wanted.items() if not (NPM / name).exists() or pooch.file_hash(NPM / name) != sha256
+    ]
 
 
 def fetch(package: str, files: list[str]) -> str | None:
@@ -262,10 +233,10 @@ def packed(files: dict[str, bytes]) -> str:
 
 
 def still_fixation():
-    """Each task at the severities of its two fixated models: damaged, and by every network here, with PSNR in dB."""
+    """Each task at the severities of its two fixated models: damaged, and by every network, with PSNR in dB."""
     rows, trained = [], {name: networks(name) for name in TASKS}
-    names = [name for name in SCHEDULES if any(name in found for found in trained.values())]
-    titles = {"corrupted": "\ndamaged"} | {name: SCHEDULES[name].lower().replace(" ", "\n", 1) for name in names}
+    titles = {"corrupted": "\ndamaged"}
+    titles |= {name: title.lower().replace(" ", "\n", 1) for name, title in SCHEDULES.items()}
     for (name, task), end in itertools.product(TASKS.items(), ("easy", "hard")):
         x, severity = as_input("chelsea.png"), float(paper.TASKS[name][end])
         x = grey(x) if task.channels == 1 else x
@@ -290,8 +261,7 @@ def still_inpaint():
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
     fills = {"biharmonic": inpaint_biharmonic(image, mask, channel_axis=-1)}
-    if network := networks("inpaint").get("on_demand"):
-        fills["network"] = inpaint_image(network, image, mask)
+    fills["network"] = inpaint_image(networks("inpaint")["on_demand"], image, mask)
     inside = [peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (damaged, *fills.values())]
     scores = ["", f"mean colour: {inside[0]:.1f} dB inside", *(f"{score:.1f} dB inside" for score in inside[1:])]
     pictures = {"photograph": image, "drawn over": drawn} | fills

@@ -5,22 +5,19 @@ from snippets import NOT_MEASURED, markdown
 from odl.machine import files, store
 
 COMPARISON = "comparison"
-MISSING = f"This is {NOT_MEASURED}: `make faults` does it."
 
 
 def campaign() -> dict:
-    """What is measured: `rows` by name, and the names of `all`."""
-    path = files.results() / "faults.json"
-    return {"all": [], "rows": {}} | (files.unseal(store.used(path)) if path.exists() else {})
+    """What is measured: `rows` by name, and the names of `all`. Raises FileNotFoundError."""
+    return files.unseal(store.used(files.results() / "faults.json"))
 
 
 def promises() -> str:
     """A promise a row, with its fault, what was counted, and what happens when the promise is broken."""
-    found = campaign()
+    found, table = campaign(), []
     measured = [row for name, row in found["rows"].items() if name != COMPARISON]
     if not measured:
-        return MISSING
-    table = []
+        raise FileNotFoundError("the rows of faults.json")
     for row in measured:
         counted = [f"{row[key]:,}" for key in ("injected", "recovered", "silent")]
         worst, broken = row["worst_seconds"], row["broken"]
@@ -45,7 +42,7 @@ def comparison() -> str:
     """Eight faults for other ways to train: of the faults injected, how many were recovered from, loud, and silent."""
     row = campaign()["rows"].get(COMPARISON)
     if not row:
-        return MISSING
+        raise FileNotFoundError(f"the row {COMPARISON} of faults.json")
     kinds = ("recovered", "loud", "silent")
     table = [
         [fault["fault"], *(" / ".join(str(fault[way][kind]) for kind in kinds) for way in row["ways"])]

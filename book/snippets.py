@@ -10,7 +10,6 @@ from functools import cache, partial
 from pathlib import Path
 from statistics import median
 
-import launch
 import nbformat
 import pandas as pd
 import sources
@@ -19,9 +18,10 @@ from papermill import inspect_notebook
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion import catalogue, dose, judge, pilot, plan, prose, published, scorecard, tables
+from companion.judge import plain
+from companion.plan import step_flop
 from odl import paper, results
 from odl.data import sets
-from odl.evaluation import overall
 from odl.experiment import PROFILES, Experiment
 from odl.machine import files, store
 from odl.network import EncoderDecoder
@@ -30,9 +30,9 @@ from odl.schedules import HARD_MINING_WARM_UP
 ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows
 SEEDS = range(10)
-LEVELS = judge.LEVELS
 NOT_MEASURED = judge.MISSING
-EXERCISES = sorted((ROOT / "book" / "exercises").glob("*.ipynb"))  # of the pages; a notebook has its own
+EXERCISES = sorted((ROOT / "book" / "exercises").glob("*.ipynb"))  # of the pages
+NOTEBOOKS = [*sorted((ROOT / "notebooks").glob("*.ipynb")), *EXERCISES]  # with an exercise each
 PAGES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
 
 
@@ -57,14 +57,14 @@ def book_runs() -> list[results.Result]:
 
 def mean_psnr(task: str, schedule: str) -> float | None:
     """Mean PSNR over seeds, trials and levels 1…6; None when nothing is measured."""
-    found = [overall(run.evaluation).psnr.mean() for run in measured(task, schedule)]
+    found = [judge.score(run) for run in measured(task, schedule)]
     return sum(found) / len(found) if found else None
 
 
 def not_restored(task: str) -> float | None:
     """Mean PSNR of the damaged images over levels 1…6; None when nothing is measured."""
     runs = measured(task, "on_demand")
-    return runs[0].evaluation.query("level in @LEVELS").psnr_input.mean() if runs else None
+    return judge.score(runs[0], column="psnr_input") if runs else None
 
 
 def seconds(runs) -> float:
@@ -117,10 +117,6 @@ def decibels(*values: float | None) -> str:
     if not any(values):
         return NOT_MEASURED
     return "\u00a0/\u00a0".join("–" if value is None else f"{value:.2f}" for value in values)  # not broken over lines
-
-
-def plain(task: str) -> str:
-    return paper.TASKS[task]["title"].removeprefix("Image ").lower()
 
 
 # The results table
@@ -249,18 +245,10 @@ def layers(channels: int, width: int) -> list[tuple[str, int, int, int, int]]:
     return found
 
 
-@cache
-def iteration_flop(channels: int, width: int, batch: int = paper.BATCH_SIZE) -> int:
-    """Of a training step, forward and backward."""
-    with torch.device("meta"), FlopCounterMode(display=False) as counted:
-        EncoderDecoder(channels, width)(torch.zeros(batch, channels, 64, 64)).sum().backward()
-    return counted.get_total_flops()
-
-
 def run_flop(p: dict) -> int:
     """Of a whole training run, by the numbers of a profile or of an experiment."""
     channels = 1 if p.get("task") == "denoise" else 3
-    return p["epochs"] * p["iterations"] * iteration_flop(channels, p["width"], p["batch_size"])
+    return p["epochs"] * p["iterations"] * step_flop(channels, p["width"], p["batch_size"])
 
 
 def parameter_counts() -> str:
@@ -311,7 +299,7 @@ def departures() -> str:
 
     steps = [p["epochs"] * p["iterations"] for p in both]
     rates = [f"{p['learning_rate']:g}{falling(p) or ', constant'}" for p in both]
-    arithmetic = [iteration_flop(3, p["width"], 1) for p in both]
+    arithmetic = [step_flop(3, p["width"], 1) for p in both]
     drawn = [p["batch_size"] * n * HARD_MINING_WARM_UP / p["pool_images"] for p, n in zip(both, steps, strict=True)]
     # fmt: off
     rows = [
@@ -354,7 +342,7 @@ def cost() -> str:
     run, steps = run_flop(p), p["epochs"] * p["iterations"]
     speeds = [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(GRID * run / t / 1e12)] for t in (1, 10, 50, 200)]
     state = plan.STATES * 4 * sum(layer[3] for layer in layers(3, p["width"])) / 1e6
-    step = flops(iteration_flop(3, p["width"]))
+    step = flops(step_flop(3, p["width"], p["batch_size"]))
     text = f"""One run at the paper's scale is {flops(run)}: {steps:,} steps of {step}.
 Nine schedules, four tasks and two data sets make {GRID} runs.
 
@@ -376,53 +364,19 @@ MS_PER_STEP = 1.0  # of the plan; times grow in proportion to it
 FLEETS = (1, 8, 64)
 
 
-def planned(gpus: int) -> plan.Plan:
-    return plan.plan("paper", ["celeba", "sun397"], [0], gpus, MS_PER_STEP)
-
-
 def plans() -> str:
     """What `python -m companion plan` says of a few numbers of GPUs."""
-    named = {gpus: dict(plan.lines(planned(gpus))) for gpus in FLEETS}
+    sets = ["celeba", "sun397"]
+    named = {gpus: dict(plan.lines(plan.plan("paper", sets, [0], gpus, MS_PER_STEP))) for gpus in FLEETS}
     rows = [[name, *(named[gpus][name] for gpus in FLEETS)] for name in named[FLEETS[0]]]
     own, shared = [row for row in rows if len({*row[1:]}) > 1], [row[:2] for row in rows if len({*row[1:]}) == 1]
     header = [f"{MS_PER_STEP:g} ms a step", *(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in FLEETS)]
     return "\n".join([markdown(header, own), "", markdown(["Whatever the number of GPUs", ""], shared)])
 
 
-def width() -> str:
-    """Where more GPUs stop helping."""
-    one, wide = planned(1), planned(10**4)
-    gain = one.wall_seconds / wide.wall_seconds
-    return f"""A run is one GPU, and runs do not depend on each other.
-The paper's {GRID} runs of seven schedules and two fixated models, on four tasks and two data sets, \
-and {one.runs - GRID} more for its other tables can all run at once: \
-{one.runs} GPUs finish in the time of the longest run, {gain:.0f} times as fast as one, \
-and the next GPU has nothing to do.
-More seeds make the graph wider, not longer."""
-
-
-def feeding() -> str:
-    """Packs of sets of faces of several sizes; the index grows as measured with the packing of the Speed page."""
-    path = files.results() / "benchmarks" / "cpu-2-threads" / "packing.json"
-    if not path.exists():
-        return f"The memory of reading is {NOT_MEASURED}."
-    small, large = json.loads(path.read_text(encoding="utf-8"))["rows"]
-    column = "reading, own memory (MB)"
-    each = (large[column] - small[column]) / (large["files"] - small["files"]) * 1e6
-    bytes_each = plan.pack_bytes("celeba") / sets.DATASETS["celeba"]["images"]
-    rows = [
-        [f"{n:,}", plan.size(n * bytes_each), f"{plan.size(n * each)}{'' if n == large['files'] else ', extrapolated'}"]
-        for n in (100_000, 1_000_000, 10_000_000)
-    ]
-    return markdown(["Faces of CelebA's size", "Pack", "Memory of a process that reads it"], rows)
-
-
 def lessons() -> str:
     """What the commands of the teaching page take, from data/results/teaching.json."""
-    path = files.results() / "teaching.json"
-    if not path.exists():
-        return f"These times are {NOT_MEASURED}: `python book/lessons.py` does it."
-    steps = json.loads(store.used(path).read_text(encoding="utf-8"))["steps"]
+    steps = json.loads(store.used(files.results() / "teaching.json").read_text(encoding="utf-8"))["steps"]
     rows = []
     for name, step in steps.items():
         cost = duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"
@@ -434,10 +388,8 @@ def lessons() -> str:
 
 def tried(name: str) -> str:
     """The rows of a results file as a table."""
-    path = files.results() / f"{name}.json"
-    if not path.exists():
-        return f"This is {NOT_MEASURED}."
-    rows = [row.get("versions", row) | row.get("checks", {}) for row in files.unseal(store.used(path))["rows"]]
+    found = files.unseal(store.used(files.results() / f"{name}.json"))["rows"]
+    rows = [row.get("versions", row) | row.get("checks", {}) for row in found]
     return markdown(list(rows[0]), [list(row.values()) for row in rows])
 
 
@@ -492,8 +444,8 @@ def exercise(path: Path) -> str:
 SNIPPETS = {
     "results-table": results_table, "scale": scale, "verdicts": verdicts,
     "tasks-table": tasks, "parameter-counts": parameter_counts, "profiles-table": profiles_table,
-    "departures": departures, "pilot": piloted, "cost": cost, "plans": plans, "width": width,
-    "feeding": feeding, "lessons": lessons, "launch": launch.setup, "data-table": data_table, "checksums": checksums,
+    "departures": departures, "pilot": piloted, "cost": cost, "plans": plans,
+    "lessons": lessons, "data-table": data_table, "checksums": checksums,
 }
 # fmt: on
 SNIPPETS |= {f"exercise-{path.stem}": partial(exercise, path) for path in EXERCISES}

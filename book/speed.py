@@ -13,49 +13,32 @@ from odl.machine import files, store
 OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
 ORDER = ("training", "quality", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks")
 ORDER += ("packing",)
-COMMANDS = {"quality": "make bench QUALITY=1", "packing": "python -m bench packing"}
 
 
-def measured(gpu: bool | None = None) -> list[dict[str, dict]]:
-    """Benchmarks by name, a dict per device; of GPUs, of CPUs, or both."""
+def measured() -> list[dict[str, dict]]:
+    """Benchmarks by name, in the order of the page, a dict per device."""
     devices = []
     for folder in sorted((files.results() / "benchmarks").glob("*/")):
-        found = {
-            path.stem: json.loads(path.read_text(encoding="utf-8")) | {"path": path}
-            for path in sorted(folder.glob("*.json"))
-        }
-        if found and gpu in (None, is_gpu(found)):
-            devices.append(found)
-    return devices
-
-
-def is_gpu(found: dict) -> bool:
-    return any(not content["provenance"]["device"].startswith("CPU") for content in found.values())
+        paths = [path for name in ORDER if (path := folder / f"{name}.json").exists()]
+        devices.append({path.stem: json.loads(path.read_text(encoding="utf-8")) | {"path": path} for path in paths})
+    return [found for found in devices if found]
 
 
 # Tables
 
 
-def table(name: str, gpu: bool = False) -> str:
-    """A benchmark's tables, one block per device; on the page of the book a CPU's unless `gpu`."""
-    blocks = [block(found[name]) for found in measured(gpu) if name in found]
-    return "\n\n".join(blocks) or f"This is {NOT_MEASURED}: `{COMMANDS.get(name, 'make bench')}` does it."
-
-
-def gpu_tables() -> str:
-    """Every benchmark of every GPU, or that they wait."""
-    names = [name for name in ORDER if any(name in found for found in measured(True))]
-    if not names:
-        return "No GPU has been measured: `make bench` on a machine that has one does it."
-    return "\n\n".join(f"**{name.replace('_', ' ').capitalize()}.**\n\n{table(name, True)}" for name in names)
+def table(name: str) -> str:
+    """A benchmark's tables, one block per device. Raises FileNotFoundError where nobody has measured it."""
+    blocks = [block(found[name]) for found in measured() if name in found]
+    if not blocks:
+        raise FileNotFoundError(f"benchmarks/*/{name}.json")
+    return "\n\n".join(blocks)
 
 
 def block(content: dict) -> str:
     """The device, the rows in tables that fit the page, and what goes with them."""
     store.used(content["path"])
     parts = [origin(content), *(as_markdown(rows) for rows in narrow(content["rows"]))]
-    if "each" in content:
-        parts += ["How many times as fast a row is as a column:", as_markdown(content["each"])]
     return "\n\n".join([*parts, "\n".join(content.get("notes", ()))]).rstrip()
 
 
@@ -87,10 +70,7 @@ def origin(content: dict) -> str:
 
 def pages() -> str:
     """What the pages of the built book weigh, and how soon the lab restores."""
-    path = files.results() / "book" / "pages.json"
-    if not path.exists():
-        return f"This is {NOT_MEASURED}: `python tests/page_facts.py` does it."
-    facts = json.loads(store.used(path).read_text(encoding="utf-8"))
+    facts = json.loads(store.used(files.results() / "book" / "pages.json").read_text(encoding="utf-8"))
     weights, first = facts["megabytes"], facts["first_restoration"]
     rows = [
         ["the median page", f"{np.median([*weights.values()]):.1f} MB"],
@@ -106,7 +86,7 @@ def pages() -> str:
 
 def ratios():
     """How many times as fast ours is, a bar per comparison, a panel per device; lines span the rounds."""
-    devices = [{n: found[n] for n in ORDER if n in found} for found in measured()] or [{}]
+    devices = measured() or [{}]
     bars = [[bar for content in found.values() for bar in content["comparisons"]] for found in devices]
     height = 1.0 + 0.27 * max(max(map(len, bars)), 4)
     figure, axes = plt.subplots(len(bars), 1, figsize=(8.2, height * len(bars)), squeeze=False, layout="constrained")

@@ -9,7 +9,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from companion import judge, pilot, scorecard
+from companion import judge, pilot, plan, scorecard
 from odl import PROTOCOL
 from odl.experiment import PROFILES
 from odl.machine import files
@@ -43,7 +43,7 @@ def test_counted_arithmetic_is_the_networks():
     """Against a count by hand for width 64: two outer layers, six of equal cost between them, the linear map."""
     outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
     assert [flop for *_, flop in snippets.layers(3, 64)] == [outer, *[middle] * 3, linear, *[middle] * 3, outer]
-    assert snippets.iteration_flop(3, 64) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
+    assert plan.step_flop(3, 64, 100) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
 
 
 def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):

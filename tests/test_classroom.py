@@ -23,12 +23,12 @@ from odl.schedules import rigid_joint
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
+import build  # noqa: E402
 import classroom  # noqa: E402
 import figures  # noqa: E402
-import launch  # noqa: E402
 import snippets  # noqa: E402
 
-EXERCISES = classroom.EXERCISES  # of notebooks, and of the pages in prose
+EXERCISES = snippets.NOTEBOOKS  # of notebooks, and of the pages in prose
 NAMES = [path.stem for path in EXERCISES]
 NO_CHAPTERS = {"introduction", "teaching", "references", "reproducibility"}  # nothing to practise
 CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("*.md") if path.stem not in NO_CHAPTERS)
@@ -258,16 +258,13 @@ def test_a_class_has_time_for_what_it_runs():
 
 
 def test_buttons_appear_with_a_repository_and_name_the_template(tmp_path, monkeypatch):
-    monkeypatch.setattr(launch, "CONFIG", tmp_path / "_config.yml")
+    monkeypatch.setattr(build, "ROOT", tmp_path)
 
     def publish(url):
-        launch.CONFIG.write_text(f"repository:\n  url: {url}\n  branch: v1\n")
-        return re.findall(r"\]\((\S+)\)", launch.buttons("table1"))
+        (tmp_path / "_config.yml").write_text(f"repository:\n  url: {url}\n  branch: v1\n")
+        return re.findall(r"\]\((\S+)\)", build.buttons("table1"))
 
-    assert publish('""') == [] and "no buttons" in launch.setup()
-    colab, binder = publish("https://github.com/someone/something.git")
+    assert publish('""') == []
+    colab, binder = publish("https://github.com/someone/something")
     assert colab.endswith("/github/someone/something/blob/v1/notebooks/table1.ipynb")
     assert binder.endswith("/gh/someone/something/v1?urlpath=lab/tree/notebooks/table1.ipynb")
-    assert "git clone --depth 1 https://github.com/someone/something\n" in launch.setup()
-    with pytest.raises(SystemExit, match="repository url 'someone/something'.*nearest"):
-        publish("someone/something")

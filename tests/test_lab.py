@@ -27,7 +27,6 @@ from odl.crops import grey
 from odl.evaluation import errors, psnr
 from odl.machine import files
 from odl.machine.files import write_atomically
-from odl.results import command_of
 from odl.schedules import allocate, dose, on_demand
 from odl.windows import inpaint_image
 
@@ -69,7 +68,6 @@ HISTORY = [[20.0, 19.5, 19.0, 18.0, 17.0], [24.0, 23.0, 21.0, 20.0, 18.0], [30.0
 SHARES = [[20.0] * 5, [18.0, 18.9, 19.6, 20.7, 22.8], [17.4, 18.2, 19.9, 20.9, 23.6]]
 DAMAGED = [41.0, 30.5, 22.0, 19.0, 16.0]  # PSNR of what is not restored
 PAIRS = [(24.0, 23.9), (23.8, 24.0)]  # PSNR of on-demand and of rigid joint learning, a pair for each seed
-WITHOUT = ("interpolate", "fixated_easy")  # the network that is not trained
 
 
 def made_up_result(task: str, schedule: str = "on_demand", seed: int = 0, psnr=20.0) -> None:
@@ -95,10 +93,8 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(folder / "root"))
-        patch.setattr(files, "shipped", lambda: folder / "none")
         for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in live.SCHEDULES):
-            if (task, schedule) != WITHOUT:
-                made_up_network(task, schedule, seed)
+            made_up_network(task, schedule, seed)
         for seed, (ours, theirs) in enumerate(PAIRS):
             made_up_result("inpaint", "on_demand", seed, ours)
             made_up_result("inpaint", "rigid_joint", seed, theirs)
@@ -274,13 +270,6 @@ def test_what_networks_have_seen_is_said_of_the_networks_shown(browser):
     browser.type("#lab-fixation canvas[data-show=y]", "\ue012")  # left
     assert said("inpaint", 32).endswith("none of these networks has trained")
     assert set(browser.texts("#lab-fixation [data-seen]")) == {"never held this"}
-
-
-def test_a_network_that_is_not_here_is_named_with_its_command(browser):
-    said = f"Not trained here: fixated on easy. To train: {command_of(live.reference(*WITHOUT))}"
-    for task, words in {"inpaint": "", WITHOUT[0]: said}.items():
-        set_fixation(browser, task, 5)
-        assert browser.texts("#lab-fixation [data-say=absent]") == [words]
 
 
 def test_fixation_lab_starts_with_the_books_photograph(browser):
@@ -482,29 +471,16 @@ def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "runtime.js").exists()
 
 
-def test_without_weights_the_page_says_so(tmp_path, monkeypatch):
-    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
-    monkeypatch.setattr(files, "shipped", lambda: tmp_path / "data" / "models")
-    assert "python -m companion reproduce" in live.write(tmp_path / "lab")
-    assert (tmp_path / "lab" / "data.js").exists()
-    live.still_fixation()
-    live.still_allocation()
-    assert "python -m companion reproduce" in landing.figure()
-
-
 # The moving figure of the first page
 
 
-@pytest.mark.parametrize("names", [("on_demand",), live.FIXATION])
-def test_moving_figure_has_the_networks_that_are_here(chromium, tmp_path, monkeypatch, names):
+def test_moving_figure_shows_what_is_measured(chromium, tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
-    for seed, name in enumerate(names):
-        made_up_network(landing.TASK, name, seed)
     assert "not measured" in landing.figure()
     made_up_result(landing.TASK)
     draw, n = np.random.default_rng(0).uniform, len(landing.SEVERITIES)
     same = {"severity": landing.SEVERITIES} | {key: [100, *draw(10, 30, n - 1)] for key in ("psnr_input", "psnr_kept")}
-    tables = [pd.DataFrame({"schedule": name, "psnr": draw(10, 30, n)} | same) for name in names]
+    tables = [pd.DataFrame({"schedule": name, "psnr": draw(10, 30, n)} | same) for name in live.FIXATION]
     path = table_path("fixation_spectrum", "reference", "bsds500", landing.TASK)
     files.write_atomically(path, pd.concat(tables).to_csv(index=False).encode())
     figure = landing.figure()
@@ -521,10 +497,8 @@ def test_moving_figure_has_the_networks_that_are_here(chromium, tmp_path, monkey
     assert chromium.texts(".odl-raw .odl-best")[0] == "0 %: identical"
     chromium.type("#odl-keep", " ")
     first, *others = chromium.run(said)
-    assert others == [["identical", *(f"{psnr:.1f} dB" for psnr in same["psnr_kept"][1:])]] * len(names)
-    assert len(chromium.texts(".odl-kept polyline")) == 1 + len(names)
-    for name in set(live.FIXATION) - set(names):
-        assert command_of(live.reference(landing.TASK, name)) in figure
+    assert others == [["identical", *(f"{psnr:.1f} dB" for psnr in same["psnr_kept"][1:])]] * len(live.FIXATION)
+    assert len(chromium.texts(".odl-kept polyline")) == 1 + len(live.FIXATION)
     bars = BeautifulSoup(figure, "html.parser").select(".odl-share")
     assert [bar.find_next_sibling("text").get_text() for bar in bars] == [f"{share:.1f}" for share in [*SHARES[-1], 0]]
     assert [float(bar["height"]) for bar in bars] == pytest.approx([2 * share for share in [*SHARES[-1], 0]], abs=0.06)

@@ -109,12 +109,6 @@ def address(html):
         yield address
 
 
-@pytest.fixture
-def networks(html):
-    if not (html / "_static" / "lab" / "inpaint-on_demand.js").exists():
-        pytest.skip("the networks of the lab are not trained: no weights in data/models")
-
-
 def look(browser, scheme="light", motion="no-preference", screen=PHONE):
     """Set the screen and what the reader prefers."""
     browser.devtools("Emulation.setDeviceMetricsOverride", **screen)
@@ -160,7 +154,7 @@ def test_pages_from_the_file_system(chromium, html):
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
-def test_lab_restores_on_its_page_as_torch_does(chromium, html, networks, address, scheme):
+def test_lab_restores_on_its_page_as_torch_does(chromium, html, address, scheme):
     look(chromium, screen=DESK)
     complaints(chromium)
     chromium.go(address + LAB if scheme == "http" else (html / LAB).as_uri())
@@ -349,7 +343,7 @@ def test_scorecard_filters_and_sorts(chromium, html, claims):
 
 def test_first_figure_moves_unless_the_reader_prefers_not(chromium, html, soup):
     if not soup(PAGES[0]).select_one(".odl-moving"):
-        pytest.skip("the moving figure is not drawn: no weights in data/models, or no measured spectrum")
+        pytest.skip("the moving figure is not drawn: its curves are not measured")
     at = "return Number(getComputedStyle(document.querySelector('.odl-stage')).getPropertyValue('--k'))"
     look(chromium, screen=DESK)
     chromium.go((html / PAGES[0]).as_uri())
@@ -367,7 +361,7 @@ def test_first_figure_moves_unless_the_reader_prefers_not(chromium, html, soup):
 # Weight and time
 
 
-def test_weight_and_first_restoration_are_kept_and_bounded(chromium, networks, address):
+def test_weight_and_first_restoration_are_kept_and_bounded(chromium, address):
     kept = json.loads(KEPT.read_text())
     assert {PAGES[0], LAB, PRINT} <= {*kept["megabytes"]}
     assert all(weight < MOST.get(page, 12) for page, weight in kept["megabytes"].items())

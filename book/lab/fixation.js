@@ -1,4 +1,4 @@
-// The fixation lab: one photograph, one severity; the damaged picture itself, a classical fill, the networks that are here.
+// The fixation lab: one photograph, one severity; the damaged picture itself, a classical fill, the networks.
 
 import { biharmonic } from "./biharmonic.js";
 import { CORRUPT, MISSING, SIDE, drawChance, keepKnown, missingOf } from "./corrupt.js";
@@ -23,7 +23,6 @@ export async function startFixation(root) {
   const $ = (selector) => root.querySelector(selector);
   const [task, severity, keep, status] = [$("[name=task]"), $("[name=severity]"), $("[name=keep]"), $("[role=status]")];
   const [one, two, compare, contest] = [$("[name=one]"), $("[name=two]"), $("[name=compare]"), $("tbody")];
-  for (const option of [...task.options]) if (!Object.keys(tasks[option.value].trained).length) option.remove();
   const chance = { ...drawChance(), top: 16, left: 16 };
   let middle = [SIDE / 2, SIDE / 2]; // of the missing square: row, column
   let colour; // planes of the photograph
@@ -34,14 +33,14 @@ export async function startFixation(root) {
 
   const say = (line) => (status.textContent = line);
   const amount = () => Number(severity.value);
-  const names = () => Object.keys(schedules).filter((name) => name in tasks[task.value].trained);
+  const names = Object.keys(schedules);
   const fills = () => (task.value === "inpaint" ? ["fill"] : []); // classical ones, quick enough for every step
   const titles = () => ({
     y: "Damaged picture",
     ...Object.fromEntries(fills().map((key) => [key, "Biharmonic fill"])),
-    ...Object.fromEntries(names().map((key) => [key, schedules[key].title])),
+    ...Object.fromEntries(names.map((key) => [key, schedules[key].title])),
   });
-  const load = () => Promise.all(names().map((schedule) => network(task.value, schedule)));
+  const load = () => Promise.all(names.map((schedule) => network(task.value, schedule)));
   const canvasOf = (key) => $(`canvas[data-show=${key}]`);
   const photograph = () => (tasks[task.value].channels === 1 ? toGrey(colour) : colour);
 
@@ -67,12 +66,11 @@ export async function startFixation(root) {
   async function restored(networks, x, strength, draws) {
     const y = CORRUPT[task.value](x, strength, draws);
     const missing = MISSING.includes(task.value) ? missingOf(x, y) : undefined;
-    const keys = names();
     const raw = { y, ...Object.fromEntries(fills().map((key) => [key, biharmonic(y, missing, SIDE, SIDE)])) };
     const kept = { ...raw };
     for (const [i, restore] of networks.entries()) {
-      raw[keys[i]] = await restore(y);
-      kept[keys[i]] = missing ? keepKnown(raw[keys[i]], y, missing) : raw[keys[i]];
+      raw[names[i]] = await restore(y);
+      kept[names[i]] = missing ? keepKnown(raw[names[i]], y, missing) : raw[names[i]];
     }
     return { raw, kept, missing };
   }
@@ -144,7 +142,7 @@ export async function startFixation(root) {
 
   // Which of the networks shown have trained on the present severity, where that is not what their levels say.
   function strangers(last) {
-    const seen = names().filter(hasSeen);
+    const seen = names.filter(hasSeen);
     if (!seen.length) return ", on which none of these networks has trained";
     return last ? `, on which only “${seen.map((key) => schedules[key].title).join("” and “")}” has trained` : "";
   }
@@ -163,7 +161,7 @@ export async function startFixation(root) {
     if (!scores) return;
     const parts = Object.entries(titles()).map(([key, title]) => `${title} ${decibels(scores[key])}`);
     const kept = keep.checked && MISSING.includes(task.value) ? ", known pixels kept" : "";
-    const made = `${names().length} restoration${names().length > 1 ? "s" : ""} in ${dataset.milliseconds} ms`;
+    const made = `${names.length} restorations in ${dataset.milliseconds} ms`;
     say(`${SAY[task.value](amount())}${kept}: ${parts.join(", ")}. ${made}.`);
   }
 
@@ -209,7 +207,7 @@ export async function startFixation(root) {
     const [first, last] = [Number(severity.min), Number(severity.max)];
     const across = (s) => (WIDTH * (s - first)) / (last - first);
     const points = [...(curve ?? [])].map(([s, both]) => [s, keep.checked ? both.kept : both.raw]);
-    const all = points.flatMap(([, scores]) => names().map((key) => scores[key])).map((p) => Math.min(p, CUT));
+    const all = points.flatMap(([, scores]) => names.map((key) => scores[key])).map((p) => Math.min(p, CUT));
     const low = Math.floor(Math.min(...all, ...points.map(([, scores]) => scores.y))) - 1;
     const high = Math.ceil(Math.max(...all)) + ABOVE;
     const down = (p) => Math.max(-9, HEIGHT * (1 - (p - low) / (high - low)));
@@ -222,7 +220,7 @@ export async function startFixation(root) {
       `<rect x="${band}" width="${WIDTH - band}" height="${HEIGHT}"/>`,
       line("y", "stroke: var(--odl-damaged); stroke-dasharray: 6 4"),
       ...fills().map((key) => line(key, "stroke-dasharray: 1 5; stroke-linecap: round")),
-      ...names().map((key) => line(key, `stroke: ${schedules[key].colour}`)),
+      ...names.map((key) => line(key, `stroke: ${schedules[key].colour}`)),
     ].join("");
     $("[data-say=high]").textContent = points.length ? `${high} dB` : "";
     $("[data-say=low]").textContent = points.length ? `${low} dB` : "";
@@ -265,25 +263,17 @@ export async function startFixation(root) {
     const options = () => Object.entries(titles()).slice(1).map(([key, title]) => new Option(title, key));
     one.replaceChildren(...options());
     two.replaceChildren(...options(), ...(MISSING.includes(task.value) ? [new Option("known pixels kept", "kept")] : []));
-    one.value = names()[0];
-    two.value = { inpaint: "fill", interpolate: "kept" }[task.value] ?? names().at(-1);
+    one.value = names[0];
+    two.value = { inpaint: "fill", interpolate: "kept" }[task.value] ?? names.at(-1);
     $("[data-say=inside]").textContent = INSIDE[task.value] ?? "";
     const width = ([, high], i) => high - (i ? levels[i - 1][1] : levels[0][0]);
     const piece = (level, i) =>
       `<span style="flex: ${width(level, i)}; --odl-level: ${colours[i]}">${i + 1}${level === levels.at(-1) ? ", tests" : ""}</span>`;
     $(".odl-ruler").innerHTML = levels.map(piece).join("");
-    $("[data-say=absent]").replaceChildren(...absentLines());
-  }
-
-  function absentLines() {
-    const { absent } = tasks[task.value];
-    if (!absent.length) return [];
-    const commands = absent.map(([, command]) => Object.assign(document.createElement("code"), { textContent: command }));
-    return [`Not trained here: ${absent.map(([title]) => title.toLowerCase()).join(", ")}. To train: `, ...commands];
   }
 
   async function chooseTask() {
-    const { levels, easy, hard, trained } = tasks[task.value];
+    const { levels, easy, hard } = tasks[task.value];
     const inpainting = task.value === "inpaint";
     severity.step = task.value === "deblur" ? 0.1 : 1;
     severity.min = levels[0][0];
@@ -291,8 +281,7 @@ export async function startFixation(root) {
     severity.value = hard;
     if (inpainting) place(SIDE / 2, SIDE / 2);
     for (const [end, own] of Object.entries({ easy, hard })) {
-      const owner = `fixated_${end}` in trained ? ` (${schedules[`fixated_${end}`].title.toLowerCase()})` : "";
-      $(`[data-do=${end}]`).textContent = `${SAY[task.value](own)}${owner}`;
+      $(`[data-do=${end}]`).textContent = `${SAY[task.value](own)} (${schedules[`fixated_${end}`].title.toLowerCase()})`;
     }
     $("[data-do=again]").hidden = !["interpolate", "denoise"].includes(task.value);
     $("[data-part=keep]").hidden = !MISSING.includes(task.value);

@@ -10,8 +10,6 @@ import { decibels, fitted, psnr, toImageData, toPlanes } from "./pictures.js";
 const INK = [230, 0, 120];
 
 export async function startInpaint(root) {
-  const { trained, absent } = globalThis.odlLab.tasks.inpaint;
-  if (!trained.on_demand) throw new Error(`its network is not trained here; ${absent[0][1]} does it`);
   const $ = (selector) => root.querySelector(selector);
   const [canvas, brush, bar, status] = [$("[data-show=y]"), $("[name=brush]"), $("progress"), $("[role=status]")];
   const results = { x_hat: "[data-show=x_hat], [data-side=left]", fill: "[data-show=fill], [data-side=right]" };
