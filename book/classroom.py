@@ -18,7 +18,6 @@ from types import SimpleNamespace
 import build
 import live
 import nbformat
-import numpy as np
 import snippets
 import sources
 from jinja2 import Environment, StrictUndefined
@@ -28,7 +27,7 @@ from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
 
-from companion import dose, judge, scorecard, table1
+from companion import judge, scorecard, table1
 from odl import paper, schedules
 from odl.machine import files
 
@@ -41,10 +40,7 @@ CLASS = build.BUILD / "class"
 STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER HERE"}
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 LECTURE = BOOK / "lecture.md.j2"
-QUOTED = {
-    module.__name__.split(".")[-1]: module
-    for module in (dose, judge, np, paper, schedules, scorecard, snippets, table1)
-}
+QUOTED = {"judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard, "table1": table1}
 GATES = ("```{solution-start}", "```{solution-end}")
 NBGRADER = f"""c = get_config()
 c.CourseDirectory.course_id = "on-demand-learning"
@@ -74,11 +70,9 @@ def plain(text: str) -> str:
 
 def title(page: str) -> str:
     """The heading of a page of the book: /book/method, /notebooks/fixation."""
-    path = ROOT / f"{page[1:]}.ipynb"
-    text = (
-        nbformat.read(path, 4).cells[0].source if path.exists() else path.with_suffix(".md").read_text(encoding="utf-8")
-    )
-    return text.splitlines()[0].removeprefix("# ")
+    notebook, text = ROOT / f"{page[1:]}.ipynb", ROOT / f"{page[1:]}.md"
+    first = nbformat.read(notebook, 4).cells[0].source if notebook.exists() else text.read_text(encoding="utf-8")
+    return first.splitlines()[0].removeprefix("# ")
 
 
 def code(match: re.Match) -> str:
@@ -154,9 +148,8 @@ def write_book(source: Path, html: Path) -> None:
     for path in (source / "notebooks").glob("*.ipynb"):
         nbformat.write(without_solution(nbformat.read(path, 4)), path)
     for path in (source / "generated").glob("exercise-*.md"):
-        path.write_text(
-            re.sub(r"(?s)\n````\{solution\}.*?\n````", "", path.read_text(encoding="utf-8")), encoding="utf-8"
-        )
+        text = re.sub(r"(?s)\n````\{solution\}.*?\n````", "", path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
     build.build(source.parent)
     shutil.move(source.parent / "html", html)
 

@@ -28,6 +28,7 @@ from matplotlib.patches import Polygon
 from PIL import Image
 
 from companion import allocation, figures, table1
+from companion.judge import plain
 from odl import paper
 from odl.corruptions import TASKS
 from odl.crops import grey
@@ -52,10 +53,8 @@ COMMANDS = {
     "colour": "EVERY=10 python tests/test_damage.py colour",
 }
 COMMANDS |= dict.fromkeys(("reliability-promises", "reliability-comparison"), "make faults")
-BENCH, REPRODUCE = (
-    "make bench",
-    f"python -m companion reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}",
-)
+BENCH = "make bench"
+REPRODUCE = f"python -m companion reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 plt.rcParams["savefig.facecolor"] = "white"
 
@@ -82,12 +81,8 @@ def main():
                 made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
             (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
         for page in (ROOT / "book").glob("*.md"):
-            shown = [
-                used[name]
-                for name in re.findall(r"/generated/([\w-]+)\.", page.read_text(encoding="utf-8"))
-                if name in used
-            ]
-            lines = [sources.line(*part) for part in by_command(shown)]
+            named = re.findall(r"/generated/([\w-]+)\.", page.read_text(encoding="utf-8"))
+            lines = [sources.line(*part) for part in by_command([used[name] for name in named if name in used])]
             (options.folder / f"sources-{page.stem}.md").write_text("\n\n".join(lines), encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
@@ -120,23 +115,14 @@ def save(figure, path: Path) -> None:
 
 def concept():
     """Four tasks × six levels on one photograph, as the paper's Fig. 1; one draw for all levels of a task."""
-    figure, axes = plt.subplots(4, 7, figsize=(8.6, 5.5), layout="constrained")
-    photograph, levels = live.as_input("chelsea.png"), range(1, paper.N_LEVELS + 2)
-    for row, (name, task) in zip(axes, TASKS.items(), strict=True):
+    photograph, levels, rows, below = live.as_input("chelsea.png"), range(1, paper.N_LEVELS + 2), [], []
+    for name, task in TASKS.items():
         clean = grey(photograph) if task.channels == 1 else photograph
         images = [clean, *(task.corrupt(clean, level, torch.Generator().manual_seed(5)) for level in levels)]
-        intervals = [INTERVALS[name].format(*interval) for interval in paper.TASKS[name]["levels"]]
-        for axis, image, label in zip(row, images, ["", *intervals], strict=True):
-            axis.imshow(figures.to_picture(image[0]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axis.set(xticks=[], yticks=[])
-            axis.spines[:].set_visible(False)
-            axis.grid(False)
-            axis.set_xlabel(label, fontsize=8, labelpad=2, color=MUTED)
-        row[0].set_ylabel(snippets.plain(name).capitalize(), fontsize=9)
-    for axis, title in zip(axes[0], ["clean", *(f"level {level}" for level in levels)], strict=True):
-        axis.set_title(title, fontsize=9)
-    axes[0, -1].set_title("level 6: tests only", fontsize=9, color=MUTED)
-    return figure
+        rows.append([image[0] for image in images])
+        below.append(["", *(INTERVALS[name].format(*interval) for interval in paper.TASKS[name]["levels"])])
+    titles = ["clean", *(f"level {level}" for level in levels[:-1]), "level 6: tests"]
+    return figures.picture_grid(rows, titles, [plain(name).capitalize() for name in TASKS], below)
 
 
 def network():

@@ -100,19 +100,10 @@ def doses() -> str:
     """The settings of dose and ladder that are measured: dose, margin over equal shares, and the judge's word."""
     experiments = dose.experiments(DATASET, *CASE[::2]), catalogue.ladder(*CASE)
     table = pd.concat(map(dose.table, experiments)).drop_duplicates(["task", "k", "width", "steps"])
-    rows = [
-        [
-            plain(r.task).capitalize(),
-            dose.minus(r.k),
-            r.width,
-            f"{r.steps:,}",
-            r.seeds,
-            f"{r.dose:.2f}",
-            judge.estimate(r.margins),
-            r.verdict,
-        ]
-        for r in table[table.seeds > 0].itertuples()
-    ]
+    rows = []
+    for r in table[table.seeds > 0].itertuples():
+        setting = plain(r.task).capitalize(), dose.minus(r.k), r.width, f"{r.steps:,}"
+        rows.append([*setting, r.seeds, f"{r.dose:.2f}", judge.estimate(r.margins), r.verdict])
     header = ["Task", "k", "Width", "Steps", "Seeds", "Dose (%)", "On-demand − rigid joint", "Verdict"]
     usual = len({(r[1], r[2], r[3]) for r in rows}) < 2
     only = ", all with Equation 3 at the usual width and length, so the table does not answer the question yet" * usual
