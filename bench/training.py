@@ -32,15 +32,8 @@ GATE_DB = 0.1
 
 def sizes(options: measure.Options) -> dict:
     """`steps` per turn with tensors on the device, `loading_steps` where images are loaded, `side` of the products."""
-    full = {
-        "width": 64,
-        "batch": 100,
-        "steps": 3,
-        "loading_steps": 3,
-        "gate_width": 16,
-        "gate_steps": 100,
-        "side": 2048,
-    }
+    full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3, "side": 2048}
+    full |= {"gate_width": 16, "gate_steps": 100}
     quick = {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2, "side": 64}
     return options.sizes(full, quick, {"steps": 200, "loading_steps": 20, "side": 8192})
 

@@ -24,6 +24,7 @@ import papermill
 import single
 import sources
 import yaml
+from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
 
 from companion import denoising
@@ -60,16 +61,8 @@ class Page:
 
 
 def toc():
-    return yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-
-
-def toc_entries(node):
-    """Every entry of the table of contents with a `file`, in reading order."""
-    for entry in node if isinstance(node, list) else [node]:
-        if "file" in entry:
-            yield entry
-        for part in ("parts", "chapters", "sections"):
-            yield from toc_entries(entry.get(part, []))
+    """Pages (`book/method`) in reading order, each with the `title` that _toc.yml gives it, or None."""
+    return parse_toc_yaml(ROOT / "_toc.yml")
 
 
 def plan(profile, dataset=None, seeds=None):
@@ -80,8 +73,8 @@ def plan(profile, dataset=None, seeds=None):
     given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
     given |= {"photographs": "demo"} if trained else {"photographs": "db11", "systems": denoising.CHOICES}
     pages = []
-    for entry in toc_entries(toc()):
-        folder, _, name = entry["file"].partition("/")
+    for file, entry in toc().items():
+        folder, _, name = file.partition("/")
         if folder == "notebooks":
             template, own = ROOT / "notebooks" / f"{name}.ipynb", {} if trained else SMALL.get(name, {}).copy()
             if not template.exists():
@@ -91,7 +84,7 @@ def plan(profile, dataset=None, seeds=None):
                 sys.exit(f"book: _toc.yml names a notebook that is not there: {name}")
             declared = papermill.inspect_notebook(template)
             parameters = {key: value for key, value in (given | own).items() if key in declared}
-            pages.append(Page(name, entry.get("title"), template, parameters))
+            pages.append(Page(name, entry.title, template, parameters))
     return pages
 
 
@@ -211,7 +204,7 @@ def build(folder=BUILD):
     command = [jupyter_book, "build", folder / "source", "--path-output", folder.parent, *strict]
     if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
         sys.exit("book: not built: each warning above counts as an error")
-    single.write(folder / "html", [toc()["root"], *(entry["file"] for entry in toc_entries(toc()))])
+    single.write(folder / "html", list(toc()))
 
 
 def main():

@@ -30,7 +30,7 @@ import build  # noqa: E402
 import live  # noqa: E402
 
 SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "companion", "data/results"]
-PAGES = [f"{file}.html" for file in [build.toc()["root"], *(entry["file"] for entry in build.toc_entries(build.toc()))]]
+PAGES = [f"{file}.html" for file in build.toc()]
 NOTEBOOKS = [page for page in PAGES if page.startswith("notebooks/")]
 PRINT, SCORECARD = "book/print.html", "notebooks/scorecard.html"
 ALL = [*PAGES, PRINT, "search.html", "genindex.html"]
