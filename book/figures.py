@@ -89,12 +89,14 @@ def main():
 
 
 def with_source(name: str, make) -> tuple:
-    """What `make()` returns, or that its file is not there; and the results files it used, with what makes them."""
+    """What `make()` returns, or of a table that it is to be measured; and the results files used, with their command."""
     store.USED.clear()
     command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
     try:
         made = make()
     except FileNotFoundError:
+        if name in FIGURES:
+            raise
         made = f"This is {snippets.NOT_MEASURED}: `{command}` does it."
     return made, (store.names_of_used(), command)
 
