@@ -89,7 +89,7 @@ def main():
 
 
 def with_source(name: str, make) -> tuple:
-    """What `make()` returns, or of a table that it is to be measured; and the results files used, with their command."""
+    """What `make()` returns, or of a table that it is to be measured; and the results files used with their command."""
     store.USED.clear()
     command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
     try:
