@@ -1,7 +1,7 @@
 """The half hour of one GPU, tried on a CPU; its gates are run on a GPU where there is one."""
 
-import io
 import json
+import os
 import zipfile
 
 import pytest
@@ -9,30 +9,35 @@ import torch
 from safetensors.torch import load
 
 from companion import catalogue, gpu, sweep
+from odl import results
 from odl.experiment import Experiment
-from odl.machine import files
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
 TINY = Experiment.of(profile="smoke")
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_gates_hold(demo, device):
+def test_the_gates_hold(demo, device, monkeypatch):
+    monkeypatch.setitem(gpu.TINY, "iterations", 25 if device == "cuda" else 3)
     assert gpu.gates(device) == {}
 
 
-def test_a_gate_that_fails_is_named_and_answered(demo, monkeypatch):
+def test_a_gate_that_fails_names_the_runs_that_differ(monkeypatch):
+    """Here deblurring differs where it is captured, by either schedule, and every run alike side by side."""
+    monkeypatch.setattr(gpu, "outcome", lambda run, device, capture: run.task == "deblur" and capture)
+    names = [f"smoke/demo/deblur/{name}-seed0-iterations=25-batch_size=20" for name in ("on_demand", "hard_mining")]
+    assert gpu.gates("cpu") == {"captured": names}
+
+
+@pytest.mark.parametrize(
+    ("failed", "workers", "eager"), [("", 4, "0"), ("captured", 4, "1"), ("bundle", 1, "0"), ("error", 1, "1")]
+)
+def test_a_failed_gate_is_answered(monkeypatch, failed, workers, eager):
     """Without graphs where a captured step differs, one run at a time where a bundle does."""
-    monkeypatch.delenv("ODL_EAGER", raising=False)
-    monkeypatch.setattr(gpu, "probe", lambda *_: {"eager": 2.0, "1": 1.0, "4": 0.5})
-    for broken, workers, eager in (("captured_is_eager", 4, "1"), ("bundle_is_alone", 1, None)):
-        for name in ("captured_is_eager", "levels_are_data", "bundle_is_alone"):
-            monkeypatch.setattr(gpu, name, lambda *_, name=name, broken=broken: 1 / (name != broken))
-        assert gpu.prepare(TINY, "cpu") == workers
-        assert gpu.os.environ.get("ODL_EAGER") == eager
-        monkeypatch.delenv("ODL_EAGER", raising=False)
-        for path in (files.runs() / "gpu").glob("*.json"):
-            path.unlink()
+    monkeypatch.setenv("ODL_EAGER", "0")
+    found = {"gates": {failed: ["a run"]} if failed else {}, "probe": {"eager": 2.0, "1": 1.0, "4": 0.5}}
+    monkeypatch.setattr(gpu, "once", lambda name, _: found[name])
+    assert gpu.prepare(TINY, "cpu") == workers and os.environ["ODL_EAGER"] == eager
 
 
 def test_the_probe_times_runs_side_by_side(demo):
@@ -49,9 +54,22 @@ def test_an_archive_holds_results_and_networks_once(demo, tmp_path):
     sweep.run_jobs(jobs, "cpu", 1)
     for expected in (2, 0):
         gpu.pack(tmp_path / "home.zip", jobs)
-        with zipfile.ZipFile(io.BytesIO((tmp_path / "home.zip").read_bytes())) as archive:
+        with zipfile.ZipFile(tmp_path / "home.zip") as archive:
             networks = [name for name in archive.namelist() if name.endswith(".safetensors")]
             found = [name for name in archive.namelist() if name.startswith("data/results/smoke/demo/")]
             assert len(networks) == expected and {f"data/results/{job.name}.json" for job in jobs} <= {*found}
             assert all(t.dtype != torch.float32 for name in networks for t in load(archive.read(name)).values())
             assert json.loads(archive.read(found[0]))["protocol"] == 2
+
+
+def test_an_archive_unpacked_elsewhere_has_its_results_and_networks(demo, tmp_path, monkeypatch):
+    [job] = jobs = catalogue.jobs("smoke", "demo", [0])[:1]
+    sweep.run_jobs(jobs, "cpu", 1)
+    trained, measured = results.network_of(job.experiment), results.load(job.experiment)
+    gpu.pack(tmp_path / "home.zip", jobs)
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path / "checkout"))
+    zipfile.ZipFile(tmp_path / "home.zip").extractall(tmp_path / "checkout")
+    assert results.load(job.experiment).evaluation.equals(measured.evaluation)
+    unpacked = results.network_of(job.experiment)
+    for name, value in unpacked.state_dict().items():
+        torch.testing.assert_close(value, trained.state_dict()[name], rtol=1e-3, atol=1e-4)
