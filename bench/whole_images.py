@@ -7,7 +7,7 @@ import numpy as np
 from skimage import data as photographs
 from skimage.transform import resize
 
-from companion.comparators import DENOISERS, available
+from companion.comparators import DENOISERS
 from odl import training
 from odl.experiment import Experiment
 from odl.windows import restore_image, window_starts
@@ -30,7 +30,7 @@ def run(options: measure.Options) -> dict:
     small, large = (size["side"], STRIDE), (size["large"], size["large_stride"])
     turns = {(f, *at): ours(f, *at, options) for f in size["widths"] for at in (small, large)}
     rival = "bm3d", size["side"], None
-    if available("bm3d"):
+    if DENOISERS["bm3d"].here():
         turns[rival] = bm3d(size["side"])
     seconds = measure.interleave(turns, options.rounds, "whole images")
 

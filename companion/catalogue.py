@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from companion import blocks, denoising, pilot
-from companion.comparators import DENOISERS, INPAINTERS, available, context_encoder, trained
+from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
 from companion.prose import FIGURE2
 from companion.sweep import Job, Measurement, job_of
 from odl import paper, pretrained
@@ -232,7 +232,7 @@ def comparator_jobs(profile: str) -> list[Job]:
     """
     if not photographs_here(profile):
         return []
-    systems = [denoising.NOISY, *(system for system in DENOISERS if available(system) or can_learn(system))]
+    systems = [denoising.NOISY, *(name for name, system in DENOISERS.items() if system.here() or can_learn(name))]
     return [job_on_db11(system, profile) for system in sorted(systems, key=denoising.SLOW.__contains__)]
 
 

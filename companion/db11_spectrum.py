@@ -6,7 +6,7 @@ import pandas as pd
 
 from companion import denoising, judge, prose, tables
 from companion.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
-from companion.judge import FAR, MISSING, UNDECIDED, Measured, Verdict
+from companion.judge import FAR, MISSING, Measured, Verdict
 
 CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in CLASSICAL]
@@ -41,14 +41,11 @@ def curve_name(system: str, told) -> str:
 
 
 def lacking(table: pd.DataFrame) -> list[str]:
-    """What the table lacks: a line per reason that names the systems and, of some, the noise levels."""
+    """What the table lacks: a line per reason that names the curves."""
     lacking = {}
-    for (system, told), part in by_curve(table):
-        missing = part.sigma[part.psnr.isna()]
+    for (system, told), _ in by_curve(table[table.psnr.isna()]):
         name = SYSTEMS[system].name + (f", told {told:g}" if told else "")
-        some = f" (σ = {', '.join(f'{sigma:g}' for sigma in missing)})" if len(missing) < len(part) else ""
-        if len(missing):
-            lacking.setdefault(denoising.reason(system).split(":")[0], []).append(name + some)
+        lacking.setdefault(SYSTEMS[system].reason.split(":")[0], []).append(name)
     return [f"{why}: {'; '.join(names)}" for why, names in lacking.items()]
 
 
@@ -135,9 +132,9 @@ def loss_above_25(m: Measured, systems) -> dict:
 def told_25(m: Measured) -> Verdict:
     """BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
     loss = loss_above_25(m, [f"{system}{FIXED}" for system in CLASSICAL])
-    words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
     if len(loss) < len(CLASSICAL):
-        return Verdict(UNDECIDED, words, f"{len(CLASSICAL) - len(loss)} to be measured") if loss else Verdict(MISSING)
+        return Verdict(MISSING)
+    words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
     return judge.arithmetic(min(loss.values()) > FAR, words)
 
 

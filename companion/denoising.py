@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 from companion import published
-from companion.comparators import AUTHORS, DENOISERS, Denoiser, authors, available, trained
+from companion.comparators import AUTHORS, DENOISERS, Denoiser, authors, trained
 from companion.notebook import several
 from odl import crops, results
 from odl.corruptions import add_noise
@@ -104,7 +104,7 @@ def can_run(system: str, ours: Experiment | None = None) -> bool:
     """Whether the system's package or weights are here."""
     if system in OURS:
         return results.place_of_weights(ours) is not None
-    return system == NOISY or available(system)
+    return SYSTEMS[system].here()
 
 
 def denoiser(system: str, ours: Experiment | None = None, device: str = "cpu"):
@@ -214,8 +214,9 @@ class Measurement:
             rows = self.run_or_load(device)
         if rows is not None:
             return rows.assign(note="")
+        why = SYSTEMS[self.system].reason
         names = published.TABLE3 if self.dataset == "db11" else dict(photographs(self.dataset, self.profile))
-        return pd.DataFrame({"image": list(names), "psnr": np.nan, "seconds": np.nan, "note": reason(self.system)})
+        return pd.DataFrame({"image": list(names), "psnr": np.nan, "seconds": np.nan, "note": why})
 
 
 def provenance(system: str, images, device: str) -> dict:
@@ -227,16 +228,6 @@ def provenance(system: str, images, device: str) -> dict:
         "versions": {"python": platform.python_version(), package: version(package).split("+")[0]},
         "data_sha256": hashlib.sha256(b"".join(image.tobytes() for _, image in images)).hexdigest(),
     }
-
-
-def reason(system: str) -> str:
-    """Why a system has no number here."""
-    if system not in DENOISERS or available(system):
-        return "to be measured"
-    if system in trained.LEARNERS:
-        return "not trained here"
-    package = DENOISERS[system].package
-    return f"the package {package} is not installed: published number only" if package else "no weights here"
 
 
 # What a page shows

@@ -13,14 +13,13 @@ from companion.comparators import INPAINTERS, context_encoder, trained
 from companion.sweep import Job
 from odl.crops import CROP
 from odl.data import packs, sets
-from odl.data.sets import parse
 from odl.evaluation import task_of
 from odl.fit import CHECKPOINT_SECONDS
 from odl.network import EncoderDecoder
 
 STATES = 4  # a checkpoint holds the weights, Adam's two moments and the weights' running average
 JPEG = 10  # bytes of pixels in a byte of JPEG, about, where no image's size is known
-UNITS = {"GB": 1e9, "MB": 1e6}
+UNITS = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 
 
 @dataclass(frozen=True)
@@ -40,19 +39,18 @@ class Plan:
     written: float  # checkpoints, one a minute
 
 
-def plan(profile: str, sets: list[str], seeds: list[int], gpus: int, ms_per_step: float) -> Plan:
+def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_step: float) -> Plan:
     """Count over the list of runs; a forward pass of a batch takes a third of a training step.
 
     Runs start in the list's order, the next one as soon as a GPU is free. Not counted: packing, notebooks and the
     other systems of Table 3.
     """
-    runs = [job for name in sets for job in jobs(profile, name, seeds) if job.experiment]
+    runs = [job for name in datasets for job in jobs(profile, name, seeds) if job.experiment]
     runs = [job for job in runs if job.experiment.schedule not in trained.LEARNERS]
     seconds = [job.work / 3 * ms_per_step / 1000 for job in runs]
     free = [0.0] * gpus
     for length in seconds:
         heapq.heapreplace(free, free[0] + length)
-    longest = max(range(len(runs)), key=seconds.__getitem__)
     pack = {name: pack_bytes(name) for name in {job.experiment.dataset for job in runs}}
     weights = [4 * parameters(job.experiment) for job in runs]
     saves = [max(1, s / CHECKPOINT_SECONDS) for s in seconds]
@@ -61,9 +59,9 @@ def plan(profile: str, sets: list[str], seeds: list[int], gpus: int, ms_per_step
         gpus=gpus,
         gpu_seconds=sum(seconds),
         wall_seconds=max(free),
-        chain=runs[longest],
-        chain_seconds=seconds[longest],
-        download=sum(download_bytes(name) for name in {parse(name)[0] for name in sets}),
+        chain=max(runs, key=lambda job: job.work),
+        chain_seconds=max(seconds),
+        download=sum(download_bytes(name) for name in {sets.parse(name)[0] for name in datasets}),
         packs=sum(pack.values()),
         kept=sum((2 * STATES + 1) * w for w in weights),
         read=sum(pack[job.experiment.dataset] for job in runs),
@@ -90,7 +88,7 @@ def step_flop(channels: int, width: int, batch: int) -> int:
 
 
 def download_bytes(base: str) -> float:
-    """What a set's archive has, 0 for a folder and what is here offline."""
+    """Of a set's archive; 0 for a folder and what is here offline."""
     size = re.search(r"([\d.]+) (GB|MB)", sets.DATASETS.get(base, {}).get("size", ""))
     return float(size[1]) * UNITS[size[2]] if size else 0.0
 
@@ -136,7 +134,5 @@ def duration(seconds: float) -> str:
 
 
 def size(amount: float) -> str:
-    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if amount >= length:
-            return f"{amount / length:.3g} {unit}"
-    return f"{amount / 1e3:.3g} kB"
+    unit = next((unit for unit, length in UNITS.items() if amount >= length), "kB")
+    return f"{amount / UNITS[unit]:.3g} {unit}"

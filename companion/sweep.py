@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection, get_context, parent_process
@@ -27,7 +27,6 @@ from odl.parameters import check_device
 from odl.results import Result
 from odl.schedules import SCHEDULES
 
-LOCAL = threading.local()
 WORKING = []  # the numbers of the jobs that this process works on
 GRACE = 30  # seconds in which a worker that has to end writes its checkpoint
 QUICK = 600  # batches of work that are not worth starting processes for
@@ -39,9 +38,9 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Measurement:
-    """`load()` returns what is on disk or None, `measure(device, progress)` loads or measures.
+    """`load()` returns what is on disk or None, `measure(device, progress)` measures and writes `path`; both pickle.
 
-    Both can be pickled. `work` says how long it takes: batches passed forward through the network. It writes `path`.
+    `work` says how long it takes: batches passed forward through the network.
     """
 
     load: Callable
@@ -83,22 +82,23 @@ def job_of(experiment: Experiment, *later: Measurement) -> Job:
 
 
 def run_many(experiments: list[Experiment], device="auto", train=True, workers: int | None = None) -> list[Result]:
-    """Results in order; what is missing is trained with one progress bar.
+    """`results_of` runs that are trained and tested on their levels."""
+    return results_of([job_of(experiment) for experiment in dict.fromkeys(experiments)], device, train, workers)
 
-    With `train` false nothing is trained: what is not measured is left out, and a line names it.
+
+def results_of(jobs: list[Job], device="auto", train=True, workers: int | None = None) -> list[Result]:
+    """What the last measurement of every job found, in order; what is missing is measured with one progress bar.
+
+    With `train` false nothing is measured: what is not there is left out, and a line names it.
     """
-    jobs = [job_of(experiment) for experiment in dict.fromkeys(experiments)]
     if train:
         run_jobs(jobs, device, workers)
-    else:
-        say_absent([Path(job.name).name for job in jobs if job.missing()])
-    return [result for result in map(results.load, experiments) if result]
-
-
-def say_absent(names: list[str]) -> None:
-    """A line that names what is not measured, and what measures it; none where nothing is absent."""
-    if names:
-        print(f"To be measured: {', '.join(names)}. Set train=True here, or run python -m companion reproduce.")
+    last = [job.measurements[-1] for job in jobs]
+    found = [m.load() for m in last]
+    absent = [m.path.stem for m, result in zip(last, found, strict=True) if result is None]
+    if absent:
+        print(f"To be measured: {', '.join(absent)}. Set train=True here, or run python -m companion reproduce.")
+    return [result for result in found if result is not None]
 
 
 def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
@@ -172,7 +172,7 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
     """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream."""
     if device == "cuda":
         shares = [0.0] * (len(todo) + 1)
-        executor = ThreadPoolExecutor(workers, initializer=share_with, initargs=(shares,))
+        executor = ThreadPoolExecutor(workers, initializer=start_thread, initargs=(shares,))
     else:
         context = get_context("spawn")
         shares = context.Array("d", len(todo) + 1, lock=False)  # the last one tells everyone to stop
@@ -195,6 +195,12 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
 def share_with(shares) -> None:
     global SHARES
     SHARES = shares
+
+
+def start_thread(shares) -> None:
+    """Set up a worker on a GPU: a stream of its own, made once, because PyTorch hands out 32 in rotation."""
+    share_with(shares)
+    torch.cuda.set_stream(torch.cuda.Stream())
 
 
 def start_process(shares) -> None:
@@ -231,11 +237,9 @@ def work(job: Job, device, i: int) -> None:
         if SHARES[-1]:
             raise Stopped
 
-    if device == "cuda" and not hasattr(LOCAL, "stream"):
-        LOCAL.stream = torch.cuda.Stream()  # one a worker: PyTorch hands out 32 in rotation
     WORKING.append(i)
     try:
-        with torch.cuda.stream(LOCAL.stream) if device == "cuda" else nullcontext(), suppress(Stopped):
+        with suppress(Stopped):
             progress(0)
             measure(job, device, progress)
             SHARES[i] = 1.0

@@ -8,7 +8,7 @@ from scipy.io import savemat
 
 from companion import db11_spectrum, denoising, table3
 from companion.__main__ import main
-from companion.comparators import AUTHORS, authors, available
+from companion.comparators import AUTHORS, DENOISERS, authors
 from odl.parameters import ParameterError
 
 RNG = np.random.default_rng(0)
@@ -170,7 +170,7 @@ def test_a_wrong_file_is_one_line(root, tmp_path, capsys, system):
         assert main(["weights", system, "--weights", str(tmp_path / f"{name}.mat")]) == 2
         printed = capsys.readouterr().err
         assert said in printed and printed.count("\n") == 1, printed
-    assert not authors.here() and not available(system)
+    assert not authors.here() and not DENOISERS[system].here()
     with pytest.raises(FileNotFoundError, match="python -m companion weights"):
         authors.denoise(IMAGE, 25, system)
     with pytest.raises(ParameterError, match="nearest"):

@@ -23,9 +23,8 @@ FLOORS = [  # from the ground up, a floor a line
     "odl.pretrained",
     "odl.__main__",
     "companion.judge companion.published companion.comparators.check companion.comparators.fields",
-    "companion.prose companion.comparators.bm3d companion.comparators.csf companion.comparators.dncnn "
-    "companion.comparators.ksvd companion.comparators.mlp companion.comparators.nlm companion.comparators.tnrd "
-    "companion.comparators.tv companion.comparators.wavelet companion.comparators.wnnm",
+    "companion.prose companion.comparators.classical companion.comparators.csf companion.comparators.dncnn "
+    "companion.comparators.ksvd companion.comparators.mlp companion.comparators.tnrd companion.comparators.wnnm",
     "companion.figures companion.pilot companion.sweep companion.comparators.trained companion.comparators.authors",
     "companion.tables companion.pictures companion.notebook companion.blocks companion.comparators",
     "companion.denoising companion.comparators.context_encoder",

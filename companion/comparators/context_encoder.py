@@ -204,15 +204,6 @@ def run_or_load(run: Run, device="auto", progress=None) -> Result:
     return results.as_result(store.run_or_load(path, run.asdict(), measure), path)
 
 
-def measure_all(ours: Experiment, encoders: list[Run], device="auto", train=True) -> list[Result]:
-    """Table 2's results: each method run or loaded; with `train` false what is not measured is left out and named."""
-    if train:
-        sweep.run_jobs([blocks.job_of(ours), *map(job_of, encoders)], device)
-    found = {results.path_of(run): results.load(run) for run in encoders} | {blocks.path_of(ours): blocks.load(ours)}
-    sweep.say_absent([path.stem for path, result in found.items() if not result])
-    return [result for result in found.values() if result]
-
-
 def job_of(run: Run) -> sweep.Job:
     """The job that trains and measures one context encoder."""
     work = 3 * run.epochs * run.iterations + blocks.work_of(run)

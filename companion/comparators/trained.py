@@ -71,12 +71,6 @@ def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-nati
     return Run.of("denoise", dataset, system, 0, profile, **numbers)
 
 
-def steps_of(system: str) -> int:
-    """Steps of Adam in a system's training."""
-    run = run_of(system)
-    return run.epochs * run.iterations
-
-
 def build(run: Run, device):
     """The network with its initial weights and its Adam."""
     with torch.random.fork_rng():
