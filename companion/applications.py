@@ -44,11 +44,11 @@ def spot(size, top: float, left: float, bottom: float, right: float) -> np.ndarr
 def table(photograph, masks: dict, pictures: dict) -> pd.DataFrame:
     """PSNR (dB) inside each mask: columns mask, missing (share of the pixels) and one for each of `pictures`.
 
-    pictures: name → mask's name → image, None where it could not be made.
+    pictures: name → mask's name → image.
     """
     rows = [
         {"mask": name, "missing": mask.mean()}
-        | {s: np.nan if of[name] is None else psnr_inside(of[name], photograph, mask) for s, of in pictures.items()}
+        | {s: psnr_inside(of[name], photograph, mask) for s, of in pictures.items()}
         for name, mask in masks.items()
     ]
     return pd.DataFrame(rows)
@@ -63,16 +63,15 @@ def plot_repairs(photograph, masks: dict, pictures: dict):
     """The photograph and, for each mask, `pictures` of `table` with the PSNR inside."""
     rows, scores = [], []
     for name, mask in masks.items():
-        shown = [of[name] for of in pictures.values() if of[name] is not None]
+        shown = [of[name] for of in pictures.values()]
         rows.append([photograph, *shown])
         scores.append([None, *(f"{psnr_inside(x, photograph, mask):.1f} dB inside" for x in shown)])
-    titles = ["original", *(title for title, of in pictures.items() if any(x is not None for x in of.values()))]
-    return figures.picture_grid(rows, titles, list(masks), scores, size=2.1)
+    return figures.picture_grid(rows, ["original", *pictures], list(masks), scores, size=2.1)
 
 
 def verdict(table: pd.DataFrame, results) -> str:
     """In how many masks the on-demand network's number is the higher one, and the scale."""
-    if not results or table[OURS].isna().any():
+    if not results or OURS not in table:
         return "No trained network is here."
     above = {name: (table[OURS] > table[name]).sum() for name in ("damaged", CLASSICAL)}
     return (

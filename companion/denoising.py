@@ -252,13 +252,9 @@ def noted(system: str, note: str) -> str:
     return f"{SYSTEMS[system].name} ({note})" if note else SYSTEMS[system].title
 
 
-def with_stored(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The table with the rows of other systems and σ that `path` holds, in its order: no page cuts another's rows."""
-    if not path.exists():
-        return table
-    stored = pd.read_csv(path).reindex(columns=table.columns)
-    key = [name for name in ("system", "told", "sigma") if name in table]
-    new, old = (pd.MultiIndex.from_frame(rows[key].fillna({"told": 0})) for rows in (table, stored))
-    whole = pd.concat([table, stored[~old.isin(new)]])
-    place = old.append(new).unique().get_indexer(new.append(old[~old.isin(new)]))
-    return whole.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
+def covers(table: pd.DataFrame, path: Path) -> bool:
+    """Whether the table has every measured row that `path` holds: a page of fewer systems does not write it."""
+    key = [name for name in ("image", "system", "clipped", "told", "sigma") if name in table]
+    stored = pd.read_csv(path) if path.exists() else table
+    here, there = (rows.dropna(subset="psnr")[key].fillna({"told": 0}) for rows in (table, stored))
+    return pd.MultiIndex.from_frame(there).isin(pd.MultiIndex.from_frame(here)).all()

@@ -151,7 +151,7 @@ def test_a_spot_is_an_ellipse_in_its_box():
 def test_psnr_inside_is_of_the_missing_pixels_alone():
     x, mask = np.full((8, 8, 3), 0.5), np.zeros((8, 8), bool)
     mask[2:4, 2:4] = True
-    off = {"a": np.where(mask[..., None], 0.6, x), "none": None}
-    table = applications.table(x, {"a": mask, "none": mask}, {applications.OURS: off})
-    assert table[applications.OURS].tolist() == pytest.approx([20, np.nan], nan_ok=True) and table.missing[0] == 4 / 64
+    off = {"a": np.where(mask[..., None], 0.6, x)}
+    table = applications.table(x, {"a": mask}, {"damaged": off})
+    assert table.damaged[0] == pytest.approx(20) and table.missing[0] == 4 / 64
     assert applications.verdict(table, [None]) == "No trained network is here."

@@ -8,7 +8,7 @@ dncnn_authors  model/specifics/sigma=25.mat of github.com/cszn/DnCNN, a MATLAB 7
 """
 
 import hashlib
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -22,16 +22,13 @@ from companion.comparators.csf import Shrinkage
 from companion.comparators.dncnn import DnCNN
 from companion.comparators.fields import Functions
 from companion.comparators.tnrd import Diffusion
+from odl.data.reader import reason
 from odl.machine import files
 from odl.machine.weights import read_weights
 from odl.parameters import ParameterError, choice
 
 SIGMA = 25
 STEP, BEYOND = 0.25, 500  # of the table in which CSF's authors look up their functions, and how far it goes on
-
-
-class Wrong(Exception):
-    """What a file has in another place or shape than the released ones."""
 
 
 # Files
@@ -42,10 +39,11 @@ def keep(system: str, file) -> None:
     choice("name", system, READ)
     try:
         weights = READ[system](contents(file))
-    except (Wrong, OSError) as error:
+    except OSError as error:
         raise ParameterError(f"weights={str(file)!r}: {error}") from None
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise ParameterError(f"weights={str(file)!r} is not laid out as {system} is ({type(error).__name__})") from None
+    except Exception as error:  # a damaged file, or another one, raises anything
+        why = f"{type(error).__name__}: {reason(error)}"
+        raise ParameterError(f"weights={str(file)!r} is no MATLAB file laid out as {system} is ({why})") from None
     tensors = {name: torch.from_numpy(np.ascontiguousarray(array, np.float32)) for name, array in weights.items()}
     files.write_atomically(path_of(system), save(tensors))
 
@@ -71,10 +69,6 @@ def contents(file) -> dict:
         return loadmat(file, simplify_cells=True)
     except NotImplementedError:  # MATLAB 7.3
         return hdf5(file)
-    except OSError:
-        raise
-    except Exception as error:  # a damaged file raises anything
-        raise Wrong(f"not a MATLAB file ({type(error).__name__})") from None
 
 
 def hdf5(file) -> dict:
@@ -82,7 +76,7 @@ def hdf5(file) -> dict:
     try:
         import h5py
     except ImportError:
-        raise Wrong("a MATLAB 7.3 file, which needs h5py: pip install h5py, or save it with -v7") from None
+        raise OSError("a MATLAB 7.3 file, which needs h5py: pip install h5py, or save it with -v7") from None
 
     def plain(item):
         if isinstance(item, h5py.Group):
@@ -98,7 +92,7 @@ def hdf5(file) -> dict:
 
 def expect(right: bool, what: str) -> None:
     if not right:
-        raise Wrong(f"{what} was expected")
+        raise ValueError(f"{what} was expected")
 
 
 # Formats: arrays of float64 to what `assembled` reads
@@ -176,23 +170,23 @@ READ = {"csf_authors": read_csf, "tnrd_authors": read_tnrd, "dncnn_authors": rea
 
 
 class Cascade(nn.Module):
-    """Stages on the 0–255 scale, each of an image with a border, which is cut off again (both authors' own way)."""
+    """Stages on the 0–255 scale, each of an image with a border, which is cut off again (both authors' own way).
+
+    A border of `edge` repeats the outermost pixels, a `symmetric` one mirrors the image with them.
+    """
 
     def __init__(self, stages, margin: int, border: str):
         super().__init__()
         self.stages, self.margin, self.border = nn.ModuleList(stages), margin, border
 
-    def bordered(self, x):
-        """`edge` repeats the outermost pixels, `symmetric` mirrors the image with them."""
-        for axis in (2, 3):
-            place = np.pad(np.arange(x.shape[axis]), self.margin, mode=self.border)
-            x = x.index_select(axis, torch.from_numpy(place))
-        return x
-
     def forward(self, y):
-        x, y = 255 * y, self.bordered(255 * y)
+        from torchvision.transforms.v2.functional import pad  # takes a second or two
+
+        x, y = 255 * y, pad(255 * y, self.margin, padding_mode=self.border)
         for stage in self.stages:
-            x = stage(self.bordered(x), y)[..., self.margin : -self.margin, self.margin : -self.margin]
+            x = stage(pad(x, self.margin, padding_mode=self.border), y)[
+                ..., self.margin : -self.margin, self.margin : -self.margin
+            ]
         return x / 255
 
 
@@ -243,8 +237,6 @@ def network_of(system: str, path) -> nn.Module:
     return assembled(system, read_weights(path))
 
 
-@torch.inference_mode()
 def denoise(y, sigma, system: str) -> np.ndarray:
     """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) is not told and may be None."""
-    y, _ = check.noisy(y, SIGMA if sigma is None else sigma, side=17)
-    return network_of(system, path_of(system))(torch.from_numpy(y).float()[None, None])[0, 0].numpy()
+    return check.blind(y, sigma, partial(network_of, system, path_of(system)))

@@ -1,4 +1,4 @@
-"""What every system asks of its run, of its input, and of the machine."""
+"""What every system asks of its run, of its training, of its input, and of the machine."""
 
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from odl.experiment import Experiment
+from odl.machine.device import set_rate
 from odl.parameters import ParameterError
 
 
@@ -16,6 +17,31 @@ class Run(Experiment):
 
     def __post_init__(self):
         Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
+
+
+def epochs(run: Run, batches, rate, step, validate, state, progress=None):
+    """Train an epoch, validate, yield the epoch's dict: a trainer for `odl.fit.fit`.
+
+    `batches(run, pack, epoch)` yields tuples, `rate(run, share done)` is the factor on the learning rate,
+    `step(run, network, optimizer, *batch)` returns the loss, `validate(run, network, x)` the PSNR in dB.
+    """
+    for epoch in range(len(state.history), run.epochs):
+        state.network.train()
+        total = 0.0
+        for i, batch in enumerate(batches(run, state.pack, epoch)):
+            set_rate(state.optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
+            total += step(run, state.network, state.optimizer, *batch)
+            if progress:
+                progress((epoch + (i + 1) / run.iterations) / run.epochs)
+        scores = [validate(run, state.network, state.x_validation)]
+        yield {"loss": float(total / run.iterations), "psnr": scores, "allocation": None}
+
+
+def blind(y, sigma, network_of) -> np.ndarray:
+    """What the network that `network_of()` returns makes of y, checked as by `noisy`; σ is not told and may be None."""
+    y, _ = noisy(y, 255 if sigma is None else sigma, side=17)
+    with torch.inference_mode():
+        return network_of()(torch.from_numpy(y).float()[None, None])[0, 0].numpy()
 
 
 def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:

@@ -12,13 +12,13 @@ from torch import nn
 
 from companion import blocks, sweep
 from companion.comparators import INPAINTERS
-from companion.comparators.check import Run
+from companion.comparators.check import Run, epochs
 from odl import crops, results
 from odl.corruptions import delete
 from odl.evaluation import psnr
 from odl.experiment import Experiment
 from odl.machine import store
-from odl.machine.device import adam, forward, set_rate
+from odl.machine.device import adam, forward
 from odl.network import down, initialize, up
 from odl.parameters import choice
 from odl.results import Result
@@ -123,9 +123,9 @@ def build(run: Run, device):
     return network, adam(groups, run.learning_rate, device)
 
 
-def step(network, optimizer, x, mask, precision) -> torch.Tensor:
+def step(run: Run, network, optimizer, x, mask) -> torch.Tensor:
     """One step of the discriminator, then one of the encoder (Pathak's Eq. 1–3). Returns the squared error."""
-    y = delete(x, mask)
+    y, precision = delete(x, mask), run.precision
     x_hat = forward(network, y, precision)  # (B, 3, side, side)
     margin = (x.shape[-1] - x_hat.shape[-1]) // 2
     real = x[..., margin : margin + x_hat.shape[-1], margin : margin + x_hat.shape[-1]]
@@ -154,32 +154,17 @@ def verdict(judge, images, truth: float, precision) -> torch.Tensor:
 def train(run: Run, device="cpu", progress=None) -> Trained:
     """Train one context encoder, resuming from its checkpoint if there is one.
 
-    history: one dict an epoch with loss and psnr (dB inside the hole, on the validation crops).
+    history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
     """
-
-    def epochs(state):
-        for epoch in range(len(state.history), run.epochs):
-            loss = train_epoch(run, state, epoch, progress)
-            yield {"loss": loss, "psnr": [validate(run, state.network, state.x_validation)], "allocation": None}
-
-    state = fit(run, build, epochs, device)
+    state = fit(run, build, partial(epochs, run, batches, rate, step, validate, progress=progress), device)
     return Trained(state.network.eval(), None, state.history)
 
 
-def train_epoch(run: Run, state, epoch: int, progress) -> float:
-    """One epoch of Adam steps. Returns the mean squared error inside the holes, on the [-1, 1] scale."""
-    state.network.train()
-    generator = torch.Generator(state.x_validation.device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
-    order = shuffled(len(state.pack), run.iterations * run.batch_size, generator)
-    total = 0.0
-    for i, index in enumerate(order.split(run.batch_size)):
-        x = crops.crop(state.pack, index, generator)
-        mask = masks_of(run, len(x), generator)
-        set_rate(state.optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
-        total += step(state.network, state.optimizer, x, mask, run.precision)
-        if progress:
-            progress((epoch + (i + 1) / run.iterations) / run.epochs)
-    return (total / run.iterations).item()
+def batches(run: Run, pack, epoch: int):
+    """The batches of an epoch: clean crops (B, 3, 64, 64) in [-1, 1], and what is missing of them."""
+    generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
+    for index in shuffled(len(pack), run.iterations * run.batch_size, generator).split(run.batch_size):
+        yield crops.crop(pack, index, generator), masks_of(run, len(index), generator)
 
 
 @torch.inference_mode()

@@ -26,18 +26,13 @@ def denoise(y, sigma):
     patches = unfold(noisy[None, None], SIDE)[0].T  # (N, 64), every one
     mean = patches.mean(1, keepdim=True)
     patches = patches - mean  # Paper: silent; released code: as here, atoms are for what is left without the mean
-    dictionary = learn(sample(patches), s)
+    order = torch.randperm(len(patches), generator=torch.Generator().manual_seed(SEED))
+    dictionary = learn(patches[order[:SAMPLE]], s)
     fitted = patches - pursue(patches, dictionary, C * s)[2] + mean
     total = fold(fitted.T[None], noisy.shape, SIDE)[0, 0]
     times = fold(torch.ones_like(patches).T[None], noisy.shape, SIDE)[0, 0]
     weight = 30 / (255 * s)  # of the noisy image against one patch: the paper's λ
     return ((weight * noisy + total) / (weight + times)).numpy()
-
-
-def sample(patches) -> torch.Tensor:
-    """At most SAMPLE of the patches, the same ones every time."""
-    order = torch.randperm(len(patches), generator=torch.Generator().manual_seed(SEED))
-    return patches[order[:SAMPLE]]
 
 
 def dct_dictionary() -> torch.Tensor:
@@ -68,29 +63,23 @@ def pursue(patches, dictionary, error: float) -> tuple[torch.Tensor, torch.Tenso
     A patch of (N, d) is done when the root mean square of what is left is at most `error`, or at d / 2 atoms.
     Returns atoms (N, d / 2), coefficients (N, d / 2), residual (N, d); beyond a patch's own number atoms are -1.
     """
-    parts = [pursue_chunk(part, dictionary, error) for part in patches.split(CHUNK)]
-    atoms, coefficients, residual = map(torch.cat, zip(*parts, strict=True))
-    return atoms, coefficients, residual
-
-
-def pursue_chunk(patches, dictionary, error: float):
-    """`pursue` at once for all patches: those that are not done have the same number of atoms."""
     n, d = patches.shape
-    gram, inner = dictionary.T @ dictionary, patches @ dictionary  # (256, 256), (N, 256)
-    atoms, coefficients = torch.full((n, d // 2), -1), patches.new_zeros(n, d // 2)
-    residual, active = patches.clone(), torch.arange(n)
-    for k in range(d // 2):
-        active = active[residual[active].pow(2).sum(1) > d * error**2]
-        nearness, nearest = (residual[active] @ dictionary).abs().max(1)
-        active, nearest = active[nearness > 1e-9], nearest[nearness > 1e-9]  # the rest is beyond what atoms span
-        if not len(active):
-            break
-        atoms[active, k] = nearest
-        chosen = atoms[active, : k + 1]
-        fit = torch.linalg.solve(gram[chosen[:, :, None], chosen[:, None]], inner[active].gather(1, chosen))
-        coefficients[active, : k + 1] = fit
-        residual[active] = patches[active] - torch.einsum("nk,nkd->nd", fit, dictionary.T[chosen])
-    return atoms, coefficients, residual
+    found = torch.full((n, d // 2), -1), patches.new_zeros(n, d // 2), patches.clone()
+    gram = dictionary.T @ dictionary  # (256, 256)
+    for part, atoms, coefficients, residual in zip(*(t.split(CHUNK) for t in (patches, *found)), strict=True):
+        inner, active = part @ dictionary, torch.arange(len(part))  # (n, 256), (n,)
+        for k in range(d // 2):  # those that are not done have the same number of atoms
+            active = active[residual[active].pow(2).sum(1) > d * error**2]
+            nearness, nearest = (residual[active] @ dictionary).abs().max(1)
+            active, nearest = active[nearness > 1e-9], nearest[nearness > 1e-9]  # the rest is beyond what atoms span
+            if not len(active):
+                break
+            atoms[active, k] = nearest
+            chosen = atoms[active, : k + 1]
+            fit = torch.linalg.solve(gram[chosen[:, :, None], chosen[:, None]], inner[active].gather(1, chosen))
+            coefficients[active, : k + 1] = fit
+            residual[active] = part[active] - torch.einsum("nk,nkd->nd", fit, dictionary.T[chosen])
+    return found
 
 
 def users_of(atoms, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from odl import crops, results
 from odl.corruptions import add_noise
 from odl.evaluation import psnr, squared_error
 from odl.machine import files
-from odl.machine.device import adam, forward, set_rate
+from odl.machine.device import adam, forward
 from odl.parameters import choice
 from odl.training import Trained, average, averaged, fit, refresh_batchnorm, shuffled
 
@@ -83,42 +83,34 @@ def build(run: Run, device):
 def train(run: Run, device="cpu", progress=None) -> Trained:
     """Train one system, resuming from its checkpoint if there is one.
 
-    history: one dict an epoch with loss and psnr (dB at σ = 25 on the validation crops).
+    history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
-
-    def epochs(state):
-        for epoch in range(len(state.history), run.epochs):
-            loss = train_epoch(run, state, epoch, progress)
-            yield {"loss": loss, "psnr": [validate(run, state.network, state.x_validation)], "allocation": None}
-
-    state = fit(run, build, epochs, device)
+    state = fit(run, build, partial(check.epochs, run, batches, rate, step, validate, progress=progress), device)
     network = averaged(state.network, state.optimizer)
     refresh_batchnorm(network, (y for _, y in batches(run, state.pack, "statistics", STATISTICS)))
     results.keep_weights(run, network)
     return Trained(state.network.eval(), network, state.history)
 
 
-def train_epoch(run: Run, state, epoch: int, progress) -> float:
-    """One epoch of Adam steps. Returns the mean squared error on the [0, 1] scale."""
-    state.network.train()
-    learner, total = LEARNERS[run.schedule], 0.0
-    for i, (x, y) in enumerate(batches(run, state.pack, epoch, run.iterations)):
-        done = (epoch + i / run.iterations) / run.epochs
-        set_rate(state.optimizer, (learner.last / learner.first) ** done)
-        loss = nn.functional.mse_loss(forward(state.network, y, run.precision), x)
-        state.optimizer.zero_grad()
-        loss.backward()
-        state.optimizer.step()
-        average(state.optimizer)
-        total += loss.item()
-        if progress:
-            progress(done + 1 / (run.epochs * run.iterations))
-    return total / run.iterations
-
-
-def batches(run: Run, pack, stream, n: int):
-    """n batches of clean and noisy crops or patches on the [0, 1] scale, (B, 1, side, side) each."""
+def rate(run: Run, done: float) -> float:
+    """The factor on the learning rate after a share of training."""
     learner = LEARNERS[run.schedule]
+    return (learner.last / learner.first) ** done
+
+
+def step(run: Run, network, optimizer, x, y) -> float:
+    """One step of Adam. Returns the mean squared error."""
+    loss = nn.functional.mse_loss(forward(network, y, run.precision), x)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    average(optimizer)
+    return loss.item()
+
+
+def batches(run: Run, pack, stream, n: int | None = None):
+    """Batches of an epoch, or n, of clean and noisy crops or patches on the [0, 1] scale, (B, 1, side, side) each."""
+    learner, n = LEARNERS[run.schedule], n or run.iterations
     generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(run.seed, stream, "train"))
     for index in shuffled(len(pack), n * run.batch_size, generator).split(run.batch_size):
         x = crops.grey(crops.crop(pack, index, generator))
@@ -161,8 +153,6 @@ def network_of(system: str, root) -> nn.Module:
     return results.with_weights(LEARNERS[system].make(), run_of(system))
 
 
-@torch.inference_mode()
 def denoise(y, sigma, system: str) -> np.ndarray:
     """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) is not told and may be None."""
-    y, _ = check.noisy(y, VALIDATION_SIGMA if sigma is None else sigma, side=17)
-    return network_of(system, files.root())(torch.from_numpy(y).float()[None, None])[0, 0].numpy()
+    return check.blind(y, sigma, partial(network_of, system, files.root()))
