@@ -15,10 +15,7 @@ CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FI
 def table(
     curves, sigmas=SPECTRUM, dataset="db11", profile="reference", ours=None, measure=True, device="auto"
 ) -> pd.DataFrame:
-    """Figure 6, on clipped noise: system, told, sigma, psnr (dB, mean over the images).
-
-    `curves` are pairs (system, σ that it is told whatever the noise, or None for the truth).
-    """
+    """The curves of `denoising.curves_of` on clipped noise: system, told, sigma, psnr (dB, mean over the images)."""
     ours = ours or denoising.our_systems()
     cases = [
         denoising.Measurement(system, sigma, True, told, dataset, profile, ours.get(system))

@@ -76,8 +76,8 @@ def job_of(experiment: Experiment, *later: Measurement) -> Job:
     e = experiment
     training = 3 * e.epochs * e.iterations  # backward costs twice forward
     evaluation = e.trials * len(LEVELS) * math.ceil(e.test_images / e.batch_size)
-    work = training + evaluation
-    own = Measurement(partial(results.load, e), partial(results.run_or_load, e), work, results.path_of(e))
+    run = partial(results.load, e), partial(results.run_or_load, e)
+    own = Measurement(*run, training + evaluation, results.path_of(e))
     return Job(e.run_id, (own, *later), e)
 
 

@@ -182,23 +182,11 @@ class Cascade(nn.Module):
     def forward(self, y):
         from torchvision.transforms.v2.functional import pad  # takes a second or two
 
-        x, y = 255 * y, pad(255 * y, self.margin, padding_mode=self.border)
+        bordered = partial(pad, padding=self.margin, padding_mode=self.border)
+        x, y = 255 * y, bordered(255 * y)
         for stage in self.stages:
-            x = stage(pad(x, self.margin, padding_mode=self.border), y)[
-                ..., self.margin : -self.margin, self.margin : -self.margin
-            ]
+            x = stage(bordered(x), y)[..., self.margin : -self.margin, self.margin : -self.margin]
         return x / 255
-
-
-class Fixed(nn.Module):
-    """Filters that are given."""
-
-    def __init__(self, filters):
-        super().__init__()
-        self.register_buffer("filters", filters)
-
-    def forward(self):
-        return self.filters
 
 
 PARTS = {  # stage, names of its functions and of its number, border
@@ -221,7 +209,8 @@ def assembled(system: str, weights: dict) -> nn.Module:
     stages, reach = [], weights["reach"].item()
     for filters, table, value in zip(*(weights[name] for name in ("filters", "functions", "numbers")), strict=True):
         stage, learned = make(filters.shape[-1]), Functions(*table.shape, reach, torch.zeros_like)
-        stage.filters = Fixed(filters.unsqueeze(1))
+        del stage.filters  # which are learned; here they are given
+        stage.filters = partial(filters.unsqueeze, 1)
         learned.values.data = table
         setattr(stage, functions, learned)
         getattr(stage, number).data = value
