@@ -39,7 +39,7 @@ def epochs(run: Run, batches, rate, step, validate, state, progress=None):
 
 def blind(y, sigma, network_of) -> np.ndarray:
     """What the network that `network_of()` returns makes of y, checked as by `noisy`; σ is not told and may be None."""
-    y, _ = noisy(y, 255 if sigma is None else sigma, side=17)
+    y, _ = noisy(y, 25 if sigma is None else sigma, side=17)
     with torch.inference_mode():
         return network_of()(torch.from_numpy(y).float()[None, None])[0, 0].numpy()
 
