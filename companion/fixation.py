@@ -12,14 +12,13 @@ import torch
 from tqdm.auto import tqdm
 
 from companion import figures, judge, prose, tables
-from companion.blocks import hole_error
 from companion.figures import COLOURS, GREY, KEPT, ROOM, TITLES
 from companion.judge import Measured, Verdict, compare, plain
 from companion.pictures import restored_by
 from odl import crops, paper, results
 from odl.corruptions import TASKS
 from odl.data import packs, sets
-from odl.evaluation import MISSING, images_of, psnr, squared_error, task_of
+from odl.evaluation import images_of, psnr, scored, task_of
 from odl.experiment import Experiment
 from odl.machine import store
 
@@ -31,7 +30,8 @@ SPECTRUM = {  # severities at which a curve is measured, the fixated ones and th
 }
 IMAGES = 64  # per point: enough, because every point and every model sees the same crops
 PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]  # of what, as in an evaluation
-COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS, "source"]
+SCORED = ["output", "input", "kept", "hole"]  # the same, as `evaluation.scored` has it
+COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS]
 
 
 # The curves of Figure 4
@@ -40,21 +40,24 @@ COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS, "source"]
 def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
     """PSNR against severity of every measured run: rows with `COLUMNS`, all PSNRs in dB.
 
-    Loaded where it is stored, else measured with the networks and stored; where the weights or the photographs are
-    not here, the means per level of the run's JSON, at the middle of each level (source `levels`).
+    Loaded where it is stored, else measured with the networks and stored; a line says where the weights or the
+    photographs for that are not here.
     """
     first = experiments[0]
     key = ("fixation_spectrum", first.profile, first.dataset, first.task)
     path, frames = tables.table_path(*key), [pd.DataFrame(columns=COLUMNS)]
     stored = pd.read_csv(store.used(path)) if path.exists() else frames[0]
-    for experiment in experiments:
-        if results.load(experiment):
-            rows = stored[stored.run == fingerprint(experiment)]
-            frames.append(measure_or_levels(experiment, device) if rows.empty else rows)
+    for experiment in filter(results.load, experiments):
+        known = {"run": fingerprint(experiment), "schedule": experiment.schedule}
+        rows = stored[stored.run == known["run"]]
+        try:
+            if rows.empty:
+                rows = measure(experiment, results.network_of(experiment).to(device), device).assign(**known)
+            frames.append(rows[COLUMNS])
+        except (FileNotFoundError, sets.DataError) as error:
+            print(f"A curve is left out: {error}")
     frame = pd.concat(frames[1:] or frames, ignore_index=True)
-    live = frame[frame.source == "network"]
-    if len(live):
-        tables.write_table(live, *key)
+    tables.write_table(frame, *key)
     return frame
 
 
@@ -63,20 +66,8 @@ def fingerprint(experiment: Experiment) -> str:
     return hashlib.sha256(results.path_of(experiment).read_bytes()).hexdigest()[:12]
 
 
-def measure_or_levels(experiment: Experiment, device) -> pd.DataFrame:
-    """The curve from the network, or what the JSON holds."""
-    try:
-        rows = measure(experiment, results.network_of(experiment).to(device), device)
-        source = "network"
-    except (FileNotFoundError, sets.DataError):
-        rows, source = at_levels(experiment), "levels"
-    frame = pd.DataFrame(rows, columns=["severity", "centred", *PSNRS])
-    known = {"run": fingerprint(experiment), "schedule": experiment.schedule, "source": source}
-    return frame.assign(**known)[COLUMNS].round(dict.fromkeys(PSNRS, 3))
-
-
-def measure(experiment: Experiment, network, device) -> list[tuple]:
-    """Rows (severity, centred, *PSNRS); both blur widths equal; squares at random places, then centred ones."""
+def measure(experiment: Experiment, network, device) -> pd.DataFrame:
+    """Rows severity, centred, *PSNRS; both blur widths equal; squares at random places, then centred ones."""
     task = task_of(experiment)
     n = min(experiment.test_images, IMAGES)
     x = images_of(experiment, packs.load(experiment.dataset, "test"), n, "test").to(device)
@@ -87,27 +78,10 @@ def measure(experiment: Experiment, network, device) -> list[tuple]:
     for severity, centred in tqdm(points, desc=f"spectrum of {experiment.schedule}", leave=False):
         generator = torch.Generator(device).manual_seed(crops.seed_of("spectrum", severity))
         y = task.corrupt_between(x, severity, severity, generator, centred)
-        shown = restored_by({"x_hat": network}, x, y)
-        scores = [shown[name][1].mean().item() for name in ("x_hat", "corrupted")]
-        rows.append((float(severity), centred, *scores, *of_missing(task, shown["x_hat"][0], x, y)))
-    return rows
-
-
-def of_missing(task, x_hat, x, y) -> tuple[float, float]:
-    """PSNR of x_hat with the known pixels put back, and inside the missing ones; NaN where a task has none."""
-    if task.name not in MISSING:
-        return float("nan"), float("nan")
-    known, x_hat = (y == x).all(1, keepdim=True), x_hat.clamp(-1, 1)
-    errors = squared_error(torch.where(known, x, x_hat), x), hole_error(x_hat, x, ~known)
-    return tuple(psnr(error).nanmean().item() for error in errors)
-
-
-def at_levels(experiment: Experiment) -> list[tuple]:
-    """Rows as of `measure` from the JSON: the middle of each level, and the two fixated severities."""
-    known, mean = paper.TASKS[experiment.task], results.load(experiment).evaluation.groupby("level")[PSNRS].mean()
-    rows = [(sum(bounds) / 2, False, *mean.loc[str(level)]) for level, bounds in enumerate(known["levels"], 1)]
-    rows += [(float(known[name]), experiment.task == "inpaint", *mean.loc[name]) for name in ("easy", "hard")]
-    return sorted(rows)
+        x_hat, _ = restored_by({"x_hat": network}, x, y)["x_hat"]
+        decibels = {name: psnr(error).nanmean().item() for name, error in scored(task, x_hat, x, y).items()}
+        rows.append((float(severity), centred, *(decibels.get(name, np.nan) for name in SCORED)))
+    return pd.DataFrame(rows, columns=["severity", "centred", *PSNRS]).round(dict.fromkeys(PSNRS, 3))
 
 
 # Figures
@@ -129,25 +103,22 @@ def plot_spectrum(frame: pd.DataFrame, task: str):
 
 
 def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
-    """PSNR against severity, a line per model; means per level (`source` levels) as points.
+    """PSNR against severity, a line per model.
 
     Behind them what is not restored, and on-demand's output with known pixels kept; where these leave the picture at
     its top or its bottom, they are cut off.
     """
     figures.severity_axis(axis, task)
-    parts, ours = [part for _, part in frame.groupby("schedule")], frame[frame.schedule == "on_demand"]
-    if len(damaged := max(parts, key=len, default=frame)) > 2:  # the same for all, but some are measured more finely
-        axis.plot(damaged.severity, damaged.psnr_input, **GREY)
+    if frame.empty:
+        return
+    damaged, ours = frame.drop_duplicates("severity"), frame[frame.schedule == "on_demand"]
+    axis.plot(damaged.severity, damaged.psnr_input, **GREY)  # the same for all models
     if ours.psnr_kept.notna().any():
         axis.plot(ours.severity, ours.psnr_kept, **KEPT)
     for schedule, part in frame.groupby("schedule", sort=False):
-        look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.5, "markersize": 4}
-        marker = "o" if (part.source == "levels").any() else None
-        line = "-" if len(part) > 2 else "none"  # two points of a spike are no curve
-        label = TITLES.get(schedule, schedule)
-        axis.plot(part.severity, part.psnr, marker=marker, linestyle=line, label=label, **look)
-    if len(frame):
-        axis.set_ylim(limits(frame))
+        look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.5}
+        axis.plot(part.severity, part.psnr, label=TITLES.get(schedule, schedule), **look)
+    axis.set_ylim(limits(frame))
 
 
 def limits(frame: pd.DataFrame) -> tuple[float, float]:

@@ -37,25 +37,28 @@ def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor
 
 @torch.inference_mode()
 def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[str, torch.Tensor]:
-    """Squared error per image (n,) on fresh corruptions y of x at `level` (1…6, `easy` or `hard`), by what is scored.
-
-    `output`: what `restore(y)` returns; `input`: y itself, not restored; `kept`: the output with the known pixels put
-    back; `hole`: the output inside the missing pixels alone, NaN where none is missing. The last two belong to tasks
-    with missing pixels.
-    """
+    """What `scored` has (n,) of `restore(y)`, on fresh corruptions y of x at `level` (1…6, `easy` or `hard`)."""
     low, high = bounds_of(task, level)
     parts = []
     for part in x.split(batch):
         y = task.corrupt_between(part, low, high, generator, centred=level in ("easy", "hard"))
-        x_hat = restore(y).clamp(-1, 1)
-        scored = {"output": squared_error(x_hat, part), "input": squared_error(y, part)}
-        if task.name in MISSING:
-            known = (y == part).all(1, keepdim=True)
-            hole = (~known).float().mean((1, 2, 3))  # share of an image
-            scored["kept"] = squared_error(torch.where(known, part, x_hat), part)
-            scored["hole"] = scored["kept"] / hole.where(hole > 0, torch.nan)
-        parts.append(scored)
-    return {name: torch.cat([scored[name] for scored in parts]) for name in parts[0]}
+        parts.append(scored(task, restore(y), part, y))
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
+    """Squared error per image (B,) of x_hat, restored from corruptions y of x, by what is scored.
+
+    `output`: x_hat; `input`: y itself, not restored; `kept`: x_hat with the known pixels put back; `hole`: x_hat inside
+    the missing pixels alone, NaN where none is missing. The last two belong to tasks with missing pixels.
+    """
+    found = {"output": squared_error(x_hat, x), "input": squared_error(y, x)}
+    if task.name in MISSING:
+        known = (y == x).all(1, keepdim=True)
+        hole = (~known).float().mean((1, 2, 3))  # share of an image
+        found["kept"] = squared_error(torch.where(known, x, x_hat), x)
+        found["hole"] = found["kept"] / hole.where(hole > 0, torch.nan)
+    return found
 
 
 def bounds_of(task: Task, level) -> tuple[float, float]:
@@ -69,7 +72,7 @@ def evaluate(experiment, restore, device="cpu", progress=None, pack=None, trials
     """Scores of `restore(y) -> x_hat` on the test crops; the same draws for every schedule.
 
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
-    the PSNR per image, of what `errors` scores; and level → per image (n,) the mean over trials of l2 and of psnr.
+    the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
     task, trials = task_of(experiment), trials or experiment.trials
     pack = pack or packs.load(experiment.dataset, "test")

@@ -12,6 +12,7 @@ from odl.corruptions import TASKS
 from odl.data import packs
 from odl.evaluation import images_of
 from odl.experiment import Experiment
+from odl.machine import files
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "test_images": 4, "validation_images": 4}
 
@@ -21,8 +22,8 @@ def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
     experiment = Experiment.of(task, **TINY)
     severity = {"inpaint": 12, "deblur": 2.0}[task]
     monkeypatch.setitem(fixation.SPECTRUM, task, (severity,))
-    row = fixation.measure(experiment, lambda y: 0.5 * y, "cpu")[0]
-    assert row[:2] == (severity, False) and len(row) == 2 + len(fixation.PSNRS)
+    row = [*fixation.measure(experiment, lambda y: 0.5 * y, "cpu").iloc[0]]
+    assert row[:2] == [severity, False] and len(row) == 2 + len(fixation.PSNRS)
     x = images_of(experiment, packs.load("demo", "test"), 4, "test")
     generator = torch.Generator().manual_seed(crops.seed_of("spectrum", severity))
     y = TASKS[task].corrupt_between(x, severity, severity, generator, False)
@@ -42,6 +43,15 @@ def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
         assert row[2:4] == pytest.approx(expected[:2], abs=1e-3) and np.isnan(row[4:]).all()
 
 
+def test_a_curve_without_weights_is_left_out_in_one_line(demo, capsys):
+    experiment = Experiment.of("interpolate", **TINY)
+    results.run_or_load(experiment, "cpu")
+    (files.runs() / experiment.run_id / "weights.safetensors").unlink()
+    assert fixation.spectrum([experiment]).empty
+    said = capsys.readouterr().out
+    assert said.startswith("A curve is left out: ") and "python -m odl train" in said and said.count("\n") == 1
+
+
 def test_curves_are_drawn_beside_what_is_not_restored(demo):
     experiment = Experiment.of("interpolate", **TINY)
     results.run_or_load(experiment, "cpu")
@@ -52,5 +62,5 @@ def test_curves_are_drawn_beside_what_is_not_restored(demo):
     drawn = {line.get_label(): line.get_ydata() for line in axis.lines}
     np.testing.assert_allclose(drawn["not restored"], frame.psnr_input)
     np.testing.assert_allclose(drawn["on-demand, known pixels kept"], frame.psnr_kept)
-    assert fixation.plot_holes(frame.assign(source="levels"), "interpolate").axes
+    assert fixation.plot_holes(frame, "interpolate").axes
     plt.close("all")
