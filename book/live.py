@@ -244,7 +244,7 @@ def still_fixation():
         shown = restored_by(trained[name], x, y).items()
         pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown]
         rows.append((f"{plain(name).capitalize()}\n{prose.severity_text(name, end)}", pictures))
-    return figures.picture_blocks(rows, tuple(titles.values()))
+    return figures.picture_blocks(rows)
 
 
 def still_allocation():

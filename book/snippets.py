@@ -206,7 +206,7 @@ def scale() -> str:
 
 def verdicts() -> str:
     """The scorecard's measured claims, a line each, the core ones first."""
-    card = scorecard.scorecard(PROFILE, DATASET, list(SEEDS))
+    card = scorecard.score_all(scorecard.load(PROFILE, DATASET, list(SEEDS)))
     lines = [scorecard.counted(card), ""]
     for row in card[(card.kind != scorecard.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
         word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"

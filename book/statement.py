@@ -87,7 +87,7 @@ def versions() -> str:
 
 def verdicts() -> str:
     """The count of verdicts."""
-    return scorecard.counted(scorecard.scorecard(PROFILE, DATASET, list(SEEDS)))
+    return scorecard.counted(scorecard.score_all(scorecard.load(PROFILE, DATASET, list(SEEDS))))
 
 
 def weights() -> str:

@@ -18,17 +18,13 @@ from odl.schedules import allocate, on_demand
 
 def plot_shares(given: dict):
     """Eq. 3 before any training: the images of a batch that PSNRs (dB per level) would get; given: title → PSNRs."""
-    n = len(given)
-    figure, axes = plt.subplots(1, n, figsize=(2.2 * n, 2.5), sharey=True, squeeze=False, layout="constrained")
-    for axis, (title, psnr) in zip(axes[0], given.items(), strict=True):
-        levels, counts = range(1, len(psnr) + 1), allocate(on_demand(0, psnr, len(psnr)), paper.BATCH_SIZE)
-        axis.bar_label(axis.bar(levels, counts, color=LEVEL_COLOURS[: len(psnr)], width=0.75), fontsize=9)
-        axis.axhline(paper.BATCH_SIZE / len(psnr), color="0.4", linestyle=":", linewidth=1)
-        axis.set_xticks(levels, [f"{level}\n{value:g}" for level, value in zip(levels, psnr, strict=True)])
-        axis.set_xlabel("level and its PSNR (dB)")
-        axis.set_title(title, fontsize=9.5)
-    axes[0, 0].set_ylabel("images per batch")
-    axes[0, 0].margins(y=0.12)  # room for the number above the highest bar
+    figure, axes = figures.share_panels(given, size=(2.2 * len(given), 2.5))
+    for axis, psnr in zip(axes, given.values(), strict=True):
+        counts = allocate(on_demand(0, psnr, len(psnr)), paper.BATCH_SIZE)
+        bars = axis.bar(range(1, len(psnr) + 1), counts, color=LEVEL_COLOURS[: len(psnr)], width=0.75)
+        axis.bar_label(bars, fontsize=9)
+    axes[0].set_ylabel("images per batch")
+    axes[0].margins(y=0.12)  # room for the number above the highest bar
     return figure
 
 
@@ -104,24 +100,17 @@ def percent(run) -> np.ndarray:
 
 
 def verdict(table: pd.DataFrame, runs: dict) -> str:
-    """Where the shares end and how large the dose is; runs: task → Result or None. No claim is decided by this."""
+    """How large the dose is; runs: task → Result or None. No claim is decided by this."""
     if table.empty:
         return prose.NOTHING
-    lines = []
-    for task, part in table.groupby("task", sort=False):
-        last = part["last"].tolist()
-        lines.append(
-            f"- {paper.TASKS[task]['title']}: level 1 ends with {last[0]:.1f} % of the batch and level 5 with "
-            f"{last[-1]:.1f} %; every level has between {part.least.min():.1f} % and {part.most.max():.1f} %, and "
-            f"the dose is {part.dose.iloc[0]:.2f} %."
-        )
+    doses = table.groupby("task", sort=False).dose.first()
+    said = ", ".join(f"{dose:.2f} % for {plain(task)}" for task, dose in doses.items())
     words = (
         f"Rigid joint learning has a dose of 0: every level gets 1/{paper.N_LEVELS} of the batch. That a lower PSNR "
         "gets more images is Equation 3 itself; whether it matters is the question of dose and ladder, the next page."
     )
-    found = [run for run in runs.values() if run]
-    below = prose.swamped_tasks(found, ["on_demand"])
-    return "\n\n".join(filter(None, ("\n".join(lines), words, below, prose.scale(found))))
+    scale = prose.scale([run for run in runs.values() if run])
+    return f"The dose is {said}.\n\n{words}\n\n{scale}"
 
 
 def shifts(m: Measured) -> Verdict:

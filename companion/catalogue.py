@@ -8,9 +8,9 @@ from functools import partial
 
 from companion import blocks, denoising, pilot
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
-from companion.prose import FIGURE2
+from companion.prose import figure2
 from companion.sweep import Job, Measurement, job_of
-from odl import paper, pretrained
+from odl import paper, pretrained, results
 from odl.data import sets
 from odl.experiment import Experiment
 from odl.machine import files
@@ -66,15 +66,15 @@ def denoisers(task: str, dataset: str, profile: str, seed: int) -> list[Experime
 
 def feedback(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
     """Dose and ladder: every k on every task, and on-demand and rigid joint learning on every rung."""
-    close = every_task(dict.fromkeys(paper.TASKS, CLOSE), task, dataset, profile, seed)
-    return [*close, *doses(profile, dataset, [seed]), *ladder(profile, dataset, [seed])]
+    seeds = [seed]
+    return [*grid(profile, dataset, seeds, CLOSE), *doses(profile, dataset, seeds), *ladder(profile, dataset, seeds)]
 
 
 PAGES = {  # page → the function of (task, dataset, profile, seed) that lists what it trains and shows
     "table1": partial(schedules, tuple(paper.SCHEDULES)),
     "fixation": partial(schedules, (*paper.FIXATED, "on_demand")),
     "allocation": partial(every_task, dict.fromkeys(paper.TASKS, ("on_demand",))),
-    "qualitative": partial(every_task, {task: ("rigid_joint", name, "on_demand") for task, name in FIGURE2.items()}),
+    "qualitative": partial(every_task, {task: ("rigid_joint", figure2(task), "on_demand") for task in paper.TASKS}),
     "extra_data": halves,
     "applications": lambda *case: inpainters(*case)[:1],
     "table2": inpainters,
@@ -152,10 +152,9 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
 
 def grid(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment]:
     """Some of the schedules of Table 1 and Figure 4, of every task."""
-    pages = [(page, task) for task in paper.TASKS for page in ("table1", "fixation")]
-    shown = [run for page, task in pages for run in runs(page, task, dataset, profile, seeds)]
-    listed = [run for k in seeds for name in names for run in shown if (run.seed, run.schedule) == (k, name)]
-    return list(dict.fromkeys(listed))
+    return [
+        Experiment.of(task, dataset, name, seed, profile) for seed in seeds for name in names for task in paper.TASKS
+    ]
 
 
 def all_rounders(profile: str, dataset: str) -> list[Experiment]:
@@ -199,14 +198,15 @@ def only(names: list[str], jobs: list[Job]) -> list[Job]:
 
     Raises ParameterError for an unknown one.
     """
-    names_of = {id(m): {m.name, str(m.path.relative_to(files.root()))} for job in jobs for m in job.measurements}
-    known = sorted(set().union(*names_of.values()))
+
+    def names_of(m: Measurement) -> set[str]:
+        return {m.name, str(m.path.relative_to(files.root()))}
+
+    known = sorted({name for job in jobs for m in job.measurements for name in names_of(m)})
     for name in names:
         if name not in known:
             raise ParameterError(f"only={name!r} is none of these runs{nearest(name, known)}")
-    chosen = [
-        replace(job, measurements=tuple(m for m in job.measurements if names_of[id(m)] & {*names})) for job in jobs
-    ]
+    chosen = [replace(job, measurements=tuple(m for m in job.measurements if names_of(m) & {*names})) for job in jobs]
     return [job for job in chosen if job.measurements]
 
 
@@ -215,14 +215,7 @@ def only(names: list[str], jobs: list[Job]) -> list[Job]:
 
 def photographs_here(profile: str) -> bool:
     """Whether DB11 can be measured; the small profiles measure none of its eleven photographs."""
-    return profile in ("reference", "paper") and is_here("db11")
-
-
-def is_here(dataset: str) -> bool:
-    try:
-        return bool(sets.find(dataset))
-    except sets.DataError:
-        return False
+    return profile in ("reference", "paper") and sets.is_here("db11")
 
 
 def comparator_jobs(profile: str) -> list[Job]:
@@ -237,7 +230,7 @@ def comparator_jobs(profile: str) -> list[Job]:
 
 
 def can_learn(system: str) -> bool:
-    return system in trained.LEARNERS and is_here(sets.parse(trained.run_of(system).dataset)[0])
+    return system in trained.LEARNERS and sets.is_here(sets.parse(trained.run_of(system).dataset)[0])
 
 
 def job_on_db11(system: str, profile: str) -> Job:
@@ -248,12 +241,8 @@ def job_on_db11(system: str, profile: str) -> Job:
     run = trained.run_of(system)
     work = 3 * run.epochs * run.iterations
     weights = files.runs() / run.run_id / "weights.safetensors"
-    training = Measurement(partial(weights_or_none, system), partial(trained.train, run), work, weights)
+    training = Measurement(partial(results.place_of_weights, run), partial(trained.train, run), work, weights)
     return Job(job.name, (training, *job.measurements), run)
-
-
-def weights_or_none(system: str) -> bool | None:
-    return trained.is_trained(system) or None
 
 
 def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:

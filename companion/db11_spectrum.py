@@ -6,7 +6,7 @@ import pandas as pd
 
 from companion import denoising, judge, prose, tables
 from companion.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
-from companion.judge import FAR, MISSING, Measured, Verdict
+from companion.judge import FAR, MISSING, REPRODUCED, REVERSED, Measured, Verdict
 
 CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in CLASSICAL]
@@ -132,7 +132,8 @@ def told_25(m: Measured) -> Verdict:
     if len(loss) < len(CLASSICAL):
         return Verdict(MISSING)
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
-    return judge.arithmetic(min(loss.values()) > FAR, words)
+    word = REPRODUCED if min(loss.values()) > FAR else REVERSED
+    return Verdict(word, f"{words}, no seeds needed: nothing is trained")
 
 
 def trained_at_25(m: Measured) -> Verdict:

@@ -3,7 +3,6 @@
 import hashlib
 import platform
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -203,9 +202,7 @@ class Measurement:
 
     def possible(self) -> bool:
         """Whether the photographs and the system's package or weights are here."""
-        with suppress(sets.DataError):
-            return bool(sets.find(self.dataset)) and can_run(self.system, self.ours)
-        return False
+        return sets.is_here(self.dataset) and can_run(self.system, self.ours)
 
     def rows(self, measure=True, device="auto") -> pd.DataFrame:
         """The same rows and a note: what is not here, and may not or cannot be measured, is NaN, and why."""

@@ -5,15 +5,14 @@ and a negative k favours the easy levels. A run is compared with rigid joint lea
 """
 
 from dataclasses import replace
-from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import judge, published
+from companion import catalogue, figures, judge, published
 from companion.catalogue import LADDER
-from companion.judge import Measured, Verdict, compare, dose_of, gaps, number, paired, plain, score
+from companion.judge import Measured, Verdict, compare, dose_of, gaps, paired, plain, score
 from companion.prose import page
 from companion.tables import show_table
 from odl import paper, results, schedules
@@ -32,9 +31,7 @@ PER_SEED = ["doses", "margins"]
 
 def experiments(dataset: str, profile: str, seeds: list[int]) -> list[Experiment]:
     """Every k of every task; those of the ladder are `catalogue.ladder`."""
-    of = partial(Experiment.of, dataset=dataset, profile=profile)
-    given = [{"schedule": "on_demand" if k else "rigid_joint", "sharpness": k or 1} for k in K]
-    return [of(task, seed=seed, **numbers) for task in paper.TASKS for numbers in given for seed in seeds]
+    return [*catalogue.grid(profile, dataset, seeds, catalogue.CLOSE), *catalogue.doses(profile, dataset, seeds)]
 
 
 def name(e: Experiment) -> str:
@@ -59,14 +56,12 @@ def table(experiments: list[Experiment]) -> pd.DataFrame:
     m, rows = load(experiments), []
     settings = {replace(e, seed=0) for e in experiments if e.schedule == "on_demand"}
     for e in sorted(settings, key=lambda e: (list(paper.TASKS).index(e.task), e.width, e.epochs, e.sharpness)):
-        pair = name(e), name(replace(e, schedule="rigid_joint", sharpness=1.0))
-        ours, margins = [run for run, _ in paired(m.runs, e.task, *pair)], gaps(m.runs, e.task, *pair)
+        pair = e.task, name(e), name(replace(e, schedule="rigid_joint", sharpness=1.0))
+        ours = [run for run, _ in paired(m.runs, *pair)]
         doses = [100 * dose_of(run) for run in ours]
-        means = [np.mean(values) if values else np.nan for values in (doses, [score(run) for run in ours], margins)]
-        ends = judge.interval(margins) if len(margins) > 1 else (np.nan, np.nan)
-        word = compare(m, {"": (e.task, *pair)}).word
-        steps = e.epochs * e.iterations
-        rows.append((e.task, e.sharpness, e.width, steps, len(ours), *means, *ends, word, doses, margins))
+        means = [np.mean(values) if values else np.nan for values in (doses, [score(run) for run in ours])]
+        setting = e.task, e.sharpness, e.width, e.epochs * e.iterations, len(ours)
+        rows.append((*setting, *means, *judge.lead(m, *pair), doses, gaps(m.runs, *pair)))
     return pd.DataFrame(rows, columns=COLUMNS + PER_SEED)
 
 
@@ -97,14 +92,11 @@ def shares(psnr, k: float) -> np.ndarray:
 
 def show(table: pd.DataFrame, *differ: str):
     """The settings of a table by the columns in which they differ."""
-    interval = [
-        f" [{number(low)}, {number(high)}]" if low == low else "" for low, high in table[["low", "high"]].values
-    ]
-    margin = ["–" if v != v else number(v) + text for v, text in zip(table.margin, interval, strict=True)]
     shown = pd.DataFrame({"task": table.task.map(plain).where(~table.task.duplicated(), "")})
     shown = shown.join(table[[*differ, "seeds"]].astype(int)).assign(dose=table.dose, psnr=table.psnr)
     names = {"dose": "dose (%)", "psnr": "PSNR (dB)"}
-    shown = shown.rename(columns=names).assign(**{"− rigid joint (dB)": margin, "verdict": table.verdict})
+    margin = table.margins.map(judge.estimate)
+    shown = shown.rename(columns=names).assign(**{"− rigid joint": margin, "verdict": table.verdict})
     return show_table(shown, {name: FORMATS[name] for name in differ if name in FORMATS})
 
 
@@ -117,18 +109,14 @@ FORMATS = {"k": minus, "steps": "{:,}"}
 
 def plot_given(given: dict):
     """Share of each level for every k; given: title → PSNR (dB) per level."""
-    figure, axes = plt.subplots(1, len(given), figsize=(8.6, 3), sharey=True, squeeze=False, layout="constrained")
-    for axis, (title, psnr) in zip(axes[0], given.items(), strict=True):
+    figure, axes = figures.share_panels(given, size=(8.6, 3))
+    for axis, psnr in zip(axes, given.values(), strict=True):
         for k in K:
             share = 100 * shares(psnr, k)
             label = f"k = {minus(k)}, dose {100 * schedules.dose(share):.1f} %"
             axis.plot(range(1, len(psnr) + 1), share, "o-", color=COLOURS[k], markersize=4, label=label)
-        axis.set_xticks(range(1, len(psnr) + 1), [f"{level}\n{value:g}" for level, value in enumerate(psnr, 1)])
-        axis.set_title(title, fontsize=10)
-        axis.set_xlabel("level and its PSNR (dB)")
-        axis.axhline(100 / len(psnr), color="0.4", linestyle=":", linewidth=1)
         axis.legend(fontsize=8)
-    axes[0, 0].set(ylabel="per cent of the batch", ylim=(0, None))
+    axes[0].set(ylabel="per cent of the batch", ylim=(0, None))
     return figure
 
 

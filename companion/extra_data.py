@@ -5,7 +5,7 @@ import pandas as pd
 
 from companion import figures, prose, tables
 from companion.catalogue import EXTRA_DATA
-from companion.judge import WITHIN, Measured, Verdict, compare
+from companion.judge import Measured, compare
 from odl.experiment import Experiment
 from odl.results import Result, load
 
@@ -35,16 +35,6 @@ def show(table: pd.DataFrame):
     return tables.show_table(table[list(names)].rename(columns=names), {"images": "{:,}"})
 
 
-def extra_images(m: Measured) -> Verdict:
-    """What twice the images are worth to rigid joint learning: no more than 0.1 dB."""
-    return compare(m, {"": ("inpaint", RIGID_ALL, RIGID_HALF)}, beyond=WITHIN, sign=-1)
-
-
-def half_the_images(m: Measured) -> Verdict:
-    """On-demand with half of the images against rigid joint with all of them."""
-    return compare(m, {"": ("inpaint", OURS_HALF, RIGID_ALL)})
-
-
 def verdict(runs: dict, task: str) -> str:
     """The two halves of the claim, and on-demand against rigid joint with the same half."""
     m = Measured({(task, name, r.experiment["seed"]): r for name in runs for r in runs[name]})
@@ -53,9 +43,9 @@ def verdict(runs: dict, task: str) -> str:
     return prose.page(lines, list(m.runs.values()))
 
 
-def plot_curves(measured: dict, axis=None):
+def plot_curves(measured: dict):
     """Mean validation PSNR over levels against epoch; measured: name → list of results, a thin line per seed."""
-    axis = axis or plt.subplots(figsize=(6.5, 3.4), layout="constrained")[1]
+    figure, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
     looks = zip(("#D55E00", "#56B4E9", "#0072B2"), ("-", "--", ":"), strict=True)
     for (name, runs), (color, linestyle) in zip(measured.items(), looks, strict=True):
         for i, result in enumerate(runs):
@@ -63,6 +53,5 @@ def plot_curves(measured: dict, axis=None):
             axis.plot(curve, label=None if i else name, color=color, linestyle=linestyle, linewidth=2)
     axis.set(xlabel="epoch", ylabel="validation PSNR (dB)")
     axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
-    if any(measured.values()):
-        axis.legend(fontsize=9, loc="lower right")
-    return axis.figure
+    axis.legend(fontsize=9, loc="lower right")
+    return figure

@@ -7,7 +7,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
 
 from odl import paper
 from odl.corruptions import TASKS
@@ -72,8 +71,9 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
     return figure
 
 
-def picture_blocks(rows: list, titles, blocks: int = 2):
+def picture_blocks(rows: list, blocks: int = 2):
     """Rows (label, list of (title, image, line below)) under a column per title, side by side in `blocks` blocks."""
+    titles = list(dict.fromkeys(title for _, shown in rows for title, *_ in shown))
     n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
     size = (1.08 * sum(ratios), 1.36 * n + 0.3)
     small = max(8, size[0])
@@ -106,17 +106,11 @@ def show_picture(axis, image, line: str | None, size: float) -> None:
         axis.set_xlabel(line, fontsize=size, labelpad=2, color=LABEL)
 
 
-def task_levels(task: str, x, generator=None, levels=range(1, 7)):
+def task_levels(task: str, x):
     """One clean image (3, 64, 64) at every level: what the levels of a task look like."""
-    generator = generator or torch.Generator().manual_seed(0)
+    generator, levels = torch.Generator().manual_seed(0), range(1, paper.N_LEVELS + 2)
     row = [TASKS[task].corrupt(x.unsqueeze(0), level, generator)[0] for level in levels]
     return picture_grid([[x, *row]], ["clean", *(f"level {level}" for level in levels)])
-
-
-def level_names(task: str, levels=range(1, 7)) -> list[str]:
-    """Tick labels: the level and its severities."""
-    intervals = paper.TASKS[task]["levels"]
-    return [f"{level}\n{intervals[level - 1][0]}–{intervals[level - 1][1]}" for level in levels]
 
 
 def history_frame(result) -> pd.DataFrame:
@@ -129,14 +123,18 @@ def history_frame(result) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["epoch", "level", "psnr", "allocation"])
 
 
-def progress_over(items: dict, function) -> dict:
-    """`function` of each value, with a progress bar that names the keys."""
-    found = {}
-    with tqdm(items.items()) as bar:
-        for name, value in bar:
-            bar.set_description_str(name)
-            found[name] = function(value)
-    return found
+def share_panels(given: dict, size):
+    """A figure and a panel for each title, for shares of 100 images: levels with their PSNRs, and the equal share.
+
+    given: title → PSNR (dB) per level.
+    """
+    figure, axes = plt.subplots(1, len(given), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    for axis, (title, psnr) in zip(axes[0], given.items(), strict=True):
+        axis.set_xticks(range(1, len(psnr) + 1), [f"{level}\n{value:g}" for level, value in enumerate(psnr, 1)])
+        axis.set_xlabel("level and its PSNR (dB)")
+        axis.set_title(title, fontsize=9.5)
+        axis.axhline(100 / len(psnr), color="0.4", linestyle=":", linewidth=1)
+    return figure, axes[0]
 
 
 def severity_axis(axis, task: str) -> None:

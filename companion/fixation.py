@@ -181,7 +181,7 @@ def verdict(results, task: str) -> str:
         title, severity = paper.FIXATED[f"fixated_{own}"], prose.severity_text(task, own)
         labels = f"On-demand − {title}, levels 1–6{where}", f"{title} − on-demand at {severity}{where}"
         lines |= {label: compare(m, {"": pair}) for label, pair in zip(labels, contests(task, own), strict=True)}
-    return prose.page(lines, results, prose.swamped(m, task, ("on_demand", *paper.FIXATED)))
+    return prose.page(lines, results)
 
 
 def problem(m: Measured) -> Verdict:
@@ -201,9 +201,3 @@ def contests(task: str, own: str) -> tuple[tuple, tuple]:
     """
     fixated, column = f"fixated_{own}", "psnr_hole" if task == "inpaint" else "psnr"
     return (task, "on_demand", fixated, judge.LEVELS, column), (task, fixated, "on_demand", [own], column)
-
-
-def random_places(m: Measured) -> Verdict:
-    """The on-demand network against fixated inpainters on squares of about their own size, anywhere."""
-    own = {"easy": "1", "hard": "6"}  # 5×5 and 32×32 lie in these levels
-    return compare(m, {k: ("inpaint", "on_demand", f"fixated_{k}", [v], "psnr_hole") for k, v in own.items()})

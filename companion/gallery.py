@@ -29,7 +29,7 @@ def plot_spectrum(shown: pd.DataFrame, image):
     for system, part in shown.groupby("system", sort=False):
         lines = zip(titles, part.picture, part.psnr, strict=True)
         rows.append((SYSTEMS[system].short, [(title, x, f"{db:.1f} dB") for title, x, db in lines]))
-    return picture_blocks(rows, titles)
+    return picture_blocks(rows)
 
 
 def plot_all(images: dict, denoisers: dict, sigma: float = 25):
@@ -46,4 +46,4 @@ def plot_all(images: dict, denoisers: dict, sigma: float = 25):
             best = others.idxmax()
             line.append(("best other", shown.picture[best], f"{SYSTEMS[best].short}, {others[best]:.1f} dB"))
         rows.append((name, line))
-    return picture_blocks(rows, [title for title, *_ in rows[0][1]])
+    return picture_blocks(rows)

@@ -4,16 +4,17 @@ import numpy as np
 import torch
 from skimage import img_as_float32
 from skimage.transform import resize
+from torch import nn
 
+from companion.comparators import INPAINTERS
+from companion.comparators.context_encoder import untrained
 from odl import results
 from odl.crops import Pack
 from odl.data.packs import load
 from odl.data.reader import read_image
 from odl.data.sets import DataError
 from odl.evaluation import psnr, squared_error
-from odl.experiment import Experiment
-from odl.network import EncoderDecoder
-from odl.results import network_of
+from odl.results import network_of, with_weights
 
 
 @torch.inference_mode()
@@ -33,24 +34,19 @@ def photographs(name: str, split: str = "test", train_images: int = 0) -> Pack:
         return load("demo", split)
 
 
-def network_or_none(experiment: Experiment) -> EncoderDecoder | None:
-    """The trained network of a run; None, with a line that says how to get it, where there are no weights."""
-    try:
-        return network_of(experiment)
-    except FileNotFoundError as error:
-        print(error)
-        return None
+def networks(runs: list) -> dict[str, nn.Module]:
+    """schedule → trained network of the measured runs; one line names those whose weights are not here.
 
-
-def networks(experiments: list[Experiment]) -> dict[str, EncoderDecoder]:
-    """schedule → trained network of the measured runs; one line names those whose weights are not here."""
+    runs: experiments, and runs of context encoders.
+    """
     found, absent = {}, []
-    for experiment in experiments:
+    for run in runs:
         try:
-            if results.load(experiment):
-                found[experiment.schedule] = network_of(experiment)
+            if results.load(run):
+                encoder = run.schedule in INPAINTERS
+                found[run.schedule] = with_weights(untrained(run), run) if encoder else network_of(run)
         except FileNotFoundError:
-            absent.append(experiment.run_id)
+            absent.append(run.run_id)
     if absent:
         print(f"No weights here for {', '.join(absent)}: numbers are shown, pictures left out.")
     return found

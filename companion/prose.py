@@ -1,17 +1,10 @@
 """What the pages say: sentences made from measured numbers, and the scale they were measured at."""
 
-import re
-
 import numpy as np
 
 from companion import judge
-from companion.judge import MISSING, Measured, Verdict, below_input, keyed, plain
+from companion.judge import MISSING, Verdict
 from odl import paper
-
-FIGURE2 = {  # the fixated model that the paper shows in pictures: the easy one for denoising only (Supp. C)
-    **dict.fromkeys(("inpaint", "interpolate", "deblur"), "fixated_hard"),
-    "denoise": "fixated_easy",
-}
 
 NOTHING = "No network of ours is measured at this scale."
 
@@ -52,25 +45,16 @@ def dose(results) -> str:
     )
 
 
-def swamped(m: Measured, task: str, schedules) -> str:
-    """Which schedules leave the images worse than they were; empty where none does."""
-    names = paper.SCHEDULES | paper.FIXATED
-    below = [names.get(s, s).lower() for s in schedules if below_input(m.runs, task, s)]
-    return f"Below the damaged image itself in mean PSNR: {', '.join(below)}." if below else ""
-
-
-def swamped_tasks(results, schedules) -> str:
-    """`swamped` of every task, a line each."""
-    m = Measured(keyed(results))
-    said = {task: swamped(m, task, schedules) for task in paper.TASKS}
-    return "\n".join(f"- {plain(task).capitalize()}. {text}" for task, text in said.items() if text)
-
-
 def say(text: str):
-    """A sentence made from measured numbers, as text on the page, with a minus where a number has one."""
+    """Sentences made from measured numbers, as text on the page."""
     from IPython.display import Markdown
 
-    return Markdown(re.sub(r"(?<=[\s(])-(?=\d)", "−", text))
+    return Markdown(text)
+
+
+def figure2(task: str) -> str:
+    """The fixated model that the paper shows in pictures: the easy one for denoising only (Fig. 2, Supp. C)."""
+    return "fixated_easy" if task == "denoise" else "fixated_hard"
 
 
 def severity_text(task: str, name: str) -> str:

@@ -5,13 +5,12 @@ Nothing is trained: what is not on disk reads "to be measured".
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
-from html import escape
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from jinja2 import Environment
 
 from companion import (
     allocation,
@@ -30,7 +29,8 @@ from companion import (
     table3,
     tables,
 )
-from companion.judge import FAR, MISSING, UNDECIDED, VERDICTS, Measured, Verdict, plain, signed, span
+from companion.extra_data import OURS_HALF, RIGID_ALL, RIGID_HALF
+from companion.judge import FAR, MISSING, UNDECIDED, VERDICTS, Measured, Verdict, compare, plain, signed, span
 from companion.table2 import CENTRE, RANDOM
 from odl import paper, results
 from odl.data import sets
@@ -39,16 +39,11 @@ CORE, SECONDARY, BUILT_IN = KINDS = ("Core", "Secondary", "By construction")
 COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "test", "verdict"]
 
 
-def scorecard(profile: str, dataset: str, seeds: list[int]) -> pd.DataFrame:
-    """A row per claim; columns as in `COLUMNS`, verdict one of `judge.VERDICTS`."""
-    return score_all(load(profile, dataset, seeds))
-
-
 def score_all(measured: Measured) -> pd.DataFrame:
-    """The rows of what is measured."""
+    """A row per claim; columns as in `COLUMNS`, verdict one of `judge.VERDICTS`."""
     rows = []
     for number, c in enumerate(CLAIMS, 1):
-        found = c.measure(measured)
+        found = c.measure(measured) if c.measure else Verdict(MISSING)
         value = "; ".join(filter(None, (found.measured, found.needs)))
         rows.append((number, c.kind, c.place, c.claim, c.paper, value, c.test, found.word))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -59,7 +54,8 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     grid = catalogue.grid(profile, dataset, seeds, (*paper.SCHEDULES, *paper.FIXATED))
     runs = {(e.task, e.schedule, e.seed): results.load(e) for e in grid}
     runs |= dose.load(dose.experiments(dataset, profile, seeds)).runs
-    runs |= load_extra(profile, dataset, seeds)
+    extra = extra_data.runs(catalogue.runs("extra_data", "inpaint", dataset, profile, seeds))
+    runs |= {("inpaint", name, run.experiment["seed"]): run for name, found in extra.items() for run in found}
     for run in catalogue.runs("table2", "inpaint", dataset, profile, seeds):
         read = blocks.load if run.schedule == "on_demand" else results.load
         runs["blocks", run.schedule, run.seed] = read(run)
@@ -70,15 +66,6 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
         table3.table(["on_demand", "fixated"], **given),
         db11_spectrum.table(db11_spectrum.CURVES, **given),
     )
-
-
-def load_extra(profile: str, dataset: str, seeds: list[int]) -> dict:
-    """The runs of the extra-data test under the names of `catalogue.EXTRA_DATA`."""
-    with suppress(sets.DataError):  # the size of a folder is not known where the folder is not
-        experiments = catalogue.runs("extra_data", "inpaint", dataset, profile, seeds)
-        named = extra_data.runs(experiments).items()
-        return {("inpaint", name, run.experiment["seed"]): run for name, runs in named for run in runs}
-    return {}
 
 
 # What the paper has
@@ -105,15 +92,20 @@ WON, WON_FIXATED = map(table3.images_won, ("on_demand", "fixated"))
 DB11 = "DB11, noise not clipped, − the best published number of an image: "
 
 
+def on_every_task(one: str, other: str) -> dict:
+    """The pairs of `judge.compare` for two schedules on every task."""
+    return {plain(task): (task, one, other) for task in paper.TASKS}
+
+
 class Claim(NamedTuple):
-    """A statement of the paper; `test` says in words what `measure` judges."""
+    """A statement of the paper; `test` says in words what `measure` judges, None where no results file can."""
 
     kind: str
     place: str
     claim: str
     paper: str
     test: str
-    measure: Callable[[Measured], Verdict]
+    measure: Callable[[Measured], Verdict] | None
 
 
 # fmt: off
@@ -147,14 +139,20 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      "Inpainting: a fixated model fails even at its own size once the square is not in the centre.",
      CURVES,
      "on-demand − fixated inside the hole, squares anywhere: level 1 for 5×5 (easy), level 6 for 32×32 (hard)",
-     fixation.random_places),
+     partial(compare, pairs={
+         own: ("inpaint", "on_demand", f"fixated_{own}", [level], "psnr_hole")
+         for own, level in {"easy": "1", "hard": "6"}.items()  # 5×5 and 32×32 lie in these levels
+     })),
     ("Sec. 6.6", "On-demand learning is the best on the level on which nobody trained, too.",
      NO_NUMBER, "on-demand − each of six rivals, PSNR on level 6, every task",
-     table1.level_6),
+     partial(compare, pairs={
+         f"{plain(task)}, {paper.SCHEDULES[rival]}": (task, "on_demand", rival, ["6"])
+         for task in paper.TASKS for rival in table1.RIVALS
+     })),
     ("Table 1", "A staged curriculum collapses on deblurring.",
      span(paper_gaps("rigid_joint", "staged_curriculum", ["deblur"])),
      f"rigid joint − staged curriculum, mean PSNR: more than {FAR} dB",
-     table1.collapse),
+     partial(compare, pairs={plain("deblur"): ("deblur", "rigid_joint", "staged_curriculum")}, beyond=FAR)),
     ("Sec. 6.6", "A staged curriculum overfits to what it saw last, level 5.",
      f"over all levels {span(paper_gaps('rigid_joint', 'staged_curriculum'))}",
      "rigid joint − staged curriculum: on level 1 more than on level 5, every task",
@@ -165,26 +163,26 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      partial(table1.last_sub_task, schedule="staged_anti_curriculum", first="5", last="1")),
     ("Table 1, Sec. 6.6", "Hard mining is inferior.",
      span(paper_gaps("on_demand", "hard_mining")), "on-demand − hard mining, mean PSNR, every task",
-     table1.hard_mining),
+     partial(compare, pairs=on_every_task("on_demand", "hard_mining"))),
     ("Sec. 6.6", "Hard mining overfits to its pool.",
      NO_NUMBER, "needs the PSNR of hard mining and rigid joint on the pool's examples and on held-out ones",
-     judge.not_yet),
+     None),
     ("Table 1, Sec. 6.6",
      "Rigid joint and both cumulative schedules are stronger rivals than the staged ones and hard mining.",
      span(GROUPS), f"worst of the {len(table1.JOINT)} − best of the others, mean PSNR, every task",
      table1.competitive),
     ("Sec. 5.3", "PSNR is a better feedback than L2.",
      NO_NUMBER, "needs on-demand runs whose shares follow the squared error",
-     judge.not_yet),
+     None),
     ("Sec. 6.6", "Severe levels dominate training by stronger gradients.",
      NO_NUMBER, "needs the norm of the gradient of each level during rigid joint training, every task",
-     judge.not_yet),
+     None),
     ("Sec. 6.6", "Twice the images do not help rigid joint learning.",
      NO_NUMBER, "inpainting, rigid joint: all images − half of them, mean PSNR: at most 0.1 dB",
-     extra_data.extra_images),
+     partial(compare, pairs={"": ("inpaint", RIGID_ALL, RIGID_HALF)}, beyond=judge.WITHIN, sign=-1)),
     ("Sec. 6.6", "On-demand learning with half as many images stays ahead of rigid joint learning.",
      NO_NUMBER, "inpainting, on-demand with half of the images − rigid joint with all, mean PSNR",
-     extra_data.half_the_images),
+     partial(compare, pairs={"": ("inpaint", OURS_HALF, RIGID_ALL)})),
     ("Table 2", "A context encoder for the centre beats the on-demand network on the central block.",
      signed(ENCODERS[0][0] - OURS[0]), "centre encoder − on-demand, PSNR inside the central block",
      partial(table2.on_block, one=CENTRE, others=["on_demand"], block="central")),
@@ -194,7 +192,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      partial(table2.on_block, one="on_demand", others=[CENTRE, RANDOM], block="arbitrary")),
     ("Table 2", "With random region dropout, a context encoder is still far behind the on-demand network.",
      span(a - b for a, b in zip(OURS, ENCODERS[1], strict=True)), "on-demand − that encoder, PSNR inside either block",
-     table2.random_behind),
+     partial(compare, pairs={block: ("blocks", "on_demand", RANDOM, [block]) for block in blocks.BLOCKS})),
     ("Table 2", "The on-demand network does about as well in both places.",
      signed(OURS[0] - OURS[1]), "on-demand, central and arbitrary block: less than 1 dB apart",
      table2.same_in_both),
@@ -244,15 +242,11 @@ def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
     """The count of verdicts, the claims that are decided, and what limits the scale (Markdown)."""
     decided = table[~table.verdict.isin([UNDECIDED, MISSING]) & (table.kind != BUILT_IN)]
     lines = [f"- No. {r.number}, **{r.verdict}**: {r.claim}" for r in decided.itertuples()]
-    return "\n\n".join(filter(None, [counted(table), "\n".join(lines), limits(runs, dataset)]))
-
-
-def limits(runs: dict, dataset: str) -> str:
-    """Scale, seeds and data set."""
+    limits = "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
     trained = [run for (task, schedule, _), run in runs.items() if task in paper.TASKS and schedule in paper.SCHEDULES]
-    if not trained:
-        return "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
-    return f"{prose.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)}."
+    if trained:
+        limits = f"{prose.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)}."
+    return "\n\n".join(filter(None, [counted(table), "\n".join(lines), limits]))
 
 
 COLOURS = dict(zip(VERDICTS, ("#00875A", "#C8501E", "#0072B2", "#767676", "#767676"), strict=True))  # on white
@@ -261,53 +255,47 @@ SYMBOLS = dict(zip(VERDICTS, "✓✗≈○–", strict=True))
 WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # per cent of the page
 
 
+# table.js makes it searchable. The style of a cell is its own, because the book's for tables of numbers is stronger.
+TABLE = """
+{%- set cell = "text-align:left; vertical-align:top; padding:0.3rem 0.4rem; white-space:normal; "
+               "overflow-wrap:break-word" -%}
+<table class="odl-table odl-sortable" data-choices="verdict,kind"
+       style="width:100%; min-width:40rem; table-layout:fixed; font-size:0.85rem">
+<colgroup>{% for width in widths.values() %}<col style="width:{{ width }}%">{% endfor %}</colgroup>
+<thead><tr>{% for name in widths %}<th style="{{ cell }}">{{ name }}</th>{% endfor %}</tr></thead>
+{%- for kind, rows in table.groupby("kind", sort=False) %}
+<tbody>
+<tr class="odl-section"><th colspan="{{ widths|length }}" style="text-align:left; padding-top:1rem"><b>
+  {{- kind }}{{ ", not counted" if kind == not_counted }}</b></th></tr>
+{%- for row in rows.itertuples() %}
+<tr data-verdict="{{ row.verdict }}" data-kind="{{ row.kind }}">
+<td style="{{ cell }}">{{ row.number }}</td>
+<td style="{{ cell }}">{{ row.claim|keep }}<br><span style="font-size:0.88em; opacity:0.7">
+  {{- row.place|keep }}. {{ row.test[:1].upper() }}{{ row.test[1:]|keep }}.</span></td>
+<td style="{{ cell }}">{{ row.paper|keep }}</td>
+<td style="{{ cell }}">{{ row.measured|keep }}</td>
+<td style="{{ cell }}"><b style="color:light-dark({{ light[row.verdict] }}, {{ dark[row.verdict] }})">
+  {{- symbols[row.verdict] }}&nbsp;{{ row.verdict }}</b></td>
+</tr>
+{%- endfor %}
+</tbody>
+{%- endfor %}
+</table>"""
+
+
 def show(table: pd.DataFrame):
     """The claims, core ones first; in small print the place in the paper and the test."""
     from IPython.display import HTML
 
-    columns = "".join(f'<col style="width:{width}%">' for width in WIDTHS.values())
-    head = "".join(cell(escape(name), "th") for name in WIDTHS)
-    bodies = [body(kind, table[table.kind == kind]) for kind in KINDS]
-    return HTML(
-        '<table class="odl-table odl-sortable" data-choices="verdict,kind" '
-        'style="width:100%; min-width:40rem; table-layout:fixed; font-size:0.85rem">'
-        f"<colgroup>{columns}</colgroup><thead><tr>{head}</tr></thead>{''.join(bodies)}</table>"
-    )
-
-
-def body(kind: str, rows: pd.DataFrame) -> str:
-    name = f"{kind}, not counted" if kind == BUILT_IN else kind
-    title = f'<th colspan="{len(WIDTHS)}" style="text-align:left; padding-top:1rem"><b>{name}</b></th>'
-    return f"<tbody><tr class='odl-section'>{title}</tr>{''.join(line(row) for row in rows.itertuples())}</tbody>"
-
-
-def line(row) -> str:
-    """One claim."""
-    colour = f"light-dark({COLOURS[row.verdict]}, {IN_THE_DARK[row.verdict]})"
-    verdict = f'<b style="color:{colour}">{SYMBOLS[row.verdict]}&nbsp;{row.verdict}</b>'
-    parts = [
-        str(row.number),
-        keep(row.claim) + small(f"{row.place}. {row.test[:1].upper()}{row.test[1:]}."),
-        keep(row.paper),
-        keep(row.measured),
-        verdict,
-    ]
-    facts = f'data-verdict="{row.verdict}" data-kind="{row.kind}"'
-    return f"<tr {facts}>{''.join(map(cell, parts))}</tr>"
-
-
-def cell(content: str, tag: str = "td") -> str:
-    style = "text-align:left; vertical-align:top; padding:0.3rem 0.4rem; white-space:normal; overflow-wrap:break-word"
-    return f'<{tag} style="{style}">{content}</{tag}>'
-
-
-def small(text: str) -> str:
-    return f'<br><span style="font-size:0.88em; opacity:0.7">{keep(text)}</span>'
+    page = Environment(autoescape=True)
+    page.filters["keep"] = keep
+    given = {"widths": WIDTHS, "not_counted": BUILT_IN, "light": COLOURS, "dark": IN_THE_DARK, "symbols": SYMBOLS}
+    return HTML(page.from_string(TABLE).render(given, table=table))
 
 
 def keep(text: str) -> str:
-    """HTML in which a number stays with its unit on one line."""
-    return re.sub(r"(?<=\d) (?=dB|of \d|seeds?\b|images?\b)| (?=[–=])|(?<==) ", "&nbsp;", escape(text))
+    """The text with each number on one line with its unit."""
+    return re.sub(r"(?<=\d) (?=dB|of \d|seeds?\b|images?\b)| (?=[–=])|(?<==) ", "\N{NO-BREAK SPACE}", text)
 
 
 def plot_rule(examples: dict):
@@ -333,6 +321,5 @@ def show_simulation(frame: pd.DataFrame):
     """`judge.simulate` in per cent."""
     names = {"parts": "claim", "seeds": "seeds", "spread": "spread (dB)", "false": "false at 0 dB"}
     names |= {"even": "equivalent at 0 dB", "power_0.1": "reproduced at 0.1 dB", "power_0.2": "at 0.2 dB"}
-    names |= {"former": "first edition's rule, false at 0 dB"}
     shown = frame.assign(parts=frame.parts.map({1: "one margin"}).fillna("best of seven"))
     return tables.show_table(shown.rename(columns=names), dict.fromkeys(list(names.values())[3:], "{:.1%}"))

@@ -5,13 +5,15 @@ a colour and a margin like the paper's; where the paper has no number there is a
 """
 
 from functools import partial
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from companion import judge, prose, published, tables
-from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES, level_names
+from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES
 from companion.judge import Measured, Verdict, compare, gaps, plain, score, verdict_on
 from companion.notebook import listed, several
 from odl import paper
@@ -23,6 +25,7 @@ from odl.schedules import SCHEDULES, allocate
 SEVEN = tuple(paper.SCHEDULES)
 RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
 JOINT = ("rigid_joint", "cumulative_curriculum", "cumulative_anti_curriculum")
+PLANNED = (*JOINT, "staged_curriculum", "staged_anti_curriculum")  # their shares are known before any training
 NONE = float("nan")
 
 
@@ -40,31 +43,22 @@ def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
 
     Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
     over seeds), psnr_kept and psnr_hole (known pixels kept, and inside the missing ones, where pixels are missing);
-    those of `ahead`; then the paper's l2 and psnr on CelebA and SUN397.
+    ahead, low, high and verdict of `judge.lead`; then the paper's l2 and psnr on CelebA and SUN397.
     """
-    damaged = tables.baselines(results)
+    damaged, m = tables.means(results).mean(), Measured(judge.keyed(results))
     first = {"schedule": tables.NOT_RESTORED, "l2": damaged.l2_input, "psnr": damaged.psnr_input}
     rows = [first | {"psnr_hole": damaged.hole_input, "verdict": ""}]
     for schedule in schedules:
         found = [r for r in results if r.experiment["schedule"] == schedule]
-        missing = tables.baselines(found)[["psnr_kept", "psnr_hole"]].to_dict()
-        row = {"schedule": schedule} | tables.over_seeds(found) | missing | ahead(results, task, schedule)
+        row = {"schedule": schedule} | tables.over_seeds(found)
+        row |= tables.means(found)[["psnr_kept", "psnr_hole"]].mean().to_dict()
+        lead = (NONE, NONE, NONE, "") if schedule == "on_demand" else judge.lead(m, task, "on_demand", schedule)
+        row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
         printed = published.TABLE1.get(task, {}).get(schedule, ((NONE, NONE), (NONE, NONE)))
         for name, (l2, psnr) in zip(("celeba", "sun397"), printed, strict=True):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
     return pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
-
-
-def ahead(results: list[Result], task: str, schedule: str) -> dict:
-    """By how many dB on-demand is ahead, over the seeds that both have; low and high, its 95 % interval; verdict."""
-    if schedule == "on_demand":
-        return {"ahead": NONE, "low": NONE, "high": NONE, "verdict": ""}
-    pair, m = (task, "on_demand", schedule), Measured(judge.keyed(results))
-    margins = gaps(m.runs, *pair)
-    low, high = judge.interval(margins) if len(margins) > 1 else (NONE, NONE)
-    mean = np.mean(margins) if margins else NONE
-    return {"ahead": mean, "low": low, "high": high, "verdict": compare(m, {"": pair}).word}
 
 
 def show(table: pd.DataFrame, best: str | None = None):
@@ -96,26 +90,17 @@ def show(table: pd.DataFrame, best: str | None = None):
     }
     shown = pd.DataFrame(columns)
     shown = shown.drop(columns=[c for c in list(shown)[4:6] if shown[c].isna().all()])
-    bold = pd.DataFrame("", index=shown.index, columns=shown.columns)
-    bold.loc[table.schedule == best, [("here", "PSNR (dB)")]] = "font-weight: bold"
-    style = shown.style.format(precision=2, na_rep="–").hide(axis="index").apply(lambda _: bold, axis=None)
+    style = shown.style.format(precision=2, na_rep="–").hide(axis="index")
+    style = style.set_properties(subset=(table.schedule == best, [("here", "PSNR (dB)")]), **{"font-weight": "bold"})
     return style.set_table_attributes('class="odl-table odl-numbers"')
 
 
 # Figures
 
 
-def decided_beforehand(schedule: str) -> bool:
-    """Whether its shares follow from the share of training alone: not from scores, not from single images."""
-    weights, scores = SCHEDULES[schedule], np.linspace(40, 10, paper.N_LEVELS)
-    if weights is None or schedule == "hard_mining":
-        return False
-    return np.array_equal(weights(0.5, None, paper.N_LEVELS), weights(0.5, scores, paper.N_LEVELS))
-
-
 def plot_schedules(schedules=SEVEN):
-    """Images per level in a batch over training, for those of the schedules that are decided beforehand."""
-    names = [name for name in schedules if decided_beforehand(name)]
+    """Images per level in a batch over training, for those of the schedules that are `PLANNED`."""
+    names = [name for name in schedules if name in PLANNED]
     n = max(1, len(names))
     figure, axes = plt.subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
     done = np.linspace(0, 1, 200, endpoint=False)
@@ -167,8 +152,8 @@ def plot_levels(table: pd.DataFrame, task: str):
             axes[0].plot(levels, psnr, **KEPT)
     for axis, title in zip(axes, ("beside the damaged images", "the schedules alone"), strict=True):
         axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
-        axis.set(xticks=levels, xlabel=f"level: {paper.TASKS[task]['severity']}", xlim=(0.5, 6.5))
-        axis.set_xticklabels(level_names(task))
+        axis.set(xlabel=f"level: {paper.TASKS[task]['severity']}", xlim=(0.5, 6.5))
+        axis.set_xticks(levels, [f"{i}\n{low}–{high}" for i, (low, high) in enumerate(paper.TASKS[task]["levels"], 1)])
         axis.set_title(title, fontsize=10)
         axis.text(6, axis.get_ylim()[1], "not trained", ha="center", va="top", fontsize=8, color="0.4")
     axes[0].set_ylabel("PSNR (dB)")
@@ -187,7 +172,7 @@ def verdict(results: list[Result], task: str, schedules=SEVEN) -> str:
     lines = {f"On-demand − {titles[rival]}": compare(m, {"": (task, "on_demand", rival)}) for rival in rivals}
     if {*RIVALS} <= {*rivals}:
         lines["The paper's claim, all six together"] = best_of_seven(m, task)
-    return prose.page(lines, results, prose.swamped(m, task, schedules), prose.dose(results))
+    return prose.page(lines, results, prose.dose(results))
 
 
 def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) -> pd.DataFrame:
@@ -196,19 +181,12 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
     Columns task, rival, seed, ahead (dB by which on-demand is), p (paired t-test over the trials of these networks).
     """
     rows = []
-    for task in tasks:
-        for rival in rivals:
-            seeds = sorted(k[2] for k in m.runs if k[:2] == (task, rival) and (task, "on_demand", k[2]) in m.runs)
-            for seed in seeds:
-                a, b = (overall(m.runs[task, name, seed].evaluation).psnr for name in ("on_demand", rival))
-                rows.append((plain(task), TITLES.get(rival, rival), seed, (a - b).mean(), judge.paired_p_value(a, b)))
+    for task, rival in product(tasks, rivals):
+        for runs in judge.paired(m.runs, task, "on_demand", rival):
+            a, b = (overall(run.evaluation).psnr for run in runs)
+            seed, p = runs[0].experiment["seed"], stats.ttest_rel(a, b).pvalue
+            rows.append((plain(task), TITLES.get(rival, rival), seed, (a - b).mean(), p))
     return pd.DataFrame(rows, columns=["task", "rival", "seed", "ahead", "p"])
-
-
-def show_papers_test(table: pd.DataFrame):
-    """A row per seed of `papers_test`."""
-    table = table.rename(columns={"ahead": "on-demand − this (dB)"})
-    return tables.show_table(table, digits={"on-demand − this (dB)": judge.number, "p": "{:.0e}"})
 
 
 # Judged claims
@@ -217,22 +195,6 @@ def show_papers_test(table: pd.DataFrame):
 def best_of_seven(m: Measured, task: str) -> Verdict:
     """On-demand against each of the six others."""
     return compare(m, {paper.SCHEDULES[rival]: (task, "on_demand", rival) for rival in RIVALS})
-
-
-def level_6(m: Measured) -> Verdict:
-    """On-demand against each of the six others on the level that nobody trained on."""
-    pairs = {(task, rival): (task, "on_demand", rival, ["6"]) for task in paper.TASKS for rival in RIVALS}
-    return compare(m, {f"{plain(t)}, {paper.SCHEDULES[r]}": pair for (t, r), pair in pairs.items()})
-
-
-def hard_mining(m: Measured) -> Verdict:
-    """On-demand against hard mining."""
-    return compare(m, {plain(task): (task, "on_demand", "hard_mining") for task in paper.TASKS})
-
-
-def collapse(m: Measured) -> Verdict:
-    """The staged curriculum on deblurring: more than 3 dB behind rigid joint."""
-    return compare(m, {plain("deblur"): ("deblur", "rigid_joint", "staged_curriculum")}, beyond=judge.FAR)
 
 
 def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:

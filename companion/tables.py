@@ -9,7 +9,6 @@ from companion import judge, prose
 from companion.figures import TITLES
 from odl import paper
 from odl.data import sets
-from odl.evaluation import overall
 from odl.machine import files, store
 from odl.results import Result
 
@@ -17,11 +16,11 @@ NOT_RESTORED = "not_restored"  # the damaged images themselves, where schedules 
 SCORED = {"psnr": "all pixels", "psnr_kept": "known pixels kept", "psnr_hole": "missing pixels"}
 
 
-def baselines(found: list[Result]) -> pd.Series:
-    """Means over levels 1…6, trials and seeds: l2_input (‰), psnr_input, psnr_kept, psnr_hole, hole_input (dB)."""
-    columns = ["l2_input", "psnr_input", "psnr_kept", "psnr_hole", "hole_input"]
-    frames = [scores(r.evaluation)[lambda rows: rows.level.str.isdigit()][columns] for r in found]
-    return pd.concat(frames).mean() if frames else pd.Series(np.nan, columns)
+def means(found: list[Result]) -> pd.DataFrame:
+    """Means over levels 1…6 and trials of the columns of `scores`, a row for each of the runs."""
+    columns = ["l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole", "hole_input"]
+    frames = [scores(r.evaluation) for r in found]
+    return pd.DataFrame([rows[rows.level.str.isdigit()][columns].mean() for rows in frames], columns=columns)
 
 
 def scores(evaluation: pd.DataFrame) -> pd.DataFrame:
@@ -39,31 +38,25 @@ def level_table(results: list[Result]) -> pd.DataFrame:
     Columns scored (of `SCORED`: what pixels), schedule (first `not_restored`), level_1 … level_6, mean (of these six),
     easy and hard (the severities of the fixated models).
     """
-    levels = [f"level_{level}" for level in judge.LEVELS]
-    columns = ["scored", "schedule", *levels, "mean", "easy", "hard"]
+    levels = {level: f"level_{level}" for level in judge.LEVELS}
+    columns = ["scored", "schedule", *levels.values(), "mean", "easy", "hard"]
     if not results:
         return pd.DataFrame(columns=columns)
     rows = pd.concat([scores(r.evaluation).assign(schedule=r.experiment["schedule"]) for r in results])
-    means = rows.groupby(["schedule", "level"], sort=False).mean(numeric_only=True)
-    damaged = rows.groupby("level").mean(numeric_only=True)
-    parts = []
-    for column, scored in SCORED.items():
-        part = means[column].unstack()
-        given = {"psnr": "psnr_input", "psnr_hole": "hole_input"}.get(column)  # with known pixels kept it is itself
-        if given:
-            part = pd.concat([damaged[given].to_frame(NOT_RESTORED).T, part])
-        part = part.rename(columns={level: f"level_{level}" for level in judge.LEVELS}).rename_axis("schedule")
-        parts.append(part.assign(scored=scored, mean=part[levels].mean(axis=1, skipna=False)).reset_index())
-    return pd.concat(parts)[columns].dropna(subset="mean").reset_index(drop=True)
+    damaged = {"psnr": rows.psnr_input, "psnr_hole": rows.hole_input}
+    damaged["psnr_kept"] = np.nan  # with known pixels kept the damaged image is itself
+    rows = pd.concat([rows.assign(schedule=NOT_RESTORED, **damaged), rows]).rename(columns=SCORED)
+    rows = rows.melt(["schedule", "level"], SCORED.values(), "scored").dropna()
+    table = rows.pivot_table("value", ["scored", "schedule"], "level", sort=False).rename(columns=levels)
+    table["mean"] = table[levels.values()].mean(axis=1)
+    return table.reset_index()[columns]
 
 
 def over_seeds(found: list[Result]) -> dict:
     """Means over levels 1…6, trials and seeds, and standard deviations over seeds: seeds, l2, l2_sd, psnr, psnr_sd."""
-    means = pd.DataFrame([overall(r.evaluation).mean() for r in found], columns=["l2", "psnr"])
-    row = {"seeds": len(means)}
-    for column in means:
-        row |= {column: means[column].mean(), f"{column}_sd": means[column].std()}
-    return row
+    of_runs = means(found)
+    mean, sd = of_runs.mean(), of_runs.std()
+    return {"seeds": len(of_runs), "l2": mean.l2, "l2_sd": sd.l2, "psnr": mean.psnr, "psnr_sd": sd.psnr}
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:

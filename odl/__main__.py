@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from odl import __version__, paper
-from odl.data.sets import DATASETS, DataError
+from odl.data.sets import DATASETS, is_here
 from odl.experiment import PROFILES, Experiment
 from odl.machine.files import OneLine
 from odl.parameters import (
@@ -205,14 +205,8 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
 
 def run_data_list(options) -> None:
-    from odl.data.sets import find
-
     for name, entry in DATASETS.items():
-        try:
-            find(name)
-            state = "here"
-        except DataError:
-            state = "missing"
+        state = "here" if is_here(name) else "missing"
         print(f"{name:8} {state:8} {entry['images']:>7,} images  {entry['size']:12} {entry['title']}")
 
 

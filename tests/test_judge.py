@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from companion import allocation, catalogue, extra_data, fixation, judge, prose, qualitative, table1
+from companion import allocation, catalogue, extra_data, fixation, judge, prose, table1
 from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, WITHIN, decide
 from odl import paper, results
 from tests.test_scorecard import LEVELS, frame
@@ -121,7 +121,7 @@ def test_false_decisions_are_rare_when_seeds_are_planned():
     noise = 3 * np.sqrt(0.05 * 0.95 / 20_000)
     assert planned.false.max() < 0.05 + noise and (table[table.parts == 6].false < 0.05 + noise).all()
     assert extended.false.max() > 0.07  # adding seeds until something is decided is no free choice: the page says so
-    assert (table["power_0.2"] >= table["power_0.1"]).all() and table.former.max() > 0.4
+    assert (table["power_0.2"] >= table["power_0.1"]).all()
     closest = table[(table.spread == 0.03) & (table.seeds == 5)]
     assert (closest["power_0.2"] > 0.99).all() and (closest.even > 0.99).all()
 
@@ -166,7 +166,6 @@ def texts(found):
     yield from (table1.verdict(of[task], task) for task in of)
     yield from (fixation.verdict(of[task], task) for task in of)
     yield allocation.verdict(allocation.table(runs), runs)
-    yield qualitative.verdict(of, found)
     yield extra_data.verdict(halves, "inpaint")
 
 
@@ -177,29 +176,18 @@ def test_no_page_ranks_what_is_undecided(seeds):
         assert "undecided" in text or "dose" in text
 
 
-def test_pages_name_the_dose_and_the_shares():
+def test_pages_name_the_dose():
     found = [r for r in page_results() if r.experiment["task"] == "deblur"]
     text = table1.verdict(found, "deblur")
     assert "0.60 % of a batch." in text and "equal shares, so" not in text
     runs = {"deblur": next(r for r in found if r.experiment["schedule"] == "on_demand")}
     table = allocation.table(runs)
     assert (table["last"] - 20).abs().mean() == pytest.approx(table.dose[0]) == pytest.approx(0.6)
-    said = allocation.verdict(table, runs)
-    assert "level 1 ends with 19.1 % of the batch and level 5 with 20.9 %" in said and "the dose is 0.60 %" in said
+    assert "The dose is 0.60 % for deblurring." in allocation.verdict(table, runs)
     for run in found:
         run.history[0]["dose"] = 0.0004
     assert "equal shares, so its row is rigid joint's" in table1.verdict(found, "deblur")
     assert prose.dose([r for r in found if r.experiment["schedule"] != "on_demand"]) == ""
-
-
-def test_pages_name_the_tasks_that_are_below_their_input():
-    found = page_results((0,))
-    by_task = {task: [r for r in found if r.experiment["task"] == task] for task in paper.TASKS}
-    assert "Below the damaged" not in qualitative.verdict(by_task, found)
-    for run in by_task["deblur"]:
-        run.evaluation["psnr_input"] = 60.0
-    for said in (qualitative.verdict(by_task, found), table1.verdict(by_task["deblur"], "deblur")):
-        assert said.count("Below the damaged image itself in mean PSNR: rigid joint learning") == 1
 
 
 def test_pages_say_in_one_line_that_nothing_is_measured():

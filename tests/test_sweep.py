@@ -20,6 +20,7 @@ from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
 from companion.sweep import Job, Measurement
 from odl import fit, results
 from odl.corruptions import TASKS
+from odl.data import sets
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES
@@ -219,7 +220,7 @@ def test_durations():
 
 def test_figure_6_is_measured_whole(root, monkeypatch):
     """Whatever a page of Figure 6 draws is in a job; what learns is trained first; the slow ones come last."""
-    monkeypatch.setattr(catalogue, "is_here", lambda dataset: True)
+    monkeypatch.setattr(sets, "is_here", lambda dataset: True)
     jobs = {job.name.split("/")[-1]: job for job in catalogue.comparator_jobs("reference")}
     systems = ["noisy", *(system for system in DENOISERS if system != "bm3d" or find_spec("bm3d"))]
     systems = [system for system in systems if system not in AUTHORS]
@@ -238,6 +239,6 @@ def test_figure_6_is_measured_whole(root, monkeypatch):
 
 
 def test_what_is_measured_is_not_trained_for(root, monkeypatch):
-    monkeypatch.setattr(catalogue, "is_here", lambda dataset: True)
+    monkeypatch.setattr(sets, "is_here", lambda dataset: True)
     monkeypatch.setattr(denoising.Measurement, "load", lambda _: {})
     assert catalogue.job_on_db11("csf", "reference").missing() == []

@@ -3,7 +3,6 @@
 Pathak, Krähenbühl, Donahue, Darrell, Efros, CVPR 2016. What the paper leaves open follows their released code.
 """
 
-import contextlib
 from dataclasses import asdict
 from functools import partial
 
@@ -194,16 +193,3 @@ def job_of(run: Run) -> sweep.Job:
     work = 3 * run.epochs * run.iterations + blocks.work_of(run)
     one = sweep.Measurement(partial(results.load, run), partial(run_or_load, run), work, results.path_of(run))
     return sweep.Job(run.run_id, (one,), run)
-
-
-def networks(ours: Experiment, encoders: list[Run]) -> dict[str, nn.Module]:
-    """method → trained network, ours first; those whose weights are not here are left out."""
-    found = {}
-    with contextlib.suppress(FileNotFoundError):
-        found["on_demand"] = results.network_of(ours)
-    for run in encoders:
-        try:
-            found[run.schedule] = results.with_weights(untrained(run), run)
-        except FileNotFoundError:
-            print(f"No weights here for {run.run_id}: its pictures are left out.")
-    return found

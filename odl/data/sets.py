@@ -121,6 +121,14 @@ def find(name: str) -> Path:
     raise DataError(missing(base))
 
 
+def is_here(name: str) -> bool:
+    """Whether a set's original images are here."""
+    try:
+        return bool(find(name))
+    except DataError:
+        return False
+
+
 def unknown(name: str, parameter: str = "dataset") -> str:
     """One line about what is neither a set nor a folder."""
     if re.search(r"[/\\~]", name):
