@@ -82,9 +82,9 @@ def plot_allocations(runs: dict):
 
 
 def table(runs: dict) -> pd.DataFrame:
-    """Shares of the batch in per cent; runs: task → Result or None.
+    """Each level's share in per cent in the first and last epoch, least and most of any, and the dose of its task.
 
-    Columns task, level, first and last (epoch), least and most (of any epoch), dose (mean over epochs, a row's task's).
+    runs: task → Result or None.
     """
     rows = []
     for task, result in runs.items():

@@ -50,8 +50,7 @@ def load(experiments: list[Experiment]) -> Measured:
 def table(experiments: list[Experiment]) -> pd.DataFrame:
     """A row for every on-demand setting: means over the seeds that it shares with rigid joint learning.
 
-    Columns task, k, width, steps, seeds (how many), dose (%), psnr (dB), margin (dB over rigid joint), low and high
-    (its 95 % interval), verdict; and per seed doses and margins.
+    `COLUMNS` and, seed by seed, `PER_SEED`: dose in %, psnr in dB, margin in dB (see `judge.lead`).
     """
     m, rows = load(experiments), []
     settings = {replace(e, seed=0) for e in experiments if e.schedule == "on_demand"}

@@ -19,7 +19,7 @@ def runs(experiments: list[Experiment]) -> dict[str, list[Result]]:
 
 
 def table(runs: dict[str, list[Result]]) -> pd.DataFrame:
-    """Sec. 6.6: columns run, train_images, seeds, l2 (‰), l2_sd, psnr (dB), psnr_sd (over seeds)."""
+    """Sec. 6.6: a row per name of `runs`, means and standard deviations over seeds; l2 in ‰, psnr in dB."""
     rows = [
         {"run": name, "train_images": found[0].provenance["train_images"] if found else pd.NA}
         | tables.over_seeds(found)

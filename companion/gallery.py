@@ -12,7 +12,7 @@ from companion.figures import picture_blocks
 def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> pd.DataFrame:
     """One photograph through every denoiser, each told 25 whatever the noise, which is clipped (Supp. H).
 
-    Rows (system, sigma, picture (H, W) on the [0, 1] scale, psnr in dB); the first of each σ is `noisy`.
+    picture: (H, W) on the [0, 1] scale; psnr in dB; the first system of each σ is `noisy`.
     """
     rows = []
     for sigma in sigmas:

@@ -260,11 +260,21 @@ def below_input(runs: dict, task: str, *schedules: str, column="psnr") -> bool:
 def best(runs: dict, task: str, schedules) -> str | None:
     """The schedule that is ahead of every other one by the rule, or None."""
     for one in schedules:
-        rivals = [other for other in schedules if other != one]
-        below = [other for other in rivals if below_input(runs, task, one, other)]
-        if verdict_on({other: gaps(runs, task, one, other) for other in rivals}, below=below).word == REPRODUCED:
+        pairs = {other: (task, one, other) for other in schedules if other != one}
+        if compare(Measured(runs), pairs).word == REPRODUCED:
             return one
     return None
+
+
+# Trials of one network
+
+
+def paired_p_value(a, b) -> float:
+    """Two-sided paired t-test over trials; NaN when the differences do not vary beyond rounding."""
+    difference = np.asarray(a, float) - np.asarray(b, float)
+    if np.ptp(difference) <= 1e-12 * np.abs(a).max():
+        return float("nan")
+    return float(stats.ttest_1samp(difference, 0).pvalue)
 
 
 # How often the rule errs

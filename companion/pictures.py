@@ -14,7 +14,6 @@ from odl.data.packs import load
 from odl.data.reader import read_image
 from odl.data.sets import DataError
 from odl.evaluation import psnr, squared_error
-from odl.results import network_of, with_weights
 
 
 @torch.inference_mode()
@@ -44,7 +43,8 @@ def networks(runs: list) -> dict[str, nn.Module]:
         try:
             if results.load(run):
                 encoder = run.schedule in INPAINTERS
-                found[run.schedule] = with_weights(untrained(run), run) if encoder else network_of(run)
+                network = results.with_weights(untrained(run), run) if encoder else results.network_of(run)
+                found[run.schedule] = network
         except FileNotFoundError:
             absent.append(run.run_id)
     if absent:

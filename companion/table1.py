@@ -10,7 +10,6 @@ from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from companion import judge, prose, published, tables
 from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES
@@ -184,7 +183,7 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
     for task, rival in product(tasks, rivals):
         for runs in judge.paired(m.runs, task, "on_demand", rival):
             a, b = (overall(run.evaluation).psnr for run in runs)
-            seed, p = runs[0].experiment["seed"], stats.ttest_rel(a, b).pvalue
+            seed, p = runs[0].experiment["seed"], judge.paired_p_value(a, b)
             rows.append((plain(task), TITLES.get(rival, rival), seed, (a - b).mean(), p))
     return pd.DataFrame(rows, columns=["task", "rival", "seed", "ahead", "p"])
 

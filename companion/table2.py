@@ -28,9 +28,9 @@ def table(measured: list[Result]) -> pd.DataFrame:
         row = {"method": method}
         for block, (l2, db) in zip(BLOCKS, printed[method], strict=True):
             scores = trials[method].loc[block, ["l2", "psnr"]] / (10, 1)  # ‰ to %
-            found = [*scores.mean(), *scores.sem(), l2, db]
-            names = ("l2", "psnr", "l2_se", "psnr_se", "paper_l2", "paper_psnr")
-            row |= {f"{block}_{name}": value for name, value in zip(names, found, strict=True)}
+            mean, error = scores.mean(), scores.sem()
+            found = mean.l2, error.l2, mean.psnr, error.psnr, l2, db
+            row |= {f"{block}_{name}": value for name, value in zip(COLUMNS, found, strict=True)}
         rows.append(row)
     return pd.DataFrame(rows, columns=["method", *(f"{block}_{name}" for block in BLOCKS for name in COLUMNS)])
 

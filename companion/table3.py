@@ -14,10 +14,7 @@ NEAR = 2 * 0.14  # dB: twice the paper's 30.54 − 30.40
 def table(
     systems, sigma=25, dataset="db11", profile="reference", ours=None, measure=True, device="auto"
 ) -> pd.DataFrame:
-    """A row per image × system × noise: image, system, sigma, clipped, psnr, published (dB), seconds, note.
-
-    `published` is the paper's number for σ = 25, NaN for what the paper does not have.
-    """
+    """A row per image × system × noise; `psnr` and `published`, NaN for what the paper does not have, in dB."""
     ours = ours or denoising.our_systems()
     cases = [
         denoising.Measurement(system, sigma, clip, None, dataset, profile, ours.get(system))

@@ -1,4 +1,4 @@
-"""L2, PSNR and means over trials against scikit-image and plain loops."""
+"""L2, PSNR, means over trials and paired tests against scikit-image and SciPy."""
 
 import math
 
@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 from skimage import metrics
 
+from companion import judge
 from odl import corruptions, crops, evaluation, paper
 from odl.corruptions import TASKS
 from odl.data import packs
@@ -116,3 +118,17 @@ def test_overall_is_the_mean_over_levels_1_to_6_per_trial():
         for column in ("l2", "psnr"):
             values = [getattr(r, column) for r in frame.itertuples() if r.trial == trial and r.level in "123456"]
             assert len(values) == 6 and overall[column][trial] == pytest.approx(sum(values) / 6)
+
+
+def test_paired_p_value_by_hand():
+    """Two-sided, from the t distribution of the mean difference over its standard error."""
+    random = np.random.default_rng(0)
+    a, b = random.normal(30, 1, 20), random.normal(30.2, 1, 20)
+    t = np.mean(a - b) / stats.sem(a - b)
+    assert judge.paired_p_value(a, b) == pytest.approx(2 * stats.t.sf(abs(t), 19))
+    assert judge.paired_p_value(a, b) == pytest.approx(judge.paired_p_value(b, a))
+    assert judge.paired_p_value(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue)
+
+
+def test_pairs_that_do_not_differ_have_no_p_value():
+    assert math.isnan(judge.paired_p_value([1.0, 2.0], [1.0, 2.0]))
