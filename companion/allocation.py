@@ -99,18 +99,17 @@ def percent(run) -> np.ndarray:
     return np.array([epoch["allocation"] for epoch in run.history])
 
 
-def verdict(table: pd.DataFrame, runs: dict) -> str:
+def verdict(runs: dict) -> str:
     """How large the dose is; runs: task → Result or None. No claim is decided by this."""
-    if table.empty:
+    found = {task: run for task, run in runs.items() if run}
+    if not found:
         return prose.NOTHING
-    doses = table.groupby("task", sort=False).dose.first()
-    said = ", ".join(f"{dose:.2f} % for {plain(task)}" for task, dose in doses.items())
+    doses = ", ".join(f"{100 * judge.dose_of(run):.2f} % for {plain(task)}" for task, run in found.items())
     words = (
         f"Rigid joint learning has a dose of 0: every level gets 1/{paper.N_LEVELS} of the batch. That a lower PSNR "
         "gets more images is Equation 3 itself; whether it matters is the question of dose and ladder, the next page."
     )
-    scale = prose.scale([run for run in runs.values() if run])
-    return f"The dose is {said}.\n\n{words}\n\n{scale}"
+    return f"The dose is {doses}.\n\n{words}\n\n{prose.scale([*found.values()])}"
 
 
 def shifts(m: Measured) -> Verdict:

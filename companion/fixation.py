@@ -97,7 +97,7 @@ def plot_spectrum(frame: pd.DataFrame, task: str):
         axis.set_title(title, fontsize=10, pad=16)
     axes[0, 0].set_ylabel("PSNR (dB)")
     if len(frame):
-        axes[0, 0].set_ylim(limits(frame))
+        axes[0, 0].set_ylim(limits(frame))  # of both
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
     return figure
 

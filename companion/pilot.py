@@ -3,6 +3,8 @@
 Rigid joint learning, so that no contestant of the book is favoured; judged by the validation crops, not by the test.
 """
 
+from statistics import fmean
+
 import pandas as pd
 
 from odl import results
@@ -38,18 +40,15 @@ def runs(dataset: str = "bsds500") -> dict[tuple[str, str], Experiment]:
 
 
 def table(dataset: str = "bsds500") -> pd.DataFrame:
-    """A row per measured run: contestant, task, steps, core-seconds of training, PSNR (dB).
+    """A row per measured run, with mean PSNRs (dB).
 
-    `validation` is the mean over levels 1…5 at the end; `last` and `averaged` the means over levels 1…6 of the last and
-    of averaged weights, on the first trial of the test crops.
+    `validation` is over levels 1…5 at the end; `last` and `averaged` over levels 1…6 of the last and of averaged
+    weights, on the first trial of the test crops.
     """
     rows = []
     for (name, task), run in runs(dataset).items():
         if measured := results.load(run):
-            last, averaged = (
-                sum(measured.averaged[weights][level] for level in "123456") / 6 for weights in ("last", "averaged")
-            )
-            validation = sum(measured.history[-1]["psnr"]) / 5
-            seconds = measured.provenance["seconds"]["train_core"]
-            rows.append((name, task, run.epochs * run.iterations, seconds, validation, last, averaged))
+            seconds, validation = measured.provenance["seconds"]["train_core"], fmean(measured.history[-1]["psnr"])
+            test = [fmean(measured.averaged[weights][i] for i in "123456") for weights in ("last", "averaged")]
+            rows.append((name, task, run.epochs * run.iterations, seconds, validation, *test))
     return pd.DataFrame(rows, columns=["contestant", "task", "steps", "core_seconds", "validation", "last", "averaged"])

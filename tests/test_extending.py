@@ -157,7 +157,7 @@ def test_figures_draw_what_was_added(measured, draw):
 
 def test_allocation_and_its_words(measured):
     table = allocation.table({"speckle": measured[1]})
-    assert len(table) == 5 and "% for removal" in allocation.verdict(table, {"speckle": measured[1]})
+    assert len(table) == 5 and "% for removal" in allocation.verdict({"speckle": measured[1]})
 
 
 def test_the_spectrum_of_severities(measured):

@@ -165,7 +165,7 @@ def texts(found):
     halves = dict(zip(catalogue.EXTRA_DATA, (of["inpaint"][k : k + 3] for k in (0, 3, 6)), strict=True))
     yield from (table1.verdict(of[task], task) for task in of)
     yield from (fixation.verdict(of[task], task) for task in of)
-    yield allocation.verdict(allocation.table(runs), runs)
+    yield allocation.verdict(runs)
     yield extra_data.verdict(halves, "inpaint")
 
 
@@ -183,7 +183,7 @@ def test_pages_name_the_dose():
     runs = {"deblur": next(r for r in found if r.experiment["schedule"] == "on_demand")}
     table = allocation.table(runs)
     assert (table["last"] - 20).abs().mean() == pytest.approx(table.dose[0]) == pytest.approx(0.6)
-    assert "The dose is 0.60 % for deblurring." in allocation.verdict(table, runs)
+    assert "The dose is 0.60 % for deblurring." in allocation.verdict(runs)
     for run in found:
         run.history[0]["dose"] = 0.0004
     assert "equal shares, so its row is rigid joint's" in table1.verdict(found, "deblur")
