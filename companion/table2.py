@@ -27,7 +27,7 @@ def table(measured: list[Result]) -> pd.DataFrame:
     for method in (name for name in printed if name in trials):
         row = {"method": method}
         for block, (l2, db) in zip(BLOCKS, printed[method], strict=True):
-            scores = trials[method].loc[block, ["l2", "psnr"]] / (10, 1)  # ‰ to %
+            scores = trials[method].loc[block, ["l2", "psnr"]] / [10, 1]  # ‰ to %
             mean, error = scores.mean(), scores.sem()
             found = mean.l2, error.l2, mean.psnr, error.psnr, l2, db
             row |= {f"{block}_{name}": value for name, value in zip(COLUMNS, found, strict=True)}
