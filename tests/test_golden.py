@@ -1,4 +1,4 @@
-"""Golden runs: short trainings of every task × schedule whose numbers are stored beside this file.
+"""Golden runs: short trainings of every task and every schedule whose numbers are stored beside this file.
 
 A change of the code that moves one of them is a change of the protocol: raise `odl.PROTOCOL` and write them anew,
 with `python -m tests.test_golden`. They run in double precision, because 40 steps of Adam in single precision make
@@ -8,7 +8,7 @@ tenths of a dB of a rounding error.
 import json
 import os
 import tempfile
-from itertools import product
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,9 @@ from odl.data import packs
 from odl.experiment import Experiment
 
 FILE = Path(__file__).with_name("golden.json")
-RUNS = [*product(paper.TASKS, (*paper.SCHEDULES, *paper.FIXATED))]
+RUNS = [(task, "on_demand") for task in paper.TASKS]
+OTHERS = [schedule for schedule in (*paper.SCHEDULES, *paper.FIXATED) if schedule != "on_demand"]
+RUNS += zip(cycle(paper.TASKS), OTHERS)  # a task each, in turn
 SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
 
 
@@ -43,13 +45,11 @@ def test_a_golden_run(demo, task, schedule):
     np.testing.assert_allclose(numbers(task, schedule), stored[f"{task}/{schedule}"], atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize(("task", "schedule"), [("inpaint", "on_demand"), ("denoise", "hard_mining")])
-def test_two_threads_agree(demo, task, schedule):
+def test_two_threads_agree(demo):
     torch.set_num_threads(2)
     try:
-        np.testing.assert_allclose(
-            numbers(task, schedule), json.loads(FILE.read_text())[f"{task}/{schedule}"], atol=1e-3
-        )
+        stored = json.loads(FILE.read_text())["inpaint/on_demand"]
+        np.testing.assert_allclose(numbers("inpaint", "on_demand"), stored, atol=1e-3)
     finally:
         torch.set_num_threads(1)
 

@@ -102,12 +102,12 @@ def nothing():
     return None
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_deadline_stops_what_runs_and_starts_nothing_more(workers, capsys):
+def test_a_deadline_stops_what_runs_and_starts_nothing_more(capsys):
+    """In processes; in this one `test_files` sets the clock back as well."""
     endless = [Job(f"job {i}", (Measurement(nothing, forever, 1e6),)) for i in range(4)]
     start = time.monotonic()
-    sweep.run_jobs(endless, "cpu", workers, start + 3)
-    assert 3 <= time.monotonic() - start < 30
+    sweep.run_jobs(endless, "cpu", 2, start + 1)
+    assert 1 <= time.monotonic() - start < 30
     assert "0 of 4 runs" in capsys.readouterr().err
 
 
@@ -131,19 +131,18 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
 
 
 ENDLESS = """
-import signal, sys
+import signal
 from companion import sweep
 from odl.experiment import Experiment
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
     numbers = dict(profile="smoke", epochs=2000, iterations=1, batch_size=20)
     sweep.run_many([Experiment.of("interpolate", seed=seed, **numbers) for seed in (0, 1)], "cpu", workers=2)
 """
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, -2), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, -2), (signal.SIGKILL, -9)])
 def test_a_signal_ends_all_workers_with_their_checkpoints(demo, sent, status):
     script = demo / "endless.py"
     script.write_text(ENDLESS)

@@ -207,6 +207,20 @@ def test_schedules_of_one_seed_see_the_same_crops_and_draws(demo, task, epoch):
 
 
 @pytest.mark.parametrize("task", TASKS)
+def test_the_levels_are_data(demo, task):
+    """The same step with other severities in its buffers corrupts other images, and only those whose level moved."""
+    step = Step(tiny("rigid_joint", task), None, None, packs.load("demo", "train"))
+    images = []
+    for counts in ([4] * 5, [4] * 5, [4, 4, 4, 0, 8]):
+        next(training.batches(step, 0, [counts]))
+        images.append(step.draw())
+    (x, y), (x_again, y_again), (x_other, y_other) = images
+    assert torch.equal(x, x_again) and torch.equal(y, y_again) and torch.equal(x, x_other)
+    changed = (y != y_other).flatten(1).any(1)
+    assert not changed[:12].any() and changed[12:16].any() and not changed[16:].any()
+
+
+@pytest.mark.parametrize("task", TASKS)
 def test_every_run_of_a_seed_begins_with_the_same_weights(task):
     def begun(**numbers):
         return digest(training.build(tiny(task=task, **numbers), "cpu")[0].state_dict())

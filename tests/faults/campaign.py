@@ -66,8 +66,11 @@ def broken_by(mutation: str, *edits: tuple):
     return add
 
 
-def measure(name: str, n: int, edits=()) -> dict:
-    """Inject n faults, with a promise broken by `edits`: how many of each outcome, and the worst recovery time."""
+def measure(name: str, n: int, edits=(), until: str | None = None) -> dict:
+    """Inject n faults, with a promise broken by `edits`: how many of each outcome, and the worst recovery time.
+
+    It stops at the first outcome that is `until`.
+    """
     ended(in_a_child(nothing))  # starting the server of processes is no part of a recovery
     outcomes, worst, start, chance = Counter(), 0.0, time.perf_counter(), random.Random(name)
     label = f"{name}, promise broken" if edits else name
@@ -79,8 +82,10 @@ def measure(name: str, n: int, edits=()) -> dict:
             worst = max(worst, seconds if outcome == RECOVERED else 0.0)
             bar.set_postfix(outcomes, refresh=False)
             bar.update()
+            if outcome == until:
+                break
     counts = {kind: outcomes[kind] for kind in (RECOVERED, LOUD, SILENT)}
-    return {"injected": n} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
+    return {"injected": outcomes.total()} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
 
 
 # Promises broken
