@@ -9,11 +9,33 @@ from hypothesis import configuration, settings
 from webdriver import INSTALLED, Browser
 
 from odl.data import download, sets
+from odl.experiment import Experiment
+from odl.machine.files import OneLine
 
+TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
 torch.set_num_threads(1)
 configuration.set_hypothesis_home_dir(tempfile.gettempdir())
 settings.register_profile("odl", deadline=None, derandomize=True, database=None)
 settings.load_profile("odl")
+
+
+def tiny(task="inpaint", schedule="on_demand", **numbers) -> Experiment:
+    """A run of well under a second."""
+    return Experiment.of(task, schedule=schedule, **(TINY | numbers))
+
+
+def refused(act, *words: str, kind=OneLine) -> str:
+    """The message of the error that `act()` raises: one line that has these words."""
+    with pytest.raises(kind) as error:
+        act()
+    message = str(error.value)
+    assert "\n" not in message and all(word in message for word in words), message
+    return message
+
+
+def pytest_collection_modifyitems(items):
+    """The pages first: what takes longest should not start last."""
+    items.sort(key=lambda item: item.path.name != "test_pages.py")
 
 
 @pytest.fixture(scope="session")

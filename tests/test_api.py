@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 import odl
-from odl import damage, photographs
+from odl import damage, photographs, training
 from odl.machine import files
 from odl.network import EncoderDecoder
 from odl.photographs import ImageError, deleted, marked
@@ -31,6 +31,10 @@ def square(height=80, width=100) -> np.ndarray:
     mask = np.zeros((height, width), bool)
     mask[20:40, 30:60] = True
     return mask
+
+
+def test_it_offers_the_training_itself():
+    assert odl.train is training.train
 
 
 @pytest.mark.filterwarnings("ignore::odl.damage.DamageWarning")

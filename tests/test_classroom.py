@@ -10,9 +10,13 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import build
+import classroom
+import figures
 import nbformat
 import numpy as np
 import pytest
+import snippets
 from page_facts import network, requests
 from PIL import Image
 
@@ -22,11 +26,6 @@ from odl import paper
 from odl.schedules import rigid_joint
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "book"))
-import build  # noqa: E402
-import classroom  # noqa: E402
-import figures  # noqa: E402
-import snippets  # noqa: E402
 
 EXERCISES = snippets.NOTEBOOKS  # of notebooks, and of the pages in prose
 NAMES = [path.stem for path in EXERCISES]

@@ -5,6 +5,7 @@ import re
 from dataclasses import fields
 
 import pytest
+from conftest import refused
 
 from companion import catalogue
 from companion.notebook import check_image, check_parameters, check_seeds
@@ -12,17 +13,8 @@ from odl import paper
 from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment
 from odl.machine import files
-from odl.parameters import ParameterError, check_device
+from odl.parameters import check_device
 from odl.schedules import SCHEDULES
-
-
-def refused(make, *words):
-    """The message of a ParameterError: one line that has these words."""
-    with pytest.raises(ParameterError) as error:
-        make()
-    message = str(error.value)
-    assert "\n" not in message and all(word in message for word in words), message
-    return message
 
 
 @pytest.mark.parametrize(

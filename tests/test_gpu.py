@@ -11,7 +11,6 @@ from safetensors.torch import load
 from companion import catalogue, gpu, sweep
 from odl import results
 from odl.experiment import Experiment
-from odl.schedules import SCHEDULES
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
 TINY = Experiment.of(profile="smoke")
@@ -21,16 +20,6 @@ TINY = Experiment.of(profile="smoke")
 def test_the_gates_hold(demo, device, monkeypatch):
     monkeypatch.setitem(gpu.TINY, "iterations", 25 if device == "cuda" else 3)
     assert gpu.gates(device) == {}
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_bundle_equals_its_runs_alone(demo, tmp_path, monkeypatch):
-    experiments = [Experiment.of("interpolate", schedule=schedule, **gpu.TINY) for schedule in SCHEDULES]
-    bundle = sweep.run_many(experiments, "cuda", workers=4)
-    monkeypatch.setenv("ODL_ROOT", str(tmp_path / "alone"))
-    for experiment, result in zip(experiments, bundle, strict=True):
-        alone = results.run_or_load(experiment, "cuda")
-        assert alone.history == result.history and alone.evaluation.equals(result.evaluation)
 
 
 def test_a_gate_that_fails_names_the_runs_that_differ(monkeypatch):

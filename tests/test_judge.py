@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 from scipy import stats
+from test_scorecard import LEVELS, frame
 
 from companion import allocation, catalogue, extra_data, fixation, judge, prose, table1
 from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, WITHIN, decide
 from odl import paper, results
-from tests.test_scorecard import LEVELS, frame
 
 
 def by_scipy(margins, bound=0.0, equivalence=True):

@@ -5,10 +5,11 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+import landing
+import live
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,9 +33,6 @@ from odl.windows import inpaint_image
 
 ROOT = Path(__file__).resolve().parents[1]
 LAB = ROOT / "book" / "lab"
-sys.path.insert(0, str(ROOT / "book"))
-import landing  # noqa: E402
-import live  # noqa: E402
 
 FRAGMENTS = ("fixation", "allocation", "seeds", "inpaint")
 

@@ -12,6 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+import build
+import live
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,9 +27,6 @@ from test_lab import check_against_torch, set_fixation
 from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "book"))
-import build  # noqa: E402
-import live  # noqa: E402
 
 SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "companion", "data/results"]
 PAGES = [f"{file}.html" for file in build.toc()]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import tiny
 from safetensors.torch import load_file
 from scipy import stats
 
@@ -19,11 +20,9 @@ from odl.experiment import Experiment
 from odl.machine import files, provenance
 from odl.results import Result
 
-TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
-
 
 def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
-    experiment = Experiment.of(**TINY)
+    experiment = tiny()
     assert results.load(experiment) is None
     result = results.run_or_load(experiment, "cpu")
     assert result.path == files.results() / f"{experiment.run_id}.json"
@@ -53,7 +52,7 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
 
 
 def test_a_result_of_other_numbers_or_another_protocol_is_not_loaded(demo):
-    experiment = Experiment.of(**TINY)
+    experiment = tiny()
     path = results.run_or_load(experiment, "cpu").path
     content = files.unseal(path)
     for name, value in (("trials", 3), ("learning_rate", 1e-4), ("width", 9), ("precision", "bf16")):
@@ -68,7 +67,7 @@ def test_a_result_of_other_numbers_or_another_protocol_is_not_loaded(demo):
 @pytest.mark.parametrize(("task", "missing"), [("inpaint", False), ("denoise", True)])
 def test_without_missing_pixels_there_is_one_way_to_score(demo, task, missing):
     """PSNR of kept pixels and of the hole is then null on disk and NaN in a table."""
-    result = results.run_or_load(Experiment.of(task, **TINY), "cpu")
+    result = results.run_or_load(tiny(task), "cpu")
     content = json.loads(result.path.read_text())["evaluation"]
     for name in ("psnr_kept", "psnr_hole"):
         assert result.evaluation[name].dtype == float and result.evaluation[name].isna().all() == missing
@@ -187,7 +186,7 @@ def test_level_table_is_of_means():
 @pytest.mark.parametrize("task", ["inpaint", "interpolate"])
 def test_the_damaged_image_inside_its_missing_pixels_is_measured_there(demo, task):
     """The baseline that follows from the stored columns against one counted in the holes; a bad restorer on purpose."""
-    experiment = Experiment.of(task, **TINY)
+    experiment = tiny(task)
     rows, _ = evaluation.evaluate(experiment, lambda y: 0.5 * y + 0.2)
     untouched, _ = evaluation.evaluate(experiment, lambda y: y)
     np.testing.assert_allclose(tables.scores(rows).hole_input, untouched.psnr_hole, atol=0.01)
@@ -211,7 +210,7 @@ def test_a_table_is_written_where_the_design_says_if_it_has_a_number_of_ours(roo
 
 @pytest.fixture
 def shipped(demo):
-    experiment = Experiment.of("denoise", **TINY)
+    experiment = tiny("denoise")
     results.run_or_load(experiment, "cpu")
     trained = results.network_of(experiment)
     path = gpu.ship(experiment)

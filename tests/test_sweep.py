@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from conftest import tiny
 from tqdm.auto import tqdm
 
 from companion import catalogue, denoising, sweep
@@ -21,20 +22,14 @@ from companion.sweep import Job, Measurement
 from odl import fit, results
 from odl.corruptions import TASKS
 from odl.data import sets
-from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES
 
 ROOT = Path(__file__).resolve().parents[1]
-TINY = {"profile": "smoke", "epochs": 1, "iterations": 2, "batch_size": 20, "test_images": 6, "validation_images": 4}
-
-
-def tiny(schedule="on_demand", seed=0, **numbers):
-    return Experiment.of("interpolate", schedule=schedule, seed=seed, **(TINY | numbers))
 
 
 def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
-    experiments = [tiny(name) for name in ("rigid_joint", "on_demand")]
+    experiments = [tiny(schedule=name) for name in ("rigid_joint", "on_demand")]
     results.run_or_load(experiments[1], "cpu")
     assert [r.experiment["schedule"] for r in sweep.run_many(experiments, train=False)] == ["on_demand"]
     assert f"To be measured: {experiments[0].run_id.split('/')[-1]}" in capsys.readouterr().out
@@ -82,7 +77,7 @@ def left_by(experiments, **how):
 
 def test_side_by_side_equals_alone(demo, elsewhere):
     """Bit for bit: runs in two processes against one after the other."""
-    experiments = [tiny(schedule, seed) for schedule in ("on_demand", "hard_mining") for seed in (0, 1)]
+    experiments = [tiny(schedule=schedule, seed=seed) for schedule in ("on_demand", "hard_mining") for seed in (0, 1)]
     beside = left_by(experiments, workers=2)
     with elsewhere():
         assert beside == left_by(experiments, workers=1)
