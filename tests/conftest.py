@@ -8,9 +8,11 @@ import torch
 from hypothesis import configuration, settings
 from webdriver import INSTALLED, Browser
 
+from odl.corruptions import TASKS
 from odl.data import download, sets
 from odl.experiment import Experiment
 from odl.machine.files import OneLine
+from odl.network import EncoderDecoder
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
 torch.set_num_threads(1)
@@ -102,6 +104,17 @@ def resumes_exactly(elsewhere):
             assert torch.equal(value, expected.network.state_dict()[name]), name
 
     return check
+
+
+@pytest.fixture
+def noise(monkeypatch):
+    """Every task's network: a small one that nobody trained."""
+
+    def untrained(task):
+        torch.manual_seed(0)
+        return EncoderDecoder(TASKS[task].channels, 4).eval()
+
+    monkeypatch.setattr("odl.pretrained.load", untrained)
 
 
 @pytest.fixture(scope="module")

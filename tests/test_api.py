@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 import odl
@@ -10,17 +9,6 @@ from odl import damage, photographs, training
 from odl.machine import files
 from odl.network import EncoderDecoder
 from odl.photographs import ImageError, deleted, marked
-
-
-@pytest.fixture
-def noise(monkeypatch):
-    """Every task's network: a small one that nobody trained."""
-
-    def untrained(task):
-        torch.manual_seed(0)
-        return EncoderDecoder(odl.TASKS[task].channels, 4).eval()
-
-    monkeypatch.setattr("odl.pretrained.load", untrained)
 
 
 def picture(height=80, width=100, seed=0) -> np.ndarray:

@@ -144,23 +144,6 @@ def test_the_scorecard_and_the_page_judge_the_same_runs(measured):
 # The page
 
 
-def marks(axis) -> int:
-    """Open marks: one for every seed."""
-    return sum(len(line.get_xdata()) for line in axis.lines if line.get_markerfacecolor() == "none")
-
-
-def test_figures_draw_every_seed(measured):
-    settings = dose.table(dose.experiments("demo", "smoke", SEEDS))
-    figure = dose.plot_margins(settings)
-    assert [marks(axis) for axis in figure.axes] == [3 + 3 + 2] * 4
-    drawn = np.concatenate([line.get_xdata() for line in figure.axes[0].lines if line.get_label() == "k = −1"])
-    assert drawn == pytest.approx([-1.0] * 3)  # a dose for the easy levels lies left
-    assert [len(axis.containers) for axis in figure.axes] == [2] * 4  # no interval from two seeds
-    ladder = dose.table(catalogue.ladder("smoke", "demo", SEEDS))
-    assert [marks(axis) for axis in dose.plot_ladder(ladder).axes] == [2 * 3 * 3] * 4
-    assert "−1" in dose.show(settings, "k").to_html() and "width" in dose.show(ladder, "width", "steps").to_html()
-
-
 def texts(figure) -> str:
     return " ".join(text.get_text() for axis in figure.axes for text in axis.texts)
 

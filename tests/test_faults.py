@@ -27,12 +27,6 @@ def test_a_loop_that_forgets_its_random_state_ends_otherwise_after_a_kill():
     assert found == [campaign.RECOVERED, campaign.SILENT]
 
 
-def test_a_wrong_row_is_one_line(capsys):
-    assert main(["--only", "kils"]) == 2
-    message = capsys.readouterr().err
-    assert "nearest: 'kills'" in message and message.count("\n") == 1
-
-
 def test_the_page_shows_what_is_measured_once_and_names_what_is_not(root, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "book"))
     page = importlib.import_module("reliability")

@@ -176,20 +176,6 @@ def test_no_page_ranks_what_is_undecided(seeds):
         assert "undecided" in text or "dose" in text
 
 
-def test_pages_name_the_dose():
-    found = [r for r in page_results() if r.experiment["task"] == "deblur"]
-    text = table1.verdict(found, "deblur")
-    assert "0.60 % of a batch." in text and "equal shares, so" not in text
-    runs = {"deblur": next(r for r in found if r.experiment["schedule"] == "on_demand")}
-    table = allocation.table(runs)
-    assert (table["last"] - 20).abs().mean() == pytest.approx(table.dose[0]) == pytest.approx(0.6)
-    assert "The dose is 0.60 % for deblurring." in allocation.verdict(runs)
-    for run in found:
-        run.history[0]["dose"] = 0.0004
-    assert "equal shares, so its row is rigid joint's" in table1.verdict(found, "deblur")
-    assert prose.dose([r for r in found if r.experiment["schedule"] != "on_demand"]) == ""
-
-
 def test_pages_say_in_one_line_that_nothing_is_measured():
     assert {*texts([])} == {prose.NOTHING}
 

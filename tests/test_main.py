@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms
 
-from odl import pretrained, results
+from companion.__main__ import main as companion
+from odl import results
 from odl.__main__ import main
 from odl.experiment import Experiment
-from odl.network import EncoderDecoder, initialize
+from tests.faults.__main__ import main as faults
 
 SMOKE = ["--profile", "smoke"]
 
@@ -22,20 +24,6 @@ def root(tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def weights(root):
-    """Untrained weights where `restore` looks for the on-demand networks first."""
-    import torch
-    from safetensors.torch import save_file
-
-    for task, channels in (("inpaint", 3), ("interpolate", 3), ("deblur", 3), ("denoise", 1)):
-        experiment = Experiment.of(task, "bsds500", "on_demand", profile="reference", **pretrained.LONG["reference"])
-        folder = root / "runs" / experiment.run_id
-        folder.mkdir(parents=True)
-        network = initialize(EncoderDecoder(channels, experiment.width), torch.Generator().manual_seed(0))
-        save_file(network.state_dict(), folder / "weights.safetensors")
 
 
 def test_train_then_evaluate_then_list(capsys):
@@ -100,14 +88,51 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, cap
     assert sorted(root.rglob("*")) == before
 
 
-@pytest.mark.parametrize("arguments", [[], ["tran"], ["train", "--sed", "1"], ["train", "--seed", "one"]])
-def test_an_unknown_option_is_one_line(arguments, capsys):
+@pytest.mark.parametrize(
+    ("run", "arguments"),
+    [(main, ""), (main, "tran"), (main, "train --sed 1"), (main, "train --seed one")]
+    + [(companion, "plan"), (companion, "plan --gpu-ms-per-step fast")],
+)
+def test_an_unknown_option_is_one_line(run, arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
-        main(arguments)
+        run(arguments.split())
     assert stopped.value.code == 2 and capsys.readouterr().err.count("\n") == 1
 
 
-def test_restore_keeps_what_a_camera_wrote(root, weights):
+@pytest.mark.parametrize(
+    ("run", "arguments", "words"),
+    [
+        (
+            companion,
+            "reproduce --budget '10 minutes'",
+            "budget='10 minutes' is not a time such as 90s, 10min, 8h or 2d",
+        ),
+        (companion, "reproduce --budget ''", "budget='' is not a time"),
+        (companion, "reproduce --workers 0", "workers=0 is not from 1 to 1024; nearest: 1"),
+        (companion, "reproduce --profile papr", "nearest: 'paper'"),
+        (companion, "reproduce --dataset nowhere", "dataset='nowhere' is neither a set"),
+        (companion, "reproduce --seeds -1", "seeds=-1 is not from 0"),
+        (companion, "reproduce --profile smoke --dataset demo --page table1-deblurr", "nearest: 'deblur'"),
+        (companion, "reproduce --device gpu", "device='gpu' is not one of auto, cpu, cuda"),
+        (companion, "reproduce --profile smoke --dataset demo --only x", "only='x' is none of these runs"),
+        (companion, "plan --gpus 0 --gpu-ms-per-step 1", "gpus=0 is not from 1 to 1000000; nearest: 1"),
+        (companion, "plan --gpu-ms-per-step -1", "gpu-ms-per-step=-1.0 is not a number"),
+        (companion, "plan --gpu-ms-per-step nan", "gpu-ms-per-step=nan is not a number"),
+        (companion, "plan --gpu-ms-per-step 1 --profile papr", "nearest: 'paper'"),
+        (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
+        (companion, "plan --gpu-ms-per-step 1 --seeds -1", "seeds=-1 is not from 0"),
+        (companion, "train tnrdd", "nearest: 'tnrd'"),
+        (companion, "train csf --profile papr", "profile='papr'"),
+        (faults, "--only kils", "nearest: 'kills'"),
+    ],
+)
+def test_a_wrong_option_of_another_command_is_one_line(run, arguments, words, root, capsys):
+    assert run(shlex.split(arguments)) == 2
+    printed = capsys.readouterr().err
+    assert words in printed and printed.count("\n") == 1 and not list(root.iterdir())
+
+
+def test_restore_keeps_what_a_camera_wrote(root, noise):
     exif = Image.Exif()
     exif[274], exif[271] = 6, "Camera"  # to be turned by 90°
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -118,7 +143,7 @@ def test_restore_keeps_what_a_camera_wrote(root, weights):
     assert after.info["icc_profile"] == profile and after.quantization == before.quantization
 
 
-def test_a_folder_gives_a_folder_and_names_what_failed(root, weights, capsys):
+def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys):
     for name in ("a.png", "deeper/b.jpg"):
         (root / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         Image.effect_noise((70, 70), 40).save(root / "in" / name)
@@ -138,7 +163,7 @@ def test_a_misspelt_task_is_refused_without_torch(root):
     assert done.returncode == 2 and "nearest: 'deblur'" in done.stderr
 
 
-def test_a_mask_of_another_size_is_refused(root, weights, capsys):
+def test_a_mask_of_another_size_is_refused(root, noise, capsys):
     Image.new("RGB", (80, 80)).save(root / "in.png")
     Image.new("L", (81, 80)).save(root / "mask.png")
     assert main(["restore", "--task", "inpaint", "--mask", "mask.png", "in.png", "out.png"]) == 2
@@ -151,6 +176,7 @@ def test_the_module_runs_without_the_book_s_packages(root):
 import sys
 for name in ("papermill", "jupyter_book", "bm3d", "nbformat", "IPython", "pooch"):
     sys.modules[name] = None
+from companion.__main__ import main as companion
 from odl.__main__ import main
 sys.exit(main(["train", "--profile", "smoke"]))
 """

@@ -80,30 +80,6 @@ def test_the_command_prints_each_number_once(root, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--gpus", "0", "--gpu-ms-per-step", "1"], "gpus=0 is not from 1 to 1000000; nearest: 1"),
-        (["--gpu-ms-per-step", "-1"], "gpu-ms-per-step=-1.0 is not a number"),
-        (["--gpu-ms-per-step", "nan"], "gpu-ms-per-step=nan is not a number"),
-        (["--gpu-ms-per-step", "1", "--profile", "papr"], "nearest: 'paper'"),
-        (["--gpu-ms-per-step", "1", "--dataset", "celebb"], "nearest: 'celeba'"),
-        (["--gpu-ms-per-step", "1", "--seeds", "-1"], "seeds=-1 is not from 0"),
-    ],
-)
-def test_a_wrong_parameter_is_one_line(root, capsys, arguments, words):
-    assert main(["plan", *arguments]) == 2
-    printed = capsys.readouterr().err
-    assert words in printed and printed.count("\n") == 1 and not root.exists()
-
-
-def test_a_missing_or_unreadable_number_is_one_line(capsys):
-    for arguments in (["plan"], ["plan", "--gpu-ms-per-step", "fast"]):
-        with pytest.raises(SystemExit, match="2"):
-            main(arguments)
-        assert capsys.readouterr().err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
     ("seconds", "text"), [(5, "5 s"), (90, "1.5 min"), (3600, "1 h"), (124_560, "34.6 h"), (5e6, "1,389 h")]
 )
 def test_durations_are_plain(seconds, text):

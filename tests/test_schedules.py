@@ -14,7 +14,7 @@ from odl.schedules import SCHEDULES, allocate, allocate_batches, dose, on_demand
 weights = st.lists(st.floats(0, 1e6), min_size=1, max_size=8).filter(lambda w: sum(w) > 1e-6)
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(weights, st.integers(1, 500))
 def test_allocations_are_a_proportional_division(w, batch):
     counts = allocate(w, batch)
@@ -27,7 +27,7 @@ def test_allocations_are_a_proportional_division(w, batch):
         assert few <= many or b <= a * (1 + 1e-9)  # more weight never means fewer images
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(weights, st.integers(1, 200), st.integers(1, 40))
 def test_batches_follow_the_shares_and_carry_their_fractions(w, batch, batches):
     """What was given and is owed is Equation 3's share to 1e-9 of a batch, and no batch is off by a whole image."""
@@ -40,7 +40,7 @@ def test_batches_follow_the_shares_and_carry_their_fractions(w, batch, batches):
     assert not counts[:, np.equal(w, 0)].any()
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=5, max_size=5), st.integers(1, 300))
 def test_on_demand_fills_the_batch_for_any_psnr_and_gives_more_where_it_is_lower(psnr, batch):
     counts = allocate_batches(on_demand(0.5, psnr, 5), batch, 10)[0]

@@ -188,26 +188,6 @@ def test_a_closed_pipe_is_no_error(root):
     assert run.stdout.count("\n") == 1 and not run.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--budget", "10 minutes"], "budget='10 minutes' is not a time such as 90s, 10min, 8h or 2d"),
-        (["--budget", ""], "budget='' is not a time"),
-        (["--workers", "0"], "workers=0 is not from 1 to 1024; nearest: 1"),
-        (["--profile", "papr"], "nearest: 'paper'"),
-        (["--dataset", "nowhere"], "dataset='nowhere' is neither a set"),
-        (["--seeds", "-1"], "seeds=-1 is not from 0"),
-        (["--profile", "smoke", "--dataset", "demo", "--page", "table1-deblurr"], "nearest: 'deblur'"),
-        (["--device", "gpu"], "device='gpu' is not one of auto, cpu, cuda"),
-        (["--profile", "smoke", "--dataset", "demo", "--only", "x"], "only='x' is none of these runs"),
-    ],
-)
-def test_a_wrong_option_is_one_line(root, arguments, expected, capsys):
-    assert main(["reproduce", *arguments]) == 2
-    printed = capsys.readouterr().err
-    assert expected in printed and printed.count("\n") == 1 and not root.exists()
-
-
 def test_durations():
     assert [duration("budget", t) for t in ("90s", "10min", "2m", "1.5h", "2d")] == [90, 600, 120, 5400, 172800]
 

@@ -8,7 +8,6 @@ import torch
 from scipy import ndimage
 from scipy.fft import dctn
 
-from companion.__main__ import main
 from companion.comparators import trained
 from companion.comparators.csf import CSF, Shrinkage
 from companion.comparators.dncnn import DnCNN
@@ -167,16 +166,6 @@ def test_noise_has_the_moments_it_should():
     torch.testing.assert_close(y.std((1, 2, 3)), sigma / 255, rtol=0.01, atol=0)
     torch.testing.assert_close(y.mean((1, 2, 3)), torch.full((4,), 0.5), atol=5e-3, rtol=0)
     assert y.max() > 1 and y.min() < 0  # not clipped
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [(["train", "tnrdd"], "nearest: 'tnrd'"), (["train", "csf", "--profile", "papr"], "profile='papr'")],
-)
-def test_a_wrong_name_is_one_line(root, arguments, expected, capsys):
-    assert main(arguments) == 2
-    printed = capsys.readouterr().err
-    assert expected in printed and printed.count("\n") == 1 and not root.exists()
 
 
 # Use

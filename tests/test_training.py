@@ -64,11 +64,11 @@ def whole(demo, elsewhere):
 DEATHS = [("replace", 2, "before"), ("replace", 3, "after"), ("fsync", 3, "after"), ("replace", 4, "after")]
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", list(SCHEDULES)[3:])  # the row `kills` takes the first three
 def test_a_run_that_was_killed_ends_as_if_it_was_not(schedule, whole):
     """kill -9 inside a save, and at a random time; weights, Adam's state and history are bit for bit the same."""
     i = list(SCHEDULES).index(schedule)
-    experiment = tiny(schedule, list(TASKS)[i % 4], precision="bf16" if i == 0 else "fp32")
+    experiment = tiny(schedule, list(TASKS)[i % 4], precision="bf16" if i == 3 else "fp32")
     assert ended(in_a_child(train_in_child, experiment, DEATHS[i % 4], shared=number())) == -signal.SIGKILL
     kill_once(experiment, random.Random(schedule), inside=False)
     whole(experiment)
@@ -167,13 +167,12 @@ def test_without_a_whole_checkpoint_the_one_before_is_used_or_training_begins_ag
     whole(experiment)
 
 
-@pytest.mark.parametrize("numbers", [{"learning_rate": 1e-4}, {"precision": "bf16"}, {}], ids=str)
-def test_a_checkpoint_of_other_numbers_or_another_protocol_is_not_resumed(demo, monkeypatch, numbers):
+def test_a_checkpoint_of_another_protocol_is_not_resumed(demo, monkeypatch):
+    """Nor one of other numbers, as the row `stale` says."""
     folder = interrupted(tiny(epochs=2, iterations=1), 0.8)
     assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1))
-    if not numbers:
-        monkeypatch.setattr(checkpoint, "PROTOCOL", checkpoint.PROTOCOL + 1)
-    assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1, **numbers)) is None
+    monkeypatch.setattr(checkpoint, "PROTOCOL", checkpoint.PROTOCOL + 1)
+    assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1)) is None
 
 
 # What is drawn
@@ -189,8 +188,7 @@ def allocated(experiment, epoch):
     return training.allocation(experiment, epoch, [{"psnr": [30, 28, 26, 24, 22]}] if epoch else [])
 
 
-@pytest.mark.parametrize("epoch", [0, 3])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("task", "epoch"), list(zip(TASKS, (0, 3, 0, 3), strict=True)))
 def test_schedules_of_one_seed_see_the_same_crops_and_draws(demo, task, epoch):
     """Also where the level of an image is the same, its corruption is."""
     reference = drawn(tiny("rigid_joint", task), epoch)
@@ -332,7 +330,7 @@ def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
         torch.testing.assert_close(parameter.grad, expected, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("decay", [0.0, 0.5])
 def test_the_rate_is_constant_then_falls_in_a_straight_line_to_0(demo, monkeypatch, decay):
     """Of every step, against the formula over steps."""
     experiment, rates, run = tiny(decay=decay, epochs=5, iterations=4, learning_rate=1e-3), [], Step.run
@@ -403,18 +401,8 @@ def test_on_demand_follows_the_validation_of_the_epoch_before(demo):
         assert max(abs(n / 6 - share) for n, share in zip(given, shares, strict=True)) < 1 / 6
 
 
-CUMULATIVE = [[100, 0, 0, 0, 0], [50, 50, 0, 0, 0], [35, 35, 30, 0, 0], [25] * 4 + [0], [20] * 5]
 ALLOCATIONS = {  # in per cent of a batch, every epoch
-    "rigid_joint": [[20] * 5] * 5,
-    "staged_curriculum": [[100 * (i == k) for i in range(5)] for k in range(5)],
-    "staged_anti_curriculum": [[100 * (i == 4 - k) for i in range(5)] for k in range(5)],
-    "cumulative_curriculum": CUMULATIVE,
-    "cumulative_anti_curriculum": [
-        *(row[::-1] for row in CUMULATIVE[:2]),
-        [0, 0, 35, 35, 30],
-        [0] + [25] * 4,
-        [20] * 5,
-    ],
+    "cumulative_anti_curriculum": [[0] * 4 + [100], [0] * 3 + [50] * 2, [0, 0, 35, 35, 30], [0] + [25] * 4, [20] * 5],
     "fixated_hard": [None] * 5,
 }
 
