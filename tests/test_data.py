@@ -16,6 +16,7 @@ import pytest
 import torch
 import torchvision
 from conftest import refused
+from made import BAD, GREY, ROUGH, X, chunk, cut, encoded, flip, grey, jpeg, modes, photograph, tar_with, zip_with
 from PIL import Image
 
 from companion import pictures, tables
@@ -27,8 +28,6 @@ from odl.data.sets import DATASETS, DataError
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.results import path_of
-from tests.faults import sources
-from tests.faults.sources import GREY, ROUGH, X, encoded, flip, grey, jpeg, photograph
 
 BICUBIC = Image.Resampling.BICUBIC
 
@@ -295,10 +294,10 @@ def half_packed(folder, target, n=7):
 
 HALVES = {  # what happens to the journal and the pixels of seven images, and how many are still read then
     "nothing": (lambda journal, pixels: None, 5),
-    "half a line": (lambda journal, pixels: sources.cut(journal, 9), 6),
+    "half a line": (lambda journal, pixels: cut(journal, 9), 6),
     "no journal": (lambda journal, pixels: journal.write_bytes(b""), 12),
     "half an image": (lambda journal, pixels: pixels.write_bytes(pixels.read_bytes() + b"x" * 1000), 5),
-    "lost pixels": (lambda journal, pixels: sources.cut(pixels, 1000), 6),
+    "lost pixels": (lambda journal, pixels: cut(pixels, 1000), 6),
     "no pixels": (lambda journal, pixels: pixels.unlink(), 12),
     "one more image": (lambda journal, pixels: write(pixels.parents[1] / "album/0/001.png", photograph(99)), 13),
 }
@@ -345,11 +344,11 @@ def test_a_damaged_pack_is_detected(folder, damage):
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys):
     """Never trained on: packing stops, names the file and the command; with it the file is left out and listed."""
-    for name, content in sources.BAD.items():
+    for name, content in BAD.items():
         (tmp_path / name).write_bytes(content)
         refused(lambda name=name: reader.read_image(tmp_path / name, 96), name)
     name = "truncated.jpg"
-    (folder / name).write_bytes(sources.BAD[name])
+    (folder / name).write_bytes(BAD[name])
     command = f"python -m odl data prepare {folder} --skip-bad"
     refused(lambda: download.prepare(str(folder)), name, command)
     refused(lambda: load(str(folder), "train"), name, command)
@@ -373,7 +372,7 @@ def rgb_16_png() -> bytes:
     """Pillow cannot write one: 16 bits a colour."""
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in np.dstack([ROUGH, ROUGH[::-1], ROUGH]))
     header = struct.pack(">IIBBBBB", 80, 70, 16, 2, 0, 0, 0)
-    parts = sources.chunk(b"IHDR", header) + sources.chunk(b"IDAT", zlib.compress(rows)) + sources.chunk(b"IEND", b"")
+    parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
@@ -385,7 +384,7 @@ def turned(orientation):
 
 UNIT = ROUGH.astype(np.float32) / 65535
 FILES = {  # bytes of a file, and the RGB pixels that it shows
-    **{name: (encoded(image, "PNG"), shown) for name, image, shown in sources.modes()},
+    **{name: (encoded(image, "PNG"), shown) for name, image, shown in modes()},
     "RGB of 16 bits": (rgb_16_png(), np.dstack([ROUGH, ROUGH[::-1], ROUGH]) // 256),  # Pillow cuts the low byte off
     "grey TIFF of 16 bits": (encoded(ROUGH), grey(ROUGH / 65535 * 255)),
     "grey PGM of 16 bits": (encoded(ROUGH, "PPM"), grey(ROUGH / 65535 * 255)),
@@ -579,14 +578,14 @@ def test_a_wrong_archive_is_refused_before_it_is_opened(root, no_shared_data, tm
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
 def test_links_devices_and_too_many_files_are_not_extracted(tmp_path, kind):
     (tmp_path / "secret.jpg").write_bytes(jpeg(5))
-    sources.tar_with(tmp_path / "x.tar", "img_align_celeba/000002.jpg", kind, str(tmp_path / "secret.jpg"))
-    sources.zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
+    tar_with(tmp_path / "x.tar", "img_align_celeba/000002.jpg", kind, str(tmp_path / "secret.jpg"))
+    zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
     (tmp_path / "out").mkdir()
     for archive in ("x.tar", "x.zip"):
         download.extract(tmp_path / archive, tmp_path / "out")
         assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
         assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
-    sources.zip_with(tmp_path / "two.zip", "2.jpg")
+    zip_with(tmp_path / "two.zip", "2.jpg")
     refused(lambda: download.extract(tmp_path / "two.zip", tmp_path / "out", limit=1), "two.zip", "refused")
 
 

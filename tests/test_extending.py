@@ -1,11 +1,11 @@
 """A schedule and a task of one's own are a function and a row: everything takes them, and errors list them."""
 
+import conftest
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import link
 
 from companion import allocation, figures, fixation, judge, prose, qualitative, sweep, table1, tables
 from odl import corruptions, crops, evaluation, paper, results, training
@@ -17,7 +17,6 @@ from odl.machine import files
 from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES
 
-TINY = {"profile": "smoke", "width": 4, "test_images": 4, "validation_images": 4}
 SPECKLE = {"title": "Speckle removal", "severity": "speckle σ (%)", "easy": 10, "hard": 90}
 SPECKLE |= {"levels": tuple((20 * k, 20 * k + 20) for k in range(6))}
 
@@ -39,7 +38,7 @@ def added(demo_pack, tmp_path_factory):
     """What a cell of a notebook does; in one root, so that each run is trained once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(tmp_path_factory.mktemp("root")))
-        link(demo_pack)
+        conftest.link(demo_pack)
         patch.setitem(SCHEDULES, "inverse", inverse)
         patch.setitem(paper.TASKS, "speckle", SPECKLE)
         patch.setitem(corruptions.TASKS, "speckle", Task("speckle", 3, draw_amount, speckle))
@@ -47,8 +46,8 @@ def added(demo_pack, tmp_path_factory):
     plt.close("all")
 
 
-def tiny(task="speckle", schedule="inverse", **numbers):
-    return Experiment.of(task, schedule=schedule, **(TINY | numbers))
+def tiny(schedule="inverse", **numbers):
+    return conftest.tiny("speckle", schedule, width=4, **numbers)
 
 
 def test_a_schedule_divides_the_batches_of_a_run(added):
@@ -88,7 +87,7 @@ def test_errors_and_help_list_what_was_added(added, capsys):
 
 
 def test_the_command_line_trains_what_was_added(added, capsys):
-    sizes = [f"--set={name}={value}" for name, value in TINY.items() if name != "profile"]
+    sizes = [f"--set={name}={value}" for name, value in tiny().overrides.items()]
     which = ["--task", "speckle", "--schedule", "inverse", "--profile", "smoke", *sizes]
     assert main(["train", *which]) == main(["evaluate", *which]) == 0
     assert "speckle/inverse-seed0" in capsys.readouterr().out

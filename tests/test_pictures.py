@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from made import ROUGH, X, encoded, grey
 from PIL import Image
 from test_data import FILES
 
@@ -17,7 +18,6 @@ from odl import pretrained  # noqa: F401  (imported first, so that no picture's 
 from odl.__main__ import main
 from odl.data import reader
 from odl.machine import files, provenance
-from tests.faults.sources import ROUGH, X, encoded, grey
 
 DEEP = np.dstack([ROUGH, ROUGH[::-1], ROUGH])
 RAMP = np.add.outer(np.arange(70), np.arange(80)).astype(np.uint8)

@@ -239,7 +239,7 @@ def poisoned(place, value):
 
 @row(
     10_000,
-    500,
+    200,
     "The allocation is whole, not negative, and sums to the batch",
     "random PSNR, also negative, ±∞ and NaN",
 )

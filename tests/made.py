@@ -1,0 +1,110 @@
+"""Photographs, archives and files that are no photographs, made for several tests."""
+
+import io
+import struct
+import tarfile
+import zipfile
+import zlib
+
+import numpy as np
+from PIL import Image
+
+
+def photograph(seed, height=100, width=120):
+    """Noise, (height, width, 3) uint8."""
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def encoded(image, form="TIFF", **options) -> bytes:
+    """A picture, of Pillow or an array, as a file."""
+    buffer = io.BytesIO()
+    (Image.fromarray(image) if isinstance(image, np.ndarray) else image).save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+def jpeg(k=0, height=100, width=120) -> bytes:
+    """A photograph's content: noise that varies slowly."""
+    small = Image.fromarray(photograph(k, height // 10, width // 10))
+    return encoded(small.resize((width, height), Image.Resampling.BICUBIC), "JPEG", quality=90)
+
+
+def flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 255
+    path.write_bytes(content)
+
+
+def cut(path, length):
+    path.write_bytes(path.read_bytes()[:-length])
+
+
+def zip_with(path, name, content=b"", link=False):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("img_align_celeba/000001.jpg", jpeg())
+        info = zipfile.ZipInfo(name)
+        info.external_attr = (0o120777 if link else 0o100644) << 16
+        file.writestr(info, content or jpeg(1))
+
+
+def tar_with(path, name, kind=tarfile.REGTYPE, target="", mode="w"):
+    with tarfile.open(path, mode) as file:
+        for member, type_ in (("img_align_celeba/000001.jpg", tarfile.REGTYPE), (name, kind)):
+            info = tarfile.TarInfo(member)
+            info.type, info.linkname = type_, target if type_ != tarfile.REGTYPE else ""
+            info.size = len(jpeg()) if type_ == tarfile.REGTYPE else 0
+            file.addfile(info, io.BytesIO(jpeg()) if info.size else None)
+
+
+def chunk(kind, content):
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png_of(width, height) -> bytes:
+    """A well-formed grey PNG of any size in a few bytes."""
+    rows = zlib.compressobj(9)
+    packed = b"".join(rows.compress(bytes(1 + width)) for _ in range(min(height, 200))) + rows.flush()
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+BAD = {
+    "truncated.jpg": jpeg()[:-300],
+    "half.jpg": jpeg()[: len(jpeg()) // 2],
+    "head.jpg": jpeg()[:20],
+    "empty.jpg": b"",
+    "zeros.jpg": bytes(5000),
+    "text.png": b"this is no image\n" * 50,
+    "page.jpg": b"<!DOCTYPE html><html><body>Quota exceeded</body></html>",
+    "script.png": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n",
+    "bomb.png": png_of(60_000, 60_000),
+    "large.png": png_of(10_001, 10_000),
+    "ribbon.png": png_of(2_000_000, 1),
+    "point.png": png_of(1, 1),
+    "line.png": png_of(15, 400),
+    "far.tif": encoded(np.full((70, 70), 1e9, np.float32)),
+    "signed.tif": encoded(np.linspace(-1, 1, 4900, dtype=np.float32).reshape(70, 70)),
+    "nan.tif": encoded(np.full((70, 70), np.nan, np.float32)),
+    "integers.tif": encoded(np.full((70, 70), 70_000, np.int32)),
+}
+
+X = photograph(0, 70, 80)
+GREY, ROUGH = X[..., 0], X[..., 1].astype(np.uint16) * 256 + X[..., 2]  # 8 bits, and 16 with every low byte
+
+
+def grey(pixels):
+    """As RGB."""
+    return np.repeat(np.asarray(pixels)[..., None], 3, 2).round().clip(0, 255).astype(np.uint8)
+
+
+def modes():
+    """Kinds of PNG: (name, image, the RGB pixels that it shows)."""
+    yield "RGB", Image.fromarray(X), X
+    yield "L", Image.fromarray(GREY), grey(GREY)
+    yield "RGBA", Image.fromarray(np.dstack([X, GREY])), X
+    yield "LA", Image.fromarray(np.dstack([GREY, GREY[::-1]])), grey(GREY)
+    yield "I;16", Image.fromarray(ROUGH), grey(ROUGH / 65535 * 255)
+    yield "I;16, dark", Image.fromarray(ROUGH // 300), grey(ROUGH // 300 / 65535 * 255)
+    yield "1", Image.fromarray(GREY > 127), grey((GREY > 127) * 255)
+    palette = Image.fromarray(GREY % 16).convert("P")
+    palette.putpalette(list(range(48)) + [0] * 720)
+    yield "P", palette, np.arange(48, dtype=np.uint8).reshape(16, 3)[GREY % 16]
