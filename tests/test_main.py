@@ -163,13 +163,6 @@ def test_a_misspelt_task_is_refused_without_torch(root):
     assert done.returncode == 2 and "nearest: 'deblur'" in done.stderr
 
 
-def test_a_mask_of_another_size_is_refused(root, noise, capsys):
-    Image.new("RGB", (80, 80)).save(root / "in.png")
-    Image.new("L", (81, 80)).save(root / "mask.png")
-    assert main(["restore", "--task", "inpaint", "--mask", "mask.png", "in.png", "out.png"]) == 2
-    assert "81×80" in capsys.readouterr().err and not (root / "out.png").exists()
-
-
 def test_the_module_runs_without_the_book_s_packages(root):
     """A GPU machine has torch, pandas and scikit-image, and neither papermill nor jupyter-book."""
     code = """
