@@ -44,6 +44,16 @@ def test_the_probe_times_runs_side_by_side(demo):
     assert all(ms > 0 for ms in gpu.probe(TINY, "cpu", sides=(1, 2), iterations=2).values())
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_bundle_equals_its_runs_alone(demo, tmp_path, monkeypatch):
+    schedules = ("on_demand", "rigid_joint", "hard_mining", "fixated_hard")
+    runs = [Experiment.of("interpolate", schedule=schedule, **gpu.TINY) for schedule in schedules]
+    bundle = sweep.run_many(runs, "cuda", workers=4)
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path / "alone"))
+    for one, other in zip(bundle, sweep.run_many(runs, "cuda", workers=1), strict=True):
+        assert one.history == other.history and one.evaluation.equals(other.evaluation)
+
+
 def test_what_is_found_is_kept_for_the_next_call(demo):
     assert [gpu.once("x", function) for function in (lambda: {"a": 1}, lambda: {"a": 2})] == [{"a": 1}] * 2
     assert "ZeroDivisionError" in gpu.once("y", lambda: 1 / 0)["error"]
