@@ -124,7 +124,7 @@ def for_students(notebook):
 
 
 def expected() -> dict[str, str]:
-    """What each solution prints at the demo profile, as book/lessons.py has measured it."""
+    """What each solution prints at the demo profile, as bench/lessons.py has measured it."""
     found = json.loads((files.results() / "teaching.json").read_text(encoding="utf-8")).get("exercises", {})
     return {name: one["prints"] for name, one in found.items()}
 

@@ -47,7 +47,7 @@ COMMANDS = {
     "speed-pages": "python tests/page_facts.py",
     "speed-quality": "make bench QUALITY=1",
     "speed-packing": "python -m bench packing",
-    "lessons": "python book/lessons.py",
+    "lessons": "python -m bench.lessons",
     "platforms": "python -m tests.platforms 3.11 torch==2.4.0 torchvision==0.19.0",
     "pictures": "python tests/test_pictures.py",
     "colour": "EVERY=10 python tests/test_damage.py colour",

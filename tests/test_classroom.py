@@ -243,7 +243,7 @@ def test_teachers_know_what_every_solution_prints():
     prints = classroom.expected()
     assert {*prints} <= {*NAMES} and all(re.search(r"\d", text) for text in prints.values())
     if absent := {*NAMES} - {*prints}:
-        pytest.skip(f"not measured yet: python book/lessons.py --exercises {' '.join(sorted(absent))}")
+        pytest.skip(f"not measured yet: python -m bench.lessons --exercises {' '.join(sorted(absent))}")
 
 
 def test_a_class_has_time_for_what_it_runs():

@@ -1,8 +1,8 @@
 """Measure the steps of book/teaching.md as a class takes them, into data/results/teaching.json.
 
-python book/lessons.py                          all of them
-python book/lessons.py table1                   some of them; what is known of the others stays
-python book/lessons.py --exercises [NAME ...]   what solutions print at the demo profile; runs that are there are loaded
+python -m bench.lessons                          all of them
+python -m bench.lessons table1                   some of them; what is known of the others stays
+python -m bench.lessons --exercises [NAME ...]   what solutions print at the demo profile
 
 Steps run one after the other in a new folder, so that a later one finds what an earlier one has trained. What counts
 is processor time: other work on the machine lengthens it little, and the time on the clock, kept beside it, a lot.
@@ -14,10 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import build
 import papermill
 import skimage
-import snippets
 import torch
 
 from bench import measure
@@ -25,6 +23,7 @@ from odl.machine import files
 from odl.machine.device import quick_precision
 
 CORES = 2
+NOTEBOOKS = [path for part in ("notebooks", "book/exercises") for path in sorted((measure.ROOT / part).glob("*.ipynb"))]
 STEPS = {  # name: the command that the page prints
     "smoke": "papermill notebooks/allocation.ipynb out.ipynb -p profile smoke",
     "restore": "python -m odl restore --task denoise photograph.png restored.png",
@@ -47,7 +46,7 @@ def run(name: str, folder: Path) -> dict:
 def solve(notebook: Path, folder: Path) -> dict:
     """What the solution of a notebook's exercise prints at the demo profile, once it has passed its tests."""
     given = {"train": False} if notebook.stem in UNTRAINED else {}
-    done = papermill.execute_notebook(notebook, folder / notebook.name, given, **build.KERNEL)
+    done = papermill.execute_notebook(notebook, folder / notebook.name, given, kernel_name="python3", cwd=measure.ROOT)
     [cell] = [cell for cell in done.cells if cell.source.startswith("# BEGIN SOLUTION")]
     return {"prints": "".join(output.text for output in cell.outputs if output.get("name") == "stdout")}
 
@@ -59,7 +58,7 @@ def main():
     options = parser.parse_args()
     part, known = "steps", dict.fromkeys(STEPS)
     if options.exercises:
-        part, known = "exercises", {path.stem: path for path in snippets.NOTEBOOKS}
+        part, known = "exercises", {path.stem: path for path in NOTEBOOKS}
     for name in options.names:
         if name not in known:
             parser.error(f"none of the {part} is {name!r}; there are {', '.join(known)}")
