@@ -28,6 +28,7 @@ from matplotlib.patches import Polygon
 from PIL import Image
 
 from companion import allocation, figures, table1
+from companion.notebook import names_of_used
 from odl import paper
 from odl.corruptions import TASKS
 from odl.crops import grey
@@ -97,7 +98,7 @@ def with_source(name: str, make) -> tuple:
     store.USED.clear()
     made = make()
     command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
-    return made, (store.names_of_used(), command)
+    return made, (names_of_used(), command)
 
 
 def by_command(found: list[tuple]) -> list[tuple]:

@@ -19,7 +19,7 @@ from companion.pictures import restored_by
 from odl import crops, paper, results
 from odl.corruptions import TASKS
 from odl.data import packs, sets
-from odl.evaluation import MISSING, images_of, psnr, squared_error, task_of
+from odl.evaluation import images_of, psnr, squared_error, task_of
 from odl.experiment import Experiment
 from odl.machine import store
 
@@ -95,7 +95,7 @@ def measure(experiment: Experiment, network, device) -> list[tuple]:
 
 def of_missing(task, x_hat, x, y) -> tuple[float, float]:
     """PSNR of x_hat with the known pixels put back, and inside the missing ones; NaN where a task has none."""
-    if task.name not in MISSING:
+    if task.name not in paper.MASKED:
         return float("nan"), float("nan")
     known, x_hat = (y == x).all(1, keepdim=True), x_hat.clamp(-1, 1)
     errors = squared_error(torch.where(known, x, x_hat), x), hole_error(x_hat, x, ~known)

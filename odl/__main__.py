@@ -5,18 +5,16 @@ import json
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 
-from odl import __version__, paper
-from odl.data.sets import DATASETS, DataError
+from tqdm import tqdm
+
+from odl import __version__, paper, photographs
+from odl.data.sets import DATASETS, DataError, find
 from odl.experiment import PROFILES, Experiment
 from odl.machine.files import OneLine
-from odl.parameters import (
-    DEVICES,
-    ParameterError,
-    check_device,
-    choice,
-)
+from odl.parameters import ParameterError, check_device, known_dataset
 from odl.schedules import SCHEDULES
 
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
@@ -64,10 +62,8 @@ def parser() -> argparse.ArgumentParser:
     restore = commands.add_parser(
         "restore",
         help="restore a photograph, or a folder of them, with the pretrained on-demand network",
-        description="Restore photographs of any size with a pretrained on-demand network: fill what a mask marks "
-        "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise, of colours each channel "
-        "alone, because the network is for grey images) or strong blur (deblur). Known pixels stay, and 8 bits a value "
-        "come out; what is hardly damaged is better left alone, and a warning says so.",
+        description="Fill the pixels that a mask marks (inpaint, interpolate), or remove strong noise (denoise) or "
+        "strong blur (deblur). What is hardly damaged is better left alone, and a warning says so.",
     )
     restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
     restore.add_argument(
@@ -110,22 +106,17 @@ def add_experiment(command) -> None:
 
 
 def experiment_of(options) -> Experiment:
-    overrides = {}
+    numbers = {name: getattr(options, name) for name in ("task", "dataset", "schedule", "seed", "profile")}
     for item in options.set:
         name, _, text = item.partition("=")
         try:
-            overrides[name] = json.loads(text)
+            numbers[name] = json.loads(text)
         except json.JSONDecodeError:
-            overrides[name] = text
-    fixed = {"task", "dataset", "schedule", "seed", "profile"} & set(overrides)
-    if fixed:
-        raise ParameterError(f"--set {fixed.pop()}: use its own option")
-    return Experiment.of(options.task, options.dataset, options.schedule, options.seed, options.profile, **overrides)
+            numbers[name] = text
+    return Experiment.of(**numbers)
 
 
 def run_train(options) -> None:
-    from tqdm import tqdm
-
     from odl.results import load, run_or_load
 
     experiment, device = experiment_of(options), check_device(options.device)
@@ -154,17 +145,12 @@ def print_evaluation(result) -> None:
 
 def run_restore(options) -> int:
     """Everything that can be refused is, before torch is imported; 1 where some photographs of a folder failed."""
-    from odl import photographs
-
     photographs.check_call(options.task, options.mask, options.stride)
-    choice("device", options.device, DEVICES)
     todo = photographs.todo(options.input, options.output, options.mask, options.overwrite)
-
-    from tqdm import tqdm
+    check_device(options.device)
 
     from odl.pretrained import load
 
-    check_device(options.device)
     load(options.task)
     failed = 0
     with tqdm(total=len(todo), bar_format=BAR) as bar:
@@ -186,11 +172,6 @@ def run_restore(options) -> int:
 
 def restore_file(source: Path, mask: Path | None, output: Path, options, progress) -> None:
     """Restore one file; a warning is one line on stderr."""
-    import warnings
-
-    from tqdm import tqdm
-
-    from odl import photographs
     from odl.damage import DamageWarning
     from odl.data.reader import open_image
     from odl.pretrained import restore
@@ -205,8 +186,6 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
 
 def run_data_list(options) -> None:
-    from odl.data.sets import find
-
     for name, entry in DATASETS.items():
         try:
             find(name)
@@ -218,7 +197,6 @@ def run_data_list(options) -> None:
 
 def run_data_prepare(options) -> None:
     from odl.data.download import prepare
-    from odl.parameters import known_dataset
 
     known_dataset(options.name, "name")
     print(prepare(options.name, options.source, options.skip_bad))

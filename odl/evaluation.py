@@ -9,7 +9,6 @@ from odl.data import packs
 from odl.parameters import choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
-MISSING = ("inpaint", "interpolate")  # tasks whose known pixels are undamaged
 LEVELS = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the severities of the fixated models
 
 
@@ -49,7 +48,7 @@ def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[s
         y = task.corrupt_between(part, low, high, generator, centred=level in ("easy", "hard"))
         x_hat = restore(y).clamp(-1, 1)
         scored = {"output": squared_error(x_hat, part), "input": squared_error(y, part)}
-        if task.name in MISSING:
+        if task.name in paper.MASKED:
             known = (y == part).all(1, keepdim=True)
             hole = (~known).float().mean((1, 2, 3))  # share of an image
             scored["kept"] = squared_error(torch.where(known, part, x_hat), part)

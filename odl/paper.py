@@ -35,7 +35,7 @@ TASKS = {
         "hard": 90,
     },
 }
-
+MASKED = ("inpaint", "interpolate")  # tasks with missing pixels, whose other pixels are undamaged
 
 SCHEDULES = {  # the rows of Table 1, in the paper's order
     "rigid_joint": "Rigid joint learning",

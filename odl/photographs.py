@@ -12,7 +12,6 @@ from odl.data.sets import SUFFIXES
 from odl.machine import files
 from odl.parameters import ParameterError, choice, integer
 
-MASKED = ("inpaint", "interpolate")  # tasks with pixels that are missing
 QUALITY = 95  # of a JPEG or WebP whose original has no quality to keep
 MASK_HELP = "white, red or transparent where pixels are missing"
 TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that do not describe its storage
@@ -29,8 +28,8 @@ def check_call(task: str, mask, stride: int | None) -> None:
         integer("stride", stride, 1, 64)
     if task == "inpaint" and mask is None:
         raise ParameterError(f"task='inpaint' needs a mask (--mask M.png), {MASK_HELP}")
-    if mask is not None and task not in MASKED:
-        raise ParameterError(f"a mask (--mask) belongs to {' and '.join(MASKED)}, not to task={task!r}")
+    if mask is not None and task not in paper.MASKED:
+        raise ParameterError(f"a mask (--mask) belongs to {' and '.join(paper.MASKED)}, not to task={task!r}")
 
 
 def check_shape(array: np.ndarray) -> None:
@@ -62,7 +61,7 @@ def like(image: Image.Image, array: np.ndarray) -> Image.Image:
 
 def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
     """The missing pixels of an image (H, W[, 3]): (H, W) bool; None where the task has none. Raises ImageError."""
-    if task not in MASKED:
+    if task not in paper.MASKED:
         return None
     gone = deleted(array) if mask is None else marked(mask)
     if gone.shape != array.shape[:2]:

@@ -61,11 +61,7 @@ def as_result(content: dict, path: Path) -> Result:
 
 def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
     """The result from disk, else train, evaluate, write it, and keep the weights in `runs/`."""
-
-    def measure():
-        return train_and_evaluate(experiment, train, on_levels, device, progress)
-
-    path = path_of(experiment)
+    path, measure = path_of(experiment), lambda: train_and_evaluate(experiment, train, on_levels, device, progress)
     return as_result(store.run_or_load(path, experiment.asdict(), measure), path)
 
 
@@ -188,9 +184,6 @@ def command_of(experiment: Experiment) -> str:
         f"python -m odl train --task {e.task} --dataset {e.dataset} --schedule {e.schedule} "
         f"--seed {e.seed} --profile {e.profile}{extra}"
     )
-
-
-# Tables
 
 
 def frame() -> pd.DataFrame:

@@ -94,11 +94,13 @@ def batches(step: "Step", stream, counts, n: int | None = None):
     """Fill the step's buffers for each batch of an epoch, or of n, all drawn from (seed, stream); yield its number."""
     e, generator = step.experiment, step.generator
     n = n or e.iterations
-    step.assign(counts)
+    lows, highs, step.centred = severities(e, counts, step.index.device)
     generator.manual_seed(crops.seed_of(e.seed, stream, "train"))
     items = len(step.pack) if step.pool is None else e.pool_images
     for i, index in enumerate(shuffled(items, n * e.batch_size, generator).view(n, e.batch_size)):
-        step.select(i, index)
+        step.index.copy_(index)
+        step.low.copy_(lows[i % len(lows)])
+        step.high.copy_(highs[i % len(highs)])
         yield i
 
 
@@ -130,16 +132,6 @@ class Step:
         self.centred, self.keep = False, None
         self.capture = pack.pixels.is_cuda and os.environ.get("ODL_EAGER") != "1"  # a graph reads no pack on disk
         self.graphs = {}
-
-    def assign(self, counts) -> None:
-        """Say how many images of each coming batch belong to each level, (n, N); None: all to a fixated severity."""
-        self.lows, self.highs, self.centred = severities(self.experiment, counts, self.index.device)
-
-    def select(self, i: int, index) -> None:
-        """Make batch i the next one, of the images in `index` (B,)."""
-        self.index.copy_(index)
-        for buffer, rows in ((self.low, self.lows), (self.high, self.highs)):
-            buffer.copy_(rows[i % len(rows)])
 
     def __call__(self) -> None:
         if not self.capture:

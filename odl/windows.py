@@ -1,7 +1,4 @@
-"""Images of any size: overlapping windows for denoising, deblurring and interpolation; masked inpainting (Supp. H).
-
-`load` and `restore` are what `odl` offers to whoever brings a photograph.
-"""
+"""Images of any size: overlapping windows for denoising, deblurring and interpolation; masked inpainting (Supp. H)."""
 
 import copy
 import itertools

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 import odl
-from odl import damage, photographs, training
+from odl import damage, paper, training
 from odl.machine import files
 from odl.network import EncoderDecoder
 from odl.photographs import ImageError, deleted, marked
@@ -49,7 +49,7 @@ def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
     network = odl.load(task)
     assert isinstance(network, EncoderDecoder) and not network.training
     x = np.full((70, 70, 3), 0.5, np.float32)
-    x_hat = odl.restore(x, task, mask=square(70, 70) if task in photographs.MASKED else None, stride=32)
+    x_hat = odl.restore(x, task, mask=square(70, 70) if task in paper.MASKED else None, stride=32)
     assert np.abs(x_hat - x).mean() < 0.1 and files.models() != files.shipped() and not root.exists()
 
 
@@ -57,7 +57,7 @@ def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
 @pytest.mark.parametrize("task", odl.TASKS)
 @pytest.mark.parametrize("kind", ["float", "uint8", "grey", "Pillow"])
 def test_an_image_comes_back_as_it_was_given(task, kind, noise):
-    clean, mask = picture(), square() if task in photographs.MASKED else None
+    clean, mask = picture(), square() if task in paper.MASKED else None
     image = {"float": clean / 255, "uint8": clean, "grey": clean[..., 0], "Pillow": Image.fromarray(clean)}[kind]
     restored = odl.restore(image, task, mask, stride=32)
     assert type(restored) is (Image.Image if kind == "Pillow" else np.ndarray)
@@ -66,7 +66,7 @@ def test_an_image_comes_back_as_it_was_given(task, kind, noise):
     assert (after != before).any() and (mask is None or (after[~mask] == before[~mask]).all())
 
 
-@pytest.mark.parametrize("task", photographs.MASKED)
+@pytest.mark.parametrize("task", paper.MASKED)
 def test_what_lies_under_the_mask_does_not_matter(task, noise):
     image, mask = picture() / 255, square()
     hidden = np.where(mask[..., None], np.nan, image)

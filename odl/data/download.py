@@ -18,9 +18,6 @@ from odl.machine import files
 MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 
 
-# Downloads
-
-
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
     base, _ = parse(name)

@@ -20,8 +20,6 @@ from odl.data.reader import image_or_error
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
 
-# Packing
-
 
 def folder_of(name: str) -> Path:
     """Where a set's pack lies."""
@@ -31,7 +29,7 @@ def folder_of(name: str) -> Path:
 def load(name: str, split: str, train_images: int = 0) -> Pack:
     """One split of a data set, packed first if it is not yet or has changed; `train_images` limits the training images.
 
-    Raises DataError when the originals are not here, too few, or the pack is damaged.
+    Raises DataError when the originals are not here, too few, or the pixels are damaged; DamagedFile when the index is.
     """
     folder = folder_of(name)
     index = index_of(folder)
@@ -57,11 +55,9 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
 
 
 def index_of(folder: Path) -> dict | None:
-    """The index of a pack, None where there is no pack. Raises DataError when it is damaged."""
-    try:
-        return files.unseal(folder / "index.json") if (folder / "index.json").exists() else None
-    except files.DamagedFile:
-        raise DataError(f"the pack {folder} is damaged: delete it and run again") from None
+    """The index of a pack, None where there is no pack. Raises DamagedFile."""
+    path = folder / "index.json"
+    return files.unseal(path) if path.exists() else None
 
 
 def changed(name: str, index: dict) -> bool:

@@ -22,9 +22,6 @@ def image_or_error(path: Path, shorter_side: int) -> np.ndarray | DataError:
         return error
 
 
-# Reading images
-
-
 def open_image(path: Path) -> Image.Image:
     """The first frame of an image file, upright, of 8 bits: mode L if it is grey, else RGB; alpha is dropped.
 
@@ -72,12 +69,10 @@ def read_image(path: Path, shorter_side: int) -> np.ndarray:
         raise DataError(f"{path}: {image.width}×{image.height} pixels; both sides must have {SMALLEST} or more")
     side = shorter_side or max(shorter, CROP)
     if side != shorter:
-        from torchvision.transforms.v2.functional import InterpolationMode, resize  # takes a second or two
-
         width, height = (max(side, round(length * side / shorter)) for length in image.size)
         if width * height > MAX_PIXELS:
             raise DataError(f"{path}: {image.width}×{image.height} pixels would become {width}×{height}")
-        image = resize(image, [height, width], InterpolationMode.BICUBIC)
+        image = image.resize((width, height), Image.Resampling.BICUBIC)
     return np.asarray(image)
 
 

@@ -19,18 +19,15 @@ class TrainingError(files.OneLine, RuntimeError):
 
 def finite(entry: dict, network, optimizer, epoch: int) -> None:
     """Raise TrainingError when a number of an epoch, a weight or a moment of Adam is not finite."""
-    if not np.isfinite([entry["loss"], *entry["psnr"]]).all():
-        numbers = f"loss {entry['loss']} or validation PSNR {entry['psnr']}"
-        raise TrainingError(f"epoch {epoch + 1}: {numbers} is not finite; stopped")
     moments = [t for slot in optimizer.state.values() for t in slot.values() if torch.is_tensor(t)]
     numbers = [t for t in (*network.state_dict().values(), *moments) if t.is_floating_point()]
-    if not torch.stack(torch._foreach_norm(numbers, math.inf)).isfinite().all():  # one question to a GPU
-        raise TrainingError(f"epoch {epoch + 1}: a weight or a moment of Adam is not finite; stopped")
+    norms = torch.stack(torch._foreach_norm(numbers, math.inf))  # one question to a GPU
+    if not (norms.isfinite().all() and np.isfinite([entry["loss"], *entry["psnr"]]).all()):
+        where = f"loss {entry['loss']}, validation PSNR {entry['psnr']}, a weight or a moment of Adam"
+        raise TrainingError(f"epoch {epoch + 1}: {where} is not finite; stopped")
 
 
 TRUNKS = ("on_demand", "rigid_joint", "fixated_easy", "fixated_hard")  # these begin alike whatever their length
-
-# Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
 
 
 def take_snapshot(experiment, state) -> dict:
@@ -40,7 +37,7 @@ def take_snapshot(experiment, state) -> dict:
 
 
 def save_checkpoint(folder: Path, snapshot: dict, name: str = "checkpoint.pt") -> None:
-    """Replace the checkpoint atomically, keeping the one before."""
+    """Replace the checkpoint atomically, keeping the one before: SHA-256 of the payload, then the payload."""
     path, buffer = folder / name, io.BytesIO()
     torch.save(snapshot, buffer)
     if path.exists() and name == "checkpoint.pt":
