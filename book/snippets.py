@@ -341,7 +341,7 @@ def piloted() -> str:
         [row.contestant, plain(row.task), f"{row.steps:,}", f"{row.core_seconds:,.0f}", *map("{:.2f}".format, row[5:])]
         for row in table.itertuples()
     ]
-    header = ["Profile", "Task", "Steps", "Core-seconds", "Validation", "Test, last weights", "Test, averaged weights"]
+    header = ["Profile", "Task", "Steps", "Core-seconds", "Validation", "Test"]
     return markdown(header, rows)
 
 
@@ -360,7 +360,7 @@ Nine schedules, four tasks and two data sets make {GRID} runs.
 
 {markdown(["Sustained training speed", "One run", f"All {GRID} runs"], speeds)}
 
-Weights, their running average and Adam's two moments take {state:.0f} MB, and so does a checkpoint."""
+Weights and Adam's two moments take {state:.0f} MB, and so does a checkpoint."""
     runs = book_runs()
     if not runs:
         return text

@@ -16,10 +16,9 @@ CHECKPOINT_SECONDS = 60
 
 
 class Trained(NamedTuple):
-    """A trained network, the same with averaged weights, and a dict for each epoch."""
+    """A trained network, and a dict for each epoch."""
 
     network: torch.nn.Module
-    averaged: torch.nn.Module
     history: list[dict]
 
 

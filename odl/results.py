@@ -27,8 +27,8 @@ from odl.windows import restorer
 class Result:
     """What one run measured; `path` is its JSON.
 
-    `averaged` has the PSNR (dB) per level of the first trial, of the last weights and of averaged ones. `per_image`:
-    score (l2 in ‰, psnr in dB) → a row per level of `evaluate.LEVELS`, a column per test crop, means over trials.
+    `per_image`: score (l2 in ‰, psnr in dB) → a row per level of `evaluate.LEVELS`, a column per test crop, means over
+    trials.
     """
 
     experiment: dict
@@ -36,7 +36,6 @@ class Result:
     history: list[dict]
     evaluation: pd.DataFrame
     path: Path
-    averaged: dict = field(default_factory=dict)
     per_image: dict = field(default_factory=dict)
 
 
@@ -55,8 +54,7 @@ def as_result(content: dict, path: Path) -> Result:
     frame = pd.DataFrame(content["evaluation"])
     frame = frame.astype({name: float for name in frame if name.startswith(("l2", "psnr"))})  # null is NaN
     scores = {name: unpacked(text) for name, text in content.get("per_image", {}).items()}
-    origin = (content["experiment"], content["provenance"], content["history"])
-    return Result(*origin, frame, path, content.get("averaged", {}), scores)
+    return Result(content["experiment"], content["provenance"], content["history"], frame, path, scores)
 
 
 def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
@@ -67,13 +65,9 @@ def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
 
 def on_levels(experiment, trained: Trained, device, progress) -> dict:
     """The scores of a run on the paper's levels, as its result holds them."""
-    last, average = (restorer(n, experiment.precision, device) for n in (trained.network, trained.averaged))
-    rows, images = evaluate(experiment, last, device, progress)
-    once = evaluate(experiment, average, device, trials=1)[0]
-    both = {"last": rows[rows.trial == 0], "averaged": once}
+    rows, images = evaluate(experiment, restorer(trained.network, experiment.precision, device), device, progress)
     return {
         "evaluation": rounded(rows),
-        "averaged": {name: frame.set_index("level").psnr.round(5).to_dict() for name, frame in both.items()},
         "per_image": {score: packed(torch.stack([images[level][score] for level in images])) for score in images["1"]},
     }
 

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from odl import crops, paper
-from odl.averaging import average, averaged, refresh_batchnorm
 from odl.evaluation import psnr, squared_error, task_of
 from odl.fit import State, Trained, fit
 from odl.machine.device import adam, captured, forward, set_rate
@@ -34,7 +33,7 @@ def train(experiment, device="cpu", progress=None) -> Trained:
     a number is not finite.
     """
     state = fit(experiment, build, partial(epochs, experiment, device=device, progress=progress), device)
-    return Trained(state.network.eval(), averaged_network(experiment, state), state.history)
+    return Trained(state.network.eval(), state.history)
 
 
 def epochs(experiment, state: State, device, progress=None):
@@ -90,14 +89,13 @@ def rate(experiment, done: float) -> float:
     return 1.0 if 1 - done >= experiment.decay else (1 - done) / experiment.decay
 
 
-def batches(step: "Step", stream, counts, n: int | None = None):
-    """Fill the step's buffers for each batch of an epoch, or of n, all drawn from (seed, stream); yield its number."""
+def batches(step: "Step", epoch: int, counts):
+    """Fill the step's buffers for each batch of an epoch, all drawn from (seed, epoch); yield its number."""
     e, generator = step.experiment, step.generator
-    n = n or e.iterations
     lows, highs, step.centred = severities(e, counts, step.index.device)
-    generator.manual_seed(crops.seed_of(e.seed, stream, "train"))
+    generator.manual_seed(crops.seed_of(e.seed, epoch, "train"))
     items = len(step.pack) if step.pool is None else e.pool_images
-    for i, index in enumerate(shuffled(items, n * e.batch_size, generator).view(n, e.batch_size)):
+    for i, index in enumerate(shuffled(items, e.iterations * e.batch_size, generator).split(e.batch_size)):
         step.index.copy_(index)
         step.low.copy_(lows[i % len(lows)])
         step.high.copy_(highs[i % len(highs)])
@@ -152,7 +150,6 @@ class Step:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        average(self.optimizer)
         self.total += loss.detach()
 
     def draw(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -220,21 +217,6 @@ def validate(experiment, network, x, device, precision=None) -> list[float]:
         ]
         scores.append(psnr(torch.cat(parts)).mean().item())
     return scores
-
-
-def averaged_network(experiment, state: State, n: int = 50):
-    """The network with averaged weights; BatchNorm's statistics are taken anew on the run's own last mixture."""
-    step = Step(experiment, state.network, state.optimizer, state.pack)
-    counts = allocation(experiment, experiment.epochs - 1, state.history[:-1])
-    network = averaged(state.network, state.optimizer)
-
-    def images():
-        for _ in batches(step, "statistics", counts, n):
-            y = step.draw()[1]
-            yield y.double() if experiment.precision == "fp64" else y
-
-    refresh_batchnorm(network, images())
-    return network
 
 
 def build(experiment, device):

@@ -163,7 +163,7 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
             yield {"loss": loss, "psnr": [validate(run, state.network, state.x_validation)], "allocation": None}
 
     state = fit(run, build, epochs, device)
-    return Trained(state.network.eval(), None, state.history)
+    return Trained(state.network.eval(), state.history)
 
 
 def train_epoch(run: Run, state, epoch: int, progress) -> float:
