@@ -143,17 +143,17 @@ def in_its_precision(contestant: Contestant, do: Callable):
 
 def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
     """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
-    precision = precision or options.precision
+    experiment = replace(experiment, precision=precision or options.precision)
     pack = packs.load(experiment.dataset, "train").to(options.device)
     network, optimizer = training.build(experiment, options.device)
-    step = Step(experiment, network, optimizer, pack, precision)
+    step = Step(experiment, network, optimizer, pack)
     step.capture &= captured
     learn = partial(training.train_epoch, step, 0, training.allocation(experiment, 0, []))
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
 
-    return Contestant(network, precision, turn, learn)
+    return Contestant(network, experiment.precision, turn, learn)
 
 
 def as_it_comes(options: measure.Options) -> str:
@@ -303,7 +303,8 @@ def validated(experiment, network, precision: str, options: measure.Options) -> 
     """Mean PSNR in dB over levels 1–5 on the validation crops."""
     held_out = packs.load(experiment.dataset, "validation")
     x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
-    return mean(training.validate(experiment, network, x, options.device, precision=precision))
+    experiment = replace(experiment, precision="fp32" if precision == "tf32" else precision)
+    return mean(training.validate(experiment, network, x, options.device))
 
 
 def same_batches(experiment, device: str):

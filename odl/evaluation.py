@@ -42,10 +42,9 @@ def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[s
     back; `hole`: the output inside the missing pixels alone, NaN where none is missing. The last two belong to tasks
     with missing pixels.
     """
-    low, high = bounds_of(task, level)
     parts = []
     for part in x.split(batch):
-        y = task.corrupt_between(part, low, high, generator, centred=level in ("easy", "hard"))
+        y = task.corrupt(part, level, generator)
         x_hat = restore(y).clamp(-1, 1)
         scored = {"output": squared_error(x_hat, part), "input": squared_error(y, part)}
         if task.name in paper.MASKED:
@@ -55,13 +54,6 @@ def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[s
             scored["hole"] = scored["kept"] / hole.where(hole > 0, torch.nan)
         parts.append(scored)
     return {name: torch.cat([scored[name] for scored in parts]) for name in parts[0]}
-
-
-def bounds_of(task: Task, level) -> tuple[float, float]:
-    """Lowest and highest severity of a level 1…6, or the one severity of `easy` or `hard`."""
-    if level in ("easy", "hard"):
-        return (paper.TASKS[task.name][level],) * 2
-    return paper.TASKS[task.name]["levels"][level - 1]
 
 
 def evaluate(experiment, restore, device="cpu", progress=None, pack=None, trials=None) -> tuple[pd.DataFrame, dict]:

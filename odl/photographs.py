@@ -17,10 +17,6 @@ MASK_HELP = "white, red or transparent where pixels are missing"
 TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that do not describe its storage
 
 
-class ImageError(files.OneLine, ValueError):
-    """An image or mask cannot be restored; the message is one line."""
-
-
 def check_call(task: str, mask, stride: int | None) -> None:
     """Refuse what no photograph could make right. Raises ParameterError."""
     choice("task", task, paper.TASKS)
@@ -33,20 +29,20 @@ def check_call(task: str, mask, stride: int | None) -> None:
 
 
 def check_shape(array: np.ndarray) -> None:
-    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ImageError."""
+    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ParameterError."""
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
-        raise ImageError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
+        raise ParameterError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
     if min(array.shape[:2]) < 2:
-        raise ImageError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
+        raise ParameterError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
 
 
 # Pillow images and arrays
 
 
 def pixels(image: Image.Image) -> np.ndarray:
-    """(H, W) of a grey image, (H, W, 3) of any other, uint8, transparency left out. Raises ImageError."""
+    """(H, W) of a grey image, (H, W, 3) of any other, uint8, transparency left out. Raises ParameterError."""
     if image.mode in ("F", "I") or image.mode.startswith("I;"):
-        raise ImageError(f"image has mode {image.mode}, whose range is not known; nearest: 8 bit, modes L and RGB")
+        raise ParameterError(f"image has mode {image.mode}, whose range is not known; nearest: 8 bit, modes L and RGB")
     return np.asarray(image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB"))
 
 
@@ -60,20 +56,20 @@ def like(image: Image.Image, array: np.ndarray) -> Image.Image:
 
 
 def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
-    """The missing pixels of an image (H, W[, 3]): (H, W) bool; None where the task has none. Raises ImageError."""
+    """The missing pixels of an image (H, W[, 3]): (H, W) bool; None where the task has none. Raises ParameterError."""
     if task not in paper.MASKED:
         return None
     gone = deleted(array) if mask is None else marked(mask)
     if gone.shape != array.shape[:2]:
-        raise ImageError(f"mask has size {size_of(gone.shape)}, the image {size_of(array.shape)}")
+        raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(array.shape)}")
     if gone.all() or not gone.any():
         share = "every pixel is missing: nothing is known" if gone.all() else "no pixel is missing"
-        raise ImageError(f"by the mask {share}; it must be {MASK_HELP}")
+        raise ParameterError(f"by the mask {share}; it must be {MASK_HELP}")
     return gone
 
 
 def marked(mask) -> np.ndarray:
-    """The pixels that a mask marks as missing, (H, W) bool. Raises ImageError.
+    """The pixels that a mask marks as missing, (H, W) bool. Raises ParameterError.
 
     A mask is an array, true or not 0 where they are, or a picture. In a picture they are transparent, or, where all
     else is transparent, drawn in white or red; where nothing is transparent, they are of one red, or else white on
@@ -83,7 +79,7 @@ def marked(mask) -> np.ndarray:
         array = np.asarray(mask)
         if array.dtype != np.uint8 or array.ndim == 2 and array.max(initial=0) <= 1:
             if array.ndim != 2:
-                raise ImageError(f"mask has shape {array.shape}; (height, width) is needed")
+                raise ParameterError(f"mask has shape {array.shape}; (height, width) is needed")
             return array != 0
         mask = Image.fromarray(array)
     red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
@@ -96,12 +92,12 @@ def marked(mask) -> np.ndarray:
         return marks
     grey = np.asarray(mask.convert("L"))
     if np.mean((grey < 65) | (grey > 190)) < 0.9:
-        raise ImageError(f"the mask is no drawing in black and white; it must be {MASK_HELP}")
+        raise ParameterError(f"the mask is no drawing in black and white; it must be {MASK_HELP}")
     return white
 
 
 def deleted(array: np.ndarray) -> np.ndarray:
-    """The pixels (H, W) that were deleted one by one and filled with one colour, found by it. Raises ImageError.
+    """The pixels (H, W) that were deleted one by one and filled with one colour, found by it. Raises ParameterError.
 
     It is far more common than others, and as common beside itself as anywhere, which no part of a picture is.
     """
@@ -116,7 +112,7 @@ def deleted(array: np.ndarray) -> np.ndarray:
         share, beside = gone.mean(), gone[:, 1:][gone[:, :-1]].mean() if gone[:, :-1].any() else 1
         if 0.01 < share < 0.97 and gone.sum() > 3 * usual and abs(beside - share) < 0.1:
             return gone
-    raise ImageError(f"no one colour stands for deleted pixels; show them by a mask (--mask M.png), {MASK_HELP}")
+    raise ParameterError(f"no one colour stands for deleted pixels; show them by a mask (--mask M.png), {MASK_HELP}")
 
 
 def size_of(shape) -> str:
@@ -127,12 +123,12 @@ def size_of(shape) -> str:
 
 
 def open_mask(path: Path) -> Image.Image:
-    """A picture of a mask, upright, with its transparency. Raises ImageError."""
+    """A picture of a mask, upright, with its transparency. Raises ParameterError."""
     return ImageOps.exif_transpose(opened(path))
 
 
 def opened(path: Path) -> Image.Image:
-    """A picture as it is stored, whole in memory. Raises ImageError, or FileNotFoundError."""
+    """A picture as it is stored, whole in memory. Raises ParameterError, or FileNotFoundError."""
     try:
         with Image.open(path) as image:
             image.load()
@@ -140,7 +136,7 @@ def opened(path: Path) -> Image.Image:
     except FileNotFoundError:
         raise
     except Exception as error:  # decoders raise anything on damaged files
-        raise ImageError(f"{path}: not a readable image ({error or type(error).__name__})") from None
+        raise ParameterError(f"{path}: not a readable image ({error or type(error).__name__})") from None
 
 
 def save(restored: Image.Image, source: Path, output: Path) -> None:

@@ -51,7 +51,7 @@ def restore(
     trained on grey images: of a colour image it restores each channel alone.
     Windows of 64×64 pixels lie `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most).
     `device` is auto, cpu or cuda; `progress(share done)` is called as it goes. Warns with `DamageWarning` where the
-    image seems less damaged than what the network helps with. Raises ImageError or ParameterError, of one line.
+    image seems less damaged than what the network helps with. Raises ParameterError, of one line.
 
     >>> clean = odl.restore(noisy, "denoise")
     >>> whole = odl.restore(photograph, "inpaint", mask=scratches)

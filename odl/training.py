@@ -14,14 +14,13 @@ import numpy as np
 import torch
 
 from odl import crops, paper
-from odl.evaluation import psnr, squared_error, task_of
+from odl.evaluation import errors, psnr, task_of
 from odl.fit import State, Trained, fit
 from odl.machine.device import adam, captured, forward, set_rate
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate_batches, dose
 
 LAUNCHES = 32  # graphs that may wait in a GPU's queue
-VALIDATION_BATCH = 100
 
 
 def train(experiment, device="cpu", progress=None) -> Trained:
@@ -104,10 +103,8 @@ def batches(step: "Step", epoch: int, counts):
 
 def shuffled(n: int, total: int, generator) -> torch.Tensor:
     """`total` indices below n, as many whole permutations as it takes."""
-    rounds = math.ceil(total / n)
-    if generator.device.type == "cuda":  # in one call
-        return torch.rand(rounds, n, generator=generator, device="cuda").argsort(1).flatten()[:total]
-    return torch.cat([torch.randperm(n, generator=generator) for _ in range(rounds)])[:total]
+    rounds, device = math.ceil(total / n), generator.device
+    return torch.cat([torch.randperm(n, generator=generator, device=device) for _ in range(rounds)])[:total]
 
 
 class Step:
@@ -118,10 +115,9 @@ class Step:
     middle. `keep` back-propagates so many images of highest loss, None all. `total` adds up the losses.
     """
 
-    def __init__(self, experiment, network, optimizer, pack, precision=None):
+    def __init__(self, experiment, network, optimizer, pack):
         device, size = pack.offset.device, experiment.batch_size
-        self.experiment, self.network, self.optimizer = experiment, network, optimizer
-        self.pack, self.precision = pack, precision or experiment.precision
+        self.experiment, self.network, self.optimizer, self.pack = experiment, network, optimizer, pack
         self.pool = hard_pool(experiment, pack) if experiment.schedule == "hard_mining" else None
         self.index = torch.zeros(size, dtype=torch.long, device=device)
         self.low, self.high = torch.zeros(2, size, device=device)
@@ -142,7 +138,7 @@ class Step:
     def run(self) -> None:
         """The step itself."""
         x, y = self.draw()
-        x_hat = forward(self.network, y, self.precision)
+        x_hat = forward(self.network, y, self.experiment.precision)
         loss = ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
         if self.keep:
             loss = loss.topk(self.keep).values
@@ -203,19 +199,13 @@ def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
     return tuple(images.to(device) for images in pool)
 
 
-@torch.inference_mode()
-def validate(experiment, network, x, device, precision=None) -> list[float]:
+def validate(experiment, network, x, device) -> list[float]:
     """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch."""
-    network.eval()
-    precision = precision or experiment.precision
-    task, scores = task_of(experiment), []
+    restore, scores = partial(forward, network.eval(), precision=experiment.precision), []
     for level in range(1, paper.N_LEVELS + 1):
         generator = torch.Generator(device).manual_seed(crops.seed_of("validate", level))
-        parts = [
-            squared_error(forward(network, task.corrupt(part, level, generator), precision), part)
-            for part in x.split(VALIDATION_BATCH)
-        ]
-        scores.append(psnr(torch.cat(parts)).mean().item())
+        error = errors(restore, task_of(experiment), x, level, generator)["output"]
+        scores.append(psnr(error).mean().item())
     return scores
 
 

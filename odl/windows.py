@@ -11,7 +11,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from odl.corruptions import FILL
 from odl.crops import CROP
 from odl.network import EncoderDecoder
-from odl.photographs import ImageError, check_shape, size_of
+from odl.parameters import ParameterError
+from odl.photographs import check_shape, size_of
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
@@ -78,9 +79,9 @@ def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", d
     x = check_image(image, network)
     missing = np.asarray(mask, bool)
     if missing.shape != tuple(x.shape[2:]):
-        raise ImageError(f"mask has size {size_of(missing.shape)}, the image {size_of(x.shape[2:])}")
+        raise ParameterError(f"mask has size {size_of(missing.shape)}, the image {size_of(x.shape[2:])}")
     if missing.all():
-        raise ImageError("mask covers the whole image: nothing is known to inpaint from")
+        raise ParameterError("mask covers the whole image: nothing is known to inpaint from")
     height, width = x.shape[2:]
     y = (reflect_to_window(x) * 2 - 1).to(device)
     unknown = reflect_to_window(torch.from_numpy(missing)[None, None].float())[0, 0].to(device) > 0.5
@@ -123,13 +124,13 @@ def window_starts(side: int, stride: int) -> list[int]:
 
 
 def check_image(image, network) -> torch.Tensor:
-    """The image as (n, channels of the network, height, width) float. Raises ImageError."""
+    """The image as (n, channels of the network, height, width) float. Raises ParameterError."""
     array = np.asarray(image, np.float32)
     check_shape(array)
     if not np.isfinite(array).all():
-        raise ImageError("image has values that are not finite")
+        raise ParameterError("image has values that are not finite")
     if np.abs(array - 0.5).max() > 10:
-        raise ImageError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
+        raise ParameterError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
     channels = network.encoder[0].in_channels
     x = torch.from_numpy(array)
     if channels == 1:

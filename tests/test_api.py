@@ -12,7 +12,8 @@ import odl
 from odl import damage, paper, training
 from odl.machine import files
 from odl.network import EncoderDecoder
-from odl.photographs import ImageError, deleted, marked
+from odl.parameters import ParameterError
+from odl.photographs import deleted, marked
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_deleted_pixels_are_found_by_their_colour(noise):
         damaged = np.where(gone[..., None], np.uint8(0), smooth)
         np.testing.assert_array_equal(deleted(damaged), gone)
     np.testing.assert_array_equal(odl.restore(damaged, "interpolate")[~gone], damaged[~gone])
-    with pytest.raises(ImageError):
+    with pytest.raises(ParameterError):
         deleted(smooth)
 
 
@@ -94,7 +95,7 @@ def test_masks_as_people_draw_them():
     black_and_white = Image.fromarray(np.uint8(gone) * 255)
     for mask in (gone, np.uint8(gone), red, erased, layer, black_and_white, black_and_white.convert("1")):
         np.testing.assert_array_equal(marked(mask), gone)
-    with pytest.raises(ImageError):
+    with pytest.raises(ParameterError):
         marked(x)
 
 
