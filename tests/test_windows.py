@@ -115,13 +115,6 @@ def test_bad_images_are_refused(image):
         assert "\n" not in str(error.value)
 
 
-def test_bad_masks_are_refused():
-    network, image = trained_like(3), picture(70, 70)
-    for mask in (np.zeros((70, 71), bool), np.ones((70, 70), bool)):
-        with pytest.raises(ParameterError):
-            inpaint_image(network, image, mask)
-
-
 # Defects to repair
 
 
