@@ -58,7 +58,7 @@ def photographs(dataset: str = "db11", profile: str = "reference") -> list[tuple
     folder = sets.find(dataset)
     splits = sets.list_images(dataset, folder)
     if dataset == "db11":
-        download.check_files(folder, sets.DATASETS["db11"]["files"])
+        download.check_listing("db11", folder)
         return [(name.removesuffix(".png"), luminance(reader.read_image(folder / name, 0))) for name in splits["test"]]
     count, side = (1, 64) if profile == "smoke" else (3, 128)
     names = (splits["test"] + splits["validation"])[:count]

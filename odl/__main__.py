@@ -11,6 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from odl import __version__, paper, photographs
+from odl.data import reader
 from odl.data.sets import DATASETS, DataError, find
 from odl.experiment import PROFILES, Experiment
 from odl.machine.files import OneLine
@@ -69,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     restore.add_argument(
         "--mask",
         help="picture that is white, red or transparent where pixels are missing, or a folder of them with the names "
-        "of the photographs (inpaint; interpolate finds deleted pixels of one colour without it)",
+        "of the photographs (inpaint and interpolate)",
     )
     restore.add_argument("--stride", type=int, help="pixels between windows (default 8 to 32, by size; paper: 3)")
     restore.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
@@ -144,7 +145,7 @@ def print_evaluation(result) -> None:
 
 
 def run_restore(options) -> int:
-    """Everything that can be refused is, before torch is imported; 1 where some photographs of a folder failed."""
+    """What the names alone can refuse is, before torch is imported; 1 where some photographs of a folder failed."""
     photographs.check_call(options.task, options.mask, options.stride)
     todo = photographs.todo(options.input, options.output, options.mask, options.overwrite)
     check_device(options.device)
@@ -173,10 +174,9 @@ def run_restore(options) -> int:
 def restore_file(source: Path, mask: Path | None, output: Path, options, progress) -> None:
     """Restore one file; a warning is one line on stderr."""
     from odl.damage import DamageWarning
-    from odl.data.reader import open_image
     from odl.pretrained import restore
 
-    image, mask = open_image(source), mask and photographs.open_mask(mask)
+    image, mask = reader.open_image(source), mask and reader.upright(reader.opened(mask))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DamageWarning)
         restored = restore(image, options.task, mask, options.stride, options.device, progress)

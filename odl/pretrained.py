@@ -46,9 +46,9 @@ def restore(
 
     `image` is (H, W) or (H, W, 3), floats in [0, 1] or uint8, or a Pillow image, whose transparency stays.
     `mask` says which pixels are missing and what lies there does not matter: (H, W), true or not 0 where missing, or a
-    Pillow image that is white, red or transparent there. It is needed to inpaint; to interpolate, the colour of
-    deleted pixels is found without it. Pixels that are not missing are returned as they are. The denoiser was
-    trained on grey images: of a colour image it restores each channel alone.
+    Pillow image that is white, red or transparent there. It is needed to inpaint and to interpolate. Pixels that are
+    not missing are returned as they are. The denoiser was trained on grey images: of a colour image it restores each
+    channel alone.
     Windows of 64×64 pixels lie `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most).
     `device` is auto, cpu or cuda; `progress(share done)` is called as it goes. Warns with `DamageWarning` where the
     image seems less damaged than what the network helps with. Raises ParameterError, of one line.

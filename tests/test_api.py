@@ -13,7 +13,7 @@ from odl import damage, paper, training
 from odl.machine import files
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
-from odl.photographs import deleted, marked
+from odl.photographs import marked
 
 
 @pytest.fixture
@@ -74,29 +74,18 @@ def test_what_lies_under_the_mask_does_not_matter(task, noise):
     np.testing.assert_array_equal(odl.restore(hidden, task, mask), odl.restore(image, task, mask))
 
 
-def test_deleted_pixels_are_found_by_their_colour(noise):
-    generator = np.random.default_rng(0)
-    smooth = np.repeat(np.repeat(picture(10, 13), 9, 0), 9, 1)
-    smooth[:30] = 255  # a white sky
-    for share in (0.05, 0.5, 0.85):
-        gone = generator.random(smooth.shape[:2]) < share
-        damaged = np.where(gone[..., None], np.uint8(0), smooth)
-        np.testing.assert_array_equal(deleted(damaged), gone)
-    np.testing.assert_array_equal(odl.restore(damaged, "interpolate")[~gone], damaged[~gone])
-    with pytest.raises(ParameterError):
-        deleted(smooth)
-
-
 def test_masks_as_people_draw_them():
     x, gone = picture(), square()
     red = np.where(gone[..., None], np.uint8([255, 0, 0]), x // 2)
     erased = np.dstack([x, np.where(gone, 0, 255).astype(np.uint8)])
     layer = np.dstack([np.full_like(x, 255), np.where(gone, 255, 0).astype(np.uint8)])
     black_and_white = Image.fromarray(np.uint8(gone) * 255)
-    for mask in (gone, np.uint8(gone), red, erased, layer, black_and_white, black_and_white.convert("1")):
+    drawn = [*map(Image.fromarray, (red, erased, layer)), black_and_white, black_and_white.convert("1")]
+    for mask in (gone, np.uint8(gone), *drawn):
         np.testing.assert_array_equal(marked(mask), gone)
-    with pytest.raises(ParameterError):
-        marked(x)
+    for bad in (x, Image.fromarray(x)):
+        with pytest.raises(ParameterError):
+            marked(bad)
 
 
 @pytest.mark.parametrize(

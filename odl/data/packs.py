@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shlex
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,8 +14,7 @@ import torch
 from tqdm.auto import tqdm
 
 from odl.crops import Pack
-from odl.data import sets
-from odl.data.reader import image_or_error
+from odl.data import reader, sets
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
 
@@ -100,28 +98,20 @@ def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, li
     entries = [(split, file) for split, files in splits.items() for file in files]
     todo, cores = entries[len(journal.entries) :], os.cpu_count() or 1
     shown = {"desc": f"packing {name}", "initial": len(journal.entries), "total": len(entries), "unit": "image"}
-    with ThreadPoolExecutor(cores) as pool:  # decoding and resizing leave Python's lock to others
-        images = in_order(pool, lambda entry: image_or_error(source / entry[1], parse(name)[1]), todo, 2 * cores)
-        for (split, file), image in tqdm(zip(todo, images, strict=True), **shown):
-            if not isinstance(image, DataError):
-                journal.append(split, file, image)
-            elif skip_bad:
-                journal.write({"skipped": file})
-            else:
-                given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
-                command = f"python -m odl data prepare {shlex.quote(name)}{given} --skip-bad"
-                raise DataError(f"{image}; to leave such images out: {command}")
-
-
-def in_order(pool, function, items, ahead: int):
-    """What `function` returns for each item, in their order; at most `ahead` answers wait in memory."""
-    waiting = deque()
-    for item in items:
-        waiting.append(pool.submit(function, item))
-        if len(waiting) > ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    with ThreadPoolExecutor(cores) as pool, tqdm(**shown) as bar:  # decoding and resizing leave Python's lock to others
+        for start in range(0, len(todo), 8 * cores):  # so many wait in memory at most
+            some = todo[start : start + 8 * cores]
+            images = [pool.submit(reader.read_image, source / file, parse(name)[1]) for _, file in some]
+            for (split, file), image in zip(some, images, strict=True):
+                try:
+                    journal.append(split, file, image.result())
+                except DataError as error:
+                    if not skip_bad:
+                        given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
+                        command = f"python -m odl data prepare {shlex.quote(name)}{given} --skip-bad"
+                        raise DataError(f"{error}; to leave such images out: {command}") from None
+                    journal.write({"skipped": file})
+                bar.update()
 
 
 class Journal:
