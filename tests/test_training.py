@@ -53,8 +53,8 @@ def whole(demo, elsewhere):
 # Exact resume
 
 
-# Saves are: epoch 1 (replace 1), the trunk (2) and epoch 2, which moves the checkpoint aside (3) and renames (4).
-DEATHS = [("replace", 2, "before"), ("replace", 3, "after"), ("fsync", 3, "after"), ("replace", 4, "after")]
+# Saves are: epoch 1 (replace 1) and epoch 2, which moves the checkpoint aside (2) and renames (3).
+DEATHS = [("replace", 2, "before"), ("replace", 2, "after"), ("fsync", 2, "after"), ("replace", 3, "after")]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -107,40 +107,6 @@ def test_a_finished_run_is_not_trained_again(demo):
     first, again = (training.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
     one, other = (digest([t.history, t.network.state_dict()]) for t in (first, again))
     assert one == other
-
-
-# A longer run goes on from a shorter one's trunk
-
-
-@pytest.mark.parametrize("schedule", ["on_demand", "rigid_joint", "fixated_hard"])
-def test_a_longer_run_goes_on_from_a_shorter_ones_trunk_bit_for_bit(whole, schedule):
-    """The trunk ends after half of 4 epochs, where the rate begins to fall; 5 epochs begin with it too."""
-    training.train(tiny(schedule, epochs=4))
-    long, begun = tiny(schedule, epochs=5), []
-    training.train(long, progress=begun.append)
-    assert begun[0] == pytest.approx((2 + 1 / 2) / 5)
-    whole(long)
-
-
-def trunk_for(experiment):
-    return checkpoint.load_trunk(files.runs() / experiment.run_id, experiment)
-
-
-def test_the_longest_trunk_that_fits_is_used_and_no_other(demo, monkeypatch):
-    for epochs in (2, 4, 6):
-        training.train(tiny(epochs=epochs, iterations=1))
-    fits = {epochs: trunk_for(tiny(epochs=epochs, iterations=1)) for epochs in (3, 5, 9)}
-    assert {epochs: len(state["history"]) for epochs, state in fits.items()} == {3: 1, 5: 2, 9: 3}
-    for other in ({"learning_rate": 1e-3}, {"precision": "bf16"}, {"seed": 1}, {"width": 8}, {"decay": 0.4}):
-        assert trunk_for(tiny(**({"epochs": 9, "iterations": 1} | other))) is None
-    monkeypatch.setattr(checkpoint, "PROTOCOL", checkpoint.PROTOCOL + 1)
-    assert trunk_for(tiny(epochs=9, iterations=1)) is None
-
-
-@pytest.mark.parametrize("schedule", ["staged_curriculum", "cumulative_anti_curriculum", "hard_mining"])
-def test_what_depends_on_the_length_of_training_uses_no_trunk(demo, schedule):
-    training.train(tiny(schedule, epochs=2, iterations=1, pool_images=45))
-    assert trunk_for(tiny(schedule, epochs=9, iterations=1, pool_images=45)) is None
 
 
 # Checkpoints that are not to be used; `python -m tests.faults` damages many more

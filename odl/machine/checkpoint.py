@@ -1,4 +1,4 @@
-"""Checkpoints: written whole, read without executing anything, the previous one kept; and trunks of longer runs."""
+"""Checkpoints: written whole, read without executing anything, the previous one kept."""
 
 import copy
 import hashlib
@@ -27,43 +27,19 @@ def finite(entry: dict, network, optimizer, epoch: int) -> None:
         raise TrainingError(f"epoch {epoch + 1}: {where} is not finite; stopped")
 
 
-TRUNKS = ("on_demand", "rigid_joint", "fixated_easy", "fixated_hard")  # these begin alike whatever their length
-
-
 def take_snapshot(experiment, state) -> dict:
     """A copy of everything that an exact resume needs, at the end of an epoch."""
     kept = {"network": state.network.state_dict(), "optimizer": state.optimizer.state_dict(), "history": state.history}
     return copy.deepcopy(kept) | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}}
 
 
-def save_checkpoint(folder: Path, snapshot: dict, name: str = "checkpoint.pt") -> None:
+def save_checkpoint(folder: Path, snapshot: dict) -> None:
     """Replace the checkpoint atomically, keeping the one before: SHA-256 of the payload, then the payload."""
-    path, buffer = folder / name, io.BytesIO()
+    path, buffer = folder / "checkpoint.pt", io.BytesIO()
     torch.save(snapshot, buffer)
-    if path.exists() and name == "checkpoint.pt":
+    if path.exists():
         path.replace(folder / "previous.pt")
     files.write_atomically(path, hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
-
-
-def trunk_epochs(experiment) -> int:
-    """Whole epochs before the learning rate falls."""
-    return math.floor(experiment.epochs * (1 - experiment.decay) + 1e-9)
-
-
-def load_trunk(folder: Path, experiment) -> dict | None:
-    """The longest trunk that a run differing in its length alone has left, where it is this run's beginning too.
-
-    A trunk ends where the learning rate begins to fall. Stages and hard mining's warm-up are shares of the length.
-    """
-    if experiment.schedule not in TRUNKS:
-        return None
-    wanted, found = experiment.asdict() | {"epochs": None, "protocol": PROTOCOL}, []
-    for path in folder.parent.glob(f"{experiment.schedule}-seed{experiment.seed}*/trunk.pt"):
-        state = read_checkpoint(path)
-        if state and state["experiment"] | {"epochs": None} == wanted:
-            found.append(state)
-    found = [state for state in found if len(state["history"]) <= trunk_epochs(experiment)]
-    return max(found, key=lambda state: len(state["history"]), default=None)
 
 
 def load_checkpoint(folder: Path, experiment) -> dict | None:
