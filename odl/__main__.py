@@ -52,13 +52,10 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"odl {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
 
-    train = commands.add_parser("train", help="train and evaluate one run, resuming where it stopped")
-    add_experiment(train)
-    train.set_defaults(run=run_train)
-
-    evaluate = commands.add_parser("evaluate", help="print a run's L2 and PSNR per level")
-    add_experiment(evaluate)
-    evaluate.set_defaults(run=run_evaluate)
+    add_experiment(
+        commands.add_parser("train", help="train and evaluate one run, resuming where it stopped"), run_train
+    )
+    add_experiment(commands.add_parser("evaluate", help="print a run's L2 and PSNR per level"), run_evaluate)
 
     restore = commands.add_parser(
         "restore",
@@ -88,13 +85,13 @@ def parser() -> argparse.ArgumentParser:
     prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
     prepare.set_defaults(run=run_data_prepare)
 
-    results = commands.add_parser("results", help="list what is measured")
-    results.set_defaults(run=run_results)
+    commands.add_parser("results", help="list what is measured").set_defaults(run=run_results)
     return top
 
 
-def add_experiment(command) -> None:
-    """The options that describe one run."""
+def add_experiment(command, run) -> None:
+    """The options that describe one run, and what the command does with them."""
+    command.set_defaults(run=run)
     command.add_argument("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
     command.add_argument("--dataset", default="demo", help=f"{', '.join(DATASETS)} or a folder (default demo)")
     command.add_argument("--schedule", default="on_demand", help=f"{', '.join(SCHEDULES)} (default on_demand)")

@@ -160,11 +160,8 @@ def blur(x, severity, generator):
     return y.view(batch, width, channels, height).permute(0, 2, 3, 1)
 
 
-# Denoising: severity is the standard deviation σ on the 0–255 scale.
-
-
 def add_noise(x, severity, generator, clip: bool = True):
-    """Add white Gaussian noise, clipped to [0, 255] as 8-bit images demand."""
+    """Add white Gaussian noise, severity being its σ on the 0–255 scale, clipped there as 8-bit images demand."""
     # Paper: "variance σ"; here: standard deviation, because σ = 25 of the benchmark is one.
     noise = torch.randn(x.shape, generator=generator, device=x.device)
     y = noise.mul_(severity.view(-1, 1, 1, 1) / 127.5).add_(x)

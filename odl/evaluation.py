@@ -56,13 +56,13 @@ def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[s
     return {name: torch.cat([scored[name] for scored in parts]) for name in parts[0]}
 
 
-def evaluate(experiment, restore, device="cpu", progress=None, pack=None, trials=None) -> tuple[pd.DataFrame, dict]:
+def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> tuple[pd.DataFrame, dict]:
     """Scores of `restore(y) -> x_hat` on the test crops; the same draws for every schedule.
 
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
     the PSNR per image, of what `errors` scores; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
-    task, trials = task_of(experiment), trials or experiment.trials
+    task, trials = task_of(experiment), experiment.trials
     pack = pack or packs.load(experiment.dataset, "test")
     x = images_of(experiment, pack, experiment.test_images, "test").to(device)
     rows, images = [], {}

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -69,15 +70,10 @@ def restore(
     damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
     if missing is not None:
         damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
-    device = check_device(device)
-    how = {"stride": stride or stride_for(damaged, task, missing), "precision": quick_precision(device)}
-    how |= {"device": device, "progress": progress}
-    if task == "inpaint":
-        x_hat = inpaint_image(load(task), damaged, missing, **how)
-    else:
-        x_hat = restore_image(load(task), damaged, **how)
-    doubt = damage.doubt(damaged, x_hat, task)
-    if doubt:
+    device, stride = check_device(device), stride or stride_for(damaged, task, missing)
+    by = partial(inpaint_image, mask=missing) if task == "inpaint" else restore_image
+    x_hat = by(load(task), damaged, stride=stride, precision=quick_precision(device), device=device, progress=progress)
+    if doubt := damage.doubt(damaged, x_hat, task):
         warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
     x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
     if missing is not None:

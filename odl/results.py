@@ -101,11 +101,8 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None
     start = time.monotonic()
     scores = evaluate(experiment, trained, device, progress and (lambda done: progress(0.9 + 0.1 * done)))
     seconds["evaluate"] = round(time.monotonic() - start, 1)
-    return {
-        "provenance": provenance(experiment, device) | {"seconds": seconds},
-        "history": trained.history,
-        **scores,
-    }
+    measured_with = provenance(experiment, device) | {"seconds": seconds}
+    return {"provenance": measured_with, "history": trained.history} | scores
 
 
 def provenance(experiment: Experiment, device: str) -> dict:
@@ -155,12 +152,9 @@ def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
 def place_of_weights(experiment: Experiment) -> Path | None:
     """The file with a run's weights: in `runs/`, in `data/models` under the root, or as shipped; None where none is."""
     name = experiment.run_id.replace("/", "-") + ".safetensors"
-    places = (
-        files.runs() / experiment.run_id / "weights.safetensors",
-        files.models() / name,
-        files.shipped() / name,
-    )
-    return next((path for path in places if path.exists()), None)
+    trained_here = files.runs() / experiment.run_id / "weights.safetensors"
+    places = (trained_here, files.models() / name, files.shipped() / name)
+    return next(filter(Path.exists, places), None)
 
 
 def keep_weights(experiment: Experiment, network) -> None:

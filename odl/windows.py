@@ -67,7 +67,7 @@ def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", d
     x = check_image(image, network)
     height, width = x.shape[2:]
     y = (reflect_to_window(x) * 2 - 1).to(device)
-    unknown = reflect_to_window(torch.from_numpy(mask)[None, None].float())[0, 0].to(device) > 0.5
+    unknown = reflect_to_window(torch.from_numpy(mask)[None, None])[0, 0].to(device)
     restore, fill = restorer(network, precision, device), torch.tensor(FILL, device=device).view(3, 1, 1) / 127.5 - 1
     rows, columns = (window_starts(side, stride) for side in y.shape[2:])
     left_at_start = int(unknown.sum())
@@ -116,10 +116,8 @@ def check_image(image, network) -> torch.Tensor:
 
 def reflect_to_window(x: torch.Tensor) -> torch.Tensor:
     """Reflect (n, C, H, W) below and to the right until it holds a window."""
-    while min(x.shape[2:]) < CROP:
-        grow = [max(0, min(CROP - side, side - 1)) for side in x.shape[2:]]
-        x = nn.functional.pad(x, (0, grow[1], 0, grow[0]), mode="reflect")
-    return x.clone()
+    below, right = (max(0, CROP - side) for side in x.shape[2:])
+    return torch.from_numpy(np.pad(x.numpy(), ((0, 0), (0, 0), (0, below), (0, right)), mode="reflect"))
 
 
 def to_image(x: torch.Tensor, height: int, width: int, ndim: int) -> np.ndarray:

@@ -44,9 +44,7 @@ def save_checkpoint(folder: Path, snapshot: dict) -> None:
 
 def load_checkpoint(folder: Path, experiment) -> dict | None:
     """The newest whole checkpoint of this experiment and protocol; a damaged one is named, the previous one used."""
-    for path in (folder / "checkpoint.pt", folder / "previous.pt"):
-        if not path.exists():
-            continue
+    for path in filter(Path.exists, (folder / "checkpoint.pt", folder / "previous.pt")):
         state = read_checkpoint(path)
         if state is None:
             print(f"{path}: damaged checkpoint, going back to the previous one")
