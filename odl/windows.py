@@ -107,11 +107,10 @@ def check_image(image, network) -> torch.Tensor:
         raise ParameterError("image has values that are not finite")
     if np.abs(array - 0.5).max() > 10:
         raise ParameterError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
-    channels = network.encoder[0].in_channels
-    x = torch.from_numpy(array)
-    if channels == 1:
-        return x[None, None] if x.ndim == 2 else x.permute(2, 0, 1).unsqueeze(1)
-    return (x.unsqueeze(-1).expand(*x.shape, 3) if x.ndim == 2 else x).permute(2, 0, 1).unsqueeze(0).contiguous()
+    planes = torch.from_numpy(array[None] if array.ndim == 2 else array.transpose(2, 0, 1))  # (1 or 3, height, width)
+    if network.encoder[0].in_channels == 1:
+        return planes.unsqueeze(1)
+    return planes.expand(3, *array.shape[:2]).unsqueeze(0)
 
 
 def reflect_to_window(x: torch.Tensor) -> torch.Tensor:
