@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from odl.data import packs
 from odl.experiment import PROFILES, Experiment
 from odl.fit import State
-from odl.training import Step, allocation, averaged_network, build, train_epoch
+from odl.training import Step, allocation, build, train_epoch
 
 from . import measure, training
 
@@ -77,7 +77,7 @@ def naive(steps: int, options: measure.Options) -> tuple:
 
 
 def ours(steps: int, options: measure.Options) -> tuple:
-    """The same of `train`: averaged weights, whose statistics of BatchNorm are part of the training."""
+    """The same of `train`."""
     device, answer = options.device, []
     experiment = experiment_of("reference", steps, options, precision=options.precision)
     pack = packs.load(experiment.dataset, "train").to(device)
@@ -86,7 +86,7 @@ def ours(steps: int, options: measure.Options) -> tuple:
         state = State(*build(experiment, device), pack, None, [])
         step = Step(experiment, state.network, state.optimizer, pack)
         train_epoch(step, 0, allocation(experiment, 0, []))
-        answer.append(averaged_network(experiment, state))
+        answer.append(state.network.eval())
 
     taken = seconds_of(learn, options)
     return experiment, training.validated(experiment, answer[0], options.precision, options), taken

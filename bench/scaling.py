@@ -1,5 +1,6 @@
 """Scaling: what a step, a run and a whole image cost as they grow, with the slope of a log-log fit."""
 
+from dataclasses import replace
 from functools import partial
 from statistics import median
 
@@ -84,4 +85,5 @@ def graded(experiment, n: int, options: measure.Options):
 
 def step_of(experiment, options: measure.Options) -> Step:
     pack = packs.load(experiment.dataset, "train").to(options.device)
-    return Step(experiment, *training.build(experiment, options.device), pack, options.precision)
+    experiment = replace(experiment, precision=options.precision)
+    return Step(experiment, *training.build(experiment, options.device), pack)

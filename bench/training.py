@@ -5,7 +5,7 @@ Same network, initial weights, photographs and task: inpainting, every level ali
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from statistics import mean, median
@@ -108,17 +108,17 @@ class Contestant:
 
 def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
     """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
-    precision = precision or options.precision
+    experiment = replace(experiment, precision=precision or options.precision)
     pack = packs.load(experiment.dataset, "train").to(options.device)
     network, optimizer = training.build(experiment, options.device)
-    step = Step(experiment, network, optimizer, pack, precision)
+    step = Step(experiment, network, optimizer, pack)
     step.capture &= captured
     learn = partial(training.train_epoch, step, 0, training.allocation(experiment, 0, []))
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
 
-    return Contestant(network, precision, turn, learn)
+    return Contestant(network, experiment.precision, turn, learn)
 
 
 def naive_loop(experiment, options):
@@ -238,7 +238,8 @@ def validated(experiment, network, precision: str, options: measure.Options) -> 
     """Mean PSNR in dB over levels 1–5 on the validation crops."""
     held_out = packs.load(experiment.dataset, "validation")
     x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
-    return mean(training.validate(experiment, network, x, options.device, precision=precision))
+    experiment = replace(experiment, precision=precision)
+    return mean(training.validate(experiment, network, x, options.device))
 
 
 def same_batches(experiment, device: str):

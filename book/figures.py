@@ -29,6 +29,7 @@ from PIL import Image
 
 from companion import allocation, figures, table1
 from companion.judge import plain
+from companion.notebook import names_of_used
 from odl import paper
 from odl.corruptions import TASKS
 from odl.crops import grey
@@ -98,7 +99,7 @@ def with_source(name: str, make) -> tuple:
         if name in FIGURES:
             raise
         made = f"This is {snippets.NOT_MEASURED}: `{command}` does it."
-    return made, (store.names_of_used(), command)
+    return made, (names_of_used(), command)
 
 
 def by_command(found: list[tuple]) -> list[tuple]:

@@ -127,7 +127,7 @@ def run_train(options) -> None:
     device = check_device(options.device)
     run = trained.run_of(options.name, options.profile)
     with tqdm(total=100, desc=run.run_id, bar_format=BAR) as bar:
-        _, _, history = trained.train(run, device, progress=lambda share: bar.update(100 * share - bar.n))
+        history = trained.train(run, device, progress=lambda share: bar.update(100 * share - bar.n)).history
     print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
 
 

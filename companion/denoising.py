@@ -22,7 +22,7 @@ from odl.experiment import Experiment
 from odl.machine import files, store
 from odl.machine.provenance import commit, device_name
 from odl.parameters import check_device, choice, number
-from odl.pretrained import db11_experiment
+from odl.pretrained import LONG
 from odl.windows import restore_image
 
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
@@ -57,7 +57,7 @@ def photographs(dataset: str = "db11", profile: str = "reference") -> list[tuple
     folder = sets.find(dataset)
     splits = sets.list_images(dataset, folder)
     if dataset == "db11":
-        download.check_files(folder, sets.DATASETS["db11"]["files"])
+        download.check_listing("db11", folder)
         return [(name.removesuffix(".png"), luminance(reader.read_image(folder / name, 0))) for name in splits["test"]]
     count, side = (1, 64) if profile == "smoke" else (3, 128)
     names = (splits["test"] + splits["validation"])[:count]
@@ -92,6 +92,12 @@ def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarr
     x = torch.from_numpy(image)[None, None].float() / 127.5 - 1
     y = add_noise(x, torch.tensor([float(sigma)]), generator, clip)
     return ((y + 1) / 2)[0, 0].numpy()
+
+
+def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:
+    """The denoiser of Table 3, trained on crops at native resolution; fixated means σ = 25."""
+    severity = {"severity": 25.0} if schedule == "fixated_hard" else {}
+    return Experiment.of("denoise", dataset, schedule, profile=profile, **LONG.get(profile, {}), **severity)
 
 
 def our_systems(profile: str = "reference", dataset: str = "bsds500-native") -> dict[str, Experiment]:

@@ -25,7 +25,13 @@ def record(**parameters) -> dict:
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     hashes = {"config": files.seal_of(parameters), "data": data_hash(parameters.get("dataset"))}
     when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
-    return {"parameters": parameters, "sha256": hashes} | when | {"results": store.names_of_used()}
+    return {"parameters": parameters, "sha256": hashes} | when | {"results": names_of_used()}
+
+
+def names_of_used() -> list[str]:
+    """The results files behind what this process has shown, relative to their folder, where they still are."""
+    home = files.results()
+    return sorted(path.relative_to(home).as_posix() for path in store.USED if path.exists() and home in path.parents)
 
 
 def data_hash(dataset: str | None) -> str | None:

@@ -17,7 +17,7 @@ from odl.evaluation import task_of
 from odl.fit import CHECKPOINT_SECONDS
 from odl.network import EncoderDecoder
 
-STATES = 4  # a checkpoint holds the weights, Adam's two moments and the weights' running average
+STATES = 3  # a checkpoint holds the weights and Adam's two moments
 JPEG = 10  # bytes of pixels in a byte of JPEG, about, where no image's size is known
 UNITS = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 

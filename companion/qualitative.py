@@ -6,7 +6,7 @@ Runs: rigid joint learning, one fixated model and on-demand learning, of every t
 import torch
 
 from companion import pictures, prose
-from odl import crops, evaluation, paper
+from odl import crops, paper
 from odl.corruptions import Task
 
 SHORT = dict.fromkeys(paper.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
@@ -20,11 +20,10 @@ def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
     """
     rows = []
     for level in levels:
-        low, high = evaluation.bounds_of(task, level)
         label = f"level {level}" if isinstance(level, int) else f"only\n{prose.severity_text(task.name, level)}"
         for k, image in enumerate(x.split(1)):
             generator = torch.Generator().manual_seed(crops.seed_of("quintuple", level, k))
-            y = task.corrupt_between(image, low, high, generator, centred=not isinstance(level, int))
+            y = task.corrupt(image, level, generator)
             shown = [("original", image[0], "")]
             for name, (picture, score) in pictures.restored_by(networks, image, y).items():
                 shown.append((SHORT.get(name, name), picture[0], f"{score.item():.1f} dB"))

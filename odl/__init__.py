@@ -7,40 +7,9 @@
 
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from lazy_loader import attach_stub
 
 __version__ = "0.1.0"
 PROTOCOL = 2  # of every number measured: raised by a change of the code that moves a golden run (tests/test_golden.py)
-__all__ = ["EncoderDecoder", "Experiment", "SCHEDULES", "TASKS", "evaluate", "load", "restore", "train"]
-
-HOMES = {
-    "EncoderDecoder": "odl.network",
-    "Experiment": "odl.experiment",
-    "SCHEDULES": "odl.schedules",
-    "TASKS": "odl.corruptions",
-    "evaluate": "odl.evaluation",
-    "load": "odl.pretrained",
-    "restore": "odl.pretrained",
-    "train": "odl.training",
-}
-
-if TYPE_CHECKING:
-    from odl.corruptions import TASKS
-    from odl.evaluation import evaluate
-    from odl.experiment import Experiment
-    from odl.network import EncoderDecoder
-    from odl.pretrained import load, restore
-    from odl.schedules import SCHEDULES
-    from odl.training import train
-
-
-def __getattr__(name: str):
-    """What `odl` offers is imported when it is asked for, so that `import odl` does not wait for torch."""
-    if name in HOMES:
-        return getattr(import_module(HOMES[name]), name)
-    raise AttributeError(f"module 'odl' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# What __init__.pyi names is imported when it is asked for, so that `import odl` does not wait for torch.
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

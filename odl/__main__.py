@@ -5,18 +5,17 @@ import json
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 
-from odl import __version__, paper
+from tqdm import tqdm
+
+from odl import __version__, paper, photographs
+from odl.data import reader
 from odl.data.sets import DATASETS, is_here
 from odl.experiment import PROFILES, Experiment
 from odl.machine.files import OneLine
-from odl.parameters import (
-    DEVICES,
-    ParameterError,
-    check_device,
-    choice,
-)
+from odl.parameters import ParameterError, check_device, known_dataset
 from odl.schedules import SCHEDULES
 
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
@@ -53,27 +52,22 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"odl {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
 
-    train = commands.add_parser("train", help="train and evaluate one run, resuming where it stopped")
-    add_experiment(train)
-    train.set_defaults(run=run_train)
-
-    evaluate = commands.add_parser("evaluate", help="print a run's L2 and PSNR per level")
-    add_experiment(evaluate)
-    evaluate.set_defaults(run=run_evaluate)
+    add_experiment(
+        commands.add_parser("train", help="train and evaluate one run, resuming where it stopped"), run_train
+    )
+    add_experiment(commands.add_parser("evaluate", help="print a run's L2 and PSNR per level"), run_evaluate)
 
     restore = commands.add_parser(
         "restore",
         help="restore a photograph, or a folder of them, with the pretrained on-demand network",
-        description="Restore photographs of any size with a pretrained on-demand network: fill what a mask marks "
-        "(inpaint), fill single deleted pixels (interpolate), remove strong noise (denoise, of colours each channel "
-        "alone, because the network is for grey images) or strong blur (deblur). Known pixels stay, and 8 bits a value "
-        "come out; what is hardly damaged is better left alone, and a warning says so.",
+        description="Fill the pixels that a mask marks (inpaint, interpolate), or remove strong noise (denoise) or "
+        "strong blur (deblur). What is hardly damaged is better left alone, and a warning says so.",
     )
     restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
     restore.add_argument(
         "--mask",
         help="picture that is white, red or transparent where pixels are missing, or a folder of them with the names "
-        "of the photographs (inpaint; interpolate finds deleted pixels of one colour without it)",
+        "of the photographs (inpaint and interpolate)",
     )
     restore.add_argument("--stride", type=int, help="pixels between windows (default 8 to 32, by size; paper: 3)")
     restore.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
@@ -91,13 +85,13 @@ def parser() -> argparse.ArgumentParser:
     prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
     prepare.set_defaults(run=run_data_prepare)
 
-    results = commands.add_parser("results", help="list what is measured")
-    results.set_defaults(run=run_results)
+    commands.add_parser("results", help="list what is measured").set_defaults(run=run_results)
     return top
 
 
-def add_experiment(command) -> None:
-    """The options that describe one run."""
+def add_experiment(command, run) -> None:
+    """The options that describe one run, and what the command does with them."""
+    command.set_defaults(run=run)
     command.add_argument("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
     command.add_argument("--dataset", default="demo", help=f"{', '.join(DATASETS)} or a folder (default demo)")
     command.add_argument("--schedule", default="on_demand", help=f"{', '.join(SCHEDULES)} (default on_demand)")
@@ -110,22 +104,17 @@ def add_experiment(command) -> None:
 
 
 def experiment_of(options) -> Experiment:
-    overrides = {}
+    numbers = {name: getattr(options, name) for name in ("task", "dataset", "schedule", "seed", "profile")}
     for item in options.set:
         name, _, text = item.partition("=")
         try:
-            overrides[name] = json.loads(text)
+            numbers[name] = json.loads(text)
         except json.JSONDecodeError:
-            overrides[name] = text
-    fixed = {"task", "dataset", "schedule", "seed", "profile"} & set(overrides)
-    if fixed:
-        raise ParameterError(f"--set {fixed.pop()}: use its own option")
-    return Experiment.of(options.task, options.dataset, options.schedule, options.seed, options.profile, **overrides)
+            numbers[name] = text
+    return Experiment.of(**numbers)
 
 
 def run_train(options) -> None:
-    from tqdm import tqdm
-
     from odl.results import load, run_or_load
 
     experiment, device = experiment_of(options), check_device(options.device)
@@ -153,18 +142,13 @@ def print_evaluation(result) -> None:
 
 
 def run_restore(options) -> int:
-    """Everything that can be refused is, before torch is imported; 1 where some photographs of a folder failed."""
-    from odl import photographs
-
+    """What the names alone can refuse is, before torch is imported; 1 where some photographs of a folder failed."""
     photographs.check_call(options.task, options.mask, options.stride)
-    choice("device", options.device, DEVICES)
     todo = photographs.todo(options.input, options.output, options.mask, options.overwrite)
-
-    from tqdm import tqdm
+    check_device(options.device)
 
     from odl.pretrained import load
 
-    check_device(options.device)
     load(options.task)
     failed = 0
     with tqdm(total=len(todo), bar_format=BAR) as bar:
@@ -186,16 +170,10 @@ def run_restore(options) -> int:
 
 def restore_file(source: Path, mask: Path | None, output: Path, options, progress) -> None:
     """Restore one file; a warning is one line on stderr."""
-    import warnings
-
-    from tqdm import tqdm
-
-    from odl import photographs
     from odl.damage import DamageWarning
-    from odl.data.reader import open_image
     from odl.pretrained import restore
 
-    image, mask = open_image(source), mask and photographs.open_mask(mask)
+    image, mask = reader.open_image(source), mask and reader.upright(reader.opened(mask))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DamageWarning)
         restored = restore(image, options.task, mask, options.stride, options.device, progress)
@@ -212,7 +190,6 @@ def run_data_list(options) -> None:
 
 def run_data_prepare(options) -> None:
     from odl.data.download import prepare
-    from odl.parameters import known_dataset
 
     known_dataset(options.name, "name")
     print(prepare(options.name, options.source, options.skip_bad))

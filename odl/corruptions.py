@@ -12,15 +12,11 @@ from functools import cache
 import torch
 
 from odl import paper
-from odl.machine import files
 from odl.machine.device import constant
+from odl.parameters import ParameterError, choice, integer
 
 FILL = (117, 104, 123)  # mean colour of deleted pixels on the 0–255 scale, from the released code
 MAX_RADIUS = 24  # of a blur kernel cut at 4σ, for the largest σ of level 6
-
-
-class LevelError(files.OneLine, ValueError):
-    """No such level; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class Task:
     def __post_init__(self):
         last = paper.N_LEVELS + 1
         if len(paper.TASKS.get(self.name, {}).get("levels", ())) != last:
-            raise LevelError(f"task {self.name!r} needs a row in odl.paper.TASKS first, with levels 1 to {last}")
+            raise ParameterError(f"task {self.name!r} needs a row in odl.paper.TASKS first, with levels 1 to {last}")
 
     def bounds(self, level: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Lower and upper severity (B,), (B,) of each level in 1…6."""
@@ -43,13 +39,17 @@ class Task:
         return table[level - 1].unbind(-1)
 
     def corrupt(self, x, level, generator: torch.Generator) -> torch.Tensor:
-        """Corrupt x (B, C, H, W) in [-1, 1] at `level`: an integer in 1…6 or a vector (B,) of them.
+        """Corrupt x (B, C, H, W) in [-1, 1] at `level`: an integer in 1…6, a vector (B,) of them, `easy` or `hard`.
 
-        Raises LevelError for another integer; a vector is not looked at, because that would wait for the device.
+        The last two are the severities of the fixated models (Sec. 6.4). Raises ParameterError for another integer or
+        word; a vector is not looked at, because that would wait for the device.
         """
-        last = paper.N_LEVELS + 1
-        if isinstance(level, int) and not 1 <= level <= last:
-            raise LevelError(f"level={level} is not from 1 to {last}; nearest: {min(max(level, 1), last)}")
+        if isinstance(level, str):
+            choice("level", level, ("easy", "hard"))
+            severity = paper.TASKS[self.name][level]
+            return self.corrupt_between(x, severity, severity, generator, centred=True)
+        if isinstance(level, int):
+            integer("level", level, 1, paper.N_LEVELS + 1)
         level = torch.as_tensor(level, device=x.device).expand(len(x))
         return self.corrupt_between(x, *self.bounds(level), generator)
 
@@ -160,11 +160,8 @@ def blur(x, severity, generator):
     return y.view(batch, width, channels, height).permute(0, 2, 3, 1)
 
 
-# Denoising: severity is the standard deviation σ on the 0–255 scale.
-
-
 def add_noise(x, severity, generator, clip: bool = True):
-    """Add white Gaussian noise, clipped to [0, 255] as 8-bit images demand."""
+    """Add white Gaussian noise, severity being its σ on the 0–255 scale, clipped there as 8-bit images demand."""
     # Paper: "variance σ"; here: standard deviation, because σ = 25 of the benchmark is one.
     noise = torch.randn(x.shape, generator=generator, device=x.device)
     y = noise.mul_(severity.view(-1, 1, 1, 1) / 127.5).add_(x)

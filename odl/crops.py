@@ -7,8 +7,7 @@ import numpy as np
 import torch
 
 from odl.machine.device import constant, room
-
-CROP = 64
+from odl.paper import CROP
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from odl.data import packs
 from odl.parameters import choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
-MISSING = ("inpaint", "interpolate")  # tasks whose known pixels are undamaged
 LEVELS = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the severities of the fixated models
 
 
@@ -38,10 +37,9 @@ def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor
 @torch.inference_mode()
 def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[str, torch.Tensor]:
     """What `scored` has (n,) of `restore(y)`, on fresh corruptions y of x at `level` (1…6, `easy` or `hard`)."""
-    low, high = bounds_of(task, level)
     parts = []
     for part in x.split(batch):
-        y = task.corrupt_between(part, low, high, generator, centred=level in ("easy", "hard"))
+        y = task.corrupt(part, level, generator)
         parts.append(scored(task, restore(y), part, y))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
@@ -53,7 +51,7 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
     the missing pixels alone, NaN where none is missing. The last two belong to tasks with missing pixels.
     """
     found = {"output": squared_error(x_hat, x), "input": squared_error(y, x)}
-    if task.name in MISSING:
+    if task.name in paper.MASKED:
         known = (y == x).all(1, keepdim=True)
         hole = (~known).float().mean((1, 2, 3))  # share of an image
         found["kept"] = squared_error(torch.where(known, x, x_hat), x)
@@ -61,20 +59,13 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
     return found
 
 
-def bounds_of(task: Task, level) -> tuple[float, float]:
-    """Lowest and highest severity of a level 1…6, or the one severity of `easy` or `hard`."""
-    if level in ("easy", "hard"):
-        return (paper.TASKS[task.name][level],) * 2
-    return paper.TASKS[task.name]["levels"][level - 1]
-
-
-def evaluate(experiment, restore, device="cpu", progress=None, pack=None, trials=None) -> tuple[pd.DataFrame, dict]:
+def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> tuple[pd.DataFrame, dict]:
     """Scores of `restore(y) -> x_hat` on the test crops; the same draws for every schedule.
 
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
     the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
-    task, trials = task_of(experiment), trials or experiment.trials
+    task, trials = task_of(experiment), experiment.trials
     pack = pack or packs.load(experiment.dataset, "test")
     x = images_of(experiment, pack, experiment.test_images, "test").to(device)
     rows, images = [], {}

@@ -4,7 +4,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 
 from odl import paper
 from odl.data import sets
-from odl.parameters import ParameterError, choice, integer, known_dataset, nearest, number, text
+from odl.parameters import ParameterError, choice, integer, known_dataset, nearest, number
 from odl.schedules import SCHEDULES
 
 # Where a profile departs from the paper (batch 100, rate 2e-4 throughout), the fidelity page says why.
@@ -112,8 +112,8 @@ class Experiment:
 
     @property
     def run_id(self) -> str:
-        """`<profile>/<dataset>/<task>/<schedule>-seed<k>`, then whatever is overridden."""
-        extra = "".join(f"-{name}={text(value)}" for name, value in self.overrides.items())
+        """`<profile>/<dataset>/<task>/<schedule>-seed<k>`, then whatever is overridden; 25 and 25.0 are the same."""
+        extra = "".join(f"-{name}={str(value).removesuffix('.0')}" for name, value in self.overrides.items())
         folder = f"{self.profile}/{sets.slug(self.dataset)}/{self.task}"
         return f"{folder}/{self.schedule}-seed{self.seed}{extra}"
 

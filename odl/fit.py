@@ -16,10 +16,9 @@ CHECKPOINT_SECONDS = 60
 
 
 class Trained(NamedTuple):
-    """A trained network, the same with averaged weights, and a dict for each epoch."""
+    """A trained network, and a dict for each epoch."""
 
     network: torch.nn.Module
-    averaged: torch.nn.Module
     history: list[dict]
 
 
@@ -44,7 +43,7 @@ def fit(experiment, build, trainer, device) -> State:
     folder = files.runs() / experiment.run_id
     for left_over in folder.glob(".*.tmp"):
         left_over.unlink()  # of a process that was killed while it wrote
-    saved_state = checkpoint.load_checkpoint(folder, experiment) or checkpoint.load_trunk(folder, experiment)
+    saved_state = checkpoint.load_checkpoint(folder, experiment)
     pack = packs.load(experiment.dataset, "train", experiment.train_images).to(device)
     held_out = packs.load(experiment.dataset, "validation")
     x_validation = images_of(experiment, held_out, experiment.validation_images, "validation").to(device)
@@ -58,8 +57,6 @@ def fit(experiment, build, trainer, device) -> State:
             checkpoint.finite(entry, state.network, state.optimizer, len(state.history))
             state.history.append(entry)
             snapshot = checkpoint.take_snapshot(experiment, state)
-            if len(state.history) == checkpoint.trunk_epochs(experiment) < experiment.epochs:
-                checkpoint.save_checkpoint(folder, snapshot, "trunk.pt")
             if len(state.history) == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 checkpoint.save_checkpoint(folder, snapshot)
                 snapshot, saved = None, time.monotonic()

@@ -2,6 +2,7 @@
 
 N_LEVELS = 5  # sub-tasks seen in training; level 6 is the extra-credit level of the tests (Sec. 6.2)
 BATCH_SIZE = 100
+CROP = 64  # side of the images that a network sees (pixels)
 
 # Severity interval of levels 1…6 (Sec. 6.2), and the single severities of the fixated models (Sec. 6.4). Whoever adds a
 # task of their own adds its row at run time: here stands what is printed.
@@ -35,7 +36,7 @@ TASKS = {
         "hard": 90,
     },
 }
-
+MASKED = ("inpaint", "interpolate")  # tasks with missing pixels, whose other pixels are undamaged
 
 SCHEDULES = {  # the rows of Table 1, in the paper's order
     "rigid_joint": "Rigid joint learning",

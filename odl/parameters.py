@@ -14,11 +14,6 @@ class ParameterError(files.OneLine, ValueError):
     """A parameter is wrong; the message is one line that names it, its value and the nearest good one."""
 
 
-def text(value) -> str:
-    """A number as it stands in names, every digit of it: 25 and 25.0 are the same."""
-    return str(value).removesuffix(".0")
-
-
 def nearest(value, options) -> str:
     """`; nearest: …` when one option resembles the value."""
     match = difflib.get_close_matches(str(value), [str(option) for option in options], n=1, cutoff=0.5)

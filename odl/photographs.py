@@ -5,21 +5,17 @@ import os
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, JpegImagePlugin
+from PIL import Image, JpegImagePlugin
 
 from odl import paper
-from odl.data.sets import SUFFIXES
+from odl.data import reader
+from odl.data.sets import SUFFIXES, files_in
 from odl.machine import files
 from odl.parameters import ParameterError, choice, integer
 
-MASKED = ("inpaint", "interpolate")  # tasks with pixels that are missing
 QUALITY = 95  # of a JPEG or WebP whose original has no quality to keep
 MASK_HELP = "white, red or transparent where pixels are missing"
 TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that do not describe its storage
-
-
-class ImageError(files.OneLine, ValueError):
-    """An image or mask cannot be restored; the message is one line."""
 
 
 def check_call(task: str, mask, stride: int | None) -> None:
@@ -27,27 +23,27 @@ def check_call(task: str, mask, stride: int | None) -> None:
     choice("task", task, paper.TASKS)
     if stride is not None:
         integer("stride", stride, 1, 64)
-    if task == "inpaint" and mask is None:
-        raise ParameterError(f"task='inpaint' needs a mask (--mask M.png), {MASK_HELP}")
-    if mask is not None and task not in MASKED:
-        raise ParameterError(f"a mask (--mask) belongs to {' and '.join(MASKED)}, not to task={task!r}")
+    if task in paper.MASKED and mask is None:
+        raise ParameterError(f"task={task!r} needs a mask (--mask M.png), {MASK_HELP}")
+    if mask is not None and task not in paper.MASKED:
+        raise ParameterError(f"a mask (--mask) belongs to {' and '.join(paper.MASKED)}, not to task={task!r}")
 
 
 def check_shape(array: np.ndarray) -> None:
-    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ImageError."""
+    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ParameterError."""
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
-        raise ImageError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
+        raise ParameterError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
     if min(array.shape[:2]) < 2:
-        raise ImageError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
+        raise ParameterError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
 
 
 # Pillow images and arrays
 
 
 def pixels(image: Image.Image) -> np.ndarray:
-    """(H, W) of a grey image, (H, W, 3) of any other, uint8, transparency left out. Raises ImageError."""
+    """(H, W) of a grey image, (H, W, 3) of any other, uint8, transparency left out. Raises ParameterError."""
     if image.mode in ("F", "I") or image.mode.startswith("I;"):
-        raise ImageError(f"image has mode {image.mode}, whose range is not known; nearest: 8 bit, modes L and RGB")
+        raise ParameterError(f"image has mode {image.mode}, whose range is not known; nearest: 8 bit, modes L and RGB")
     return np.asarray(image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB"))
 
 
@@ -61,32 +57,30 @@ def like(image: Image.Image, array: np.ndarray) -> Image.Image:
 
 
 def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
-    """The missing pixels of an image (H, W[, 3]): (H, W) bool; None where the task has none. Raises ImageError."""
-    if task not in MASKED:
+    """The missing pixels of an image (H, W[, 3]): (H, W) bool; None where the task has none. Raises ParameterError."""
+    if task not in paper.MASKED:
         return None
-    gone = deleted(array) if mask is None else marked(mask)
+    gone = marked(mask)
     if gone.shape != array.shape[:2]:
-        raise ImageError(f"mask has size {size_of(gone.shape)}, the image {size_of(array.shape)}")
+        raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(array.shape)}")
     if gone.all() or not gone.any():
         share = "every pixel is missing: nothing is known" if gone.all() else "no pixel is missing"
-        raise ImageError(f"by the mask {share}; it must be {MASK_HELP}")
+        raise ParameterError(f"by the mask {share}; it must be {MASK_HELP}")
     return gone
 
 
 def marked(mask) -> np.ndarray:
-    """The pixels that a mask marks as missing, (H, W) bool. Raises ImageError.
+    """The pixels that a mask marks as missing, (H, W) bool. Raises ParameterError.
 
-    A mask is an array, true or not 0 where they are, or a picture. In a picture they are transparent, or, where all
-    else is transparent, drawn in white or red; where nothing is transparent, they are of one red, or else white on
+    A mask is an array (H, W), true or not 0 where they are, or a Pillow image. There they are transparent, or, where
+    all else is transparent, drawn in white or red; where nothing is transparent, they are of one red, or else white on
     black.
     """
     if not isinstance(mask, Image.Image):
         array = np.asarray(mask)
-        if array.dtype != np.uint8 or array.ndim == 2 and array.max(initial=0) <= 1:
-            if array.ndim != 2:
-                raise ImageError(f"mask has shape {array.shape}; (height, width) is needed")
-            return array != 0
-        mask = Image.fromarray(array)
+        if array.ndim != 2:
+            raise ParameterError(f"mask has shape {array.shape}; (height, width) is needed")
+        return array != 0
     red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
     shown, white = alpha > 127, np.minimum(np.minimum(red, green), blue) > 127
     marks = (red > 220) & (green < 60) & (blue < 60)
@@ -97,27 +91,8 @@ def marked(mask) -> np.ndarray:
         return marks
     grey = np.asarray(mask.convert("L"))
     if np.mean((grey < 65) | (grey > 190)) < 0.9:
-        raise ImageError(f"the mask is no drawing in black and white; it must be {MASK_HELP}")
+        raise ParameterError(f"the mask is no drawing in black and white; it must be {MASK_HELP}")
     return white
-
-
-def deleted(array: np.ndarray) -> np.ndarray:
-    """The pixels (H, W) that were deleted one by one and filled with one colour, found by it. Raises ImageError.
-
-    It is far more common than others, and as common beside itself as anywhere, which no part of a picture is.
-    """
-    levels = array if array.dtype == np.uint8 else (array * 255).round().clip(0, 255).astype(np.uint8)
-    levels = (levels if levels.ndim == 3 else levels[..., None]).astype(np.int64)
-    code = levels @ 256 ** np.arange(levels.shape[2])
-    values, counts = np.unique(code, return_counts=True)
-    order = counts.argsort()[::-1]
-    usual = counts[order[3]] if len(order) > 3 else 0
-    for value in values[order[:3]]:
-        gone = code == value
-        share, beside = gone.mean(), gone[:, 1:][gone[:, :-1]].mean() if gone[:, :-1].any() else 1
-        if 0.01 < share < 0.97 and gone.sum() > 3 * usual and abs(beside - share) < 0.1:
-            return gone
-    raise ImageError(f"no one colour stands for deleted pixels; show them by a mask (--mask M.png), {MASK_HELP}")
 
 
 def size_of(shape) -> str:
@@ -127,31 +102,15 @@ def size_of(shape) -> str:
 # Files
 
 
-def open_mask(path: Path) -> Image.Image:
-    """A picture of a mask, upright, with its transparency. Raises ImageError."""
-    return ImageOps.exif_transpose(opened(path))
-
-
-def opened(path: Path) -> Image.Image:
-    """A picture as it is stored, whole in memory. Raises ImageError, or FileNotFoundError."""
-    try:
-        with Image.open(path) as image:
-            image.load()
-            return image
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # decoders raise anything on damaged files
-        raise ImageError(f"{path}: not a readable image ({error or type(error).__name__})") from None
-
-
 def save(restored: Image.Image, source: Path, output: Path) -> None:
     """Write an image with the transparency, EXIF, colour profile and JPEG quality of the file it was made of."""
-    stored = opened(source)
-    upright = ImageOps.exif_transpose(stored)
+    stored = reader.opened(source)
+    upright = reader.upright(stored)
     file_format = Image.registered_extensions()[output.suffix.lower()]
     given = {key: stored.info[key] for key in ("dpi",) if key in stored.info}
-    if "icc_profile" in stored.info and colours(stored) == colours(restored):
-        given["icc_profile"] = stored.info["icc_profile"]
+    profile = stored.info.get("icc_profile") or b""
+    if profile[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[restored.mode]:  # else it is of other colours
+        given["icc_profile"] = profile
     exif = upright.getexif()
     if stored.format == "TIFF":
         for tag in set(exif) - set(TAGS):
@@ -169,26 +128,18 @@ def save(restored: Image.Image, source: Path, output: Path) -> None:
     files.write_atomically(output, content.getvalue())
 
 
-def colours(image: Image.Image) -> str:
-    """`grey`, `rgb` or another family of modes, each with colour profiles of its own."""
-    return {"1": "grey", "L": "grey", "LA": "grey", "RGBA": "RGB", "P": "RGB"}.get(image.mode, image.mode)
-
-
 def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tuple[Path, Path | None, Path]]:
     """(photograph, mask, output) of every photograph of a file or a folder; nothing is read yet.
 
     A folder gives a folder, with names kept; masks are one file for all, or a folder with files of the same stems.
-    Raises ParameterError, FileNotFoundError or DiskError where the outputs could not be written.
+    Raises ParameterError, or DiskError where the outputs could not be written.
     """
     start, end = Path(source).expanduser(), Path(output).expanduser()
     masks = Path(mask).expanduser() if mask else None
-    for path in filter(None, (start, masks)):
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file or folder")
     if start.is_dir():
         if end.is_file():
             raise ParameterError(f"output={output!r} is a file; of a folder comes a folder")
-        sources = [path for path in sorted(start.rglob("*")) if is_photograph(path) and end not in path.parents]
+        sources = [path for path in (start / file for file in files_in(start)) if end not in path.parents]
         outputs = [end / path.relative_to(start) for path in sources]
     else:
         sources, outputs = [start], [end / start.name if end.is_dir() else end]
@@ -197,10 +148,6 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     for before, after in zip(sources, outputs, strict=True):
         check_output(before, after, overwrite)
     return [(path, mask_of(path, masks), after) for path, after in zip(sources, outputs, strict=True)]
-
-
-def is_photograph(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and path.is_file() and not path.name.startswith(".")
 
 
 def check_output(source: Path, output: Path, overwrite: bool) -> None:
@@ -216,7 +163,7 @@ def mask_of(source: Path, masks: Path | None) -> Path | None:
     """The mask of one photograph: the file given, or that of the same stem in the folder given."""
     if masks is None or not masks.is_dir():
         return masks
-    found = sorted(path for path in masks.iterdir() if path.stem == source.stem and is_photograph(path))
+    found = [masks / file for file in files_in(masks) if Path(file).stem == source.stem]
     if not found:
         raise ParameterError(f"mask={str(masks)!r} has none for {source.name}: a file {source.stem}.png is needed")
     return found[0]

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ from odl.windows import inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
+# For the networks behind pictures and for Table 3's.
+LONG = {profile: {"epochs": 6 * PROFILES[profile]["epochs"]} for profile in ("reference", "gpu")}
 
 
 def load(task: str) -> EncoderDecoder:
@@ -31,7 +34,10 @@ def load(task: str) -> EncoderDecoder:
     >>> network = odl.load("deblur")
     """
     choice("task", task, paper.TASKS)
-    return network_of(all_rounder(task))
+    sets = ("bsds500-native", "bsds500") if task == "denoise" else ("bsds500",)  # first at photographs' resolution
+    long = [Experiment.of(task, dataset, "on_demand", profile="reference", **LONG["reference"]) for dataset in sets]
+    short = Experiment.of(task, "bsds500", "on_demand", profile="reference")
+    return network_of(next(filter(place_of_weights, long), short))
 
 
 def restore(
@@ -46,12 +52,12 @@ def restore(
 
     `image` is (H, W) or (H, W, 3), floats in [0, 1] or uint8, or a Pillow image, whose transparency stays.
     `mask` says which pixels are missing and what lies there does not matter: (H, W), true or not 0 where missing, or a
-    Pillow image that is white, red or transparent there. It is needed to inpaint; to interpolate, the colour of
-    deleted pixels is found without it. Pixels that are not missing are returned as they are. The denoiser was
-    trained on grey images: of a colour image it restores each channel alone.
+    Pillow image that is white, red or transparent there. It is needed to inpaint and to interpolate. Pixels that are
+    not missing are returned as they are. The denoiser was trained on grey images: of a colour image it restores each
+    channel alone.
     Windows of 64×64 pixels lie `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most).
     `device` is auto, cpu or cuda; `progress(share done)` is called as it goes. Warns with `DamageWarning` where the
-    image seems less damaged than what the network helps with. Raises ImageError or ParameterError, of one line.
+    image seems less damaged than what the network helps with. Raises ParameterError, of one line.
 
     >>> clean = odl.restore(noisy, "denoise")
     >>> whole = odl.restore(photograph, "inpaint", mask=scratches)
@@ -64,23 +70,15 @@ def restore(
     damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
     if missing is not None:
         damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
-    x_hat = run_network(damaged, task, missing, stride, check_device(device), progress)
-    doubt = damage.doubt(damaged, x_hat, task)
-    if doubt:
+    device, stride = check_device(device), stride or stride_for(damaged, task, missing)
+    by = partial(inpaint_image, mask=missing) if task == "inpaint" else restore_image
+    x_hat = by(load(task), damaged, stride=stride, precision=quick_precision(device), device=device, progress=progress)
+    if doubt := damage.doubt(damaged, x_hat, task):
         warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
     x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
     if missing is not None:
         x_hat = np.where(missing if y.ndim == 2 else missing[..., None], x_hat, y)
     return photographs.like(image, x_hat) if picture else x_hat
-
-
-def run_network(image: np.ndarray, task: str, missing, stride, device: str, progress) -> np.ndarray:
-    """What the pretrained network of a task makes of an image (H, W[, 3]), floats in [0, 1]."""
-    how = {"stride": stride or stride_for(image, task, missing), "precision": quick_precision(device)}
-    how |= {"device": device, "progress": progress}
-    if task == "inpaint":
-        return inpaint_image(load(task), image, missing, **how)
-    return restore_image(load(task), image, **how)
 
 
 def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:
@@ -90,22 +88,3 @@ def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:
         starts = [window_starts(side, STRIDES[0]) for side in missing.shape]
         area = int((shares(torch.from_numpy(missing), *starts) > 0).sum()) * STRIDES[0] ** 2
     return next((stride for stride in STRIDES if area / stride**2 <= MAX_WINDOWS), STRIDES[-1])
-
-
-def all_rounder(task: str) -> Experiment:
-    """The best on-demand run whose weights are here, for `odl.restore`: a long one, else the one that ships."""
-    short = Experiment.of(task, "bsds500", "on_demand", profile="reference")
-    long = [Experiment.of(task, "bsds500", "on_demand", profile="reference", **LONG["reference"])]
-    if task == "denoise":  # at the resolution of photographs, for Table 3
-        long.insert(0, db11_experiment("on_demand"))
-    return next((run for run in long if place_of_weights(run)), short)
-
-
-# For the networks behind pictures and for Table 3's.
-LONG = {profile: {"epochs": 6 * PROFILES[profile]["epochs"]} for profile in ("reference", "gpu")}
-
-
-def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:
-    """The denoiser of Table 3, trained on crops at native resolution; fixated means σ = 25."""
-    severity = {"severity": 25.0} if schedule == "fixated_hard" else {}
-    return Experiment.of("denoise", dataset, schedule, profile=profile, **LONG.get(profile, {}), **severity)

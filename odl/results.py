@@ -27,8 +27,8 @@ from odl.windows import restorer
 class Result:
     """What one run measured; `path` is its JSON.
 
-    `averaged` has the PSNR (dB) per level of the first trial, of the last weights and of averaged ones. `per_image`:
-    score (l2 in ‰, psnr in dB) → a row per level of `evaluate.LEVELS`, a column per test crop, means over trials.
+    `per_image`: score (l2 in ‰, psnr in dB) → a row per level of `evaluate.LEVELS`, a column per test crop, means over
+    trials.
     """
 
     experiment: dict
@@ -36,7 +36,6 @@ class Result:
     history: list[dict]
     evaluation: pd.DataFrame
     path: Path
-    averaged: dict = field(default_factory=dict)
     per_image: dict = field(default_factory=dict)
 
 
@@ -55,29 +54,20 @@ def as_result(content: dict, path: Path) -> Result:
     frame = pd.DataFrame(content["evaluation"])
     frame = frame.astype({name: float for name in frame if name.startswith(("l2", "psnr"))})  # null is NaN
     scores = {name: unpacked(text) for name, text in content.get("per_image", {}).items()}
-    origin = (content["experiment"], content["provenance"], content["history"])
-    return Result(*origin, frame, path, content.get("averaged", {}), scores)
+    return Result(content["experiment"], content["provenance"], content["history"], frame, path, scores)
 
 
 def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
     """The result from disk, else train, evaluate, write it, and keep the weights in `runs/`."""
-
-    def measure():
-        return train_and_evaluate(experiment, train, on_levels, device, progress)
-
-    path = path_of(experiment)
+    path, measure = path_of(experiment), lambda: train_and_evaluate(experiment, train, on_levels, device, progress)
     return as_result(store.run_or_load(path, experiment.asdict(), measure), path)
 
 
 def on_levels(experiment, trained: Trained, device, progress) -> dict:
     """The scores of a run on the paper's levels, as its result holds them."""
-    last, average = (restorer(n, experiment.precision, device) for n in (trained.network, trained.averaged))
-    rows, images = evaluate(experiment, last, device, progress)
-    once = evaluate(experiment, average, device, trials=1)[0]
-    both = {"last": rows[rows.trial == 0], "averaged": once}
+    rows, images = evaluate(experiment, restorer(trained.network, experiment.precision, device), device, progress)
     return {
         "evaluation": rounded(rows),
-        "averaged": {name: frame.set_index("level").psnr.round(5).to_dict() for name, frame in both.items()},
         "per_image": {score: packed(torch.stack([images[level][score] for level in images])) for score in images["1"]},
     }
 
@@ -111,11 +101,8 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None
     start = time.monotonic()
     scores = evaluate(experiment, trained, device, progress and (lambda done: progress(0.9 + 0.1 * done)))
     seconds["evaluate"] = round(time.monotonic() - start, 1)
-    return {
-        "provenance": provenance(experiment, device) | {"seconds": seconds},
-        "history": trained.history,
-        **scores,
-    }
+    measured_with = provenance(experiment, device) | {"seconds": seconds}
+    return {"provenance": measured_with, "history": trained.history} | scores
 
 
 def provenance(experiment: Experiment, device: str) -> dict:
@@ -165,12 +152,9 @@ def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
 def place_of_weights(experiment: Experiment) -> Path | None:
     """The file with a run's weights: in `runs/`, in `data/models` under the root, or as shipped; None where none is."""
     name = experiment.run_id.replace("/", "-") + ".safetensors"
-    places = (
-        files.runs() / experiment.run_id / "weights.safetensors",
-        files.models() / name,
-        files.shipped() / name,
-    )
-    return next((path for path in places if path.exists()), None)
+    trained_here = files.runs() / experiment.run_id / "weights.safetensors"
+    places = (trained_here, files.models() / name, files.shipped() / name)
+    return next(filter(Path.exists, places), None)
 
 
 def keep_weights(experiment: Experiment, network) -> None:
@@ -188,9 +172,6 @@ def command_of(experiment: Experiment) -> str:
         f"python -m odl train --task {e.task} --dataset {e.dataset} --schedule {e.schedule} "
         f"--seed {e.seed} --profile {e.profile}{extra}"
     )
-
-
-# Tables
 
 
 def frame() -> pd.DataFrame:

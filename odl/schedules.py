@@ -13,14 +13,7 @@ def allocate(weights, batch_size: int) -> np.ndarray:
 
     Paper: no rounding is specified; here: largest remainder, because it keeps the sum.
     """
-    weights = np.asarray(weights, dtype=np.float64)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
-        raise ValueError(f"weights={weights.tolist()} must be finite, not negative and not all zero")
-    shares = weights / weights.sum() * batch_size
-    counts = np.floor(shares).astype(int)
-    order = np.argsort(-(shares - counts), kind="stable")
-    counts[order[: batch_size - counts.sum()]] += 1
-    return counts
+    return allocate_batches(weights, batch_size, 1)[0][0]
 
 
 def allocate_batches(weights, batch_size: int, batches: int) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +23,8 @@ def allocate_batches(weights, batch_size: int, batches: int) -> tuple[np.ndarray
     is owed is Eq. 3's shares exactly, which differ from equal ones by less than an image where PSNRs are alike.
     """
     weights = np.asarray(weights, dtype=np.float64)
-    allocate(weights, batch_size)  # raises what is wrong with them
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
+        raise ValueError(f"weights={weights.tolist()} must be finite, not negative and not all zero")
     shares = weights / weights.sum() * batch_size
     whole = np.floor(shares).astype(int)
     counts, owed = np.tile(whole, (batches, 1)), np.zeros(len(weights))

@@ -14,15 +14,13 @@ import numpy as np
 import torch
 
 from odl import crops, paper
-from odl.averaging import average, averaged, refresh_batchnorm
-from odl.evaluation import psnr, squared_error, task_of
+from odl.evaluation import errors, psnr, task_of
 from odl.fit import State, Trained, fit
 from odl.machine.device import adam, captured, forward, set_rate
 from odl.network import EncoderDecoder, initialize
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate_batches, dose
 
 LAUNCHES = 32  # graphs that may wait in a GPU's queue
-VALIDATION_BATCH = 100
 
 
 def train(experiment, device="cpu", progress=None) -> Trained:
@@ -34,7 +32,7 @@ def train(experiment, device="cpu", progress=None) -> Trained:
     a number is not finite.
     """
     state = fit(experiment, build, partial(epochs, experiment, device=device, progress=progress), device)
-    return Trained(state.network.eval(), averaged_network(experiment, state), state.history)
+    return Trained(state.network.eval(), state.history)
 
 
 def epochs(experiment, state: State, device, progress=None):
@@ -90,24 +88,23 @@ def rate(experiment, done: float) -> float:
     return 1.0 if 1 - done >= experiment.decay else (1 - done) / experiment.decay
 
 
-def batches(step: "Step", stream, counts, n: int | None = None):
-    """Fill the step's buffers for each batch of an epoch, or of n, all drawn from (seed, stream); yield its number."""
+def batches(step: "Step", epoch: int, counts):
+    """Fill the step's buffers for each batch of an epoch, all drawn from (seed, epoch); yield its number."""
     e, generator = step.experiment, step.generator
-    n = n or e.iterations
-    step.assign(counts)
-    generator.manual_seed(crops.seed_of(e.seed, stream, "train"))
+    lows, highs, step.centred = severities(e, counts, step.index.device)
+    generator.manual_seed(crops.seed_of(e.seed, epoch, "train"))
     items = len(step.pack) if step.pool is None else e.pool_images
-    for i, index in enumerate(shuffled(items, n * e.batch_size, generator).view(n, e.batch_size)):
-        step.select(i, index)
+    for i, index in enumerate(shuffled(items, e.iterations * e.batch_size, generator).split(e.batch_size)):
+        step.index.copy_(index)
+        step.low.copy_(lows[i % len(lows)])
+        step.high.copy_(highs[i % len(highs)])
         yield i
 
 
 def shuffled(n: int, total: int, generator) -> torch.Tensor:
     """`total` indices below n, as many whole permutations as it takes."""
-    rounds = math.ceil(total / n)
-    if generator.device.type == "cuda":  # in one call
-        return torch.rand(rounds, n, generator=generator, device="cuda").argsort(1).flatten()[:total]
-    return torch.cat([torch.randperm(n, generator=generator) for _ in range(rounds)])[:total]
+    rounds, device = math.ceil(total / n), generator.device
+    return torch.cat([torch.randperm(n, generator=generator, device=device) for _ in range(rounds)])[:total]
 
 
 class Step:
@@ -118,10 +115,9 @@ class Step:
     middle. `keep` back-propagates so many images of highest loss, None all. `total` adds up the losses.
     """
 
-    def __init__(self, experiment, network, optimizer, pack, precision=None):
+    def __init__(self, experiment, network, optimizer, pack):
         device, size = pack.offset.device, experiment.batch_size
-        self.experiment, self.network, self.optimizer = experiment, network, optimizer
-        self.pack, self.precision = pack, precision or experiment.precision
+        self.experiment, self.network, self.optimizer, self.pack = experiment, network, optimizer, pack
         self.pool = hard_pool(experiment, pack) if experiment.schedule == "hard_mining" else None
         self.index = torch.zeros(size, dtype=torch.long, device=device)
         self.low, self.high = torch.zeros(2, size, device=device)
@@ -130,16 +126,6 @@ class Step:
         self.centred, self.keep = False, None
         self.capture = pack.pixels.is_cuda and os.environ.get("ODL_EAGER") != "1"  # a graph reads no pack on disk
         self.graphs = {}
-
-    def assign(self, counts) -> None:
-        """Say how many images of each coming batch belong to each level, (n, N); None: all to a fixated severity."""
-        self.lows, self.highs, self.centred = severities(self.experiment, counts, self.index.device)
-
-    def select(self, i: int, index) -> None:
-        """Make batch i the next one, of the images in `index` (B,)."""
-        self.index.copy_(index)
-        for buffer, rows in ((self.low, self.lows), (self.high, self.highs)):
-            buffer.copy_(rows[i % len(rows)])
 
     def __call__(self) -> None:
         if not self.capture:
@@ -152,7 +138,7 @@ class Step:
     def run(self) -> None:
         """The step itself."""
         x, y = self.draw()
-        x_hat = forward(self.network, y, self.precision)
+        x_hat = forward(self.network, y, self.experiment.precision)
         loss = ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
         if self.keep:
             loss = loss.topk(self.keep).values
@@ -160,7 +146,6 @@ class Step:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        average(self.optimizer)
         self.total += loss.detach()
 
     def draw(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -214,35 +199,14 @@ def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
     return tuple(images.to(device) for images in pool)
 
 
-@torch.inference_mode()
-def validate(experiment, network, x, device, precision=None) -> list[float]:
+def validate(experiment, network, x, device) -> list[float]:
     """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch."""
-    network.eval()
-    precision = precision or experiment.precision
-    task, scores = task_of(experiment), []
+    restore, scores = partial(forward, network.eval(), precision=experiment.precision), []
     for level in range(1, paper.N_LEVELS + 1):
         generator = torch.Generator(device).manual_seed(crops.seed_of("validate", level))
-        parts = [
-            squared_error(forward(network, task.corrupt(part, level, generator), precision), part)
-            for part in x.split(VALIDATION_BATCH)
-        ]
-        scores.append(psnr(torch.cat(parts)).mean().item())
+        error = errors(restore, task_of(experiment), x, level, generator)["output"]
+        scores.append(psnr(error).mean().item())
     return scores
-
-
-def averaged_network(experiment, state: State, n: int = 50):
-    """The network with averaged weights; BatchNorm's statistics are taken anew on the run's own last mixture."""
-    step = Step(experiment, state.network, state.optimizer, state.pack)
-    counts = allocation(experiment, experiment.epochs - 1, state.history[:-1])
-    network = averaged(state.network, state.optimizer)
-
-    def images():
-        for _ in batches(step, "statistics", counts, n):
-            y = step.draw()[1]
-            yield y.double() if experiment.precision == "fp64" else y
-
-    refresh_batchnorm(network, images())
-    return network
 
 
 def build(experiment, device):

@@ -1,7 +1,4 @@
-"""Images of any size: overlapping windows for denoising, deblurring and interpolation; masked inpainting (Supp. H).
-
-`load` and `restore` are what `odl` offers to whoever brings a photograph.
-"""
+"""Images of any size: overlapping windows for denoising, deblurring and interpolation; masked inpainting (Supp. H)."""
 
 import copy
 import itertools
@@ -14,7 +11,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from odl.corruptions import FILL
 from odl.crops import CROP
 from odl.network import EncoderDecoder
-from odl.photographs import ImageError, check_shape, size_of
+from odl.parameters import ParameterError
+from odl.photographs import check_shape
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
@@ -34,42 +32,30 @@ def restore_image(network, image, stride=3, batch=256, precision="fp32", device=
 
     `image` is float (height, width) or (height, width, 3) on the [0, 1] scale; what is returned has its shape.
     The last window of each row and column is flush with the border. A network for grey images restores each channel
-    of a colour image alone. Images smaller than a window are reflected. About `batch` windows pass through the network
-    at a time, and then `progress(share done)` is called.
+    of a colour image alone. Images smaller than a window are reflected. `batch` windows pass through the network at a
+    time, and then `progress(share done)` is called.
     """
     x = check_image(image, network)
     height, width = x.shape[2:]
     y = (reflect_to_window(x) * 2 - 1).to(device)
-    restore, total = restorer(network, precision, device), torch.zeros_like(y)
-    rows, columns = (window_starts(side, stride) for side in y.shape[2:])
-    done = 0
-    for left, across in grids(columns, stride, len(columns)):
-        for top, down in grids(rows, stride, max(1, batch // across)):
-            size = [CROP + (count - 1) * stride for count in (down, across)]
-            part = (..., slice(top, top + size[0]), slice(left, left + size[1]))
-            windows = y[part].unfold(2, CROP, stride).unfold(3, CROP, stride)  # (n, C, down, across, 64, 64)
-            windows = windows.permute(0, 2, 3, 1, 4, 5).flatten(0, 2)  # (n · down · across, C, 64, 64)
-            x_hat = torch.cat([restore(some) for some in windows.split(batch)])
-            x_hat = x_hat.reshape(len(y), down * across, -1).transpose(1, 2)  # (n, C · 64 · 64, down · across)
-            total[part] += nn.functional.fold(x_hat, size, CROP, stride=stride)
-            done += down * across
-            if progress:
-                progress(done / (len(rows) * len(columns)))
-    count = torch.outer(*(cover(starts, side) for starts, side in zip((rows, columns), y.shape[2:], strict=True)))
-    return to_image((total.cpu() / count + 1) / 2, height, width, np.ndim(image))
+    places = list(itertools.product(*(window_starts(side, stride) for side in y.shape[2:])))
+    total, count = votes(restorer(network, precision, device), y, places, batch, progress)
+    return to_image(((total / count).cpu() + 1) / 2, height, width, np.ndim(image))
 
 
-def grids(starts: list[int], stride: int, most: int) -> list[tuple[int, int]]:
-    """(first start, how many) of runs of at most `most` windows that lie `stride` apart; the last may lie closer."""
-    regular = len([start for start in starts if start % stride == 0])
-    runs = [(starts[i], min(most, regular - i)) for i in range(0, regular, most)]
-    return runs + [(start, 1) for start in starts[regular:]]
-
-
-def cover(starts: list[int], side: int) -> torch.Tensor:
-    """How many windows lie over each pixel along one axis: (side,)."""
-    place = torch.arange(side)
-    return sum(((place >= start) & (place < start + CROP)).float() for start in starts)
+def votes(restore, y, places, batch, progress=None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The sum of the restored windows at `places` (top, left) of y (n, C, H, W), and how many see each pixel (H, W)."""
+    total, count = torch.zeros_like(y), torch.zeros(y.shape[2:], device=y.device)
+    step = max(1, batch // len(y))
+    for i in range(0, len(places), step):
+        group = places[i : i + step]
+        windows = torch.cat([y[..., r : r + CROP, c : c + CROP] for r, c in group])  # (n · step, C, 64, 64)
+        for (r, c), x_hat in zip(group, restore(windows).split(len(y)), strict=True):
+            total[..., r : r + CROP, c : c + CROP] += x_hat
+            count[r : r + CROP, c : c + CROP] += 1
+        if progress:
+            progress((i + len(group)) / len(places))
+    return total, count
 
 
 def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", device="cpu", progress=None):
@@ -79,14 +65,9 @@ def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", d
     ring, so holes of any shape and size close from their border inwards. Known pixels are returned untouched.
     """
     x = check_image(image, network)
-    missing = np.asarray(mask, bool)
-    if missing.shape != tuple(x.shape[2:]):
-        raise ImageError(f"mask has size {size_of(missing.shape)}, the image {size_of(x.shape[2:])}")
-    if missing.all():
-        raise ImageError("mask covers the whole image: nothing is known to inpaint from")
     height, width = x.shape[2:]
     y = (reflect_to_window(x) * 2 - 1).to(device)
-    unknown = reflect_to_window(torch.from_numpy(missing)[None, None].float())[0, 0].to(device) > 0.5
+    unknown = reflect_to_window(torch.from_numpy(mask)[None, None])[0, 0].to(device)
     restore, fill = restorer(network, precision, device), torch.tensor(FILL, device=device).view(3, 1, 1) / 127.5 - 1
     rows, columns = (window_starts(side, stride) for side in y.shape[2:])
     left_at_start = int(unknown.sum())
@@ -95,16 +76,9 @@ def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", d
             share = shares(unknown, rows, columns)
             limit = share[share > 0].min().clamp(min=MAX_HOLE)
             chosen = [(rows[i], columns[j]) for i, j in ((share > 0) & (share <= limit)).nonzero().tolist()]
-            total, count = torch.zeros_like(y[0]), torch.zeros(y.shape[2:], device=device)
-            shown = torch.where(unknown, fill, y[0])
-            for i in range(0, len(chosen), batch):
-                group = chosen[i : i + batch]
-                windows = torch.stack([shown[:, r : r + CROP, c : c + CROP] for r, c in group])
-                for (r, c), x_hat in zip(group, restore(windows), strict=True):
-                    total[:, r : r + CROP, c : c + CROP] += x_hat
-                    count[r : r + CROP, c : c + CROP] += 1
+            total, count = votes(restore, torch.where(unknown, fill, y), chosen, batch)
             filled = unknown & (count > 0)
-            y[0] = torch.where(filled, total / count.clamp(min=1), y[0])
+            y = torch.where(filled, total / count.clamp(min=1), y)
             unknown &= ~filled
             if progress:
                 progress(1 - int(unknown.sum()) / left_at_start)
@@ -126,26 +100,23 @@ def window_starts(side: int, stride: int) -> list[int]:
 
 
 def check_image(image, network) -> torch.Tensor:
-    """The image as (n, channels of the network, height, width) float. Raises ImageError."""
+    """The image as (n, channels of the network, height, width) float. Raises ParameterError."""
     array = np.asarray(image, np.float32)
     check_shape(array)
     if not np.isfinite(array).all():
-        raise ImageError("image has values that are not finite")
+        raise ParameterError("image has values that are not finite")
     if np.abs(array - 0.5).max() > 10:
-        raise ImageError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
-    channels = network.encoder[0].in_channels
-    x = torch.from_numpy(array)
-    if channels == 1:
-        return x[None, None] if x.ndim == 2 else x.permute(2, 0, 1).unsqueeze(1)
-    return (x.unsqueeze(-1).expand(*x.shape, 3) if x.ndim == 2 else x).permute(2, 0, 1).unsqueeze(0).contiguous()
+        raise ParameterError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
+    planes = torch.from_numpy(array[None] if array.ndim == 2 else array.transpose(2, 0, 1))  # (1 or 3, height, width)
+    if network.encoder[0].in_channels == 1:
+        return planes.unsqueeze(1)
+    return planes.expand(3, *array.shape[:2]).unsqueeze(0)
 
 
 def reflect_to_window(x: torch.Tensor) -> torch.Tensor:
     """Reflect (n, C, H, W) below and to the right until it holds a window."""
-    while min(x.shape[2:]) < CROP:
-        grow = [max(0, min(CROP - side, side - 1)) for side in x.shape[2:]]
-        x = nn.functional.pad(x, (0, grow[1], 0, grow[0]), mode="reflect")
-    return x.clone()
+    below, right = (max(0, CROP - side) for side in x.shape[2:])
+    return torch.from_numpy(np.pad(x.numpy(), ((0, 0), (0, 0), (0, below), (0, right)), mode="reflect"))
 
 
 def to_image(x: torch.Tensor, height: int, width: int, ndim: int) -> np.ndarray:

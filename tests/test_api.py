@@ -5,10 +5,11 @@ import pytest
 from PIL import Image
 
 import odl
-from odl import damage, photographs, training
+from odl import damage, paper, training
 from odl.machine import files
 from odl.network import EncoderDecoder
-from odl.photographs import ImageError, deleted, marked
+from odl.parameters import ParameterError
+from odl.photographs import marked
 
 
 def picture(height=80, width=100, seed=0) -> np.ndarray:
@@ -31,7 +32,7 @@ def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
     network = odl.load(task)
     assert isinstance(network, EncoderDecoder) and not network.training
     x = np.full((70, 70, 3), 0.5, np.float32)
-    x_hat = odl.restore(x, task, mask=square(70, 70) if task in photographs.MASKED else None, stride=32)
+    x_hat = odl.restore(x, task, mask=square(70, 70) if task in paper.MASKED else None, stride=32)
     assert np.abs(x_hat - x).mean() < 0.1 and files.models() != files.shipped() and not root.exists()
 
 
@@ -39,7 +40,7 @@ def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
 @pytest.mark.parametrize("task", odl.TASKS)
 @pytest.mark.parametrize("kind", ["float", "uint8", "grey", "Pillow"])
 def test_an_image_comes_back_as_it_was_given(task, kind, noise):
-    clean, mask = picture(), square() if task in photographs.MASKED else None
+    clean, mask = picture(), square() if task in paper.MASKED else None
     image = {"float": clean / 255, "uint8": clean, "grey": clean[..., 0], "Pillow": Image.fromarray(clean)}[kind]
     restored = odl.restore(image, task, mask, stride=32)
     assert type(restored) is (Image.Image if kind == "Pillow" else np.ndarray)
@@ -48,24 +49,11 @@ def test_an_image_comes_back_as_it_was_given(task, kind, noise):
     assert (after != before).any() and (mask is None or (after[~mask] == before[~mask]).all())
 
 
-@pytest.mark.parametrize("task", photographs.MASKED)
+@pytest.mark.parametrize("task", paper.MASKED)
 def test_what_lies_under_the_mask_does_not_matter(task, noise):
     image, mask = picture() / 255, square()
     hidden = np.where(mask[..., None], np.nan, image)
     np.testing.assert_array_equal(odl.restore(hidden, task, mask), odl.restore(image, task, mask))
-
-
-def test_deleted_pixels_are_found_by_their_colour(noise):
-    generator = np.random.default_rng(0)
-    smooth = np.repeat(np.repeat(picture(10, 13), 9, 0), 9, 1)
-    smooth[:30] = 255  # a white sky
-    for share in (0.05, 0.5, 0.85):
-        gone = generator.random(smooth.shape[:2]) < share
-        damaged = np.where(gone[..., None], np.uint8(0), smooth)
-        np.testing.assert_array_equal(deleted(damaged), gone)
-    np.testing.assert_array_equal(odl.restore(damaged, "interpolate")[~gone], damaged[~gone])
-    with pytest.raises(ImageError):
-        deleted(smooth)
 
 
 def test_masks_as_people_draw_them():
@@ -74,10 +62,12 @@ def test_masks_as_people_draw_them():
     erased = np.dstack([x, np.where(gone, 0, 255).astype(np.uint8)])
     layer = np.dstack([np.full_like(x, 255), np.where(gone, 255, 0).astype(np.uint8)])
     black_and_white = Image.fromarray(np.uint8(gone) * 255)
-    for mask in (gone, np.uint8(gone), red, erased, layer, black_and_white, black_and_white.convert("1")):
+    drawn = [*map(Image.fromarray, (red, erased, layer)), black_and_white, black_and_white.convert("1")]
+    for mask in (gone, np.uint8(gone), *drawn):
         np.testing.assert_array_equal(marked(mask), gone)
-    with pytest.raises(ImageError):
-        marked(x)
+    for bad in (x, Image.fromarray(x)):
+        with pytest.raises(ParameterError):
+            marked(bad)
 
 
 @pytest.mark.parametrize(

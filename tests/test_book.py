@@ -50,10 +50,10 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
     assert said["Learning rate"] == ("0.0002, constant", "0.002, to 0 in a line from 80% of training")
     assert all(f"`{name}`" in snippets.profiles_table() for name in PROFILES)
     assert "to be measured" in snippets.piloted()
-    row = ("width 16", "inpaint", 5600, 600.4, 22.123, 23.0, 23.5)
-    columns = ["contestant", "task", "steps", "core_seconds", "validation", "last", "averaged"]
+    row = ("width 16", "inpaint", 5600, 600.4, 22.123, 23.0)
+    columns = ["contestant", "task", "steps", "core_seconds", "validation", "test"]
     monkeypatch.setattr(pilot, "table", lambda _: pd.DataFrame([row], columns=columns))
-    assert "| width 16 | inpainting | 5,600 | 600 | 22.12 | 23.00 | 23.50 |" in snippets.piloted()
+    assert "| width 16 | inpainting | 5,600 | 600 | 22.12 | 23.00 |" in snippets.piloted()
 
 
 @pytest.mark.parametrize("right", [True, False])

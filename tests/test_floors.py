@@ -12,10 +12,10 @@ FLOORS = [  # from the ground up, a floor a line
     "odl odl.machine odl.data companion",  # names alone
     "odl.machine.files",
     "odl.machine.checkpoint odl.machine.device odl.machine.provenance odl.machine.store odl.machine.weights",
-    "odl.paper odl.network odl.averaging odl.damage",
-    "odl.corruptions odl.schedules odl.crops odl.data.sets",
+    "odl.paper odl.network odl.damage",
+    "odl.schedules odl.crops odl.data.sets",
     "odl.parameters odl.data.reader",
-    "odl.photographs odl.data.packs odl.experiment",
+    "odl.corruptions odl.photographs odl.data.packs odl.experiment",
     "odl.data.download odl.evaluation odl.windows",
     "odl.fit",
     "odl.training",

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from odl import PROTOCOL, evaluation, paper, training
-from odl.data import packs
+from odl import PROTOCOL, paper, training
 from odl.experiment import Experiment
 
 FILE = Path(__file__).with_name("golden.json")
@@ -27,15 +26,10 @@ SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_image
 
 
 def numbers(task: str, schedule: str) -> list[float]:
-    """Loss of the last epoch, validation PSNR (dB) of levels 1…5 after it, and PSNR of the averaged weights."""
+    """Loss of the last epoch, and validation PSNR (dB) of levels 1…5 after it."""
     run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **SIZES)
-    trained = training.train(run)
-    x = evaluation.images_of(run, packs.load("demo", "validation"), run.validation_images, "validation")
-    return [
-        trained.history[-1]["loss"],
-        *trained.history[-1]["psnr"],
-        *training.validate(run, trained.averaged, x, "cpu"),
-    ]
+    last = training.train(run).history[-1]
+    return [last["loss"], *last["psnr"]]
 
 
 @pytest.mark.parametrize(("task", "schedule"), RUNS)
@@ -58,4 +52,5 @@ if __name__ == "__main__":
     os.environ["ODL_ROOT"] = tempfile.mkdtemp()
     torch.set_num_threads(1)
     golden = {"/".join(run): [round(v, 5) for v in numbers(*run)] for run in RUNS}
-    FILE.write_text(json.dumps({"protocol": PROTOCOL} | golden, indent=0) + "\n")
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in ({"protocol": PROTOCOL} | golden).items()]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -55,7 +55,6 @@ def test_numbers_are_overridden_by_name(root):
         (["train", "--set", "epochs=three"], "epochs='three'"),
         (["train", "--set", "epochs=0"], "nearest: 1"),
         (["train", "--set", "learning_rate=NaN"], "learning_rate=nan"),
-        (["train", "--set", "task=inpaint"], "use its own option"),
         (["train", "--seed", "-1"], "seed=-1"),
         (["train", "--device", "gpu"], "device='gpu'"),
         (["evaluate", "--task", "deblur"], "python -m odl train --task deblur"),

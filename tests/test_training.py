@@ -6,7 +6,6 @@ import random
 import signal
 from collections import defaultdict
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -19,18 +18,12 @@ from odl.data import packs
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES
-from odl.training import Step, averaged, refresh_batchnorm, severities
+from odl.training import Step, severities
 from tests.faults.campaign import digest, ended, in_a_child, number
 from tests.faults.training import kill_once, train_in_child
 
 TINY = {"profile": "smoke", "width": 4, "epochs": 5, "iterations": 2, "batch_size": 20}
 TINY |= {"validation_images": 4, "test_images": 4}
-
-
-@pytest.fixture(autouse=True)
-def few_statistics(monkeypatch):
-    """BatchNorm's statistics for averaged weights from 2 batches in place of 50: quicker."""
-    monkeypatch.setattr(training, "averaged_network", partial(training.averaged_network, n=2))
 
 
 def tiny(schedule="on_demand", task="interpolate", **numbers):
@@ -60,8 +53,8 @@ def whole(demo, elsewhere):
 # Exact resume
 
 
-# Saves are: epoch 1 (replace 1), the trunk (2) and epoch 2, which moves the checkpoint aside (3) and renames (4).
-DEATHS = [("replace", 2, "before"), ("replace", 3, "after"), ("fsync", 3, "after"), ("replace", 4, "after")]
+# Saves are: epoch 1 (replace 1) and epoch 2, which moves the checkpoint aside (2) and renames (3).
+DEATHS = [("replace", 2, "before"), ("replace", 2, "after"), ("fsync", 2, "after"), ("replace", 3, "after")]
 
 
 @pytest.mark.parametrize("schedule", list(SCHEDULES)[3:])  # the row `kills` takes the first three
@@ -112,42 +105,8 @@ def test_ctrl_c_keeps_all_whole_epochs_though_no_checkpoint_was_due(whole):
 def test_a_finished_run_is_not_trained_again(demo):
     experiment = tiny(epochs=1)
     first, again = (training.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
-    one, other = (digest([t.history, t.network.state_dict(), t.averaged.state_dict()]) for t in (first, again))
+    one, other = (digest([t.history, t.network.state_dict()]) for t in (first, again))
     assert one == other
-
-
-# A longer run goes on from a shorter one's trunk
-
-
-@pytest.mark.parametrize("schedule", ["on_demand", "rigid_joint", "fixated_hard"])
-def test_a_longer_run_goes_on_from_a_shorter_ones_trunk_bit_for_bit(whole, schedule):
-    """The trunk ends after half of 4 epochs, where the rate begins to fall; 5 epochs begin with it too."""
-    training.train(tiny(schedule, epochs=4))
-    long, begun = tiny(schedule, epochs=5), []
-    training.train(long, progress=begun.append)
-    assert begun[0] == pytest.approx((2 + 1 / 2) / 5)
-    whole(long)
-
-
-def trunk_for(experiment):
-    return checkpoint.load_trunk(files.runs() / experiment.run_id, experiment)
-
-
-def test_the_longest_trunk_that_fits_is_used_and_no_other(demo, monkeypatch):
-    for epochs in (2, 4, 6):
-        training.train(tiny(epochs=epochs, iterations=1))
-    fits = {epochs: trunk_for(tiny(epochs=epochs, iterations=1)) for epochs in (3, 5, 9)}
-    assert {epochs: len(state["history"]) for epochs, state in fits.items()} == {3: 1, 5: 2, 9: 3}
-    for other in ({"learning_rate": 1e-3}, {"precision": "bf16"}, {"seed": 1}, {"width": 8}, {"decay": 0.4}):
-        assert trunk_for(tiny(**({"epochs": 9, "iterations": 1} | other))) is None
-    monkeypatch.setattr(checkpoint, "PROTOCOL", checkpoint.PROTOCOL + 1)
-    assert trunk_for(tiny(epochs=9, iterations=1)) is None
-
-
-@pytest.mark.parametrize("schedule", ["staged_curriculum", "cumulative_anti_curriculum", "hard_mining"])
-def test_what_depends_on_the_length_of_training_uses_no_trunk(demo, schedule):
-    training.train(tiny(schedule, epochs=2, iterations=1, pool_images=45))
-    assert trunk_for(tiny(schedule, epochs=9, iterations=1, pool_images=45)) is None
 
 
 # Checkpoints that are not to be used; `python -m tests.faults` damages many more
@@ -340,35 +299,6 @@ def test_the_rate_is_constant_then_falls_in_a_straight_line_to_0(demo, monkeypat
     assert rates == pytest.approx([1e-3 * min(1, (20 - i) / falling) if falling else 1e-3 for i in range(20)])
 
 
-def test_averaged_weights_equal_a_plain_running_average(demo, monkeypatch):
-    """Of the weights after each step, corrected for its start at 0; and BatchNorm's statistics by NumPy."""
-    run, totals = Step.run, []
-
-    def add_up(step):
-        run(step)
-        weights = [p.detach().double().numpy() for p in step.network.parameters()]
-        last = totals[-1] if totals else [0] * len(weights)
-        totals.append([0.999 * total + 0.001 * w for total, w in zip(last, weights, strict=True)])
-
-    monkeypatch.setattr(Step, "run", add_up)
-    network, optimizer = training.build(tiny(), "cpu")
-    step = Step(tiny(), network, optimizer, packs.load("demo", "train"))
-    training.train_epoch(step, 0, [[4] * 5])
-    training.train_epoch(step, 1, [[4] * 5])
-    mean, seen = averaged(network, optimizer), defaultdict(list)
-    for p, total in zip(mean.parameters(), totals[-1], strict=True):
-        np.testing.assert_allclose(p.detach().numpy(), total / (1 - 0.999**4), atol=1e-6)
-
-    norms = [module for module in mean.modules() if isinstance(module, torch.nn.BatchNorm2d)]
-    for norm in norms:
-        norm.register_forward_pre_hook(lambda norm, given: seen[norm].append(given[0].detach().double().numpy()))
-    refresh_batchnorm(mean, [step.draw()[1] for _ in training.batches(step, 2, [[4] * 5])])
-    for norm in norms:
-        expected = np.mean([(h.mean((0, 2, 3)), h.var((0, 2, 3), ddof=1)) for h in seen[norm]], 0)
-        np.testing.assert_allclose(torch.stack([norm.running_mean, norm.running_var]), expected, rtol=1e-4, atol=1e-6)
-    assert len(norms) == 7 and not mean.training
-
-
 def test_validation_equals_a_plain_loop(demo):
     experiment = tiny(task="deblur")
     network, _ = training.build(experiment, "cpu")
@@ -414,7 +344,7 @@ def test_history_records_the_allocation_of_every_epoch(demo, schedule):
     assert [epoch["allocation"] for epoch in trained.history] == ALLOCATIONS[schedule]
     assert all(set(epoch) == {"loss", "psnr", "allocation", "dose"} for epoch in trained.history)
     assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
-    assert not trained.network.training and not trained.averaged.training
+    assert not trained.network.training
 
 
 @pytest.mark.parametrize("task", TASKS)

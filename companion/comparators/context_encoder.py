@@ -156,7 +156,7 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
     history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
     """
     state = fit(run, build, partial(epochs, run, batches, rate, step, validate, progress=progress), device)
-    return Trained(state.network.eval(), None, state.history)
+    return Trained(state.network.eval(), state.history)
 
 
 def batches(run: Run, pack, epoch: int):

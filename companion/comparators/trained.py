@@ -3,6 +3,7 @@
 `python -m companion train NAME` trains one, resuming where it stopped.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -10,6 +11,7 @@ from functools import cache, partial
 import numpy as np
 import torch
 from torch import nn
+from torch.optim.swa_utils import update_bn
 
 from companion.comparators import check
 from companion.comparators.check import Run
@@ -23,9 +25,10 @@ from odl.evaluation import psnr, squared_error
 from odl.machine import files
 from odl.machine.device import adam, forward
 from odl.parameters import choice
-from odl.training import Trained, average, averaged, fit, refresh_batchnorm, shuffled
+from odl.training import Trained, fit, shuffled
 
 VALIDATION_SIGMA = 25
+AVERAGE = 0.999  # what a step leaves of the running average of the weights
 STATISTICS = 50  # batches from which BatchNorm's statistics of the averaged weights are taken
 
 
@@ -83,13 +86,14 @@ def build(run: Run, device):
 def train(run: Run, device="cpu", progress=None) -> Trained:
     """Train one system, resuming from its checkpoint if there is one.
 
-    history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
+    network: of averaged weights; history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on
+    the validation crops).
     """
     state = fit(run, build, partial(check.epochs, run, batches, rate, step, validate, progress=progress), device)
     network = averaged(state.network, state.optimizer)
-    refresh_batchnorm(network, (y for _, y in batches(run, state.pack, "statistics", STATISTICS)))
+    update_bn((y for _, y in batches(run, state.pack, "statistics", STATISTICS)), network)
     results.keep_weights(run, network)
-    return Trained(state.network.eval(), network, state.history)
+    return Trained(network, state.history)
 
 
 def rate(run: Run, done: float) -> float:
@@ -106,6 +110,24 @@ def step(run: Run, network, optimizer, x, y) -> float:
     optimizer.step()
     average(optimizer)
     return loss.item()
+
+
+@torch.no_grad()
+def average(optimizer) -> None:
+    """Move the running average of every weight, kept beside Adam's moments; it begins with 0 as they do."""
+    slots = [(slot, p) for p, slot in optimizer.state.items()]
+    averages = [slot.setdefault("average", torch.zeros_like(p)) for slot, p in slots]
+    torch._foreach_lerp_(averages, [p for _, p in slots], 1 - AVERAGE)
+
+
+@torch.no_grad()
+def averaged(network, optimizer):
+    """A copy of the network with averaged weights, corrected for their beginning at 0 as Adam's moments are."""
+    copied = copy.deepcopy(network).eval()
+    for p, own in zip(copied.parameters(), network.parameters(), strict=True):
+        slot = optimizer.state[own]
+        p.copy_(slot["average"] / (1 - AVERAGE ** slot["step"].item()))
+    return copied
 
 
 def batches(run: Run, pack, stream, n: int | None = None):

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shlex
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,12 +14,9 @@ import torch
 from tqdm.auto import tqdm
 
 from odl.crops import Pack
-from odl.data import sets
-from odl.data.reader import image_or_error
+from odl.data import reader, sets
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
-
-# Packing
 
 
 def folder_of(name: str) -> Path:
@@ -31,7 +27,7 @@ def folder_of(name: str) -> Path:
 def load(name: str, split: str, train_images: int = 0) -> Pack:
     """One split of a data set, packed first if it is not yet or has changed; `train_images` limits the training images.
 
-    Raises DataError when the originals are not here, too few, or the pack is damaged.
+    Raises DataError when the originals are not here, too few, or the pixels are damaged; DamagedFile when the index is.
     """
     folder = folder_of(name)
     index = index_of(folder)
@@ -57,11 +53,9 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
 
 
 def index_of(folder: Path) -> dict | None:
-    """The index of a pack, None where there is no pack. Raises DataError when it is damaged."""
-    try:
-        return files.unseal(folder / "index.json") if (folder / "index.json").exists() else None
-    except files.DamagedFile:
-        raise DataError(f"the pack {folder} is damaged: delete it and run again") from None
+    """The index of a pack, None where there is no pack. Raises DamagedFile."""
+    path = folder / "index.json"
+    return files.unseal(path) if path.exists() else None
 
 
 def changed(name: str, index: dict) -> bool:
@@ -104,28 +98,20 @@ def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, li
     entries = [(split, file) for split, files in splits.items() for file in files]
     todo, cores = entries[len(journal.entries) :], os.cpu_count() or 1
     shown = {"desc": f"packing {name}", "initial": len(journal.entries), "total": len(entries), "unit": "image"}
-    with ThreadPoolExecutor(cores) as pool:  # decoding and resizing leave Python's lock to others
-        images = in_order(pool, lambda entry: image_or_error(source / entry[1], parse(name)[1]), todo, 2 * cores)
-        for (split, file), image in tqdm(zip(todo, images, strict=True), **shown):
-            if not isinstance(image, DataError):
-                journal.append(split, file, image)
-            elif skip_bad:
-                journal.write({"skipped": file})
-            else:
-                given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
-                command = f"python -m odl data prepare {shlex.quote(name)}{given} --skip-bad"
-                raise DataError(f"{image}; to leave such images out: {command}")
-
-
-def in_order(pool, function, items, ahead: int):
-    """What `function` returns for each item, in their order; at most `ahead` answers wait in memory."""
-    waiting = deque()
-    for item in items:
-        waiting.append(pool.submit(function, item))
-        if len(waiting) > ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    with ThreadPoolExecutor(cores) as pool, tqdm(**shown) as bar:  # decoding and resizing leave Python's lock to others
+        for start in range(0, len(todo), 8 * cores):  # so many wait in memory at most
+            some = todo[start : start + 8 * cores]
+            images = [pool.submit(reader.read_image, source / file, parse(name)[1]) for _, file in some]
+            for (split, file), image in zip(some, images, strict=True):
+                try:
+                    journal.append(split, file, image.result())
+                except DataError as error:
+                    if not skip_bad:
+                        given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
+                        command = f"python -m odl data prepare {shlex.quote(name)}{given} --skip-bad"
+                        raise DataError(f"{error}; to leave such images out: {command}") from None
+                    journal.write({"skipped": file})
+                bar.update()
 
 
 class Journal:

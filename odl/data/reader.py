@@ -1,28 +1,44 @@
 """One reader of image files, for data sets and for photographs to restore: whatever comes in, 8 bits go out."""
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from odl.crops import CROP
 from odl.data.sets import DataError
+from odl.paper import CROP
 
 SMALLEST = 16  # pixels of a side; what is smaller is taken for a bad image, not enlarged
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 MAX_PIXELS = 100_000_000
 
 
-def image_or_error(path: Path, shorter_side: int) -> np.ndarray | DataError:
-    """`read_image`, or what it raises."""
+@contextmanager
+def named(path: Path):
+    """Raise whatever a decoder raises, which is anything on damaged files, as a DataError naming the file."""
     try:
-        return read_image(path, shorter_side)
-    except DataError as error:
-        return error
+        yield
+    except Exception as error:
+        raise DataError(f"{path}: not a readable image ({reason(error)})") from None
 
 
-# Reading images
+def opened(path: Path) -> Image.Image:
+    """The first frame of an image file as it is stored, whole in memory. Raises DataError naming the file."""
+    with named(path), Image.open(path, formats=FORMATS) as image:
+        if image.width * image.height > MAX_PIXELS:
+            raise ValueError(f"{image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
+        if image.format == "TIFF" and image.tag_v2.get(284) == 2 and max(image.tag_v2.get(258, (8,))) > 8:
+            raise ValueError("Pillow misreads colours of 16 bits in planes; save them interleaved, or as PNG")
+        image.load()  # verify() lets truncated files pass
+        return image
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """The image turned as its camera says."""
+    with suppress(Exception):  # damaged metadata are no damaged picture
+        return ImageOps.exif_transpose(image)
+    return image
 
 
 def open_image(path: Path) -> Image.Image:
@@ -30,21 +46,12 @@ def open_image(path: Path) -> Image.Image:
 
     16 bits a value and floats are scaled as `eight_bits` says. Raises DataError naming the file.
     """
-    try:
-        with Image.open(path, formats=FORMATS) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise ValueError(f"{image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
-            if image.format == "TIFF" and image.tag_v2.get(284) == 2 and max(image.tag_v2.get(258, (8,))) > 8:
-                raise ValueError("Pillow misreads colours of 16 bits in planes; save them interleaved, or as PNG")
-            image.load()  # verify() lets truncated files pass
-            form = image.format
-            with suppress(Exception):  # damaged metadata are no damaged picture
-                image = ImageOps.exif_transpose(image)
-            if image.mode.startswith(("I", "F")):
-                image = eight_bits(image, image.mode.startswith("I;16") or form in ("PNG", "PPM"))
-            return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
-    except Exception as error:  # decoders raise anything on damaged files
-        raise DataError(f"{path}: not a readable image ({reason(error)})") from None
+    stored = opened(path)
+    with named(path):
+        image = upright(stored)
+        if image.mode.startswith(("I", "F")):
+            image = eight_bits(image, image.mode.startswith("I;16") or stored.format in ("PNG", "PPM"))
+        return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
 
 
 def eight_bits(image: Image.Image, whole: bool) -> Image.Image:
@@ -72,12 +79,10 @@ def read_image(path: Path, shorter_side: int) -> np.ndarray:
         raise DataError(f"{path}: {image.width}×{image.height} pixels; both sides must have {SMALLEST} or more")
     side = shorter_side or max(shorter, CROP)
     if side != shorter:
-        from torchvision.transforms.v2.functional import InterpolationMode, resize  # takes a second or two
-
         width, height = (max(side, round(length * side / shorter)) for length in image.size)
         if width * height > MAX_PIXELS:
             raise DataError(f"{path}: {image.width}×{image.height} pixels would become {width}×{height}")
-        image = resize(image, [height, width], InterpolationMode.BICUBIC)
+        image = image.resize((width, height), Image.Resampling.BICUBIC)
     return np.asarray(image)
 
 

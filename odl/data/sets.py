@@ -19,7 +19,6 @@ DATASETS = {
     "demo": {
         "title": "photographs inside scikit-image", "size": "offline", "images": 12,
         "shorter_side": 192,  # not 96: a dozen photographs give too few different crops there
-        "terms": "ship with scikit-image, whose docstrings give their origins; read on this machine, never copied here",
     },
     "bsds500": {
         "title": "Berkeley Segmentation Data Set, 500 photographs", "size": "about 70 MB",
@@ -27,7 +26,6 @@ DATASETS = {
         "url": "https://github.com/BIDS/BSDS500/archive/a04b7c6.zip",
         "folders": ("BSDS500/data/images", "images", ""),
         "sha256": "eaae4240cb921a9a77b3a87ade9a6a517588996ac105d7fb25c57c21256f856c",  # of the list of files
-        "terms": "non-commercial research and education",
     },
     "celeba": {
         "title": "CelebA, 202,599 aligned faces", "size": "1.4 GB",
@@ -36,7 +34,6 @@ DATASETS = {
         "torchvision": "CelebA",  # its class there
         "archive": "img_align_celeba.zip", "md5": "00d2c5bc6d35e252742224ab0c1e8fcb",
         "folders": ("celeba/img_align_celeba", "img_align_celeba", ""),  # torchvision's first
-        "terms": "non-commercial research, no redistribution of any portion",
     },
     "sun397": {
         "title": "SUN397 scenes, 108,754 photographs", "size": "39 GB", "images": 108_754, "train_images": 100_000,
@@ -44,26 +41,16 @@ DATASETS = {
         "torchvision": "SUN397",
         "archive": "SUN397.tar.gz", "md5": "8ca2778205c41d23104230ba66911c7a",
         "folders": ("SUN397", ""),
-        "terms": "non-commercial research",
     },
     "db11": {
         "title": "Denoising Benchmark 11, grey", "size": "1.5 MB", "images": 11,
         "url": "https://raw.githubusercontent.com/rhgao/on-demand-learning/master/denoise_anysize/DB11/",
         "folders": ("",),
-        "terms": "no licence stated: never redistribute",
-        "files": {
-            "Barbara.png": "764b8a2748cc7ad381cccc047c5e512cb528c197ba86adb83aa339e8932e66c0",
-            "Boat.png": "18bea4de1634456f5791d16301863fc974401d144cd6afb86f09a6be4620fe54",
-            "C.man.png": "0da05a64c5090d4f49a021e884451788a5ae0b7ecf3b565be8afd5bf1cc1c2e2",
-            "Couple.png": "f6acd12953db8c1f5a0dda53fef4233be37a61702cd22d5be742cf7c039021f2",
-            "F.print.png": "da7daa343256aa187cf36161e3113b382eb7bb37f3ba23d3dfc99e15697619ab",
-            "Hill.png": "f181874584ca31e209ee4e78ed836f742bd6692fb268fa3de1b3c861ed56c3b3",
-            "House.png": "576b2b3b6ff4d7e6c8ddccb0df645774f9b986c81219c28e16ba1935990a0b29",
-            "Lena.png": "614176830c78cf7ef2c6119f9750877abe96736358492d6d299e2589feac2524",
-            "Man.png": "a8791afbd2af4f977f30c3a9a72a50204264440c27b1f4bb282a085eb680abe1",
-            "Montage.png": "9315f18ec482a6678586f795be04beda3e3680e9facbcaadd6e547d83c65218e",
-            "Peppers.png": "92de94d7b8ef9e645546821150eff5c765d0d29666f9bc7d20b61063f35c3305",
-        },
+        "files": (
+            "Barbara.png", "Boat.png", "C.man.png", "Couple.png", "F.print.png", "Hill.png", "House.png", "Lena.png",
+            "Man.png", "Montage.png", "Peppers.png",
+        ),
+        "sha256": "e33924b3b769e7181c5826a0b34ae65579bd8997e695a46dda8194e2e847032e",
     },
 }
 DEMO = {  # whole photographs are held out

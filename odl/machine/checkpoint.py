@@ -1,4 +1,4 @@
-"""Checkpoints: written whole, read without executing anything, the previous one kept; and trunks of longer runs."""
+"""Checkpoints: written whole, read without executing anything, the previous one kept."""
 
 import copy
 import hashlib
@@ -19,18 +19,12 @@ class TrainingError(files.OneLine, RuntimeError):
 
 def finite(entry: dict, network, optimizer, epoch: int) -> None:
     """Raise TrainingError when a number of an epoch, a weight or a moment of Adam is not finite."""
-    if not np.isfinite([entry["loss"], *entry["psnr"]]).all():
-        numbers = f"loss {entry['loss']} or validation PSNR {entry['psnr']}"
-        raise TrainingError(f"epoch {epoch + 1}: {numbers} is not finite; stopped")
     moments = [t for slot in optimizer.state.values() for t in slot.values() if torch.is_tensor(t)]
     numbers = [t for t in (*network.state_dict().values(), *moments) if t.is_floating_point()]
-    if not torch.stack(torch._foreach_norm(numbers, math.inf)).isfinite().all():  # one question to a GPU
-        raise TrainingError(f"epoch {epoch + 1}: a weight or a moment of Adam is not finite; stopped")
-
-
-TRUNKS = ("on_demand", "rigid_joint", "fixated_easy", "fixated_hard")  # these begin alike whatever their length
-
-# Checkpoints: SHA-256 of the payload, then the payload; the previous one is kept.
+    norms = torch.stack(torch._foreach_norm(numbers, math.inf))  # one question to a GPU
+    if not (norms.isfinite().all() and np.isfinite([entry["loss"], *entry["psnr"]]).all()):
+        where = f"loss {entry['loss']}, validation PSNR {entry['psnr']}, a weight or a moment of Adam"
+        raise TrainingError(f"epoch {epoch + 1}: {where} is not finite; stopped")
 
 
 def take_snapshot(experiment, state) -> dict:
@@ -39,41 +33,18 @@ def take_snapshot(experiment, state) -> dict:
     return copy.deepcopy(kept) | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}}
 
 
-def save_checkpoint(folder: Path, snapshot: dict, name: str = "checkpoint.pt") -> None:
-    """Replace the checkpoint atomically, keeping the one before."""
-    path, buffer = folder / name, io.BytesIO()
+def save_checkpoint(folder: Path, snapshot: dict) -> None:
+    """Replace the checkpoint atomically, keeping the one before: SHA-256 of the payload, then the payload."""
+    path, buffer = folder / "checkpoint.pt", io.BytesIO()
     torch.save(snapshot, buffer)
-    if path.exists() and name == "checkpoint.pt":
+    if path.exists():
         path.replace(folder / "previous.pt")
     files.write_atomically(path, hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
 
 
-def trunk_epochs(experiment) -> int:
-    """Whole epochs before the learning rate falls."""
-    return math.floor(experiment.epochs * (1 - experiment.decay) + 1e-9)
-
-
-def load_trunk(folder: Path, experiment) -> dict | None:
-    """The longest trunk that a run differing in its length alone has left, where it is this run's beginning too.
-
-    A trunk ends where the learning rate begins to fall. Stages and hard mining's warm-up are shares of the length.
-    """
-    if experiment.schedule not in TRUNKS:
-        return None
-    wanted, found = experiment.asdict() | {"epochs": None, "protocol": PROTOCOL}, []
-    for path in folder.parent.glob(f"{experiment.schedule}-seed{experiment.seed}*/trunk.pt"):
-        state = read_checkpoint(path)
-        if state and state["experiment"] | {"epochs": None} == wanted:
-            found.append(state)
-    found = [state for state in found if len(state["history"]) <= trunk_epochs(experiment)]
-    return max(found, key=lambda state: len(state["history"]), default=None)
-
-
 def load_checkpoint(folder: Path, experiment) -> dict | None:
     """The newest whole checkpoint of this experiment and protocol; a damaged one is named, the previous one used."""
-    for path in (folder / "checkpoint.pt", folder / "previous.pt"):
-        if not path.exists():
-            continue
+    for path in filter(Path.exists, (folder / "checkpoint.pt", folder / "previous.pt")):
         state = read_checkpoint(path)
         if state is None:
             print(f"{path}: damaged checkpoint, going back to the previous one")

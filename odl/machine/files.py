@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
@@ -80,20 +79,14 @@ def need_room(folder: Path, size: int) -> None:
         raise DiskError(f"{folder}: disk full, {size / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB are free")
 
 
-@contextmanager
 def locked(path: Path):
-    """Hold the lock of that file against other processes. Raises DiskError where this user may not write."""
+    """The lock of that file against other processes, held until `with` ends. Raises DiskError if not writable."""
     need_writable(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
     try:
-        lock.acquire()
+        return FileLock(path).acquire()
     except PermissionError:  # the file of another user
         raise DiskError(f"{path}: not writable, it is another user's; {OWN}") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def need_writable(folder: Path) -> None:

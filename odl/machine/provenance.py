@@ -1,6 +1,5 @@
 """What a number was measured with: the commit of the code and the device."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -19,18 +18,14 @@ def device_name(device: str) -> str:
 
 def commit(*folders: Path) -> str:
     """The commit of the code, marked when `CODE` or one of `folders` has changes; `unknown` outside a repository."""
-    if os.environ.get("ODL_COMMIT"):  # where the repository did not come along
-        return os.environ["ODL_COMMIT"]
-    git = ["git", "-C", str(Path(__file__).resolve().parents[2])]
     try:
-        answers = [
-            subprocess.run([*git, *command], capture_output=True, encoding="utf-8", check=True).stdout.strip()
-            for command in (
-                ["rev-parse", "--short", "HEAD"],
-                ["status", "--porcelain", "--", *CODE, *map(str, folders)],
-            )
-        ]
+        name = git("rev-parse", "--short", "HEAD")
+        changes = git("status", "--porcelain", "--", *CODE, *folders)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    name, changes = answers
     return f"{name}-dirty" if changes else name
+
+
+def git(*command) -> str:
+    command = ["git", "-C", Path(__file__).resolve().parents[2], *command]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.strip()

@@ -23,25 +23,16 @@ def load(path: Path, experiment: dict) -> dict | None:
     return content
 
 
-def names_of_used() -> list[str]:
-    """The files noted so far, relative to the folder of results, where they still are."""
-    home = files.results()
-    return sorted(path.relative_to(home).as_posix() for path in USED if path.exists() and home in path.parents)
-
-
 def run_or_load(path: Path, experiment: dict, measure) -> dict:
     """What is on disk, else what `measure()` returns (provenance and evaluation, as a dict), written to `path`.
 
     A lock lets one of several processes measure and the others load.
     """
-    found = load(path, experiment)
-    if found:
-        return found
-    lock = files.runs() / "locks" / f"{'-'.join(path.relative_to(files.results()).parts)}.lock"
-    files.need_writable(path.parent)
-    with files.locked(lock):
-        found = load(path, experiment)
-        if not found:
-            content = {"protocol": PROTOCOL, "experiment": experiment} | measure()
-            files.write_atomically(path, files.seal(content))
+    if not load(path, experiment):
+        lock = files.runs() / "locks" / f"{'-'.join(path.relative_to(files.results()).parts)}.lock"
+        files.need_writable(path.parent)
+        with files.locked(lock):
+            if not load(path, experiment):
+                content = {"protocol": PROTOCOL, "experiment": experiment} | measure()
+                files.write_atomically(path, files.seal(content))
     return load(path, experiment)

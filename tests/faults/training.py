@@ -62,7 +62,7 @@ def train_in_child(share, experiment, death=None):
     results.run_or_load(experiment, "cpu", lambda done: setattr(share, "value", done))
 
 
-# A save calls fsync once and replace once, where a file was there already twice; the trunk is one more.
+# A save calls fsync once and replace once, where a file was there already twice.
 DEATHS = [("replace", k, when) for k in range(1, 8) for when in ("before", "after")]
 DEATHS += [("fsync", k, when) for k in range(1, 5) for when in ("before", "after")]
 
@@ -295,13 +295,13 @@ def fill_disk(saved, experiment, after, room, check_first):
     """After some saves the disk takes `room` bytes more of a file, known beforehand or found out by writing."""
     fit.CHECKPOINT_SECONDS, save = 0, checkpoint.save_checkpoint
 
-    def counted(folder, snapshot, *name):
+    def counted(folder, snapshot):
         if saved.value == after and check_first:
             files.shutil.disk_usage = lambda _: shutil._ntuple_diskusage(10**9, 10**9 - room, room)
         elif saved.value == after:
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-        save(folder, snapshot, *name)
-        saved.value += not name  # a trunk is no checkpoint
+        save(folder, snapshot)
+        saved.value += 1
 
     checkpoint.save_checkpoint = counted
     try:

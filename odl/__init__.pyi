@@ -1,0 +1,11 @@
+from .corruptions import TASKS as TASKS
+from .evaluation import evaluate as evaluate
+from .experiment import Experiment as Experiment
+from .network import EncoderDecoder as EncoderDecoder
+from .pretrained import load as load
+from .pretrained import restore as restore
+from .schedules import SCHEDULES as SCHEDULES
+from .training import train as train
+
+__version__: str
+PROTOCOL: int
