@@ -337,4 +337,4 @@ def test_the_page_says_every_verdict_without_colour():
         "reproduced",
         "undecided",
     }
-    assert len(scorecard.show_simulation(judge.simulate(2_000)).data) == 24
+    assert len(scorecard.show_simulation(judge.simulate()).data) == 24
