@@ -46,7 +46,9 @@ def run(name: str, folder: Path) -> dict:
 def solve(notebook: Path, folder: Path) -> dict:
     """What the solution of a notebook's exercise prints at the demo profile, once it has passed its tests."""
     given = {"train": False} if notebook.stem in UNTRAINED else {}
-    done = papermill.execute_notebook(notebook, folder / notebook.name, given, kernel_name="python3", cwd=measure.ROOT)
+    done = papermill.execute_notebook(
+        notebook, folder / notebook.name, given, kernel_name="python3", cwd=measure.ROOT, progress_bar=False
+    )
     [cell] = [cell for cell in done.cells if cell.source.startswith("# BEGIN SOLUTION")]
     return {"prints": "".join(output.text for output in cell.outputs if output.get("name") == "stdout")}
 

@@ -28,7 +28,7 @@ from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
 
-from companion import catalogue, dose, figures, judge, prose, table1
+from companion import catalogue, dose, figures, judge, prose, published, table1
 from companion.judge import Measured, plain
 from companion.pictures import restored_by
 from odl import paper, results
@@ -175,7 +175,7 @@ def networks(task: str) -> dict:
 def trained_on(task: str, schedule: str) -> tuple[float, float]:
     """The lowest and the highest severity that a network has trained on: one and the same for a fixated one."""
     facts = paper.TASKS[task]
-    if schedule in paper.FIXATED:
+    if schedule in published.FIXATED:
         return (facts[schedule.removeprefix("fixated_")],) * 2
     return facts["levels"][0][0], facts["levels"][paper.N_LEVELS - 1][1]
 

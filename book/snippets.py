@@ -52,7 +52,7 @@ def shown_on(page: str, task: str = "inpaint") -> tuple[results.Result, ...]:
 
 def book_runs() -> list[results.Result]:
     """The reference runs of every schedule and task."""
-    return [run for task in paper.TASKS for run in measured(task, *paper.SCHEDULES, *paper.FIXATED)]
+    return [run for task in paper.TASKS for run in measured(task, *published.SCHEDULES, *published.FIXATED)]
 
 
 def mean_psnr(task: str, schedule: str) -> float | None:
@@ -333,7 +333,7 @@ def piloted() -> str:
     return markdown(header, rows)
 
 
-GRID = 2 * len(paper.TASKS) * (len(paper.SCHEDULES) + len(paper.FIXATED))  # the paper's runs on two data sets
+GRID = 2 * len(paper.TASKS) * (len(published.SCHEDULES) + len(published.FIXATED))  # the paper's runs on two data sets
 
 
 def cost() -> str:

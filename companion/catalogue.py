@@ -6,7 +6,7 @@ The notebooks, `python -m companion reproduce`, `python -m companion plan`, the 
 from dataclasses import replace
 from functools import partial
 
-from companion import blocks, denoising, pilot
+from companion import blocks, denoising, pilot, published
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
 from companion.prose import figure2
 from companion.sweep import Job, Measurement, job_of
@@ -71,8 +71,8 @@ def feedback(task: str, dataset: str, profile: str, seed: int) -> list[Experimen
 
 
 PAGES = {  # page → the function of (task, dataset, profile, seed) that lists what it trains and shows
-    "table1": partial(schedules, tuple(paper.SCHEDULES)),
-    "fixation": partial(schedules, (*paper.FIXATED, "on_demand")),
+    "table1": partial(schedules, tuple(published.SCHEDULES)),
+    "fixation": partial(schedules, (*published.FIXATED, "on_demand")),
     "allocation": partial(every_task, dict.fromkeys(paper.TASKS, ("on_demand",))),
     "qualitative": partial(every_task, {task: ("rigid_joint", figure2(task), "on_demand") for task in paper.TASKS}),
     "extra_data": halves,
@@ -131,7 +131,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     """
     first, three, page = seeds[:1], seeds[:3], {"task": "inpaint", "dataset": dataset, "profile": profile}
     order = [
-        grid(profile, dataset, first, (*CLOSE, *paper.FIXATED)),
+        grid(profile, dataset, first, (*CLOSE, *published.FIXATED)),
         grid(profile, dataset, three[1:], CLOSE),
         doses(profile, dataset, first),
         all_rounders(profile, dataset),
@@ -145,7 +145,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         *(runs(name, **page, seeds=[seed]) for seed in three[1:] for name in ("extra_data", "table2")),
     ]
     listed = [job_with_all(run) for block in order for run in block] + comparator_jobs(profile)
-    listed += [job_with_all(run) for run in grid(profile, dataset, three[1:], (*paper.FIXATED, *FAR))]
+    listed += [job_with_all(run) for run in grid(profile, dataset, three[1:], (*published.FIXATED, *FAR))]
     listed += [job_of(run) for run in ladder(profile, dataset, three) if run.overrides]  # else in the close contest
     return list({job.name: job for job in listed}.values())
 

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from companion import figures, judge, prose, tables
+from companion import figures, judge, prose, published, tables
 from companion.figures import COLOURS, GREY, KEPT, ROOM, TITLES
 from companion.judge import Measured, Verdict, compare, plain
 from companion.pictures import restored_by
@@ -178,7 +178,7 @@ def verdict(results, task: str) -> str:
     m, where = Measured(judge.keyed(results)), ", inside the hole" if task == "inpaint" else ""
     lines = {}
     for own in ("easy", "hard"):
-        title, severity = paper.FIXATED[f"fixated_{own}"], prose.severity_text(task, own)
+        title, severity = published.FIXATED[f"fixated_{own}"], prose.severity_text(task, own)
         labels = f"On-demand − {title}, levels 1–6{where}", f"{title} − on-demand at {severity}{where}"
         lines |= {label: compare(m, {"": pair}) for label, pair in zip(labels, contests(task, own), strict=True)}
     return prose.page(lines, results)

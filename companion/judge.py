@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from companion import published
 from odl import paper
 
 VERDICTS = ("reproduced", "reversed", "equivalent", "undecided", "to be measured")
@@ -290,7 +291,7 @@ def simulate() -> pd.DataFrame:
     many dB ahead).
     """
     rng, rows = np.random.default_rng(0), []
-    for parts in (1, len(paper.SCHEDULES) - 1):
+    for parts in (1, len(published.SCHEDULES) - 1):
         # A network's own noise: on-demand's is in all six margins, which therefore move together.
         noise = rng.normal(0, 0.5**0.5, (120_000 // parts, parts + 1, 5))
         for spread in (0.03, 0.06, 0.1, 0.3):

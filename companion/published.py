@@ -1,4 +1,15 @@
-"""The numbers of the paper's tables, as data."""
+"""The names and numbers of the paper's tables, as data."""
+
+SCHEDULES = {  # the rows of Table 1, in the paper's order
+    "rigid_joint": "Rigid joint learning",
+    "cumulative_curriculum": "Cumulative curriculum",
+    "cumulative_anti_curriculum": "Cumulative anti-curriculum",
+    "staged_curriculum": "Staged curriculum",
+    "staged_anti_curriculum": "Staged anti-curriculum",
+    "hard_mining": "Hard mining",
+    "on_demand": "On-demand learning",
+}
+FIXATED = {"fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard"}
 
 # Table 1, and the supplement's table for denoising: task → schedule → ((L2 in ‰, PSNR in dB) on CelebA, on SUN397).
 TABLE1 = {

@@ -5,11 +5,11 @@ Runs: rigid joint learning, one fixated model and on-demand learning, of every t
 
 import torch
 
-from companion import pictures, prose
-from odl import crops, paper
+from companion import pictures, prose, published
+from odl import crops
 from odl.corruptions import Task
 
-SHORT = dict.fromkeys(paper.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
+SHORT = dict.fromkeys(published.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
 SHORT |= {"corrupted": "damaged"}
 
 

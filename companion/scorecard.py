@@ -51,7 +51,7 @@ def score_all(measured: Measured) -> pd.DataFrame:
 
 def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     """Every result that a claim needs and that is here."""
-    grid = catalogue.grid(profile, dataset, seeds, (*paper.SCHEDULES, *paper.FIXATED))
+    grid = catalogue.grid(profile, dataset, seeds, (*published.SCHEDULES, *published.FIXATED))
     runs = {(e.task, e.schedule, e.seed): results.load(e) for e in grid}
     runs |= dose.load(dose.experiments(dataset, profile, seeds)).runs
     extra = extra_data.runs(catalogue.runs("extra_data", "inpaint", dataset, profile, seeds))
@@ -146,7 +146,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
     ("Sec. 6.6", "On-demand learning is the best on the level on which nobody trained, too.",
      NO_NUMBER, "on-demand − each of six rivals, PSNR on level 6, every task",
      partial(compare, pairs={
-         f"{plain(task)}, {paper.SCHEDULES[rival]}": (task, "on_demand", rival, ["6"])
+         f"{plain(task)}, {published.SCHEDULES[rival]}": (task, "on_demand", rival, ["6"])
          for task in paper.TASKS for rival in table1.RIVALS
      })),
     ("Table 1", "A staged curriculum collapses on deblurring.",
@@ -243,7 +243,9 @@ def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
     decided = table[~table.verdict.isin([UNDECIDED, MISSING]) & (table.kind != BUILT_IN)]
     lines = [f"- No. {r.number}, **{r.verdict}**: {r.claim}" for r in decided.itertuples()]
     limits = "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
-    trained = [run for (task, schedule, _), run in runs.items() if task in paper.TASKS and schedule in paper.SCHEDULES]
+    trained = [
+        run for (task, schedule, _), run in runs.items() if task in paper.TASKS and schedule in published.SCHEDULES
+    ]
     if trained:
         limits = f"{prose.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)}."
     return "\n\n".join(filter(None, [counted(table), "\n".join(lines), limits]))

@@ -21,7 +21,7 @@ from odl.parameters import choice
 from odl.results import Result
 from odl.schedules import SCHEDULES, allocate
 
-SEVEN = tuple(paper.SCHEDULES)
+SEVEN = tuple(published.SCHEDULES)
 RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
 JOINT = ("rigid_joint", "cumulative_curriculum", "cumulative_anti_curriculum")
 PLANNED = (*JOINT, "staged_curriculum", "staged_anti_curriculum")  # their shares are known before any training
@@ -193,7 +193,7 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
 
 def best_of_seven(m: Measured, task: str) -> Verdict:
     """On-demand against each of the six others."""
-    return compare(m, {paper.SCHEDULES[rival]: (task, "on_demand", rival) for rival in RIVALS})
+    return compare(m, {published.SCHEDULES[rival]: (task, "on_demand", rival) for rival in RIVALS})
 
 
 def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:

@@ -52,9 +52,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"odl {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
 
-    add_experiment(
-        commands.add_parser("train", help="train and evaluate one run, resuming where it stopped"), run_train
-    )
+    add_experiment(commands.add_parser("train", help="train and evaluate one run; resumes"), run_train)
     add_experiment(commands.add_parser("evaluate", help="print a run's L2 and PSNR per level"), run_evaluate)
 
     restore = commands.add_parser(

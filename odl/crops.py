@@ -40,8 +40,7 @@ class Pack:
 
     def take(self, n: int, start: int = 0) -> "Pack":
         """Images start … n - 1."""
-        columns = {key: getattr(self, key)[start:n] for key in ("offset", "height", "width", "names")}
-        return replace(self, **columns)
+        return replace(self, **{key: getattr(self, key)[start:n] for key in ("offset", "height", "width", "names")})
 
 
 def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool = True) -> torch.Tensor:

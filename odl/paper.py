@@ -1,4 +1,4 @@
-"""The paper's sub-tasks, names and batch size, as data. Knows nothing else of this package."""
+"""The paper's sub-tasks and sizes, as data. Knows nothing else of this package."""
 
 N_LEVELS = 5  # sub-tasks seen in training; level 6 is the extra-credit level of the tests (Sec. 6.2)
 BATCH_SIZE = 100
@@ -37,14 +37,3 @@ TASKS = {
     },
 }
 MASKED = ("inpaint", "interpolate")  # tasks with missing pixels, whose other pixels are undamaged
-
-SCHEDULES = {  # the rows of Table 1, in the paper's order
-    "rigid_joint": "Rigid joint learning",
-    "cumulative_curriculum": "Cumulative curriculum",
-    "cumulative_anti_curriculum": "Cumulative anti-curriculum",
-    "staged_curriculum": "Staged curriculum",
-    "staged_anti_curriculum": "Staged anti-curriculum",
-    "hard_mining": "Hard mining",
-    "on_demand": "On-demand learning",
-}
-FIXATED = {"fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard"}

@@ -108,9 +108,8 @@ def check_image(image, network) -> torch.Tensor:
     if np.abs(array - 0.5).max() > 10:
         raise ParameterError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
     planes = torch.from_numpy(array[None] if array.ndim == 2 else array.transpose(2, 0, 1))  # (1 or 3, height, width)
-    if network.encoder[0].in_channels == 1:
-        return planes.unsqueeze(1)
-    return planes.expand(3, *array.shape[:2]).unsqueeze(0)
+    alone = network.encoder[0].in_channels == 1
+    return planes.unsqueeze(1) if alone else planes.expand(3, *array.shape[:2]).unsqueeze(0)
 
 
 def reflect_to_window(x: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from companion import allocation, figures, fixation, judge, prose, qualitative, sweep, table1, tables
+from companion import allocation, figures, fixation, judge, prose, published, qualitative, sweep, table1, tables
 from odl import corruptions, crops, evaluation, paper, results, training
 from odl.__main__ import main
 from odl.corruptions import Task, draw_amount
@@ -119,7 +119,7 @@ def test_what_workers_do_not_know_is_trained_here(added, capsys):
 @pytest.fixture(scope="module")
 def measured(added):
     """Runs of the new task, the new schedule among them."""
-    schedules = ("rigid_joint", "inverse", "on_demand", *paper.FIXATED)
+    schedules = ("rigid_joint", "inverse", "on_demand", *published.FIXATED)
     return [results.run_or_load(tiny(schedule=schedule), "cpu") for schedule in schedules]
 
 

@@ -22,7 +22,8 @@ FLOORS = [  # from the ground up, a floor a line
     "odl.results",
     "odl.pretrained",
     "odl.__main__",
-    "companion.judge companion.published companion.comparators.check companion.comparators.fields",
+    "companion.published",
+    "companion.judge companion.comparators.check companion.comparators.fields",
     "companion.prose companion.comparators.classical companion.comparators.csf companion.comparators.dncnn "
     "companion.comparators.ksvd companion.comparators.mlp companion.comparators.tnrd companion.comparators.wnnm",
     "companion.figures companion.pilot companion.sweep companion.comparators.trained companion.comparators.authors",

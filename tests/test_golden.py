@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 import torch
 
+from companion import published
 from odl import PROTOCOL, paper, training
 from odl.experiment import Experiment
 
 FILE = Path(__file__).with_name("golden.json")
 RUNS = [(task, "on_demand") for task in paper.TASKS]
-OTHERS = [schedule for schedule in (*paper.SCHEDULES, *paper.FIXATED) if schedule != "on_demand"]
+OTHERS = [schedule for schedule in (*published.SCHEDULES, *published.FIXATED) if schedule != "on_demand"]
 RUNS += zip(cycle(paper.TASKS), OTHERS)  # a task each, in turn
 SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
 

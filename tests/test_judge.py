@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from test_scorecard import LEVELS, frame
 
-from companion import allocation, catalogue, extra_data, fixation, judge, prose, table1
+from companion import allocation, catalogue, extra_data, fixation, judge, prose, published, table1
 from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, WITHIN, decide
 from odl import paper, results
 
@@ -146,7 +146,7 @@ def page_results(seeds=(0, 1, 2)):
     """Each seed reverses every margin, so that nothing can be decided."""
     found = []
     for task in paper.TASKS:
-        for i, schedule in enumerate((*paper.SCHEDULES, *paper.FIXATED)):
+        for i, schedule in enumerate((*published.SCHEDULES, *published.FIXATED)):
             for seed in seeds:
                 given = {"task": task, "schedule": schedule, "seed": seed, "width": 8, "epochs": 2, "iterations": 3}
                 given |= {"learning_rate": 1e-3, "dataset": "demo", "test_images": 4, "trials": 3}
@@ -184,10 +184,10 @@ def test_bold_only_where_the_judge_decides():
     found = [r for r in page_results() if r.experiment["task"] == "deblur"]
     table = table1.table(found, "deblur")
     runs = judge.keyed(found)
-    assert judge.best(runs, "deblur", paper.SCHEDULES) is None
+    assert judge.best(runs, "deblur", published.SCHEDULES) is None
     assert "font-weight" not in table1.show(table).to_html()
     for r in found:
         if r.experiment["schedule"] == "hard_mining":
             r.evaluation.loc[:, "psnr"] = r.evaluation.psnr + 20
-    assert judge.best(runs, "deblur", paper.SCHEDULES) == "hard_mining"
+    assert judge.best(runs, "deblur", published.SCHEDULES) == "hard_mining"
     assert "font-weight" in table1.show(table, "hard_mining").to_html()

@@ -25,7 +25,7 @@ def test_the_fixated_severities_are_those_of_section_6_4():
 def test_table_1_has_every_cell():
     assert set(published.TABLE1) == set(paper.TASKS)
     for rows in published.TABLE1.values():
-        assert list(rows) == list(paper.SCHEDULES)
+        assert list(rows) == list(published.SCHEDULES)
         cells = np.array(list(rows.values()))
         assert cells.shape == (7, 2, 2) and (cells > 0).all()
 

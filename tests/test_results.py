@@ -124,13 +124,13 @@ def mean_of(runs, column):
 
 @pytest.mark.parametrize("task", paper.TASKS)
 def test_table1_against_scipy(task):
-    runs = {name: [made_up(name, seed, task=task) for seed in (0, 1, 2)] for name in reversed(paper.SCHEDULES)}
+    runs = {name: [made_up(name, seed, task=task) for seed in (0, 1, 2)] for name in reversed(published.SCHEDULES)}
     everything = [r for group in runs.values() for r in group]
     table = table1.table(everything, task)
     paper_columns = ["paper_celeba_l2", "paper_celeba_psnr", "paper_sun397_l2", "paper_sun397_psnr"]
     ours = ["schedule", "seeds", "l2", "l2_sd", "psnr", "psnr_sd", "psnr_kept", "psnr_hole"]
     assert list(table) == [*ours, "ahead", "low", "high", "verdict", *paper_columns]
-    assert list(table.schedule) == ["not_restored", *paper.SCHEDULES]
+    assert list(table.schedule) == ["not_restored", *published.SCHEDULES]
     damaged, table = table.iloc[0], table.iloc[1:]
     assert set(table.seeds) == {3} and damaged[["seeds", "psnr_kept", "ahead", *paper_columns]].isna().all()
     for shown in ("l2", "psnr"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odl import paper
+from companion import published
 from odl.schedules import SCHEDULES, allocate, allocate_batches, dose, on_demand
 
 weights = st.lists(st.floats(0, 1e6), min_size=1, max_size=8).filter(lambda w: sum(w) > 1e-6)
@@ -106,5 +106,5 @@ def test_on_demand_begins_equal_and_forgets_the_epoch():
 
 
 def test_every_schedule_of_the_paper_is_there():
-    assert set(SCHEDULES) >= {*paper.SCHEDULES, *paper.FIXATED}
-    assert {name for name, schedule in SCHEDULES.items() if schedule is None} == set(paper.FIXATED)
+    assert set(SCHEDULES) >= {*published.SCHEDULES, *published.FIXATED}
+    assert {name for name, schedule in SCHEDULES.items() if schedule is None} == set(published.FIXATED)

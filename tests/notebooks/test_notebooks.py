@@ -110,14 +110,14 @@ def test_table1_of_every_task(task, tmp_path):
     else:
         assert run(table1, tmp_path, task=task, profile="smoke")["error"] is None
     table = pd.read_csv(tmp_path / f"data/results/smoke/tables/table1-demo-{task}.csv")
-    assert list(table.schedule) == ["not_restored", *paper.SCHEDULES]
+    assert list(table.schedule) == ["not_restored", *published.SCHEDULES]
     table = table[1:]
     promised = ["schedule", "seeds", "l2", "l2_sd", "psnr", "psnr_sd"]
     promised += ["psnr_kept", "psnr_hole", "ahead", "low", "high", "verdict"]
     assert list(table)[: len(promised)] == promised and set(table.seeds) == {1}
-    assert list(table.paper_celeba_psnr) == [published.TABLE1[task][s][0][1] for s in paper.SCHEDULES]
+    assert list(table.paper_celeba_psnr) == [published.TABLE1[task][s][0][1] for s in published.SCHEDULES]
     runs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("data/results/smoke/demo/*/*.json")}
-    assert len(runs) == len(paper.SCHEDULES)
+    assert len(runs) == len(published.SCHEDULES)
     if once:
         done = papermill(table1, tmp_path, "out.ipynb", task=task, profile="smoke")
         assert done.returncode == 0, done.stderr[-2000:]

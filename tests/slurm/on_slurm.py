@@ -16,8 +16,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from companion import catalogue
-from odl import paper
+from companion import catalogue, published
 from tests.slurm import cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +24,7 @@ CONFIG = ("--config", "task=interpolate", "bundle=3", "mem_mb=900", "runtime=60"
 ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3", "--slurm-no-account")
 LOST = "n0"
-RUNS = len(paper.SCHEDULES) + len(paper.FIXATED) + len(catalogue.DOSES)
+RUNS = len(published.SCHEDULES) + len(published.FIXATED) + len(catalogue.DOSES)
 
 
 def snakemake(root: Path, *arguments, environment=os.environ, **more) -> subprocess.Popen:
