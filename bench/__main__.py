@@ -16,7 +16,7 @@ import time
 from odl.__main__ import Parser
 from odl.__main__ import main as run_command
 from odl.machine.device import quick_precision
-from odl.parameters import DEVICES, check_device, choice, integer
+from odl.parameters import DEVICES, ParameterError, check_device, choice, integer
 
 from . import corruptions, evaluation, measure, notebooks, packing, quality, scaling, training, whole_images
 from . import without_bf16 as without
@@ -51,6 +51,8 @@ def run(given) -> int:
         choice("name", name, BENCHMARKS)
     integer("threads", given.threads, 1, os.cpu_count())
     device, rounds = check_device(given.device), 1 if given.quick else ROUNDS
+    for name in set(LEFT_OUT[device]).intersection(given.names):
+        raise ParameterError(f"device={device!r} is not for {name}; nearest: 'cpu'")
     options = measure.Options(device, given.threads, rounds, given.quick, quick_precision(device))
     measure.prepare(options)
     usual = [name for name in BENCHMARKS if name not in (*LEFT_OUT[device], *ON_REQUEST)]

@@ -122,7 +122,7 @@ def buttons(notebook: str) -> str:
     repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
     if not repository["url"]:
         return ""
-    name, branch = repository["url"].removeprefix("https://github.com/"), repository["branch"]
+    name, branch = repository["url"].removeprefix("https://github.com/").removesuffix(".git"), repository["branch"]
     colab = f"https://colab.research.google.com/github/{name}/blob/{branch}/notebooks/{notebook}.ipynb"
     binder = f"https://mybinder.org/v2/gh/{name}/{branch}?urlpath=lab/tree/notebooks/{notebook}.ipynb"
     return f"\n\n[Open in Colab]({colab}){BUTTON} [Open in Binder]({binder}){BUTTON}"

@@ -33,7 +33,11 @@ def files() -> pd.DataFrame:
 
 
 def runs() -> pd.DataFrame:
-    return files().query("trained")
+    """The rows of `files` for which a network was trained. Raises FileNotFoundError where there is none."""
+    found = files().query("trained")
+    if found.empty:
+        raise FileNotFoundError(f"a trained network's result in {results() / PROFILE}")
+    return found
 
 
 def listed(values) -> str:
@@ -55,7 +59,7 @@ def compute() -> str:
     ]
     rows.append(["**all**", len(found), "", duration(found.seconds.median()), duration(found.seconds.sum())])
     table = markdown(["Folder", "Files", "What", "Median of one", "All"], rows)
-    return f"{table}\n\nDevice: {listed(found.device)}. Precision of products: {listed(found.precision.dropna())}."
+    return f"{table}\n\nDevice: {listed(found.device)}. Precision of products: {listed(runs().precision)}."
 
 
 def splits() -> str:

@@ -98,17 +98,17 @@ def tests() -> str:
 
 def doses() -> str:
     """The settings of dose and ladder that are measured: dose, margin over equal shares, and the judge's word."""
-    experiments = dose.experiments(DATASET, *CASE[::2]), catalogue.ladder(*CASE)
-    table = pd.concat(map(dose.table, experiments)).drop_duplicates(["task", "k", "width", "steps"])
+    every_k = dose.table(dose.experiments(DATASET, *CASE[::2]))
+    table = pd.concat([every_k, dose.table(catalogue.ladder(*CASE))]).drop_duplicates(["task", "k", "width", "steps"])
     rows = []
     for r in table[table.seeds > 0].itertuples():
         setting = plain(r.task).capitalize(), dose.minus(r.k), r.width, f"{r.steps:,}"
         rows.append([*setting, r.seeds, f"{r.dose:.2f}", judge.estimate(r.margins), r.verdict])
     header = ["Task", "k", "Width", "Steps", "Seeds", "Dose (%)", "On-demand − rigid joint", "Verdict"]
     text = f"{markdown(header, rows)}\n\nSo far {len(rows)} of {len(table)} settings are measured."
-    both = table[table.k.isin([1, 4])].pivot_table("dose", "task", "k").dropna()
+    both = every_k[every_k.k.isin([1, 4])].pivot_table("dose", "task", "k").dropna()
     if both.columns.size == 2:
-        sharp = span(np.concatenate(table[table.k == 4].margins.to_list()))
+        sharp = span(np.concatenate(every_k[every_k.k == 4].margins.to_list()))
         times = (both[4] / both[1]).mean()
         text += f"\nWith $k = 4$ the dose is {times:.1f} times that of Equation 3, "
         text += f"and the margin over rigid joint learning of the same seed is {sharp}."

@@ -6,7 +6,7 @@ import pandas as pd
 
 from companion import denoising, judge, prose, tables
 from companion.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
-from companion.judge import FAR, MISSING, REPRODUCED, REVERSED, Measured, Verdict
+from companion.judge import FAR, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
 
 CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in CLASSICAL]
@@ -129,9 +129,9 @@ def loss_above_25(m: Measured, systems) -> dict:
 def told_25(m: Measured) -> Verdict:
     """BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
     loss = loss_above_25(m, [f"{system}{FIXED}" for system in CLASSICAL])
-    if len(loss) < len(CLASSICAL):
-        return Verdict(MISSING)
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
+    if len(loss) < len(CLASSICAL):
+        return Verdict(UNDECIDED, words, f"{len(CLASSICAL) - len(loss)} to be measured") if loss else Verdict(MISSING)
     word = REPRODUCED if min(loss.values()) > FAR else REVERSED
     return Verdict(word, f"{words}, no seeds needed: nothing is trained")
 
@@ -152,4 +152,4 @@ def verdict(table: pd.DataFrame, results) -> str:
     }
     absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in lacking(table))
     known = results or any(line.word != MISSING for line in lines.values())
-    return prose.page(lines, results, absent) if known else absent
+    return prose.page(lines, results, absent) if known else absent or prose.NOTHING

@@ -256,8 +256,11 @@ def noted(system: str, note: str) -> str:
 
 
 def covers(table: pd.DataFrame, path: Path) -> bool:
-    """Whether the table has every measured row that `path` holds: a page of fewer systems does not write it."""
+    """Whether the table has every measured row that `path` holds; a page of fewer systems says that it has not."""
     key = [name for name in ("image", "system", "clipped", "told", "sigma") if name in table]
     stored = pd.read_csv(path) if path.exists() else table
     here, there = (rows.dropna(subset="psnr")[key].fillna({"told": 0}) for rows in (table, stored))
-    return pd.MultiIndex.from_frame(there).isin(pd.MultiIndex.from_frame(here)).all()
+    every = pd.MultiIndex.from_frame(there).isin(pd.MultiIndex.from_frame(here)).all()
+    if not every:
+        print(f"{path.name} has rows that this page lacks, so it stays as it is.")
+    return every

@@ -24,7 +24,6 @@ from odl.schedules import SCHEDULES, allocate
 SEVEN = tuple(published.SCHEDULES)
 RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
 JOINT = ("rigid_joint", "cumulative_curriculum", "cumulative_anti_curriculum")
-PLANNED = (*JOINT, "staged_curriculum", "staged_anti_curriculum")  # their shares are known before any training
 NONE = float("nan")
 
 
@@ -97,9 +96,17 @@ def show(table: pd.DataFrame, best: str | None = None):
 # Figures
 
 
+def planned(schedule: str) -> bool:
+    """Whether its shares follow from the share of training alone: not from scores, not from single images."""
+    weights, scores = SCHEDULES[schedule], np.linspace(40, 10, paper.N_LEVELS)
+    if weights is None or schedule == "hard_mining":
+        return False
+    return np.array_equal(weights(0.5, None, paper.N_LEVELS), weights(0.5, scores, paper.N_LEVELS))
+
+
 def plot_schedules(schedules=SEVEN):
-    """Images per level in a batch over training, for those of the schedules that are `PLANNED`."""
-    names = [name for name in schedules if name in PLANNED]
+    """Images per level in a batch over training, for those of the schedules that are `planned`."""
+    names = [name for name in schedules if planned(name)]
     n = max(1, len(names))
     figure, axes = plt.subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
     done = np.linspace(0, 1, 200, endpoint=False)

@@ -106,6 +106,7 @@ def save(restored: Image.Image, source: Path, output: Path) -> None:
     """Write an image with the transparency, EXIF, colour profile and JPEG quality of the file it was made of."""
     stored = reader.opened(source)
     upright = reader.upright(stored)
+    restored = restored.convert({"LA": "L", "RGBA": "RGB"}.get(restored.mode, restored.mode))  # its own comes below
     file_format = Image.registered_extensions()[output.suffix.lower()]
     given = {key: stored.info[key] for key in ("dpi",) if key in stored.info}
     profile = stored.info.get("icc_profile") or b""
@@ -136,6 +137,9 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     """
     start, end = Path(source).expanduser(), Path(output).expanduser()
     masks = Path(mask).expanduser() if mask else None
+    for path in filter(None, (start, masks)):
+        if not path.exists():
+            raise ParameterError(f"{path}: no such file or folder")
     if start.is_dir():
         if end.is_file():
             raise ParameterError(f"output={output!r} is a file; of a folder comes a folder")
@@ -147,7 +151,15 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
         raise ParameterError(f"input={source!r} has no photographs ({', '.join(SUFFIXES)})")
     for before, after in zip(sources, outputs, strict=True):
         check_output(before, after, overwrite)
-    return [(path, mask_of(path, masks), after) for path, after in zip(sources, outputs, strict=True)]
+    given = [masks] * len(sources)
+    if masks and masks.is_dir():
+        drawn = {Path(file).with_suffix(""): masks / file for file in files_in(masks)}
+        names = [(path.relative_to(start) if start.is_dir() else Path(path.name)).with_suffix("") for path in sources]
+        given = [drawn.get(name, drawn.get(Path(name.name))) for name in names]  # of the same subfolder, or of none
+        if None in given:
+            name = names[given.index(None)]
+            raise ParameterError(f"mask={mask!r} has none for {name.name}: a file {name.as_posix()}.png is needed")
+    return list(zip(sources, given, outputs, strict=True))
 
 
 def check_output(source: Path, output: Path, overwrite: bool) -> None:
@@ -157,13 +169,3 @@ def check_output(source: Path, output: Path, overwrite: bool) -> None:
     files.need_writable(output.parent)
     if not overwrite and output.exists() and os.path.samefile(source, output):
         raise ParameterError(f"output={str(output)!r} is the input itself; --overwrite replaces it")
-
-
-def mask_of(source: Path, masks: Path | None) -> Path | None:
-    """The mask of one photograph: the file given, or that of the same stem in the folder given."""
-    if masks is None or not masks.is_dir():
-        return masks
-    found = [masks / file for file in files_in(masks) if Path(file).stem == source.stem]
-    if not found:
-        raise ParameterError(f"mask={str(masks)!r} has none for {source.name}: a file {source.stem}.png is needed")
-    return found[0]

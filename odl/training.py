@@ -103,8 +103,10 @@ def batches(step: "Step", epoch: int, counts):
 
 def shuffled(n: int, total: int, generator) -> torch.Tensor:
     """`total` indices below n, as many whole permutations as it takes."""
-    rounds, device = math.ceil(total / n), generator.device
-    return torch.cat([torch.randperm(n, generator=generator, device=device) for _ in range(rounds)])[:total]
+    rounds = math.ceil(total / n)
+    if generator.device.type == "cuda":  # in one call
+        return torch.rand(rounds, n, generator=generator, device="cuda").argsort(1).flatten()[:total]
+    return torch.cat([torch.randperm(n, generator=generator) for _ in range(rounds)])[:total]
 
 
 class Step:

@@ -26,6 +26,16 @@ RESTORED = """
 const root = document.getElementById("lab-fixation");
 while (!root.dataset.drawn) await new Promise((next) => setTimeout(next, 5));
 """
+STEPS = """
+const root = document.getElementById("lab-fixation");
+while (!root.dataset.curve) await new Promise((next) => setTimeout(next, 5));
+const slider = root.querySelector("[name=severity]");
+for (let i = 0; i < 60; i++) {
+  slider.value = 5 + (i % 30);
+  slider.dispatchEvent(new Event("input"));
+  while (root.dataset.drawn !== `inpaint ${slider.value}`) await new Promise((next) => setTimeout(next));
+}
+"""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -80,6 +90,13 @@ def first_restoration(browser: Browser, address: str) -> tuple[float, float]:
     return end - start if end > start else end, bytes_of(network(browser)) / 1e6  # or it got a process of its own
 
 
+def slider_step(browser: Browser) -> float:
+    """Processor milliseconds of a step of the lab's first slider: damage, four restorations, scores, drawing."""
+    start = processor_seconds(browser)
+    browser.run(STEPS)
+    return 1000 * (processor_seconds(browser) - start) / 60
+
+
 def main():
     pages = sorted(
         page.relative_to(HTML).as_posix() for name in ("book", "notebooks") for page in HTML.glob(f"{name}/*")
@@ -90,9 +107,15 @@ def main():
             load(browser, address + page)
             weights[page] = round(bytes_of(network(browser)) / 1e6, 2)
         restorations = [first_restoration(browser, address) for _ in range(3)]
+        steps = [slider_step(browser) for _ in range(3)]
     seconds, megabytes = zip(*restorations, strict=True)
     first = {"processor_seconds": [round(s, 2) for s in seconds], "megabytes": round(max(megabytes), 2)}
-    facts = {"megabytes": weights, "first_restoration": first, "browser": browser.version}
+    facts = {
+        "megabytes": weights,
+        "first_restoration": first,
+        "slider_step_ms": [round(ms, 1) for ms in steps],
+        "browser": browser.version,
+    }
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     KEPT.write_text(json.dumps(facts, indent=1) + "\n")
     print(f"{KEPT.relative_to(ROOT)}: {len(weights)} pages; {min(seconds):.1f} s of processor time to a restoration")

@@ -5,15 +5,17 @@ import sys
 from pathlib import Path
 
 import build
+import figures
 import nbformat
 import pandas as pd
 import pytest
 import snippets
 import sources
+import statement
 import story
 from test_scorecard import world
 
-from companion import judge, pilot, plan, scorecard
+from companion import denoising, judge, pilot, plan, scorecard
 from odl import PROTOCOL
 from odl.experiment import PROFILES
 from odl.machine import files
@@ -81,6 +83,13 @@ print(figures.snippets.results_table())"""
     run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert "to be measured" in run.stdout
+
+
+def test_a_statement_of_denoisers_alone_is_to_be_measured(root, monkeypatch):
+    monkeypatch.setattr(statement, "PROFILE", "smoke")
+    denoising.Measurement("tv", dataset="demo", profile="smoke").run_or_load()
+    for name, table in statement.SNIPPETS.items():
+        assert figures.with_source(name, table)[0], name
 
 
 def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, capsys):

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageCms
 
 from companion.__main__ import main as companion
-from odl import results
+from odl import photographs, results
 from odl.__main__ import main
 from odl.experiment import Experiment
 from tests.faults.__main__ import main as faults
@@ -73,6 +73,8 @@ def test_numbers_are_overridden_by_name(root):
         (["restore", "--task", "inpaint", "--mask", "white.png", "in.png", "out.png"], "every pixel is missing"),
         (["restore", "--task", "inpaint", "--mask", "grey.png", "in.png", "out.png"], "black and white"),
         (["restore", "--task", "interpolate", "in.png", "out.png"], "--mask"),
+        (["restore", "--task", "deblur", "in.pngg", "out.png"], "in.pngg: no such file or folder"),
+        (["restore", "--task", "inpaint", "--mask", "masks", "in.png", "out.png"], "masks: no such file or folder"),
     ],
 )
 def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, capsys):
@@ -140,6 +142,24 @@ def test_restore_keeps_what_a_camera_wrote(root, noise):
     before, after = Image.open(root / "in.jpg"), Image.open(root / "out.jpg")
     assert after.size == (70, 90) and dict(after.getexif()) == {271: "Camera"}
     assert after.info["icc_profile"] == profile and after.quantization == before.quantization
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "P"])
+def test_one_colour_that_is_transparent_stays_so(root, noise, mode):
+    image = Image.effect_noise((70, 70), 40).convert(mode)
+    image.save(root / "in.png", transparency=(128, 128, 128) if mode == "RGB" else 128)
+    assert main(["restore", "--task", "deblur", "--stride", "32", "in.png", "out.png"]) == 0
+    before, after = (Image.open(root / name).convert("RGBA").getchannel("A") for name in ("in.png", "out.png"))
+    assert after.tobytes() == before.tobytes() and before.getextrema() == (0, 255)
+
+
+def test_a_photograph_takes_the_mask_of_its_own_folder(root):
+    for name in ("in/a/x.png", "in/b/x.png", "in/c/x.jpg", "masks/a/x.png", "masks/b/x.gif", "masks/x.png"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    found = photographs.todo("in", "out", "masks", False)
+    given = {path.as_posix(): mask.as_posix() for path, mask, _ in found}
+    assert given == {"in/a/x.png": "masks/a/x.png", "in/b/x.png": "masks/b/x.gif", "in/c/x.jpg": "masks/x.png"}
 
 
 def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys):

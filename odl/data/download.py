@@ -130,9 +130,10 @@ def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
 
 
 def check_listing(base: str, folder: Path) -> None:
-    """Raise DataError when the SHA-256 over all file names and contents differs."""
-    total = hashlib.sha256()
-    for file in sets.files_in(folder):
+    """Raise DataError when the SHA-256 over the names and contents of a set's files differs."""
+    total, there = hashlib.sha256(), sets.files_in(folder)
+    for file in sorted(set(there) & set(DATASETS[base].get("files", there))):
         total.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
     if total.hexdigest() != DATASETS[base]["sha256"]:
-        raise DataError(f"{folder}: its files differ from the published {base}; delete that folder and run again")
+        advice = "delete that folder and run again" if folder.is_relative_to(home(base)) else "another copy is needed"
+        raise DataError(f"{folder}: its files differ from the published {base}; {advice}")

@@ -99,8 +99,8 @@ def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, li
     todo, cores = entries[len(journal.entries) :], os.cpu_count() or 1
     shown = {"desc": f"packing {name}", "initial": len(journal.entries), "total": len(entries), "unit": "image"}
     with ThreadPoolExecutor(cores) as pool, tqdm(**shown) as bar:  # decoding and resizing leave Python's lock to others
-        for start in range(0, len(todo), 8 * cores):  # so many wait in memory at most
-            some = todo[start : start + 8 * cores]
+        for start in range(0, len(todo), 2 * cores):  # so many wait in memory at most
+            some = todo[start : start + 2 * cores]
             images = [pool.submit(reader.read_image, source / file, parse(name)[1]) for _, file in some]
             for (split, file), image in zip(some, images, strict=True):
                 try:

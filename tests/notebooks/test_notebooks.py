@@ -7,8 +7,10 @@ import subprocess
 import sys
 import traceback
 from contextlib import redirect_stderr
+from itertools import repeat
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
@@ -50,6 +52,15 @@ def run(notebook: Path, folder: Path, **parameters) -> dict:
     return json.loads((folder / "shown.json").read_text())
 
 
+def run_and_draw(shell, source):
+    """Run a cell, then draw every figure that it has left open, as the inline backend does."""
+    result = shell.run_cell(source, store_history=True)
+    for number in plt.get_fignums():
+        plt.figure(number).savefig(io.BytesIO())
+    plt.close("all")
+    return result
+
+
 def run_cells(_, folder, sources):
     """Run cells as a kernel does, until one fails; write what became of them."""
     os.chdir(folder)
@@ -59,7 +70,7 @@ def run_cells(_, folder, sources):
     shown = shell.display_pub.outputs
     shell.display_trap.hook = CapturingDisplayHook(shell=shell, outputs=shown)
     with redirect_stderr(said):
-        results = (shell.run_cell(source, store_history=True) for source in sources)
+        results = map(run_and_draw, repeat(shell), sources)
         failed = next((result for result in results if not result.success), None)
     error = failed and traceback.format_exception_only(failed.error_in_exec or failed.error_before_exec)[-1].strip()
     kinds = [kind for output in shown for kind in output["data"]]
