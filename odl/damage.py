@@ -46,8 +46,9 @@ def noise_of(y: np.ndarray) -> float:
     if not down * across:
         return 0.0
     blocks = rough[: down * BLOCK, : across * BLOCK].reshape(down, BLOCK, across, -1)
-    means = blocks.mean((1, 3))
-    return float(np.quantile(means, 0.3) / 6 * np.sqrt(np.pi / 2))  # of a Gaussian, the mean distance from 0
+    return float(
+        np.quantile(blocks.mean((1, 3)), 0.3) / 6 * np.sqrt(np.pi / 2)
+    )  # of a Gaussian, the mean distance from 0
 
 
 def blur_of(y: np.ndarray) -> float:

@@ -83,8 +83,7 @@ class Experiment:
         known = [field.name for field in fields(cls)]
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
-        given = {"task": task, "dataset": dataset, "schedule": schedule, "seed": seed, "profile": profile}
-        return cls(**given, **(PROFILES[profile] | overrides))
+        return cls(task, dataset, schedule, seed, profile, **(PROFILES[profile] | overrides))
 
     def __post_init__(self):
         choice("task", self.task, paper.TASKS)

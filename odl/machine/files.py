@@ -96,11 +96,8 @@ def need_writable(folder: Path) -> None:
         raise DiskError(f"{there}: not writable, it is read-only or another user's; {OWN}")
 
 
-# JSON with a seal: the SHA-256 of everything else in it.
-
-
 def seal(content: dict) -> bytes:
-    """`content` as JSON that tells when it was changed."""
+    """`content` as JSON with a seal, the SHA-256 of everything else in it, which tells when it was changed."""
     return json.dumps(content | {"seal": seal_of(content)}).encode() + b"\n"
 
 
