@@ -68,8 +68,7 @@ def grey(x: torch.Tensor, variant: str = "paper") -> torch.Tensor:
 def fixed_crops(pack: Pack, n: int, stream: str) -> torch.Tensor:
     """The same n crops in every run: crop i is of image i modulo the number of images, never flipped."""
     generator = torch.Generator().manual_seed(seed_of(stream))
-    index = torch.arange(n) % len(pack)
-    return crop(pack.to("cpu"), index, generator, flip=False)
+    return crop(pack.to("cpu"), torch.arange(n) % len(pack), generator, flip=False)
 
 
 def seed_of(*parts) -> int:

@@ -113,8 +113,7 @@ class Experiment:
     def run_id(self) -> str:
         """`<profile>/<dataset>/<task>/<schedule>-seed<k>`, then whatever is overridden; 25 and 25.0 are the same."""
         extra = "".join(f"-{name}={str(value).removesuffix('.0')}" for name, value in self.overrides.items())
-        folder = f"{self.profile}/{sets.slug(self.dataset)}/{self.task}"
-        return f"{folder}/{self.schedule}-seed{self.seed}{extra}"
+        return f"{self.profile}/{sets.slug(self.dataset)}/{self.task}/{self.schedule}-seed{self.seed}{extra}"
 
     def asdict(self) -> dict:
         """The fields as JSON, without those that are as by default; a folder goes by its last name only."""
