@@ -6,7 +6,6 @@ lecture/   a deck of reveal.js slides with speaker notes and one of the solution
 """
 
 import base64
-import json
 import re
 import shutil
 import sys
@@ -31,8 +30,7 @@ from companion import judge, scorecard, table1
 from odl import paper, schedules
 from odl.machine import files
 
-ROOT = Path(__file__).resolve().parents[1]
-BOOK = ROOT / "book"
+BOOK = build.ROOT / "book"
 sys.path.append(str(BOOK / "_ext"))
 from offline import write_mathjax  # noqa: E402
 
@@ -70,7 +68,7 @@ def plain(text: str) -> str:
 
 def title(page: str) -> str:
     """The heading of a page of the book: /book/method, /notebooks/fixation."""
-    notebook, text = ROOT / f"{page[1:]}.ipynb", ROOT / f"{page[1:]}.md"
+    notebook, text = build.ROOT / f"{page[1:]}.ipynb", build.ROOT / f"{page[1:]}.md"
     first = nbformat.read(notebook, 4).cells[0].source if notebook.exists() else text.read_text(encoding="utf-8")
     return first.splitlines()[0].removeprefix("# ")
 
@@ -79,7 +77,7 @@ def code(match: re.Match) -> str:
     """The lines that a `literalinclude` of a notebook includes."""
     given = re.findall(r":([\w-]+): *(.*)", match[2])
     options = {name: int(value) if value.isdigit() else value.strip('"') for name, value in given}
-    path, config = str(ROOT / "notebooks" / match[1]), SimpleNamespace(source_encoding="utf-8-sig")
+    path, config = str(build.ROOT / "notebooks" / match[1]), SimpleNamespace(source_encoding="utf-8-sig")
     return f"```python\n{LiteralIncludeReader(path, options, config).read()[0].rstrip()}\n```"
 
 
@@ -125,7 +123,7 @@ def for_students(notebook):
 
 def expected() -> dict[str, str]:
     """What each solution prints at the demo profile, as bench/lessons.py has measured it."""
-    found = json.loads((files.results() / "teaching.json").read_text(encoding="utf-8")).get("exercises", {})
+    found = files.unseal(files.results() / "teaching.json").get("exercises", {})
     return {name: one["prints"] for name, one in found.items()}
 
 

@@ -35,7 +35,6 @@ from odl.corruptions import TASKS
 from odl.crops import grey
 from odl.machine import store
 
-ROOT = Path(__file__).resolve().parents[1]
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
 MUTED = "#666666"
 SCORES = {  # made up: dB on levels 1 to 5
@@ -68,7 +67,7 @@ def main():
     if options.readme:
         for page in snippets.PAGES:
             page.write_text(snippets.filled(page.read_text(encoding="utf-8")), encoding="utf-8")
-        save(concept(), ROOT / "book" / "_static" / "concept.png")
+        save(concept(), snippets.ROOT / "book" / "_static" / "concept.png")
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
         used = {}
@@ -81,7 +80,7 @@ def main():
                 made, _, more = made.partition("\n\n")
                 made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
             (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
-        for page in (ROOT / "book").glob("*.md"):
+        for page in (snippets.ROOT / "book").glob("*.md"):
             named = re.findall(r"/generated/([\w-]+)\.", page.read_text(encoding="utf-8"))
             lines = [sources.line(*part) for part in by_command([used[name] for name in named if name in used])]
             (options.folder / f"sources-{page.stem}.md").write_text("\n\n".join(lines), encoding="utf-8")

@@ -24,11 +24,11 @@ import snippets
 import torch
 from export import to_onnx
 from matplotlib.colors import to_hex
-from PIL import Image
+from PIL import Image, ImageOps
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
 
-from companion import catalogue, dose, figures, judge, prose, published, table1
+from companion import dose, figures, judge, prose, published, table1
 from companion.judge import Measured, plain
 from companion.pictures import restored_by
 from odl import paper, results
@@ -38,16 +38,13 @@ from odl.experiment import Experiment
 from odl.machine.files import write_atomically
 from odl.windows import inpaint_image
 
-ROOT = Path(__file__).resolve().parents[1]
-LAB = ROOT / "book" / "lab"
-NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build
+LAB = snippets.ROOT / "book" / "lab"
+NPM = snippets.ROOT / "_build" / "npm"  # what was fetched, for the next build
 MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photographs", "fill"]  # in the order of imports
 MODULES += ["fixation", "allocation", "inpaint", "seeds", "main"]
 FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
-SCHEDULES = {  # and what the fixation lab offers; their networks ship, in data/models
-    "on_demand": "On-demand", "rigid_joint": "Rigid joint",
-    "fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard",
-}  # fmt: skip
+# And what the fixation lab offers; their networks ship, in data/models.
+SCHEDULES = {"on_demand": "On-demand", "rigid_joint": "Rigid joint"} | published.FIXATED
 COLOURS = figures.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
     "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
@@ -89,9 +86,9 @@ def data(missing: str | None) -> str:
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
-    lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
-    lab |= {"seeds": seeds(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     m = dose.load(dose.experiments("bsds500", "reference", list(snippets.SEEDS)))
+    lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
+    lab |= {"seeds": seeds(m), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     lab["margins"] = {task: {k: margin(m, task, name) for k, name in dose.NAMES.items()} for task in TASKS}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
@@ -104,19 +101,17 @@ def runs() -> dict:
     `not_restored`: PSNR (dB) of the damaged test images themselves.
     """
     found, decimals = {}, {"psnr": 4, "allocation": 2, "dose": 6}
-    levels = [str(level) for level in range(1, paper.N_LEVELS + 1)]
     for e in dose.experiments("bsds500", "reference", [0]):
         if run := results.load(e):
             damaged = run.evaluation.groupby("level").psnr_input.mean()
             shown = {key: np.round([epoch[key] for epoch in run.history], n).tolist() for key, n in decimals.items()}
-            shown["not_restored"] = damaged[levels].round(4).tolist()
+            shown["not_restored"] = damaged[list(judge.LEVELS[:-1])].round(4).tolist()
             found.setdefault(e.task, {})[int(e.sharpness) if e.schedule == "on_demand" else 0] = shown
     return found
 
 
-def seeds() -> list[dict]:
+def seeds(m: Measured) -> list[dict]:
     """Of each task and seed what `table1.papers_test` says of the close contest; `verdict`: of all seeds together."""
-    m = Measured(judge.keyed(run for task in TASKS for run in snippets.measured(task, *catalogue.CLOSE)))
     verdicts = {plain(task): margin(m, task, "on_demand") for task in TASKS}
     return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(m).to_dict("records")]
 
@@ -152,9 +147,7 @@ def as_input(name: str) -> torch.Tensor:
 
 def reduced(name: str) -> Image.Image:
     """A whole photograph, its longer side 256 pixels."""
-    scale = 256 / max(photograph(name).size)
-    size = [round(side * scale) for side in photograph(name).size]
-    return photograph(name).resize(size, Image.Resampling.LANCZOS)
+    return ImageOps.contain(photograph(name), (256, 256), Image.Resampling.LANCZOS)
 
 
 def address(image: Image.Image, kind: str, **options) -> str:

@@ -1,7 +1,6 @@
 """The Markdown that pages and README take from the code and from data/results: `SNIPPETS`, a function for each."""
 
 import io
-import json
 import re
 import runpy
 import tempfile
@@ -17,7 +16,7 @@ import torch
 from papermill import inspect_notebook
 from torch.utils.flop_counter import FlopCounterMode
 
-from companion import catalogue, dose, judge, pilot, plan, prose, published, scorecard, tables
+from companion import catalogue, denoising, dose, judge, pilot, plan, prose, published, scorecard, tables
 from companion.judge import plain
 from companion.plan import step_flop
 from odl import paper, results
@@ -75,10 +74,8 @@ def seconds(runs) -> float:
 
 def db11(system: str) -> float | None:
     """Mean PSNR over the eleven images at σ = 25, clipped noise."""
-    path = files.results() / PROFILE / "db11" / f"{system}-sigma25.json"
-    if not path.exists():
-        return None
-    return pd.Series(json.loads(store.used(path).read_text(encoding="utf-8"))["evaluation"]["psnr"]).mean()
+    rows = denoising.Measurement(system, profile=PROFILE, ours=denoising.our_systems(PROFILE).get(system)).load()
+    return None if rows is None else rows.psnr.mean()
 
 
 def from_table(notebook: str, task: str, row: str, column: str) -> float | None:
@@ -220,9 +217,8 @@ def tasks() -> str:
         [facts["title"], facts["severity"], *(f"{a}–{b}" for a, b in facts["levels"]), facts["easy"], facts["hard"]]
         for facts in paper.TASKS.values()
     ]
-    return markdown(
-        ["Task", "Severity", *(f"Level {n}" for n in range(1, 7)), "Fixated on easy", "Fixated on hard"], rows
-    )
+    header = ["Task", "Severity", *(f"Level {n}" for n in range(1, 7)), "Fixated on easy", "Fixated on hard"]
+    return markdown(header, rows)
 
 
 # The network, counted on the network itself
@@ -376,7 +372,7 @@ def plans() -> str:
 
 def lessons() -> str:
     """What the commands of the teaching page take, from data/results/teaching.json."""
-    steps = json.loads(store.used(files.results() / "teaching.json").read_text(encoding="utf-8"))["steps"]
+    steps = files.unseal(store.used(files.results() / "teaching.json"))["steps"]
     rows = []
     for name, step in steps.items():
         cost = duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"
@@ -431,9 +427,8 @@ def checksums() -> str:
 
 def exercise(path: Path) -> str:
     """MyST: the exercise of a page and, of the same notebook, the solution with what it prints; its tests must pass."""
-    _, task, imports, *cells, text = (
-        sources.MARK.sub("", cell.source) for cell in nbformat.read(path, as_version=4).cells
-    )
+    notebook = nbformat.read(path, as_version=4)
+    _, task, imports, *cells, text = (sources.MARK.sub("", cell.source) for cell in notebook.cells)
     said = io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "solution.py")

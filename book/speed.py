@@ -1,7 +1,5 @@
 """What the Speed page shows, from data/results/benchmarks: a folder per device, a JSON per benchmark."""
 
-import json
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
@@ -20,7 +18,7 @@ def measured() -> list[dict[str, dict]]:
     devices = []
     for folder in sorted((files.results() / "benchmarks").glob("*/")):
         paths = [path for name in ORDER if (path := folder / f"{name}.json").exists()]
-        devices.append({path.stem: json.loads(path.read_text(encoding="utf-8")) | {"path": path} for path in paths})
+        devices.append({path.stem: files.unseal(path) | {"path": path} for path in paths})
     return [found for found in devices if found]
 
 
@@ -70,7 +68,7 @@ def origin(content: dict) -> str:
 
 def pages() -> str:
     """What the pages of the built book weigh, and how soon the lab restores."""
-    facts = json.loads(store.used(files.results() / "book" / "pages.json").read_text(encoding="utf-8"))
+    facts = files.unseal(store.used(files.results() / "book" / "pages.json"))
     weights, first = facts["megabytes"], facts["first_restoration"]
     rows = [
         ["the median page", f"{np.median([*weights.values()]):.1f} MB"],
@@ -130,13 +128,11 @@ def plain_ticks(axis) -> None:
 def scaling():
     """Time against size, log-log, with the fitted slope; a row per device."""
     benchmarks = [found["scaling"] for found in measured() if "scaling" in found]
-    curves = [(content["provenance"]["device"], content["curves"]) for content in benchmarks]
-    for content in benchmarks:
-        store.used(content["path"])
-    rows = max(1, len(curves))
+    rows = max(1, len(benchmarks))
     figure, axes = plt.subplots(rows, 4, figsize=(11, 2.9 * rows), squeeze=False, layout="constrained")
-    for line, (device, four) in zip(axes, curves, strict=False):
-        for axis, curve in zip(line, four, strict=True):
+    for line, content in zip(axes, benchmarks, strict=False):
+        store.used(content["path"])
+        for axis, curve in zip(line, content["curves"], strict=True):
             x, y, slope = np.array(curve["x"]), 1000 * np.array(curve["seconds"]), curve["slope"]["median"]
             fit = np.exp(np.log(y).mean() + slope * (np.log(x) - np.log(x).mean()))
             axis.loglog(x, fit, color=MUTED, linewidth=1)
@@ -147,8 +143,8 @@ def scaling():
             axis.xaxis.set_minor_locator(ticker.NullLocator())
             plain_ticks(axis.yaxis)
             axis.set_title(f"slope {slope:.2f}".replace("-", "−"), fontsize=10)
-        line[0].set_ylabel(f"ms\n{device}")
-    if not curves:
+        line[0].set_ylabel(f"ms\n{content['provenance']['device']}")
+    if not benchmarks:
         for axis in axes.flat:
             empty(axis)
     return figure

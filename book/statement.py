@@ -1,6 +1,5 @@
 """What the reproducibility statement takes from the results files: a function for each table or sentence."""
 
-import json
 from collections import Counter
 
 import pandas as pd
@@ -10,7 +9,7 @@ from companion import scorecard
 from companion.judge import plain
 from odl import paper
 from odl.machine import store
-from odl.machine.files import results, shipped
+from odl.machine.files import results, shipped, unseal
 
 
 def files() -> pd.DataFrame:
@@ -20,7 +19,7 @@ def files() -> pd.DataFrame:
     """
     found = []
     for path in sorted((results() / PROFILE).glob("**/*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = unseal(path)
         timed = content["provenance"].get("seconds")
         each = timed.values() if timed else content["evaluation"].get("seconds", [])  # of a system's photographs
         seconds = sum(each) - (timed or {}).get("train_core", 0)
@@ -102,7 +101,4 @@ def weights() -> str:
     )
 
 
-SNIPPETS = {
-    "statement-compute": compute, "statement-splits": splits, "statement-seeds": seeds,
-    "statement-versions": versions, "statement-verdicts": verdicts, "statement-weights": weights,
-}  # fmt: skip
+SNIPPETS = {f"statement-{make.__name__}": make for make in (compute, splits, seeds, versions, verdicts, weights)}

@@ -38,7 +38,7 @@ def verdict() -> str:
     e, doses = PROFILES[PROFILE], [100 * judge.dose_of(run) for run in runs]
     least = min(map(len, margins.values()))
     few = f"; a verdict takes {judge.SEEDS} paired seeds, which not every task has yet" * (least < judge.SEEDS)
-    under = [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, *PAIR)]
+    under = [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]
     low = f" On {listed(under)} both are below the damaged images in mean PSNR, so nothing is decided." if under else ""
     signs = " These are the signs that the paper describes." if min(there) > 0 and min(over) > 0 else ""
     return f"""\

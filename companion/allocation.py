@@ -82,10 +82,7 @@ def plot_allocations(runs: dict):
 
 
 def table(runs: dict) -> pd.DataFrame:
-    """Each level's share in per cent in the first and last epoch, least and most of any, and the dose of its task.
-
-    runs: task → Result or None.
-    """
+    """Each level's share (%) in the first and last epoch, least and most, and the dose; runs: task → Result or None."""
     rows = []
     for task, result in runs.items():
         for level, share in enumerate(percent(result).T if result else (), 1):
@@ -125,5 +122,4 @@ def never_abandons(m: Measured) -> Verdict:
 
 def shares(m: Measured) -> dict:
     """Plain name of a task → `percent` of its on-demand runs, one array per seed."""
-    runs = {task: [run for key, run in m.runs.items() if key[:2] == (task, "on_demand")] for task in paper.TASKS}
-    return {plain(task): [percent(run) for run in found] for task, found in runs.items()}
+    return {plain(task): [percent(run) for [run] in judge.paired(m.runs, task, "on_demand")] for task in paper.TASKS}

@@ -15,12 +15,10 @@ OURS, CLASSICAL = "on-demand", "biharmonic"
 def curves(size, rng: np.random.Generator, n: int, reach: float, thickness: int) -> np.ndarray:
     """n bent lines, each in a box of `reach` times the image's sides: (height, width), true where pixels are lost."""
     mask = np.zeros(size, bool)
+    boxes = [(side, max(1, round(reach * side))) for side in size]
     for _ in range(n):
-        rows, columns = (
-            rng.integers(0, max(1, side - box)) + rng.integers(0, box, 3)
-            for side, box in ((side, max(1, round(reach * side))) for side in size)
-        )
-        mask[bezier_curve(rows[0], columns[0], rows[1], columns[1], rows[2], columns[2], 1.0, shape=size)] = True
+        places = [rng.integers(0, max(1, side - box)) + rng.integers(0, box, 3) for side, box in boxes]
+        mask[bezier_curve(*np.transpose(places).ravel(), 1.0, shape=size)] = True  # row and column of three points
     return dilation(mask, ball(thickness))
 
 
@@ -46,12 +44,9 @@ def table(photograph, masks: dict, pictures: dict) -> pd.DataFrame:
 
     pictures: name → mask's name → image.
     """
-    rows = [
-        {"mask": name, "missing": mask.mean()}
-        | {s: psnr_inside(of[name], photograph, mask) for s, of in pictures.items()}
-        for name, mask in masks.items()
-    ]
-    return pd.DataFrame(rows)
+    known = {"mask": list(masks), "missing": [mask.mean() for mask in masks.values()]}
+    psnr = {s: [psnr_inside(of[name], photograph, mask) for name, mask in masks.items()] for s, of in pictures.items()}
+    return pd.DataFrame(known | psnr)
 
 
 def psnr_inside(x_hat, x, mask) -> float:

@@ -5,6 +5,7 @@ The notebooks, `python -m companion reproduce`, `python -m companion plan`, the 
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from companion import blocks, denoising, pilot, published
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
@@ -152,9 +153,8 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
 
 def grid(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment]:
     """Some of the schedules of Table 1 and Figure 4, of every task."""
-    return [
-        Experiment.of(task, dataset, name, seed, profile) for seed in seeds for name in names for task in paper.TASKS
-    ]
+    cases = product(seeds, names, paper.TASKS)
+    return [Experiment.of(task, dataset, name, seed, profile) for seed, name, task in cases]
 
 
 def all_rounders(profile: str, dataset: str) -> list[Experiment]:
@@ -163,10 +163,10 @@ def all_rounders(profile: str, dataset: str) -> list[Experiment]:
     return [Experiment.of(task, dataset, "on_demand", 0, profile, **pretrained.LONG[profile]) for task in tasks]
 
 
-def doses(profile: str, dataset: str, seeds: list[int], sharpnesses=DOSES) -> list[Experiment]:
+def doses(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     """On-demand learning with other feedback: B_i ∝ 1/P_i^k."""
-    cases = [(task, seed, k) for seed in seeds for k in sharpnesses for task in paper.TASKS]
-    return [Experiment.of(task, dataset, "on_demand", seed, profile, sharpness=k) for task, seed, k in cases]
+    cases = product(seeds, DOSES, paper.TASKS)
+    return [Experiment.of(task, dataset, "on_demand", seed, profile, sharpness=k) for seed, k, task in cases]
 
 
 def job_with_all(run) -> Job:
@@ -177,7 +177,7 @@ def job_with_all(run) -> Job:
         return blocks.job_of(run)
     ours = denoising.our_systems(run.profile, run.dataset) if run.dataset.endswith("-native") else {}
     systems = [system for system, experiment in ours.items() if experiment == run]
-    return job_of(run, *(m for system in systems for m in on_db11(system, run.profile, ours)))
+    return job_of(run, *(m for system in systems for m in on_db11(system, run.profile, run)))
 
 
 def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
@@ -185,19 +185,12 @@ def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     widths, lengths = RUNGS.get(profile, ((), ()))
     return [
         Experiment.of(task, dataset, schedule, seed, profile, width=width, epochs=epochs)
-        for epochs in lengths
-        for seed in seeds
-        for width in widths
-        for task in LADDER
-        for schedule in CLOSE
+        for epochs, seed, width, task, schedule in product(lengths, seeds, widths, LADDER, CLOSE)
     ]
 
 
 def only(names: list[str], jobs: list[Job]) -> list[Job]:
-    """The jobs with those of their measurements that go by `names`, or by paths below the root.
-
-    Raises ParameterError for an unknown one.
-    """
+    """The jobs with those measurements that go by `names`, or by paths below the root. Raises ParameterError."""
 
     def names_of(m: Measurement) -> set[str]:
         return {m.name, str(m.path.relative_to(files.root()))}
@@ -225,12 +218,9 @@ def comparator_jobs(profile: str) -> list[Job]:
     """
     if not photographs_here(profile):
         return []
-    systems = [denoising.NOISY, *(name for name, system in DENOISERS.items() if system.here() or can_learn(name))]
+    learners = trained.LEARNERS if sets.is_here("bsds500") else ()
+    systems = [denoising.NOISY, *(name for name, system in DENOISERS.items() if system.here() or name in learners)]
     return [job_on_db11(system, profile) for system in sorted(systems, key=denoising.SLOW.__contains__)]
-
-
-def can_learn(system: str) -> bool:
-    return system in trained.LEARNERS and sets.is_here(sets.parse(trained.run_of(system).dataset)[0])
 
 
 def job_on_db11(system: str, profile: str) -> Job:
@@ -245,16 +235,12 @@ def job_on_db11(system: str, profile: str) -> Job:
     return Job(job.name, (training, *job.measurements), run)
 
 
-def on_db11(system: str, profile: str, ours=None) -> list[Measurement]:
+def on_db11(system: str, profile: str, ours: Experiment | None = None) -> list[Measurement]:
     """σ = 25 clipped and not, then the curves of Figure 6."""
     if not photographs_here(profile):
         return []
-    curves = [
-        (sigma, True, told if told != sigma else None)
-        for _, told in denoising.curves_of([system])
-        for sigma in denoising.SPECTRUM
-    ]
-    given = {"profile": profile, "ours": (ours or {}).get(system)}
-    cases = dict.fromkeys([(25, False, None), (25, True, None), *curves])
-    found = [denoising.Measurement(system, *case, **given) for case in cases]
-    return [Measurement(one.load, one.run_or_load, DB11_WORK, one.path) for one in found]
+    curves = [(sigma, True, told) for _, told in denoising.curves_of([system]) for sigma in denoising.SPECTRUM]
+    cases = [(25, False, None), (25, True, None), *curves]
+    found = [denoising.Measurement(system, *case, profile=profile, ours=ours) for case in cases]
+    each = {one.path: Measurement(one.load, one.run_or_load, DB11_WORK, one.path) for one in found}
+    return list(each.values())

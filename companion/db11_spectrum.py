@@ -48,9 +48,7 @@ def lacking(table: pd.DataFrame) -> list[str]:
 
 def show(table: pd.DataFrame):
     """PSNR (dB), a row per system, a column per σ."""
-    rows = {
-        curve_name(*curve): part.set_index("sigma").psnr for curve, part in by_curve(table) if part.psnr.notna().any()
-    }
+    rows = {curve_name(*curve): part.set_index("sigma").psnr for curve, part in by_curve(table.dropna(subset="psnr"))}
     frame = pd.DataFrame(rows).T.reindex(columns=sorted({*table.sigma}))
     frame.columns = [f"σ\u00a0=\u00a0{sigma:g}" for sigma in frame.columns]  # not broken over lines
     return tables.show_table(frame.rename_axis("PSNR (dB)").reset_index()).set_table_attributes(denoising.DENSE)

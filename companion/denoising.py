@@ -1,11 +1,9 @@
 """Denoisers × photographs × noise: what Table 3, Figure 6 and the gallery measure (Sec. 6.7, Supp. H)."""
 
 import hashlib
-import platform
 import time
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,7 @@ from odl.corruptions import add_noise
 from odl.data import download, reader, sets
 from odl.experiment import Experiment
 from odl.machine import files, store
-from odl.machine.provenance import commit, device_name
+from odl.machine.provenance import origin
 from odl.parameters import check_device, choice, number
 from odl.pretrained import LONG
 from odl.windows import restore_image
@@ -28,7 +26,7 @@ from odl.windows import restore_image
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures
 STRIDE = 3
-OURS = {"on_demand": "on_demand", "fixated": "fixated_hard"}  # system → schedule
+OURS = ("on_demand", "fixated")
 NOISY = "noisy"  # the photographs as they are, beside the systems that restore them
 SYSTEMS = DENOISERS | {
     "on_demand": Denoiser("On-demand", "on-demand", "#D55E00", None),
@@ -50,10 +48,7 @@ def check_systems(systems) -> list[str]:
 
 
 def photographs(dataset: str = "db11", profile: str = "reference") -> list[tuple[str, np.ndarray]]:
-    """Names and grey images (H, W) uint8: all of DB11, else the centres of three held-out photographs of a set.
-
-    Raises DataError when the set is not here.
-    """
+    """Names and grey images (H, W) uint8: all of DB11, else the centres of three held-out ones. Raises DataError."""
     folder = sets.find(dataset)
     splits = sets.list_images(dataset, folder)
     if dataset == "db11":
@@ -94,15 +89,10 @@ def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarr
     return ((y + 1) / 2)[0, 0].numpy()
 
 
-def db11_experiment(schedule: str, profile: str = "reference", dataset: str = "bsds500-native") -> Experiment:
-    """The denoiser of Table 3, trained on crops at native resolution; fixated means σ = 25."""
-    severity = {"severity": 25.0} if schedule == "fixated_hard" else {}
-    return Experiment.of("denoise", dataset, schedule, profile=profile, **LONG.get(profile, {}), **severity)
-
-
 def our_systems(profile: str = "reference", dataset: str = "bsds500-native") -> dict[str, Experiment]:
-    """The two of Table 3: the on-demand network and the model fixated at σ = 25."""
-    return {name: db11_experiment(schedule, profile, dataset) for name, schedule in OURS.items()}
+    """The two of Table 3, trained on crops at native resolution: on-demand, and the model fixated at σ = 25."""
+    denoiser_of = partial(Experiment.of, "denoise", dataset, profile=profile, **LONG.get(profile, {}))
+    return {"on_demand": denoiser_of("on_demand"), "fixated": denoiser_of("fixated_hard", severity=25.0)}
 
 
 def can_run(system: str, ours: Experiment | None = None) -> bool:
@@ -224,13 +214,8 @@ class Measurement:
 
 def provenance(system: str, images, device: str) -> dict:
     """What a number was measured with."""
-    package = PACKAGES.get(system, "torch")
-    return {
-        "commit": commit(),
-        "device": device_name(device),
-        "versions": {"python": platform.python_version(), package: version(package).split("+")[0]},
-        "data_sha256": hashlib.sha256(b"".join(image.tobytes() for _, image in images)).hexdigest(),
-    }
+    pixels = b"".join(image.tobytes() for _, image in images)
+    return origin(device, PACKAGES.get(system, "torch")) | {"data_sha256": hashlib.sha256(pixels).hexdigest()}
 
 
 # What a page shows
@@ -248,11 +233,6 @@ def curves_of(systems) -> list[tuple]:
     """
     fixed = [(system, FIXED) for system in systems if SYSTEMS[system].knows_sigma]
     return [(system, None) for system in systems if system not in SLOW] + fixed
-
-
-def noted(system: str, note: str) -> str:
-    """The title of a system, or its name and why it has no number."""
-    return f"{SYSTEMS[system].name} ({note})" if note else SYSTEMS[system].title
 
 
 def covers(table: pd.DataFrame, path: Path) -> bool:

@@ -91,12 +91,11 @@ def shares(psnr, k: float) -> np.ndarray:
 
 def show(table: pd.DataFrame, *differ: str):
     """The settings of a table by the columns in which they differ."""
-    shown = pd.DataFrame({"task": table.task.map(plain).where(~table.task.duplicated(), "")})
-    shown = shown.join(table[[*differ, "seeds"]].astype(int)).assign(dose=table.dose, psnr=table.psnr)
-    names = {"dose": "dose (%)", "psnr": "PSNR (dB)"}
-    margin = table.margins.map(judge.estimate)
-    shown = shown.rename(columns=names).assign(**{"− rigid joint": margin, "verdict": table.verdict})
-    return show_table(shown, {name: FORMATS[name] for name in differ if name in FORMATS})
+    tasks = table.task.map(plain).where(~table.task.duplicated(), "")
+    shown = table.assign(task=tasks, margins=table.margins.map(judge.estimate))
+    shown = shown[["task", *differ, "seeds", "dose", "psnr", "margins", "verdict"]]
+    names = {"dose": "dose (%)", "psnr": "PSNR (dB)", "margins": "− rigid joint"}
+    return show_table(shown.rename(columns=names), FORMATS)
 
 
 def minus(k: float) -> str:

@@ -125,10 +125,7 @@ def history_frame(result) -> pd.DataFrame:
 
 
 def share_panels(given: dict, size):
-    """A figure and a panel for each title, for shares of 100 images: levels with their PSNRs, and the equal share.
-
-    given: title → PSNR (dB) per level.
-    """
+    """A figure, and a panel per title of given (title → dB per level): its levels and the equal share of 100 images."""
     figure, axes = plt.subplots(1, len(given), figsize=size, sharey=True, squeeze=False, layout="constrained")
     for axis, (title, psnr) in zip(axes[0], given.items(), strict=True):
         axis.set_xticks(range(1, len(psnr) + 1), [f"{level}\n{value:g}" for level, value in enumerate(psnr, 1)])

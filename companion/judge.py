@@ -203,9 +203,7 @@ class Measured:
 
 def compare(m: Measured, pairs: dict, **how) -> Verdict:
     """The judge on differences of schedules; pairs: label → (task, one, other) and perhaps levels and column."""
-    below = [
-        label for label, pair in pairs.items() if below_input(m.runs, *pair[:3], column=(*pair, "psnr", "psnr")[4])
-    ]
+    below = [label for label, pair in pairs.items() if below_input(m.runs, pair[0], pair[1:3], *pair[4:])]
     return verdict_on({label: gaps(m.runs, *pair) for label, pair in pairs.items()}, below=below, **how)
 
 
@@ -245,7 +243,7 @@ def gaps(runs: dict, task: str, one: str, other: str, levels=LEVELS, column="psn
     return [score(a, levels, column) - score(b, levels, column) for a, b in paired(runs, task, one, other)]
 
 
-def below_input(runs: dict, task: str, *schedules: str, column="psnr") -> bool:
+def below_input(runs: dict, task: str, schedules, column="psnr") -> bool:
     """Whether the mean PSNR of every one of these schedules is below that of the damaged images themselves.
 
     What is scored inside the hole is compared with the known pixels kept, else an autoencoder's copying counts.
@@ -297,7 +295,8 @@ def simulate() -> pd.DataFrame:
         for spread in (0.03, 0.06, 0.1, 0.3):
             margins, words = spread * (noise[:, :1] - noise[:, 1:]), {}
             for d in (0, 0.1, 0.2):
-                three, five = words[d, 3], words[d, 5] = [judge_all(margins[..., :n] + d) for n in (3, 5)]
+                shifted = [margins[..., :n] + d for n in (3, 5)]
+                three, five = words[d, 3], words[d, 5] = [combine(decide(x), p_below(x)) for x in shifted]
                 words[d, "3, then 5"] = np.where(three == UNDECIDED, five, three)
             for seeds in (3, 5, "3, then 5"):
                 row = {"parts": parts, "seeds": seeds, "spread": spread}
@@ -305,8 +304,3 @@ def simulate() -> pd.DataFrame:
                 row["even"] = (words[0, seeds] == EQUIVALENT).mean()
                 rows.append(row | {f"power_{d}": (words[d, seeds] == REPRODUCED).mean() for d in (0.1, 0.2)})
     return pd.DataFrame(rows)
-
-
-def judge_all(margins):
-    """Verdicts on many claims at once: (claims,) from margins (claims, parts, seeds)."""
-    return combine(decide(margins), p_below(margins))

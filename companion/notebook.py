@@ -50,10 +50,9 @@ def check_parameters(namespace: dict, names: str) -> None:
     for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
         if name not in known:
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
-    if "device" in namespace:
-        choice("device", namespace["device"], DEVICES)
-    if "profile" in namespace:
-        choice("profile", namespace["profile"], PROFILES)
+    for name, options in (("device", DEVICES), ("profile", PROFILES)):
+        if name in namespace:
+            choice(name, namespace[name], options)
     if "train" in namespace:
         namespace["train"] = truth("train", namespace["train"])
 

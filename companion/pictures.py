@@ -6,7 +6,6 @@ from skimage import img_as_float32
 from skimage.transform import resize
 from torch import nn
 
-from companion.comparators import INPAINTERS
 from companion.comparators.context_encoder import untrained
 from odl import results
 from odl.crops import Pack
@@ -34,17 +33,12 @@ def photographs(name: str, split: str = "test", train_images: int = 0) -> Pack:
 
 
 def networks(runs: list) -> dict[str, nn.Module]:
-    """schedule → trained network of the measured runs; one line names those whose weights are not here.
-
-    runs: experiments, and runs of context encoders.
-    """
+    """schedule → trained network of the measured runs, also of context encoders; a line names those without weights."""
     found, absent = {}, []
     for run in runs:
         try:
             if results.load(run):
-                encoder = run.schedule in INPAINTERS
-                network = results.with_weights(untrained(run), run) if encoder else results.network_of(run)
-                found[run.schedule] = network
+                found[run.schedule] = results.with_weights(untrained(run), run)
         except FileNotFoundError:
             absent.append(run.run_id)
     if absent:

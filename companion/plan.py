@@ -9,11 +9,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion.catalogue import jobs
-from companion.comparators import INPAINTERS, context_encoder, trained
+from companion.comparators import context_encoder, trained
 from companion.sweep import Job
 from odl.crops import CROP
 from odl.data import packs, sets
-from odl.evaluation import task_of
 from odl.fit import CHECKPOINT_SECONDS
 from odl.network import EncoderDecoder
 
@@ -72,11 +71,7 @@ def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_
 def parameters(experiment) -> int:
     """Weights of a run's network, counted without making them."""
     with torch.device("meta"):
-        if experiment.schedule in INPAINTERS:
-            network = context_encoder.untrained(experiment)
-        else:
-            network = EncoderDecoder(task_of(experiment).channels, experiment.width)
-    return sum(p.numel() for p in network.parameters())
+        return sum(p.numel() for p in context_encoder.untrained(experiment).parameters())
 
 
 @cache

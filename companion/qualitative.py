@@ -14,18 +14,14 @@ SHORT |= {"corrupted": "damaged"}
 
 
 def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
-    """Fig. 5: original, damaged and restored, per level and image, as `figures.picture_blocks` takes them.
-
-    levels: of 1…6, `easy` and `hard`.
-    """
+    """Fig. 5: original, damaged, restored, per level (1…6, `easy`, `hard`) and image, for `figures.picture_blocks`."""
     rows = []
     for level in levels:
         label = f"level {level}" if isinstance(level, int) else f"only\n{prose.severity_text(task.name, level)}"
         for k, image in enumerate(x.split(1)):
             generator = torch.Generator().manual_seed(crops.seed_of("quintuple", level, k))
             y = task.corrupt(image, level, generator)
-            shown = [("original", image[0], "")]
-            for name, (picture, score) in pictures.restored_by(networks, image, y).items():
-                shown.append((SHORT.get(name, name), picture[0], f"{score.item():.1f} dB"))
-            rows.append((prefix + label, shown))
+            found = pictures.restored_by(networks, image, y).items()
+            shown = [(SHORT.get(name, name), picture[0], f"{score.item():.1f} dB") for name, (picture, score) in found]
+            rows.append((prefix + label, [("original", image[0], ""), *shown]))
     return rows

@@ -52,8 +52,7 @@ def score_all(measured: Measured) -> pd.DataFrame:
 def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     """Every result that a claim needs and that is here."""
     grid = catalogue.grid(profile, dataset, seeds, (*published.SCHEDULES, *published.FIXATED))
-    runs = {(e.task, e.schedule, e.seed): results.load(e) for e in grid}
-    runs |= dose.load(dose.experiments(dataset, profile, seeds)).runs
+    runs = dose.load([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
     extra = extra_data.runs(catalogue.runs("extra_data", "inpaint", dataset, profile, seeds))
     runs |= {("inpaint", name, run.experiment["seed"]): run for name, found in extra.items() for run in found}
     for run in catalogue.runs("table2", "inpaint", dataset, profile, seeds):
@@ -90,11 +89,6 @@ GROUPS = [
 ]
 WON, WON_FIXATED = map(table3.images_won, ("on_demand", "fixated"))
 DB11 = "DB11, noise not clipped, − the best published number of an image: "
-
-
-def on_every_task(one: str, other: str) -> dict:
-    """The pairs of `judge.compare` for two schedules on every task."""
-    return {plain(task): (task, one, other) for task in paper.TASKS}
 
 
 class Claim(NamedTuple):
@@ -163,7 +157,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      partial(table1.last_sub_task, schedule="staged_anti_curriculum", first="5", last="1")),
     ("Table 1, Sec. 6.6", "Hard mining is inferior.",
      span(paper_gaps("on_demand", "hard_mining")), "on-demand − hard mining, mean PSNR, every task",
-     partial(compare, pairs=on_every_task("on_demand", "hard_mining"))),
+     partial(compare, pairs={plain(task): (task, "on_demand", "hard_mining") for task in paper.TASKS})),
     ("Sec. 6.6", "Hard mining overfits to its pool.",
      NO_NUMBER, "needs the PSNR of hard mining and rigid joint on the pool's examples and on held-out ones",
      None),

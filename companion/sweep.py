@@ -116,7 +116,7 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
     if workers is None:
         quick = sum(m.work for job in todo for m in job.missing()) < QUICK
         workers = 1 if quick or device == "cuda" else torch.get_num_threads()
-    own = set().union(*(added(job.experiment) for job in todo))
+    own = set().union(*(added(job.experiment) for job in todo if job.experiment))
     if own and workers > 1 and device == "cpu":
         print(f"{', '.join(sorted(own))}: added here, where no other process knows it; training one run at a time.")
         workers = 1
@@ -127,10 +127,8 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
         bar.refresh()
 
 
-def added(experiment: Experiment | None) -> set[str]:
+def added(experiment: Experiment) -> set[str]:
     """Of a run, schedule and task with functions from outside the library: a process that is spawned lacks these."""
-    if not experiment:
-        return set()
     task, schedule = TASKS[experiment.task], SCHEDULES.get(experiment.schedule)  # None: fixated, or a comparator's
     functions = [(experiment.task, task.draw), (experiment.task, task.apply), (experiment.schedule, schedule)]
     return {name for name, function in functions if function and not function.__module__.startswith("odl.")}

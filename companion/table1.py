@@ -223,7 +223,7 @@ def competitive(m: Measured) -> Verdict:
 
 def swamped(m: Measured, *schedules: str) -> list[str]:
     """The tasks, by their plain names, in which all of these schedules are below the damaged image."""
-    return [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, *schedules)]
+    return [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, schedules)]
 
 
 def worst_joint(scores: dict) -> float:

@@ -25,12 +25,11 @@ def table(measured: list[Result]) -> pd.DataFrame:
     printed = {"not_restored": ((np.nan, np.nan),) * len(BLOCKS)} | published.TABLE2
     rows = []
     for method in (name for name in printed if name in trials):
-        row = {"method": method}
-        for block, (l2, db) in zip(BLOCKS, printed[method], strict=True):
+        row = [method]
+        for block, papers in zip(BLOCKS, printed[method], strict=True):
             scores = trials[method].loc[block, ["l2", "psnr"]] / [10, 1]  # ‰ to %
             mean, error = scores.mean(), scores.sem()
-            found = mean.l2, error.l2, mean.psnr, error.psnr, l2, db
-            row |= {f"{block}_{name}": value for name, value in zip(COLUMNS, found, strict=True)}
+            row += [mean.l2, error.l2, mean.psnr, error.psnr, *papers]
         rows.append(row)
     return pd.DataFrame(rows, columns=["method", *(f"{block}_{name}" for block in BLOCKS for name in COLUMNS)])
 
@@ -63,8 +62,8 @@ def on_block(m: Measured, one: str, others, block: str) -> Verdict:
 
 def places(m: Measured, method: str) -> np.ndarray:
     """Central minus arbitrary block (dB) of one method, for every seed."""
-    runs = [run for key, run in m.runs.items() if key[:2] == ("blocks", method)]
-    return np.array([judge.score(run, ["central"]) - judge.score(run, ["arbitrary"]) for run in runs])
+    runs = judge.paired(m.runs, "blocks", method)
+    return np.array([judge.score(run, ["central"]) - judge.score(run, ["arbitrary"]) for [run] in runs])
 
 
 def centre_fails(m: Measured) -> Verdict:

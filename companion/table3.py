@@ -58,11 +58,12 @@ def show_means(table: pd.DataFrame):
     rows = []
     for system, part in table.groupby("system", sort=False):
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
-        told, seconds = "yes" if SYSTEMS[system].knows_sigma else "no", clipped.seconds.mean()
+        entry, note = SYSTEMS[system], part.note.iloc[0]
+        told, seconds = "yes" if entry.knows_sigma else "no", clipped.seconds.mean()
         if system == denoising.NOISY:
             told, seconds = "–", np.nan
         means = [clipped.psnr.mean(), unclipped.psnr.mean(), clipped.published.mean(), seconds]
-        rows.append([denoising.noted(system, part.note.iloc[0]), told, *means])
+        rows.append([f"{entry.name} ({note})" if note else entry.title, told, *means])
     columns = ["system", "told σ", "clipped (dB)", "unclipped (dB)", "published (dB)", "seconds an image"]
     return tables.show_table(pd.DataFrame(rows, columns=columns)).set_table_attributes(denoising.DENSE)
 

@@ -46,9 +46,8 @@ def noise_of(y: np.ndarray) -> float:
     if not down * across:
         return 0.0
     blocks = rough[: down * BLOCK, : across * BLOCK].reshape(down, BLOCK, across, -1)
-    return float(
-        np.quantile(blocks.mean((1, 3)), 0.3) / 6 * np.sqrt(np.pi / 2)
-    )  # of a Gaussian, the mean distance from 0
+    # A Gaussian's mean distance from 0 is its σ · √(2/π).
+    return float(np.quantile(blocks.mean((1, 3)), 0.3) / 6 * np.sqrt(np.pi / 2))
 
 
 def blur_of(y: np.ndarray) -> float:

@@ -1,7 +1,6 @@
 """Run or load: one JSON per run with its provenance, and its trained network."""
 
 import base64
-import platform
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from odl.data import packs
 from odl.evaluation import LEVELS, evaluate, overall, task_of
 from odl.experiment import Experiment
 from odl.machine import files, store
-from odl.machine.provenance import commit, device_name
+from odl.machine.provenance import origin
 from odl.machine.weights import check_manifest, hash_of, read_weights
 from odl.network import EncoderDecoder
 from odl.parameters import check_device
@@ -108,14 +107,8 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None
 def provenance(experiment: Experiment, device: str) -> dict:
     """What a number was measured with."""
     pack = packs.load(experiment.dataset, "train", experiment.train_images)
-    return {
-        "commit": commit(),
-        "device": device_name(device),
-        "versions": {"python": platform.python_version(), "torch": torch.__version__.split("+")[0]},
-        "data_sha256": pack.sha256,
-        "train_images": len(pack),
-        "skipped_images": list(pack.skipped),
-    }
+    images = {"data_sha256": pack.sha256, "train_images": len(pack), "skipped_images": list(pack.skipped)}
+    return origin(device) | images
 
 
 # Networks
@@ -137,10 +130,7 @@ def with_weights(network, experiment):
 
 
 def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
-    """The weights of a run in single precision, from `runs/`, else those that ship.
-
-    Raises FileNotFoundError, or DamagedFile.
-    """
+    """A run's weights in single precision, from `runs/`, else as shipped. Raises FileNotFoundError, or DamagedFile."""
     path = place_of_weights(experiment)
     if path is None:
         raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")

@@ -180,8 +180,8 @@ def severities(experiment, counts, device):
 
 
 @torch.no_grad()
-def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
-    """The static pool of hard mining (Sec. 6.3): clean and corrupted crops (pool_images, channels, 64, 64), uint8.
+def hard_pool(experiment, pack) -> torch.Tensor:
+    """The static pool of hard mining (Sec. 6.3): clean and corrupted crops (2, pool_images, channels, 64, 64), uint8.
 
     Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
     drawn by a generator of the item's own, on the CPU.
@@ -189,16 +189,14 @@ def hard_pool(experiment, pack) -> tuple[torch.Tensor, torch.Tensor]:
     # Paper: 1M corrupted images on disk; here: 8-bit as theirs, in memory, 25 kB an item in colour.
     task, n, device = task_of(experiment), len(pack), pack.offset.device
     pack, generator = pack.to("cpu"), torch.Generator()
-    size = (experiment.pool_images, task.channels, crops.CROP, crops.CROP)
-    pool = torch.empty(size, dtype=torch.uint8), torch.empty(size, dtype=torch.uint8)
+    pool = torch.empty((2, experiment.pool_images, task.channels, crops.CROP, crops.CROP), dtype=torch.uint8)
     for k in range(experiment.pool_images):
         generator.manual_seed(crops.seed_of(experiment.seed, "pool", k))
         x = crops.crop(pack, torch.tensor([k % n]), generator)
         x = crops.grey(x, experiment.variant) if task.channels == 1 else x
         y = task.corrupt(x, (k // n + k % n) % paper.N_LEVELS + 1, generator)
-        for images, image in zip(pool, (x, y), strict=True):
-            images[k] = ((image[0] + 1) * 127.5).round()
-    return tuple(images.to(device) for images in pool)
+        pool[:, k] = ((torch.cat([x, y]) + 1) * 127.5).round()
+    return pool.to(device)
 
 
 def validate(experiment, network, x, device) -> list[float]:

@@ -110,8 +110,8 @@ def test_a_task_below_its_input_decides_nothing():
         return results.Result({}, {}, [], frame(dict.fromkeys(LEVELS, psnr)).assign(psnr_input=float(damaged)), None)
 
     runs = {("deblur", s, k): run(p, 24) for s, p in (("a", 23), ("b", 22), ("c", 25)) for k in range(3)}
-    assert judge.below_input(runs, "deblur", "a", "b") and not judge.below_input(runs, "deblur", "a", "c")
-    assert not judge.below_input(runs, "denoise", "a", "b")
+    assert judge.below_input(runs, "deblur", ("a", "b")) and not judge.below_input(runs, "deblur", ("a", "c"))
+    assert not judge.below_input(runs, "denoise", ("a", "b"))
     assert judge.best(runs, "deblur", ("a", "b")) is None and judge.best(runs, "deblur", ("a", "c")) == "c"
 
 

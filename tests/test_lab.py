@@ -424,7 +424,7 @@ def test_without_npm_the_pictures_stand_and_the_page_says_why(chromium, tmp_path
     monkeypatch.setattr(live, "NPM", tmp_path / "npm")
     monkeypatch.setenv("PATH", "")
     row = {"task": "inpainting", "seed": 7, "ahead": 0.1, "p": 1e-9, "verdict": "undecided"}
-    monkeypatch.setattr(live, "seeds", lambda: [row])
+    monkeypatch.setattr(live, "seeds", lambda m: [row])
     missing = live.write(tmp_path / "_static" / "lab")
     assert "npm" in missing and "\n" not in missing
     open_lab(chromium, write_page(tmp_path))

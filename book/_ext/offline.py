@@ -6,25 +6,22 @@ reads TeX and writes HTML, its fonts, and the TeX extensions which that script l
 
 import re
 import shutil
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 from docutils import nodes
 from PIL import Image
 
-PARTS = ["tex-mml-chtml.js", "output/chtml/fonts", "input/tex/extensions"]
+SCRIPT, FOLDERS = "tex-mml-chtml.js", ["output/chtml/fonts", "input/tex/extensions"]
 
 
 def write_mathjax(target: Path) -> None:
-    """Copy `PARTS` into a folder."""
-    target.mkdir(parents=True, exist_ok=True)
-    with as_file(files("sphinx-mathjax-offline") / "static" / "mathjax") as source:
-        for part in PARTS:
-            if (source / part).is_dir():
-                shutil.copytree(source / part, target / part, dirs_exist_ok=True)
-            else:
-                shutil.copy2(source / part, target / part)
+    """Copy `FOLDERS` and `SCRIPT` into a folder."""
+    source = files("sphinx-mathjax-offline") / "static" / "mathjax"
+    for folder in FOLDERS:
+        shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
+    shutil.copy2(source / SCRIPT, target)
 
 
 def copy_mathjax(app, exception):
@@ -53,7 +50,7 @@ def mark_drawings(app, doctree):
 
 
 def setup(app):
-    app.config.mathjax_path = "mathjax/tex-mml-chtml.js"
+    app.config.mathjax_path = f"mathjax/{SCRIPT}"
     app.connect("build-finished", copy_mathjax)
     app.connect("html-page-context", correct_roles)
     app.connect("doctree-read", mark_drawings)

@@ -14,11 +14,11 @@ from companion.comparators import INPAINTERS
 from companion.comparators.check import Run, epochs
 from odl import crops, results
 from odl.corruptions import delete
-from odl.evaluation import psnr
+from odl.evaluation import psnr, task_of
 from odl.experiment import Experiment
 from odl.machine import store
 from odl.machine.device import adam, forward
-from odl.network import down, initialize, up
+from odl.network import EncoderDecoder, down, initialize, up
 from odl.parameters import choice
 from odl.results import Result
 from odl.training import Trained, fit, rate, shuffled
@@ -106,8 +106,10 @@ def masks_of(run: Run, n: int, generator) -> torch.Tensor:
     return random_regions(n, generator)
 
 
-def untrained(run: Run) -> ContextEncoder:
-    """The network of a run as PyTorch makes it."""
+def untrained(run: Experiment) -> nn.Module:
+    """The network of a run, a context encoder's or one of ours, as PyTorch makes it."""
+    if run.schedule not in INPAINTERS:
+        return EncoderDecoder(task_of(run).channels, run.width)
     return ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
 
 

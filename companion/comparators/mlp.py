@@ -21,8 +21,7 @@ class MLP(nn.Module):
         inputs = [patch * patch] + [hidden] * (layers - 1)
         modules = [m for n in inputs for m in (nn.Linear(n, hidden), nn.Tanh())]
         self.layers = nn.Sequential(*modules, nn.Linear(hidden, patch * patch))
-        place = torch.arange(patch) - (patch - 1) / 2
-        window = torch.exp(-0.5 * (place / (patch / 4)) ** 2)
+        window = torch.signal.windows.gaussian(patch, std=patch / 4)
         self.register_buffer("window", torch.outer(window, window).flatten())  # centres count more than borders
 
     def estimate(self, patches):

@@ -60,13 +60,12 @@ LEARNERS = {
     "dncnn": Learner(DnCNN, 0, 100, 1e-3, 1e-5, 8_000),
     "dncnn_25": Learner(DnCNN, 25, 25, 1e-3, 1e-5, 8_000),
 }
-LENGTHS = ("smoke", "reference")
 
 
 def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-native") -> Run:
     """The training run of a system, whose width is not used. Raises ParameterError."""
     choice("system", system, LEARNERS)
-    choice("profile", profile, LENGTHS)
+    choice("profile", profile, ("smoke", "reference"))
     learner = LEARNERS[system]
     numbers = {"learning_rate": learner.first, "precision": learner.precision}
     if profile == "reference":

@@ -21,12 +21,10 @@ MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
     base, _ = parse(name)
-    try:
-        folder = unpack(base, Path(source).expanduser()) if source else find(name)
-    except DataError:
-        if source or base not in DATASETS:
-            raise
-        folder = download(base)
+    if source:
+        folder = unpack(base, Path(source).expanduser())
+    else:
+        folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
     if "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)

@@ -60,12 +60,9 @@ def index_of(folder: Path) -> dict | None:
 
 def changed(name: str, index: dict) -> bool:
     """Whether the originals are no longer those that were packed; where they are many or gone, False."""
-    if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.FEW:
+    if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.FEW or not sets.is_here(name):
         return False
-    try:
-        source = find(name)
-    except DataError:
-        return False
+    source = find(name)
     listing = sets.fingerprint(name, source, sets.list_images(name, source))
     return index.get("listing", listing) != listing
 

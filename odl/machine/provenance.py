@@ -1,11 +1,19 @@
 """What a number was measured with: the commit of the code and the device."""
 
+import platform
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
 CODE = ("odl", "companion")  # what makes numbers
+
+
+def origin(device: str, package: str = "torch") -> dict:
+    """With what a number is measured: commit, device, and the versions of Python and of the package that makes it."""
+    versions = {"python": platform.python_version(), package: version(package).split("+")[0]}
+    return {"commit": commit(), "device": device_name(device), "versions": versions}
 
 
 def device_name(device: str) -> str:
