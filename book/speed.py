@@ -75,7 +75,7 @@ def pages() -> str:
         *([f"`{page}`", f"{weights[page]:.1f} MB"] for page in sorted(weights, key=weights.get)[-3:]),
         ["the lab with its runtime and the first networks", f"{first['megabytes']:.1f} MB"],
         ["first restoration there", f"{min(first['processor_seconds']):.1f} s of processor time"],
-        ["a step of its slider", f"{np.median(facts['slider_step_ms']):.0f} ms of processor time"],
+        ["a step of its slider", f"{np.median(facts['slider_step_ms']):.0f} ms"],
     ]
     return markdown(["", facts["browser"]], rows)
 

@@ -37,13 +37,15 @@ export const MISSING = ["inpaint", "interpolate"]; // tasks whose other pixels a
 // Per pixel 1 where y is damaged, else 0.
 export function missingOf(x, y) {
   const missing = new Uint8Array(SIDE * SIDE);
-  x.forEach((value, k) => value !== y[k] && (missing[k % missing.length] = 1));
+  for (let k = 0; k < x.length; k++) if (x[k] !== y[k]) missing[k % missing.length] = 1;
   return missing;
 }
 
 // A restored picture with the known pixels put back.
 export function keepKnown(x_hat, y, missing) {
-  return x_hat.map((value, k) => (missing[k % missing.length] ? value : y[k]));
+  const kept = y.slice();
+  for (let k = 0; k < y.length; k++) if (missing[k % missing.length]) kept[k] = x_hat[k];
+  return kept;
 }
 
 function deleted(x, gone) {
