@@ -1,4 +1,4 @@
-"""`python -m companion reproduce / plan / train`: every run of the paper, what they cost, and the trained opponents."""
+"""`python -m companion reproduce / plan / train / weights / ship`: the paper's runs, their cost, trained opponents."""
 
 import math
 import re
@@ -61,6 +61,10 @@ def parser() -> Parser:
     weights.set_defaults(run=run_weights)
     weights.add_argument("name", help="csf_authors, tnrd_authors or dncnn_authors")
     weights.add_argument("--weights", required=True, metavar="FILE.mat", help="the file as its authors distribute it")
+
+    ship = commands.add_parser("ship", help="copy trained networks to data/models, in half precision")
+    ship.set_defaults(run=run_ship)
+    ship.add_argument("runs", nargs="+", metavar="RUN", help="as `reproduce --list` names them")
     # fmt: on
     return top
 
@@ -136,6 +140,18 @@ def run_weights(options) -> None:
 
     authors.keep(options.name, options.weights)
     print(authors.path_of(options.name))
+
+
+def run_ship(options) -> None:
+    from companion import gpu
+    from odl.machine import files
+    from odl.parameters import nearest
+
+    here = [path.parent.relative_to(files.runs()).as_posix() for path in files.runs().glob("**/weights.safetensors")]
+    for name in options.runs:
+        if name not in here:
+            raise ParameterError(f"run={name!r} has no trained network in {files.runs()}{nearest(name, here)}")
+        print(gpu.ship(name))
 
 
 if __name__ == "__main__":

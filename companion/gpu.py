@@ -154,10 +154,10 @@ def pack(file: Path, jobs: list[sweep.Job]) -> None:
     files.write_atomically(sent, "\n".join([*gone, *ready]).encode())
 
 
-def ship(experiment: Experiment) -> Path:
+def ship(run_id: str) -> Path:
     """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
-    path = files.models() / f"{experiment.run_id.replace('/', '-')}.safetensors"
-    content = halved(files.runs() / experiment.run_id / "weights.safetensors")
+    path = files.models() / f"{run_id.replace('/', '-')}.safetensors"
+    content = halved(files.runs() / run_id / "weights.safetensors")
     files.write_atomically(path, content)
     manifest = path.parent / "manifest.json"
     hashes = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}

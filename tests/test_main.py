@@ -124,6 +124,7 @@ def test_an_unknown_option_is_one_line(run, arguments, capsys):
         (companion, "plan --gpu-ms-per-step 1 --seeds -1", "seeds=-1 is not from 0"),
         (companion, "train tnrdd", "nearest: 'tnrd'"),
         (companion, "train csf --profile papr", "profile='papr'"),
+        (companion, "ship inpaint", "run='inpaint' has no trained network"),
         (faults, "--only kils", "nearest: 'kills'"),
     ],
 )

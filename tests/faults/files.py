@@ -123,7 +123,7 @@ def contents() -> dict[str, bytes]:
     """All that a run leaves, with its weights as they ship: path below the root → content."""
     with fresh_root() as root:
         run_or_load(TRAINED, "cpu")
-        ship(TRAINED)
+        ship(TRAINED.run_id)
         return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
