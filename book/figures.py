@@ -183,7 +183,7 @@ TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison
 CAPTIONS = {  # of the tables that stand on one page alone
     "found-allocations": "What Equation 3 gave the easiest and the hardest level, in per cent of a batch.",
     "found-tests": "The paper's test of two networks beside our verdict on two schedules.",
-    "found-doses": "Feedback 1/Pᵏ against equal shares, and Equation 3 at other widths and lengths.",
+    "found-doses": "Every setting of feedback that is measured, against equal shares; k = 1 is Equation 3.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
     "results-table": "Every figure and table of the paper, its notebook, the paper's numbers and those measured here.",

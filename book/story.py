@@ -26,7 +26,7 @@ def by_word(verdicts: dict) -> str:
 
 
 def verdict() -> str:
-    """Three sentences: what the method gains here, what fixation costs, and how much feedback there was."""
+    """Three statements: what the method gains here, what fixation costs, and how much feedback there was."""
     m = scorecard.load(*CASE)
     margins = {plain(task): judge.gaps(m.runs, task, *PAIR) for task in paper.TASKS}
     pairs = [fixation.contests(task, own) for task in paper.TASKS for own in ("easy", "hard")]
@@ -40,16 +40,17 @@ def verdict() -> str:
     few = f"; a verdict takes {judge.SEEDS} paired seeds, which not every task has yet" * (least < judge.SEEDS)
     under = [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]
     low = f" On {listed(under)} both are below the damaged images in mean PSNR, so nothing is decided." if under else ""
-    signs = " These are the signs that the paper describes." if min(there) > 0 and min(over) > 0 else ""
+    claim = fixation.problem(m)
+    signs = " This is what the paper describes." if min(there) > 0 and min(over) > 0 else ""
     return f"""\
 - **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in \
 place of 1,500,000, {judge.count_seeds(margins)}) the mean PSNR of on-demand learning minus that of equal shares \
 (*rigid joint learning*, its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
 {span(scorecard.paper_gaps(*PAIR))}. Our verdict is {by_word(judged(m))}{few}.{low}
-- **Fixation.** PSNR of a fixated model minus that of the on-demand network, for inpainting inside the hole, is \
-{span(there)} at the severity on which the model was trained, and {span(-margin for margin in over)} on average over \
-all six levels ({len(over)} of {len(pairs)} models are measured).{signs} \
-The claim as a whole is {fixation.problem(m).word}.
+- **Fixation.** Against the on-demand network, for inpainting inside the hole, a fixated model has {span(there)} at \
+the severity on which it was trained, and {span(-margin for margin in over)} on average over all six levels \
+({len(over)} of {len(pairs)} models are measured).{signs} \
+The claim as a whole is {claim.word}{f" ({claim.needs})" * bool(claim.needs)}.
 - **The dose.** In these runs the two schedules are nearly the same: an equal share is 20 per cent of the images, and \
 feedback moved a level away from it by {min(doses):.1f} to {max(doses):.1f} percentage points on average."""
 
@@ -89,10 +90,11 @@ def tests() -> str:
     text = (
         f"Of these {len(found)} pairs of networks the test calls {len(small)} different with p below {LITTLE:g}, "
         f"though they are at most {small.ahead.abs().max():.2f} dB apart.\n"
-        f"The sign is positive in {(small.ahead > 0).sum()} pairs and negative in {(small.ahead < 0).sum()}."
+        f"Among these, on-demand learning is ahead in {(small.ahead > 0).sum()} "
+        f"and behind in {(small.ahead < 0).sum()}."
     )
     if len(turned):
-        text += f"\nOn {listed(turned)} the sign turns with the seed, and nothing else has changed."
+        text += f"\nOn {listed(turned)} the sign turns with the seed, and only the seed has changed."
     return f"{pairs()}\n\n{text}"
 
 

@@ -1,7 +1,4 @@
-"""How on-demand learning divides its batch over training, and whether it matters (Algorithm 1, Eq. 3, Sec. 6.6).
-
-Runs: on-demand learning on every task.
-"""
+"""How on-demand learning divides its batch over training, and whether it matters (Algorithm 1, Eq. 3, Sec. 6.6)."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -6,7 +6,7 @@ from companion import judge
 from companion.judge import MISSING, Verdict
 from odl import paper
 
-NOTHING = "No network of ours is measured at this scale."
+NOTHING = "What this page compares is to be measured."
 
 
 def scale(results) -> str:
@@ -26,7 +26,7 @@ def page(verdicts: dict[str, Verdict], results, *more: str) -> str:
     """A line per comparison, further sentences, and the scale; one line where nothing is measured."""
     known = any(verdict.word != MISSING for verdict in verdicts.values())
     lines = "\n".join(f"- {label}: {verdict}." for label, verdict in verdicts.items()) if known else ""
-    first = lines if known or results else NOTHING
+    first = lines if known or results and not verdicts else NOTHING
     return "\n\n".join(filter(None, (first, *more, results and scale(results))))
 
 

@@ -58,7 +58,7 @@ def show_means(table: pd.DataFrame):
     rows = []
     for system, part in table.groupby("system", sort=False):
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
-        entry, note = SYSTEMS[system], part.note.iloc[0]
+        entry, note = SYSTEMS[system], part.note.min()
         told, seconds = "yes" if entry.knows_sigma else "no", clipped.seconds.mean()
         if system == denoising.NOISY:
             told, seconds = "–", np.nan

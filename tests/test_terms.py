@@ -19,6 +19,7 @@ FORBIDDEN = re.compile(rf"(?i)\b({'|'.join(map(re.escape, NOT))})s?\b")
 QUOTED = r"`[^`]*`|“[^”]*”|\(eq-[^)]*\)|[\w/]+\.py"  # code, another's word, a file
 TEXTS = [
     ROOT / "README.md",
+    ROOT / "book" / "lecture.md.j2",
     *sorted((ROOT / "book").glob("*.md")),
     *sorted((ROOT / "notebooks").glob("*.ipynb")),
     *sorted((ROOT / "book" / "exercises").glob("*.ipynb")),
@@ -28,8 +29,8 @@ TEXTS += sorted((ROOT / "companion").glob("*.py")) + [ROOT / "book" / f"{name}.p
 
 def said(path: Path) -> str:
     """What a reader sees: the prose of a page or notebook, the strings of a program."""
-    if path.suffix == ".md":
-        return re.sub(r"(?ms)^```(?!\{).*?^```$", "", path.read_text(encoding="utf-8"))
+    if path.suffix in (".md", ".j2"):
+        return re.sub(r"(?ms)^```\w+$.*?^```$", "", path.read_text(encoding="utf-8"))
     if path.suffix == ".ipynb":
         cells = [
             "".join(cell["source"])

@@ -143,7 +143,7 @@ export function startAllocation(root) {
     const place = (stop) => {
       const measured = runs[task.value]?.[stop];
       const lines = [measured ? `dose ${percent(meanOf(measured.dose), 2)}` : ""];
-      lines.push(stop === 0 ? "the others’ margin is over this" : (margins[task.value] ?? {})[stop] ?? "to be measured");
+      lines.push(stop === 0 ? "what the others are compared with" : (margins[task.value] ?? {})[stop] ?? "to be measured");
       const element = document.createElement("div");
       element.append(
         Object.assign(document.createElement("b"), { textContent: `k = ${minus(stop)}` }),

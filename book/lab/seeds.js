@@ -44,7 +44,7 @@ export function startSeeds(root) {
     const where = turned.length ? `: ${turned.join(", ")}` : "";
     status.textContent =
       `Seed ${known[now]} in place of seed ${before}. The order turned round on ${turned.length} of ${tasks.length} ` +
-      `tasks${where}. Nothing else is different: the same images, the same rules, the same test.`;
+      `tasks${where}. Only the seed is different: other first weights, crops and damage in training; the same schedules and the same test.`;
   };
 
   show();
