@@ -369,4 +369,5 @@ def test_weight_and_first_restoration_are_kept_and_bounded(chromium, address):
     look(chromium, screen=DESK)
     seconds, megabytes = first_restoration(chromium, address)
     assert max(seconds, *kept["first_restoration"]["processor_seconds"]) < FIRST_RESTORATION
+    assert max(kept["slider_step_ms"]) <= 30
     assert megabytes == pytest.approx(kept["first_restoration"]["megabytes"], rel=0.2) and megabytes < MOST[LAB]
