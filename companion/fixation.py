@@ -1,7 +1,4 @@
-"""The fixation problem: PSNR over the whole spectrum of severities (Fig. 2 and 4, Sec. 4 and 6.4, Supp. C and D).
-
-Runs: on-demand learning and the two fixated models of a task, of one seed.
-"""
+"""The fixation problem: PSNR over the whole spectrum of severities (Fig. 2 and 4, Sec. 4 and 6.4, Supp. C and D)."""
 
 import hashlib
 

@@ -121,14 +121,19 @@ def plot_schedules(schedules=SEVEN):
     return figure
 
 
-def plot_margins(table: pd.DataFrame):
-    """Mean PSNR of on-demand learning minus that of every other schedule (dB), here and in the paper's Table 1."""
+def plot_margins(table: pd.DataFrame, gaps: dict):
+    """Mean PSNR of on-demand learning minus that of every other schedule (dB), here and in the paper's Table 1.
+
+    gaps: schedule → `judge.gaps`, a stroke for each seed.
+    """
     rows = table.set_index("schedule")
     rivals = rows.index.drop(["not_restored", "on_demand"], errors="ignore")
     celeba, sun397 = (rows[f"paper_{name}_psnr"] for name in ("celeba", "sun397"))
     figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
     axis.plot(rows.ahead[rivals], range(len(rivals)), "o", color="#D55E00", label="here", alpha=0.9)
     axis.hlines(range(len(rivals)), rows.low[rivals], rows.high[rivals], color="#D55E00")  # 95 % intervals
+    for place, rival in enumerate(rivals):
+        axis.plot(gaps[rival], [place] * len(gaps[rival]), "|", color="#D55E00", markersize=11)
     for psnr, marker, color, name in ((celeba, "s", "#0072B2", "CelebA"), (sun397, "D", "#56B4E9", "SUN397")):
         gap = psnr.get("on_demand", NONE) - psnr[rivals]
         axis.plot(gap, range(len(rivals)), marker, color=color, label=f"paper, {name}", alpha=0.9)
