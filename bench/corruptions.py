@@ -1,4 +1,4 @@
-"""Corruptions: a batch of mixed levels by `odl.corruptions`, by deepinv, and by two loops over images.
+"""Damage: a batch of mixed levels by `odl.corruptions`, by deepinv, and by two loops over images.
 
 One loop uses scikit-image's functions, the other is the fastest that NumPy and SciPy allow.
 """
@@ -45,7 +45,7 @@ def run(options: measure.Options) -> dict:
             cells |= {"ours, times as fast": measure.faster(seconds, n)}
             rows.append(cells | {"difference from the loop": f"{difference[n]:.1%}", "counts": counts})
             if n != "ours":
-                bars.append(measure.comparison(seconds, f"corruption: {name}", n, counts))
+                bars.append(measure.comparison(seconds, f"damage: {name}", n, counts))
     return {
         "scale": size | {"dataset": dataset, "levels": f"1–{paper.N_LEVELS} mixed", "precision_of_ours": "fp32"},
         "rows": rows,

@@ -16,7 +16,7 @@ from .measure import FLAT, PROPORTIONAL, cell
 
 
 def sizes(options: measure.Options) -> dict:
-    """`steps` per turn where the number of iterations is not what varies."""
+    """`steps` per turn where the length of an epoch is not what varies."""
     full = {"width": 16, "batch": 100, "steps": 5, "stride": 3, "images": [50, 100, 200, 400]}
     full |= {"iterations": [4, 8, 16, 32], "levels": [1, 2, 3, 5, 7, 10], "sides": [128, 160, 192, 256]}
     quick = {"width": 4, "batch": 4, "steps": 1, "images": [2, 4], "iterations": [1, 2], "levels": [1, 5]}

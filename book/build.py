@@ -43,6 +43,7 @@ KERNEL = {"kernel_name": "python3", "cwd": ROOT, "progress_bar": False}
 KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a kernel on plain TCP warns on stderr
 KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
 BUTTON = "{.sd-btn .sd-btn-outline-primary}"
+SCALE = re.compile(r"(?m)Scale: .*?\.(?: |$)")  # of `prose.scale`
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -135,6 +136,15 @@ def is_progress(output):
     return WIDGET in output.get("data", {})
 
 
+def take_scale(notebook) -> str:
+    """The sentence on the scale, taken out of the outputs: a page says it on its line of sources."""
+    taken = [""]
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+        if said := output.get("data", {}).get("text/markdown"):
+            output.data["text/markdown"] = SCALE.sub(lambda match: taken.append(match[0].strip()) or "", said)
+    return taken[-1]
+
+
 def tidy(page, source=BUILD / "source"):
     """Write the executed notebook as a page: titled, no progress bars, one line of sources, and its parameters' cell
     with the values that it was run with.
@@ -149,7 +159,7 @@ def tidy(page, source=BUILD / "source"):
         title.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", title.source, count=1)
     files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `notebook.record(...)`
     given = {name: value for name, value in page.parameters.items() if name != "train"}
-    origin, cells = sources.line(files, sources.papermill(page.template.stem, given)), []
+    origin, cells = sources.line({sources.papermill(page.template.stem, given): files}, take_scale(notebook)), []
     last = [cell for cell in notebook.cells if "measured" in cell.metadata.get("tags", [])][-1:]
     for cell in notebook.cells:
         cell.source = sources.MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")

@@ -53,6 +53,7 @@ COMMANDS = {
     "colour": "EVERY=10 python tests/test_damage.py colour",
 }
 COMMANDS |= dict.fromkeys(("reliability-promises", "reliability-comparison"), "make faults")
+SCALED = ("introduction", "lab", "reproducibility", "results")  # pages of runs that share one scale
 BENCH = "make bench"
 REPRODUCE = f"python -m companion reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
@@ -82,8 +83,11 @@ def main():
             (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
         for page in (snippets.ROOT / "book").glob("*.md"):
             named = re.findall(r"/generated/([\w-]+)\.", page.read_text(encoding="utf-8"))
-            lines = [sources.line(*part) for part in by_command([used[name] for name in named if name in used])]
-            (options.folder / f"sources-{page.stem}.md").write_text("\n\n".join(lines), encoding="utf-8")
+            parts = {}
+            for found, command in (used[name] for name in named if name in used):
+                parts.setdefault(command, set()).update(found)
+            line = sources.line(parts, snippets.scale() if page.stem in SCALED else "")
+            (options.folder / f"sources-{page.stem}.md").write_text(line, encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 
@@ -99,12 +103,6 @@ def with_source(name: str, make) -> tuple:
             raise
         made = f"This is {snippets.NOT_MEASURED}: `{command}` does it."
     return made, (names_of_used(), command)
-
-
-def by_command(found: list[tuple]) -> list[tuple]:
-    """Results files, each once, with the command that makes them; a pair for each command."""
-    commands = dict.fromkeys(command for _, command in found)
-    return [(sorted({file for files, c in found if c == command for file in files}), command) for command in commands]
 
 
 def save(figure, path: Path) -> None:

@@ -228,7 +228,7 @@ def packed(files: dict[str, bytes]) -> str:
 def still_fixation():
     """Each task at the severities of its two fixated models: damaged, and by every network, with PSNR in dB."""
     rows, trained = [], {name: networks(name) for name in TASKS}
-    titles = {"corrupted": "\ndamaged"}
+    titles = {"not_restored": "\ndamaged"}
     titles |= {name: title.lower().replace(" ", "\n", 1) for name, title in SCHEDULES.items()}
     for (name, task), end in itertools.product(TASKS.items(), ("easy", "hard")):
         x, severity = as_input("chelsea.png"), float(paper.TASKS[name][end])

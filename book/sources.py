@@ -17,16 +17,21 @@ def seeds() -> list[int]:
     return sorted({int(seed) for seed in re.findall(r"\bon_demand-seed(\d+)\.json", names)}) or [0]
 
 
-def line(used: list[str], command: str) -> str:
-    """A dropdown in MyST; `used` are relative to data/results. Empty when there are none."""
-    if not used:
+def line(used: dict[str, list], scale: str = "") -> str:
+    """A dropdown in MyST, empty without files; used: command → the results files that it makes, in data/results.
+
+    Its title is the page's one line of provenance, with the sentence on the scale where a page has one.
+    """
+    if not (found := [file for made in used.values() for file in made]):
         return ""
-    edited = sum(fault_of(files.results() / file) is not None for file in used)
-    count = f"{len(used)} results file{'s' * (len(used) > 1)}" + f", {edited} of uncommitted code" * bool(edited)
-    lines = [f":::{{dropdown}} From {count}: `{command}`", ":class-container: odl-source", ""]
-    for folder, group in groupby(sorted(map(PurePosixPath, used)), key=lambda file: file.parent):
-        links = [f"{{download}}`{file.name} </data/results/{file}>`" for file in group]
-        lines.append(f"- `data/results/{folder}/`: {', '.join(links)}")
+    edited = sum(fault_of(files.results() / file) is not None for file in found)
+    count = f"{len(found)} results file{'s' * (len(found) > 1)}" + f", {edited} of uncommitted code" * bool(edited)
+    lines = [f":::{{dropdown}} {scale} From {count}.", ":class-container: odl-source"]
+    for command, made in used.items():
+        lines += ["", f"`{command}`:", ""] if made else []
+        for folder, group in groupby(sorted(map(PurePosixPath, made)), key=lambda file: file.parent):
+            links = [f"{{download}}`{file.name} </data/results/{file}>`" for file in group]
+            lines.append(f"- `data/results/{folder}/`: {', '.join(links)}")
     return "\n".join([*lines, ":::"])
 
 

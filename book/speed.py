@@ -36,8 +36,8 @@ def table(name: str) -> str:
 def block(content: dict) -> str:
     """The device, the rows in tables that fit the page, and what goes with them."""
     store.used(content["path"])
-    parts = [origin(content), *(as_markdown(rows) for rows in narrow(content["rows"]))]
-    return "\n\n".join([*parts, "\n".join(content.get("notes", ()))]).rstrip()
+    parts = [markdown(list(rows[0]), [map(cell, row.values()) for row in rows]) for rows in narrow(content["rows"])]
+    return "\n\n".join([origin(content), *parts, "\n".join(content.get("notes", ()))]).rstrip()
 
 
 def narrow(rows: list[dict], columns: int = 7) -> list[list[dict]]:
@@ -46,10 +46,6 @@ def narrow(rows: list[dict], columns: int = 7) -> list[list[dict]]:
     half = len(rest) if len(rest) < columns else (len(rest) + 1) // 2
     parts = [rest[i : i + half] for i in range(0, len(rest), half)]
     return [[{first: row[first]} | {key: row[key] for key in part} for row in rows] for part in parts]
-
-
-def as_markdown(rows: list[dict]) -> str:
-    return markdown(list(rows[0]), [[cell(value) for value in row.values()] for row in rows])
 
 
 def origin(content: dict) -> str:

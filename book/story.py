@@ -52,7 +52,7 @@ the severity on which it was trained, and {span(-margin for margin in over)} on 
 ({len(over)} of {len(pairs)} models are measured).{signs} \
 The claim as a whole is {claim.word}{f" ({claim.needs})" * bool(claim.needs)}.
 - **The dose.** In these runs the two schedules are nearly the same: an equal share is 20 per cent of the images, and \
-feedback moved a level away from it by {min(doses):.1f} to {max(doses):.1f} percentage points on average."""
+feedback moved a level away from it by {min(doses):.1f} to {max(doses):.1f} % of the batch on average."""
 
 
 def allocations() -> str:

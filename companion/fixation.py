@@ -1,6 +1,7 @@
 """The fixation problem: PSNR over the whole spectrum of severities (Fig. 2 and 4, Sec. 4 and 6.4, Supp. C and D)."""
 
 import hashlib
+import textwrap
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -160,10 +161,10 @@ def examples(task: str, networks: dict, x, damage: dict) -> tuple[list, list, li
         for j, (severity, centred) in enumerate(damage.values()):
             generator = torch.Generator().manual_seed(10 * k + j)
             y = TASKS[task].corrupt_between(image, severity, severity, generator, centred)
-            for name, (picture, score) in restored_by(networks, image, y).items():
+            for name, (picture, score) in restored_by(networks, image, y, keep=task in paper.MASKED).items():
                 pictures.setdefault(name, []).append(picture[0])
                 scores.setdefault(name, []).append(f"{score.item():.1f} dB")
-    labels = [TITLES.get(name, name).replace(" on ", "\non ").replace("On-demand ", "On-demand\n") for name in pictures]
+    labels = [textwrap.fill(TITLES.get(name, name), 12) for name in pictures]
     return list(pictures.values()), list(damage) * len(x), labels, list(scores.values())
 
 

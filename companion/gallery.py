@@ -23,12 +23,12 @@ def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> 
 
 
 def plot_spectrum(shown: pd.DataFrame, image):
-    """One photograph at several σ: a row per system of `pictures`, a column per σ."""
-    titles = [f"σ = {sigma:g}" for sigma in shown.sigma.unique()]
-    rows = [("clean", [(titles[0], image / 255, "")])]
+    """One photograph, clean and at several σ: a row per system of `pictures`, a column per σ."""
+    titles, rows = [f"σ = {sigma:g}" for sigma in shown.sigma.unique()], []
     for system, part in shown.groupby("system", sort=False):
         lines = zip(titles, part.picture, part.psnr, strict=True)
-        rows.append((SYSTEMS[system].short, [(title, x, f"{db:.1f} dB") for title, x, db in lines]))
+        restored = [(title, x, f"{db:.1f} dB") for title, x, db in lines]
+        rows.append((SYSTEMS[system].short, [("clean", image / 255, ""), *restored]))
     return picture_blocks(rows)
 
 

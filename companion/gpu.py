@@ -114,20 +114,16 @@ def timed(run: Experiment, device: str, n: int, capture: bool) -> float:
     """Milliseconds of a step of one of n runs; the first epoch, which captures, is not timed."""
     counts, streams = training.allocation(run, 0, []), [stream_of(device) for _ in range(n)]
 
-    def first_epoch(stream):
+    def train(stream, step=None):
         with stream:
-            step = step_of(run, device, capture)
-            training.train_epoch(step, 0, counts)
+            epoch, step = (1, step) if step else (0, step_of(run, device, capture))
+            training.train_epoch(step, epoch, counts)
             return step
 
-    def second_epoch(step, stream):
-        with stream:
-            training.train_epoch(step, 1, counts)
-
     with ThreadPoolExecutor(n) as pool:
-        steps = list(pool.map(first_epoch, streams))
+        steps = list(pool.map(train, streams))
         start = time.perf_counter()
-        list(pool.map(second_epoch, steps, streams))
+        list(pool.map(train, streams, steps))
         return round(1000 * (time.perf_counter() - start) / (n * run.iterations), 4)
 
 

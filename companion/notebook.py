@@ -23,7 +23,8 @@ from odl.parameters import DEVICES, ParameterError, choice, integer, nearest, nu
 def record(**parameters) -> dict:
     """What a notebook was run with: its parameters, hashes and versions, and the results files behind what it shows."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    hashes = {"config": files.seal_of(parameters), "data": data_hash(parameters.get("dataset"))}
+    index = packs.folder_of(parameters.get("dataset", "demo")) / "index.json"  # of the set's packed pixels
+    hashes = {"config": files.seal_of(parameters), "data": files.unseal(index)["sha256"] if index.exists() else None}
     when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
     return {"parameters": parameters, "sha256": hashes} | when | {"results": names_of_used()}
 
@@ -32,12 +33,6 @@ def names_of_used() -> list[str]:
     """The results files behind what this process has shown, relative to their folder, where they still are."""
     home = files.results()
     return sorted(path.relative_to(home).as_posix() for path in store.USED if path.exists() and home in path.parents)
-
-
-def data_hash(dataset: str | None) -> str | None:
-    """SHA-256 of a set's packed pixels, None where it is not packed."""
-    index = packs.folder_of(dataset or "") / "index.json"
-    return files.unseal(index)["sha256"] if dataset and index.exists() else None
 
 
 def check_parameters(namespace: dict, names: str) -> None:

@@ -16,10 +16,15 @@ from odl.evaluation import psnr, squared_error
 
 
 @torch.inference_mode()
-def restored_by(networks: dict, x, y) -> dict:
-    """What each network makes of y, and y itself as `corrupted`: name → (images, PSNR per image)."""
+def restored_by(networks: dict, x, y, keep: bool = False) -> dict:
+    """What each network makes of y, and y itself as `not_restored`: name → (images, PSNR per image).
+
+    With `keep` also, as `kept`, what the on-demand network makes of the missing pixels, with the known ones put back.
+    """
     y = y.contiguous(memory_format=torch.channels_last)
-    images = {"corrupted": y} | {name: network(y) for name, network in networks.items()}
+    images = {"not_restored": y} | {name: network(y) for name, network in networks.items()}
+    if keep and "on_demand" in images:
+        images["kept"] = torch.where((y == x).all(1, keepdim=True), x, images["on_demand"])
     return {name: (image, psnr(squared_error(image, x))) for name, image in images.items()}
 
 

@@ -5,27 +5,20 @@ import torch
 from companion import pictures, prose, published
 from odl import crops, paper
 from odl.corruptions import Task
-from odl.evaluation import psnr, squared_error
 
 SHORT = dict.fromkeys(published.FIXATED, "fixated") | {"rigid_joint": "rigid joint", "on_demand": "on-demand"}
-SHORT |= {"corrupted": "damaged"}
+SHORT |= {"not_restored": "damaged"}
 
 
 def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
-    """Fig. 5: original, damaged, restored, per level (1…6, `easy`, `hard`) and image, for `figures.picture_blocks`.
-
-    `kept`: what the on-demand network makes of the missing pixels, with the known ones put back.
-    """
+    """Fig. 5: original, damaged, restored, per level (1…6, `easy`, `hard`) and image, for `figures.picture_blocks`."""
     rows = []
     for level in levels:
         label = f"level {level}" if isinstance(level, int) else f"only\n{prose.severity_text(task.name, level)}"
         for k, image in enumerate(x.split(1)):
             generator = torch.Generator().manual_seed(crops.seed_of("quintuple", level, k))
             y = task.corrupt(image, level, generator)
-            found = pictures.restored_by(networks, image, y)
-            if task.name in paper.MASKED and "on_demand" in found:
-                kept = torch.where((y == image).all(1, keepdim=True), image, found["on_demand"][0])
-                found["kept"] = kept, psnr(squared_error(kept, image))
+            found = pictures.restored_by(networks, image, y, keep=task.name in paper.MASKED)
             named = {SHORT.get(name, name): one for name, one in found.items()}
             shown = [(title, picture[0], f"{score.item():.1f} dB") for title, (picture, score) in named.items()]
             rows.append((prefix + label, [("original", image[0], ""), *shown]))

@@ -30,7 +30,7 @@ class ChannelwiseLinear(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """Restores a corrupted image in one forward pass (Fig. 3, Supp. B).
+    """Restores a damaged image in one forward pass (Fig. 3, Supp. B).
 
     Input and output (B, channels, 64, 64) in [-1, 1]; `width` is the number f of filters of the first layer.
     5,653,248 parameters for RGB and 5,649,152 for grey at width 64.

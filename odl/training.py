@@ -151,7 +151,7 @@ class Step:
         self.total += loss.detach()
 
     def draw(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Clean crops x and corrupted ones y, each (B, channels, 64, 64): drawn, or looked up in hard mining's pool."""
+        """Clean crops x and damaged ones y, each (B, channels, 64, 64): drawn, or looked up in hard mining's pool."""
         if self.pool is not None:
             return tuple(images[self.index].float() / 127.5 - 1 for images in self.pool)
         task = task_of(self.experiment)
@@ -181,12 +181,12 @@ def severities(experiment, counts, device):
 
 @torch.no_grad()
 def hard_pool(experiment, pack) -> torch.Tensor:
-    """The static pool of hard mining (Sec. 6.3): clean and corrupted crops (2, pool_images, channels, 64, 64), uint8.
+    """The static pool of hard mining (Sec. 6.3): clean and damaged crops (2, pool_images, channels, 64, 64), uint8.
 
     Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
     drawn by a generator of the item's own, on the CPU.
     """
-    # Paper: 1M corrupted images on disk; here: 8-bit as theirs, in memory, 25 kB an item in colour.
+    # Paper: 1M damaged images on disk; here: 8-bit as theirs, in memory, 25 kB an item in colour.
     task, n, device = task_of(experiment), len(pack), pack.offset.device
     pack, generator = pack.to("cpu"), torch.Generator()
     pool = torch.empty((2, experiment.pool_images, task.channels, crops.CROP, crops.CROP), dtype=torch.uint8)

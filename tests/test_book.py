@@ -66,7 +66,7 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     gain, problem, dose = story.verdict().split("\n")
     assert f"Our verdict is {word} on all four tasks" in gain and ("takes 3 paired seeds" in gain) == (len(seeds) < 3)
     assert "below the damaged images" not in gain
-    assert f"The claim as a whole is {word}" in problem and "1.0 to 1.0 percentage points" in dose
+    assert f"The claim as a whole is {word}" in problem and "1.0 to 1.0 % of the batch" in dose
     assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
     assert "On deblurring both are below the damaged images" in story.verdict()

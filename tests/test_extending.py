@@ -135,7 +135,9 @@ def test_table_1_has_the_new_schedule(measured):
     table = table1.table(measured, "speckle", schedules)
     row = table[table.schedule == "inverse"].iloc[0]
     assert row.seeds == 1 and row.psnr > 0 and pd.isna(row.paper_celeba_psnr)
-    assert "inverse" in table1.show(table).to_html() and table1.plot_margins(table, dict.fromkeys(schedules, [0.1, -0.2]))
+    assert "inverse" in table1.show(table).to_html() and table1.plot_margins(
+        table, dict.fromkeys(schedules, [0.1, -0.2])
+    )
     assert "inverse" in table1.verdict(measured, "speckle", schedules)
 
 

@@ -165,7 +165,7 @@ def set_fixation(browser, task: str, severity: float) -> dict:
     return answer
 
 
-def corrupted(task: str, x, severity: float, draws: dict):
+def damaged(task: str, x, severity: float, draws: dict):
     """The same damage by odl, from the page's draws."""
     if task == "inpaint":
         return remove_square(x, torch.tensor([[severity, draws["top"], draws["left"]]]), None)
@@ -181,7 +181,7 @@ def corrupted(task: str, x, severity: float, draws: dict):
 def check_against_torch(answer: dict, task: str, severity: float) -> None:
     """The damage, the restored pictures and the scores that the lab shows."""
     shown, scores = answer["shown"], answer["scores"]
-    assert torch.allclose(corrupted(task, shown["x"], severity, answer), shown["y"], atol=1e-5)
+    assert torch.allclose(damaged(task, shown["x"], severity, answer), shown["y"], atol=1e-5)
     restored = {"y": shown["y"]} | ({"fill": classical(shown["x"], shown["y"])} if task == "inpaint" else {})
     with torch.inference_mode():
         restored |= {name: network_as_shipped(task, name)(shown["y"]) for name in live.networks(task)}

@@ -214,12 +214,19 @@ def test_every_page_has_an_icon_that_is_there(html, soup):
 
 
 @pytest.mark.parametrize("page", NOTEBOOKS)
-def test_tables_of_a_notebook_have_captions_and_its_page_one_line_of_sources(soup, page):
+def test_tables_of_a_notebook_have_captions(soup, page):
     for table in soup(page).select("div.cell_output table"):
         figure = table.find_parent("figure", class_="odl-tabular")
         assert figure.select_one(".caption-number").get_text().startswith("Tab. ")
         assert len(figure.select_one(".caption-text").get_text()) > 12
-    assert len(soup(page).select(".odl-source")) <= 1  # none where nothing of it is measured
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_one_line_of_provenance(soup, page):
+    lines = soup(page).select(".odl-source")
+    assert len(lines) <= 1  # none where nothing of it is measured
+    said = soup(page).select_one("article").get_text().count("Scale: ")
+    assert said == sum("Scale: " in line.summary.get_text() for line in lines)
 
 
 @pytest.mark.parametrize("page", build.plan("reference"), ids=lambda page: page.name)
@@ -240,8 +247,9 @@ def test_links_under_what_is_measured_lead_to_the_results_files(html, soup):
     named = 0
     for page in PAGES:
         for line in soup(page).select("details.odl-source"):
-            said = r"From \d+ results files?(, \d+ of uncommitted code)?: (papermill|python|make)\b"
+            said = r"^\s*(Scale: .*\. )?From \d+ results files?(, \d+ of uncommitted code)?\.\s*$"
             assert re.search(said, line.summary.get_text())
+            assert re.match("papermill |python |make ", line.code.get_text())
             for link in line.select("li a.download"):
                 file = ROOT / link.find_parent("li").code.get_text() / link.get_text()
                 assert ((html / page).parent / unquote(link["href"])).read_bytes() == file.read_bytes()

@@ -19,26 +19,26 @@ FORBIDDEN = re.compile(rf"(?i)\b({'|'.join(map(re.escape, NOT))})s?\b")
 QUOTED = r"`[^`]*`|“[^”]*”|\(eq-[^)]*\)|[\w/]+\.py"  # code, another's word, a file
 TEXTS = [
     ROOT / "README.md",
-    ROOT / "book" / "lecture.md.j2",
     *sorted((ROOT / "book").glob("*.md")),
+    *sorted((ROOT / "book").glob("*.j2")),
+    *sorted((ROOT / "book" / "lab").glob("*.[hj]*")),
     *sorted((ROOT / "notebooks").glob("*.ipynb")),
     *sorted((ROOT / "book" / "exercises").glob("*.ipynb")),
+    *(path for folder in ("companion", "book", "bench") for path in sorted((ROOT / folder).glob("*.py"))),
 ]
-TEXTS += sorted((ROOT / "companion").glob("*.py")) + [ROOT / "book" / f"{name}.py" for name in ("snippets", "story")]
 
 
 def said(path: Path) -> str:
     """What a reader sees: the prose of a page or notebook, the strings of a program."""
-    if path.suffix in (".md", ".j2"):
-        return re.sub(r"(?ms)^```\w+$.*?^```$", "", path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in (".md", ".j2", ".html"):
+        return re.sub(r"(?ms)^```\w+$.*?^```$", "", text)
+    if path.suffix in (".js", ".json"):
+        return "\n".join(string for string in re.findall(r'"[^"\n]*"|`[^`]*`', text) if " " in string)
     if path.suffix == ".ipynb":
-        cells = [
-            "".join(cell["source"])
-            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
-            if cell["cell_type"] == "markdown"
-        ]
+        cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
         return "\n".join(cells)
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(text)
     strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return "\n".join(text for text in strings if " " in text and "\n" not in text.strip())  # no names, no long comments
 
