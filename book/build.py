@@ -130,10 +130,10 @@ def buttons(notebook: str) -> str:
 
 
 def is_progress(output):
-    """Whether an output is a progress bar: a widget, or what tqdm writes on stderr as text."""
+    """Whether an output is empty, or a progress bar: a widget, or what tqdm writes on stderr as text."""
     if output.output_type == "stream":
         return output.name == "stderr" and ("%|" in output.text or not output.text.strip())
-    return WIDGET in output.get("data", {})
+    return WIDGET in (data := output.get("data", {})) or data.get("text/markdown") == ""
 
 
 def take_scale(notebook) -> str:

@@ -253,8 +253,8 @@ def still_inpaint():
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
-    fills = {"biharmonic": inpaint_biharmonic(image, mask, channel_axis=-1)}
-    fills["network"] = inpaint_image(networks("inpaint")["on_demand"], image, mask)
+    fills = {"network": inpaint_image(networks("inpaint")["on_demand"], image, mask)}
+    fills["biharmonic"] = inpaint_biharmonic(image, mask, channel_axis=-1)
     inside = [peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (damaged, *fills.values())]
     scores = ["", f"mean colour: {inside[0]:.1f} dB inside", *(f"{score:.1f} dB inside" for score in inside[1:])]
     pictures = {"photograph": image, "drawn over": drawn} | fills

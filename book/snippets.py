@@ -150,7 +150,7 @@ def result_rows() -> list[tuple]:
          "allocation", {}, "more to harder levels", last, on_demand),
         ("Dose, inpainting: margin over equal shares of Equation 3; of 1/P⁴",
          "dose", {"task": "inpaint"}, scorecard.span(scorecard.paper_gaps("on_demand", "rigid_joint", ["inpaint"])),
-         "; ".join(margins), sharper),
+         "; ".join(margins), [*sharper, *measured("inpaint", "on_demand", "rigid_joint")]),
         ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()),
         ("Sec. 6.6, inpainting: on-demand on half / rigid joint on all images",
          "extra_data", {"task": "inpaint"}, "first ahead", decibels(*halves), ()),

@@ -51,7 +51,7 @@ def compute() -> str:
     for path in found.path:
         store.used(path)
     folder = found.path.map(lambda path: path.parent.relative_to(results() / PROFILE).as_posix())
-    what = found.trained.map({True: "runs, trained and tested", False: "measurements of what is trained"})
+    what = found.trained.map({True: "runs, trained and tested", False: "measurements"})
     spent = found.seconds.groupby([folder, what]).agg(["count", "median", "sum"])
     rows = [
         [f"`{place}`", n, kind, duration(mid), duration(sum_)] for (place, kind), n, mid, sum_ in spent.itertuples()

@@ -36,21 +36,21 @@ def verdict() -> str:
     over, there = ([np.mean(gaps) for gaps in part] for part in zip(*models, strict=True))
     runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
     e, doses = PROFILES[PROFILE], [100 * judge.dose_of(run) for run in runs]
-    least = min(map(len, margins.values()))
-    few = f"; a verdict takes {judge.SEEDS} paired seeds, which not every task has yet" * (least < judge.SEEDS)
+    few = f"; a verdict takes {judge.SEEDS} paired seeds" * (min(map(len, margins.values())) < judge.SEEDS)
     under = [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]
     low = f" On {listed(under)} both are below the damaged images in mean PSNR, so nothing is decided." if under else ""
     claim = fixation.problem(m)
     signs = " This is what the paper describes." if min(there) > 0 and min(over) > 0 else ""
     return f"""\
-- **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} training steps in \
-place of 1,500,000, {judge.count_seeds(margins)}) the mean PSNR of on-demand learning minus that of equal shares \
-(*rigid joint learning*, its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
-{span(scorecard.paper_gaps(*PAIR))}. Our verdict is {by_word(judged(m))}{few}.{low}
-- **Fixation.** Against the on-demand network, for inpainting inside the hole, a fixated model has {span(there)} at \
-the severity on which it was trained, and {span(-margin for margin in over)} on average over all six levels \
-({len(over)} of {len(pairs)} models are measured).{signs} \
-The claim as a whole is {claim.word}{f" ({claim.needs})" * bool(claim.needs)}.
+- **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} steps of \
+{e["batch_size"]} images in place of 1,500,000 of 100, {judge.count_seeds(margins)}) the mean PSNR of on-demand \
+learning minus that of equal shares (*rigid joint learning*, its simplest rival) is \
+{span(map(np.mean, margins.values()))}; the paper reports {span(scorecard.paper_gaps(*PAIR))}. \
+Our verdict is {by_word(judged(m))}{few}.{low}
+- **Fixation.** The PSNR of a fixated model minus that of the on-demand network is {span(there)} at the severity of \
+the first, and {span(-margin for margin in over)} on average over all six levels ({len(over)} of {len(pairs)} models, \
+{judge.count_seeds(dict(enumerate(found for found, _ in models)))} each; inpainting is scored inside the missing \
+square).{signs} The claim as a whole is {claim.word}{f" ({claim.needs})" * bool(claim.needs)}.
 - **The dose.** In these runs the two schedules are nearly the same: an equal share is 20 per cent of the images, and \
 feedback moved a level away from it by {min(doses):.1f} to {max(doses):.1f} % of the batch on average."""
 
@@ -107,7 +107,7 @@ def doses() -> str:
         setting = plain(r.task).capitalize(), dose.minus(r.k), r.width, f"{r.steps:,}"
         rows.append([*setting, r.seeds, f"{r.dose:.2f}", judge.estimate(r.margins), r.verdict])
     header = ["Task", "k", "Width", "Steps", "Seeds", "Dose (%)", "On-demand − rigid joint", "Verdict"]
-    text = f"{markdown(header, rows)}\n\nSo far {len(rows)} of {len(table)} settings are measured."
+    text = f"{markdown(header, rows)}\n\nSo far {len(rows)} of the {len(table)} planned settings are measured."
     both = every_k[every_k.k.isin([1, 4])].pivot_table("dose", "task", "k").dropna()
     if both.columns.size == 2:
         sharp = span(np.concatenate(every_k[every_k.k == 4].margins.to_list()))
@@ -118,3 +118,4 @@ def doses() -> str:
 
 
 SNIPPETS = {"verdict": verdict, "found-allocations": allocations, "found-tests": tests, "found-doses": doses}
+SNIPPETS["found-fixation"] = lambda: "".join(verdict().split("**Fixation.** ")[1:]).split("\n")[0] or prose.NOTHING

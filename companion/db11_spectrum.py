@@ -82,7 +82,7 @@ def plot_curves(table: pd.DataFrame):
         part = curves[curve]
         return axis.plot(part.sigma, part.psnr, label=curve_name(*curve), **look or look_of(*curve))[0]
 
-    for curve in (ours, ("bm3d", 0), ("bm3d", 25), ("mlp", 0), ("dncnn", 0), noisy):
+    for curve in (*((name, told or 0) for name, told in CURVES), ("dncnn", 0), noisy):
         if curve in curves:
             draw(left, curve)
     if noisy in curves:

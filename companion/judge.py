@@ -26,9 +26,9 @@ RULE = (
     "The unit is a seed, at which both networks start from the same weights and see the same images. "
     f"A claim is *equivalent* when the 90 % interval of its margin lies within ±{WITHIN:.2f} dB; else *reproduced* "
     "when the 95 % interval lies above the claim's bound, *reversed* when it lies below, and *undecided* otherwise, "
-    f"and always with fewer than {SEEDS} seeds, or where both networks are below the damaged images. A claim with "
-    "several parts is reproduced when every part is, equivalent when every part is one or the other, and reversed when "
-    "one part is after Holm's correction for their number."
+    f"and always with fewer than {SEEDS} seeds, or where both networks are below the damaged images on the levels that "
+    "are compared. A claim with several parts is reproduced when every part is, equivalent when every part is one or "
+    "the other, and reversed when one part is after Holm's correction, a stricter bound the more parts there are."
 )
 
 
@@ -112,26 +112,26 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB",
             words[k], p[k] = str(decide(margins, within)), p_below(margins)
     word = str(combine(words, p))
     value = f"{text or in_words(measured, sign, unit)}, {count_seeds(measured)}"
-    if len(parts) > 1 and (held := sum(words == REPRODUCED)) < len(parts):
-        value += f", {held} of {len(parts)} parts reproduced"
+    if len(parts) > 1 and word != REPRODUCED:
+        value += f", {sum(words != UNDECIDED)} of {len(parts)} parts decided"
     if word != UNDECIDED:
         return Verdict(word, value)
+    lacks = [f"{missing} part{'s' * (missing > 1)} to be measured"] if (missing := len(parts) - len(measured)) else []
     if under := len({*below} & {*measured}):
-        where = "" if under == len(measured) else f"in {under} of {len(measured)} parts "
-        return Verdict(word, value, f"{where}both networks are below the damaged image; a longer training would tell")
-    open_parts = [k for k, w in zip(parts, words, strict=True) if k in measured and w in (UNDECIDED, REVERSED)]
-    pending = [sign * (measured[k] - beyond) for k in open_parts]
-    return Verdict(word, value, what_decides(pending, len(parts) - len(measured), within))
+        where = "" if under == len(parts) else f"in {under} of {len(parts)} parts "
+        lacks.append(f"{where}both networks are below the damaged image: a longer training would tell")
+    open_parts = [k for k, w in zip(parts, words, strict=True) if w in (UNDECIDED, REVERSED) and k in measured]
+    pending = [sign * (measured[k] - beyond) for k in open_parts if k not in below]
+    lacks += [what_decides(pending, within)] if pending and not missing else []
+    return Verdict(word, value, "; ".join(lacks))
 
 
-def what_decides(pending: list, missing: int, within: float) -> str:
-    """What an undecided claim lacks."""
-    if missing:
-        return f"{missing} part{'s' * (missing > 1)} to be measured"
-    fewest = min((len(margins) for margins in pending), default=SEEDS)
+def what_decides(pending: list, within: float) -> str:
+    """How many seeds an undecided claim lacks."""
+    fewest = min(len(margins) for margins in pending)
     if fewest < SEEDS:
         return "a second and a third seed would tell" if fewest == 1 else "a third seed would tell"
-    seeds = max((seeds_needed(margins, within) for margins in pending), default=MOST)
+    seeds = max(seeds_needed(margins, within) for margins in pending)
     return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
 
 
@@ -203,7 +203,7 @@ class Measured:
 
 def compare(m: Measured, pairs: dict, **how) -> Verdict:
     """The judge on differences of schedules; pairs: label → (task, one, other) and perhaps levels and column."""
-    below = [label for label, pair in pairs.items() if below_input(m.runs, pair[0], pair[1:3], *pair[4:])]
+    below = [label for label, pair in pairs.items() if below_input(m.runs, pair[0], pair[1:3], *pair[3:])]
     return verdict_on({label: gaps(m.runs, *pair) for label, pair in pairs.items()}, below=below, **how)
 
 
@@ -243,8 +243,8 @@ def gaps(runs: dict, task: str, one: str, other: str, levels=LEVELS, column="psn
     return [score(a, levels, column) - score(b, levels, column) for a, b in paired(runs, task, one, other)]
 
 
-def below_input(runs: dict, task: str, schedules, column="psnr") -> bool:
-    """Whether the mean PSNR of every one of these schedules is below that of the damaged images themselves.
+def below_input(runs: dict, task: str, schedules, levels=LEVELS, column="psnr") -> bool:
+    """Whether on these levels the mean PSNR of every one of these schedules is below that of the damaged images.
 
     What is scored inside the hole is compared with the known pixels kept, else an autoencoder's copying counts.
     """
@@ -252,7 +252,7 @@ def below_input(runs: dict, task: str, schedules, column="psnr") -> bool:
     pairs = paired(runs, task, *schedules)
     if not pairs or "psnr_input" not in pairs[0][0].evaluation:  # Table 2 measures holes, of which nothing is known
         return False
-    gain = [[score(run, column=column) - score(run, column="psnr_input") for run in pair] for pair in pairs]
+    gain = [[score(run, levels, column) - score(run, levels, "psnr_input") for run in pair] for pair in pairs]
     return bool((np.mean(gain, 0) < 0).all())
 
 

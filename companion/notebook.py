@@ -23,7 +23,7 @@ from odl.parameters import DEVICES, ParameterError, choice, integer, nearest, nu
 def record(**parameters) -> dict:
     """What a notebook was run with: its parameters, hashes and versions, and the results files behind what it shows."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    index = packs.folder_of(parameters.get("dataset", "demo")) / "index.json"  # of the set's packed pixels
+    index = packs.folder_of(parameters.get("dataset") or "") / "index.json"  # of the set's packed pixels
     hashes = {"config": files.seal_of(parameters), "data": files.unseal(index)["sha256"] if index.exists() else None}
     when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
     return {"parameters": parameters, "sha256": hashes} | when | {"results": names_of_used()}

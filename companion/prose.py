@@ -16,7 +16,8 @@ def scale(results) -> str:
     for r in results:
         seeds.setdefault((r.experiment["task"], r.experiment["schedule"]), set()).add(r.experiment["seed"])
     return (
-        f"Scale: width {e['width']} (paper: 64), {e['epochs'] * e['iterations']:,} training steps (1,500,000), "
+        f"Scale: width {e['width']} (paper: 64), {e['epochs'] * e['iterations']:,} steps of {e['batch_size']} images "
+        f"(1,500,000 of 100), "
         f"{where['train_images']:,} photographs of {e['dataset']} (100,000), "
         f"{judge.count_seeds(seeds)}, {where['device']}."
     )

@@ -106,7 +106,7 @@ class Claim(NamedTuple):
 CLAIMS = [
     Claim(CORE, "Supp. E" if task == "denoise" else "Table 1",
           f"{plain(task).capitalize()}: on-demand learning is the best of seven schedules.",
-          span(paper_margins(task)),
+          f"{span(paper_margins(task))} over the closest rival",
           "on-demand − each of six rivals, mean PSNR, levels 1–6",
           partial(table1.best_of_seven, task=task))
     for task in published.TABLE1
@@ -124,8 +124,7 @@ CLAIMS += [Claim(CORE, *row) for row in [
      table3.near_specialist),
     ("Sec. 6.6", "Allocation moves to the hard levels, and it matters.",
      NO_NUMBER,
-     "dose against margin: Equation 3 with 1/P⁴, about four times the dose, − equal shares, every task; needs "
-     "on-demand runs of sharpness 4 and of rigid joint",
+     "dose against margin: Equation 3 with 1/P⁴, about four times the dose, − equal shares, every task",
      dose.dose_against_margin),
 ]]
 CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands beside it
@@ -188,7 +187,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      span(a - b for a, b in zip(OURS, ENCODERS[1], strict=True)), "on-demand − that encoder, PSNR inside either block",
      partial(compare, pairs={block: ("blocks", "on_demand", RANDOM, [block]) for block in blocks.BLOCKS})),
     ("Table 2", "The on-demand network does about as well in both places.",
-     signed(OURS[0] - OURS[1]), "on-demand, central and arbitrary block: less than 1 dB apart",
+     signed(OURS[0] - OURS[1]), "on-demand, central − arbitrary block: less than 1 dB apart, either way",
      table2.same_in_both),
     ("Table 3", f"At σ = 25 the on-demand network beats six published denoisers on {WON} of 11 images.",
      f"{WON} of 11", DB11 + f"the {WON}th best lead is above 0",
@@ -241,7 +240,7 @@ def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
         run for (task, schedule, _), run in runs.items() if task in paper.TASKS and schedule in published.SCHEDULES
     ]
     if trained:
-        limits = f"{prose.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)}."
+        limits = f"{prose.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)} here."
     return "\n\n".join(filter(None, [counted(table), "\n".join(lines), limits]))
 
 
