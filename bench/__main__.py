@@ -3,7 +3,7 @@
 make bench                       all but the last two, on the GPU if there is one, under 15 minutes
 python -m bench training         one benchmark
 python -m bench without_bf16     training where the CPU has no bf16, simulated
-python -m bench quality          core-seconds to a PSNR, half an hour (make bench QUALITY=1)
+python -m bench quality          core-seconds to a PSNR, 45 minutes (make bench QUALITY=1)
 python -m bench packing          100,000 files into a pack
 python -m bench --quick          tiny sizes, into runs/benchmarks/: whether it works, not how fast
 """

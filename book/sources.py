@@ -22,7 +22,7 @@ def line(used: dict[str, list], scale: str = "") -> str:
 
     Its title is the page's one line of provenance, with the sentence on the scale where a page has one.
     """
-    if not (found := [file for made in used.values() for file in made]):
+    if not (found := {file for made in used.values() for file in made}):
         return ""
     edited = sum(fault_of(files.results() / file) is not None for file in found)
     count = f"{len(found)} results file{'s' * (len(found) > 1)}" + f", {edited} of uncommitted code" * bool(edited)

@@ -82,9 +82,9 @@ def pairs() -> str:
 def tests() -> str:
     """`pairs`, and what the p-values say together."""
     found = table1.papers_test(scorecard.load(*CASE))
-    if found.empty:
-        return pairs()
     small = found[found.p < LITTLE]
+    if small.empty:
+        return pairs()
     ends = small.groupby("task", sort=False).ahead.agg(["min", "max"])
     turned = ends.index[(ends["min"] < 0) & (ends["max"] > 0)]
     text = (

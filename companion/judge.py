@@ -1,6 +1,7 @@
 """The one judge: from margins, one per paired seed, to a verdict on a claim of the paper.
 
-A page that ranks anything takes its words from here. The rule was fixed before any result that it judges was measured.
+A page that ranks anything takes its words from here. The rule was fixed before any result that it judges was measured,
+but for one clause: "below the damaged images" meant all levels at first, also where a claim is about one of them.
 """
 
 from collections.abc import Iterable
@@ -122,7 +123,7 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB",
         lacks.append(f"{where}both networks are below the damaged image: a longer training would tell")
     open_parts = [k for k, w in zip(parts, words, strict=True) if w in (UNDECIDED, REVERSED) and k in measured]
     pending = [sign * (measured[k] - beyond) for k in open_parts if k not in below]
-    lacks += [what_decides(pending, within)] if pending and not missing else []
+    lacks += ["for the others, " * bool(under) + what_decides(pending, within)] if pending and not missing else []
     return Verdict(word, value, "; ".join(lacks))
 
 

@@ -214,7 +214,7 @@ def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:
     for task in paper.TASKS:
         lost = [gaps(m.runs, task, "rigid_joint", schedule, [level]) for level in (first, last)]
         parts[plain(task)] = [a - b for a, b in zip(*lost, strict=True)]
-    return verdict_on(parts, below=swamped(m, "rigid_joint", schedule))
+    return verdict_on(parts, below=swamped(m, ("rigid_joint", schedule), [first, last]))
 
 
 def competitive(m: Measured) -> Verdict:
@@ -223,12 +223,12 @@ def competitive(m: Measured) -> Verdict:
     for task in paper.TASKS:
         scores = [dict(zip(RIVALS, map(score, runs), strict=True)) for runs in judge.paired(m.runs, task, *RIVALS)]
         parts[plain(task)] = [worst_joint(of_seed) for of_seed in scores]
-    return verdict_on(parts, below=swamped(m, *RIVALS))
+    return verdict_on(parts, below=swamped(m, RIVALS))
 
 
-def swamped(m: Measured, *schedules: str) -> list[str]:
-    """The tasks, by their plain names, in which all of these schedules are below the damaged image."""
-    return [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, schedules)]
+def swamped(m: Measured, schedules, levels=judge.LEVELS) -> list[str]:
+    """The tasks, by their plain names, in which all of these schedules are below the damaged images."""
+    return [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, schedules, levels)]
 
 
 def worst_joint(scores: dict) -> float:

@@ -93,7 +93,7 @@ def add_experiment(command, run) -> None:
     command.add_argument("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
     command.add_argument("--dataset", default="demo", help=f"{', '.join(DATASETS)} or a folder (default demo)")
     command.add_argument("--schedule", default="on_demand", help=f"{', '.join(SCHEDULES)} (default on_demand)")
-    command.add_argument("--seed", type=int, default=0, help="of weights, crops and corruptions (default 0)")
+    command.add_argument("--seed", type=int, default=0, help="of weights, crops and damage (default 0)")
     command.add_argument("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")
     command.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
     command.add_argument(
@@ -130,7 +130,7 @@ def run_evaluate(options) -> None:
     experiment = experiment_of(options)
     result = load(experiment)
     if result is None:
-        raise ParameterError(f"{experiment.run_id} is not measured yet: {command_of(experiment)}")
+        raise ParameterError(f"{experiment.run_id} is to be measured: {command_of(experiment)}")
     print_evaluation(result)
 
 

@@ -36,7 +36,7 @@ def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor
 
 @torch.inference_mode()
 def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[str, torch.Tensor]:
-    """What `scored` has (n,) of `restore(y)`, on fresh corruptions y of x at `level` (1…6, `easy` or `hard`)."""
+    """What `scored` has (n,) of `restore(y)`, y being x damaged afresh at `level` (1…6, `easy` or `hard`)."""
     parts = []
     for part in x.split(batch):
         y = task.corrupt(part, level, generator)
@@ -45,7 +45,7 @@ def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[s
 
 
 def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
-    """Squared error per image (B,) of x_hat, restored from corruptions y of x, by what is scored.
+    """Squared error per image (B,) of x_hat, restored from its damaged y, by what is scored.
 
     `output`: x_hat; `input`: y itself, not restored; `kept`: x_hat with the known pixels put back; `hole`: x_hat inside
     the missing pixels alone, NaN where none is missing. The last two belong to tasks with missing pixels.

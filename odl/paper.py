@@ -1,6 +1,6 @@
-"""The paper's sub-tasks and sizes, as data. Knows nothing else of this package."""
+"""The paper's tasks, their levels and sizes, as data. Knows nothing else of this package."""
 
-N_LEVELS = 5  # sub-tasks seen in training; level 6 is the extra-credit level of the tests (Sec. 6.2)
+N_LEVELS = 5  # levels seen in training; level 6 is the extra-credit level of the tests (Sec. 6.2)
 BATCH_SIZE = 100
 CROP = 64  # side of the images that a network sees (pixels)
 

@@ -52,7 +52,7 @@ def epochs(experiment, state: State, device, progress=None):
 
 
 def allocation(experiment, epoch: int, history) -> np.ndarray | None:
-    """Images per level of each batch of an epoch, (iterations, N); None if fixated, nominal for hard mining's pool."""
+    """Images per level of each batch of an epoch, (steps, N); None if fixated, nominal for hard mining's pool."""
     schedule = SCHEDULES[experiment.schedule]
     if schedule is None:
         return None
@@ -200,7 +200,7 @@ def hard_pool(experiment, pack) -> torch.Tensor:
 
 
 def validate(experiment, network, x, device) -> list[float]:
-    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same corruptions every epoch."""
+    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same damage every epoch."""
     restore, scores = partial(forward, network.eval(), precision=experiment.precision), []
     for level in range(1, paper.N_LEVELS + 1):
         generator = torch.Generator(device).manual_seed(crops.seed_of("validate", level))

@@ -24,7 +24,7 @@ TEXTS = [
     *sorted((ROOT / "book" / "lab").glob("*.[hj]*")),
     *sorted((ROOT / "notebooks").glob("*.ipynb")),
     *sorted((ROOT / "book" / "exercises").glob("*.ipynb")),
-    *(path for folder in ("companion", "book", "bench") for path in sorted((ROOT / folder).glob("*.py"))),
+    *(path for folder in ("odl", "companion", "book", "bench") for path in sorted((ROOT / folder).glob("*.py"))),
 ]
 
 
@@ -34,7 +34,7 @@ def said(path: Path) -> str:
     if path.suffix in (".md", ".j2", ".html"):
         return re.sub(r"(?ms)^```\w+$.*?^```$", "", text)
     if path.suffix in (".js", ".json"):
-        return "\n".join(string for string in re.findall(r'"[^"\n]*"|`[^`]*`', text) if " " in string)
+        return "\n".join(s for pair in re.findall(r'"([^"\n]*)"|`([^`]*)`', text) for s in pair if " " in s)
     if path.suffix == ".ipynb":
         cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
         return "\n".join(cells)
