@@ -31,7 +31,7 @@ from skimage.restoration import inpaint_biharmonic
 from companion import dose, figures, judge, prose, published, table1
 from companion.judge import Measured, plain
 from companion.pictures import restored_by
-from odl import paper, pretrained, results
+from odl import paper, results
 from odl.corruptions import FILL, TASKS
 from odl.crops import grey
 from odl.experiment import Experiment
@@ -59,9 +59,10 @@ def write(folder: Path) -> str | None:
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy2(LAB / "lab.css", folder)
     (folder / "lab.js").write_text(one_script(), encoding="utf-8")
-    shipped = {f"{task}-{schedule}": network for task in TASKS for schedule, network in networks(task).items()}
-    for name, network in (shipped | {"inpaint-pretrained": pretrained.load("inpaint")}).items():
-        (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}), encoding="utf-8")
+    for task in TASKS:
+        for schedule, network in networks(task).items():
+            name = f"{task}-{schedule}"
+            (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}), encoding="utf-8")
     missing = write_runtime(folder)
     (folder / "data.js").write_text(data(missing), encoding="utf-8")
     return missing
@@ -252,7 +253,7 @@ def still_inpaint():
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
-    fills = {"network": inpaint_image(pretrained.load("inpaint"), image, mask)}
+    fills = {"network": inpaint_image(networks("inpaint")["on_demand"], image, mask)}
     fills["biharmonic"] = inpaint_biharmonic(image, mask, channel_axis=-1)
     inside = [peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (damaged, *fills.values())]
     scores = ["", f"mean colour: {inside[0]:.1f} dB inside", *(f"{score:.1f} dB inside" for score in inside[1:])]

@@ -53,9 +53,7 @@ def compute() -> str:
     folder = found.path.map(lambda path: path.parent.relative_to(results() / PROFILE).as_posix())
     what = found.trained.map({True: "runs, trained and tested", False: "measurements"})
     spent = found.seconds.groupby([folder, what]).agg(["count", "median", "sum"])
-    rows = [
-        [f"`{place}`", n, kind, duration(mid), duration(sum_)] for (place, kind), n, mid, sum_ in spent.itertuples()
-    ]
+    rows = [[f"`{place}`", n, kind, *map(duration, times)] for (place, kind), n, *times in spent.itertuples()]
     rows.append(["**all**", len(found), "", duration(found.seconds.median()), duration(found.seconds.sum())])
     table = markdown(["Folder", "Files", "What", "Median of one", "All"], rows)
     return f"{table}\n\nDevice: {listed(found.device)}. Precision of products: {listed(runs().precision)}."

@@ -40,19 +40,19 @@ def verdict() -> str:
     under = [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]
     low = f" On {listed(under)} both are below the damaged images in mean PSNR, so nothing is decided." if under else ""
     claim = fixation.problem(m)
-    signs = " This is what the paper describes." if min(there) > 0 and min(over) > 0 else ""
+    signs = ", every margin with the paper's sign" if min(there) > 0 and min(over) > 0 else ""
     return f"""\
-- **The gain.** At the scale of this book (half the paper's width, {e["epochs"] * e["iterations"]:,} steps of \
-{e["batch_size"]} images in place of 1,500,000 of 100, {judge.count_seeds(margins)}) the mean PSNR of on-demand \
-learning minus that of equal shares (*rigid joint learning*, its simplest rival) is \
-{span(map(np.mean, margins.values()))}; the paper reports {span(scorecard.paper_gaps(*PAIR))}. \
-Our verdict is {by_word(judged(m))}{few}.{low}
-- **Fixation.** The PSNR of a fixated model minus that of the on-demand network is {span(there)} at the severity of \
-the first, and {span(-margin for margin in over)} on average over all six levels ({len(over)} of {len(pairs)} models, \
-{judge.count_seeds(dict(enumerate(found for found, _ in models)))} each; inpainting is scored inside the missing \
-square).{signs} The claim as a whole is {claim.word}{f" ({claim.needs})" * bool(claim.needs)}.
-- **The dose.** In these runs the two schedules are nearly the same: an equal share is 20 per cent of the images, and \
-feedback moved a level away from it by {min(doses):.1f} to {max(doses):.1f} % of the batch on average."""
+- **The gain: {by_word(judged(m))}.** At the scale of this book (half the paper's width, \
+{e["epochs"] * e["iterations"]:,} steps of {e["batch_size"]} images in place of 1,500,000 of 100, \
+{judge.count_seeds(margins)}) the mean PSNR of on-demand learning minus that of equal shares (*rigid joint learning*, \
+its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
+{span(scorecard.paper_gaps(*PAIR))}{few}.{low}
+- **Fixation: {claim.word}{signs}.** The PSNR of a fixated model minus that of the on-demand network is \
+{span(there)} at the severity of the first, and {span(-margin for margin in over)} on average over all six levels \
+({len(over)} of {len(pairs)} models, {judge.count_seeds(dict(enumerate(found for found, _ in models)))} each; \
+inpainting is scored inside the missing square).{f" What is missing: {claim.needs}." * bool(claim.needs)}
+- **The dose: {min(doses):.1f} to {max(doses):.1f} % of a batch.** In these runs the two schedules are nearly alike: \
+an equal share is 20 per cent of the images, and feedback moved a level away from it by so little on average."""
 
 
 def allocations() -> str:
@@ -118,4 +118,4 @@ def doses() -> str:
 
 
 SNIPPETS = {"verdict": verdict, "found-allocations": allocations, "found-tests": tests, "found-doses": doses}
-SNIPPETS["found-fixation"] = lambda: "".join(verdict().split("**Fixation.** ")[1:]).split("\n")[0] or prose.NOTHING
+SNIPPETS["found-fixation"] = lambda: "".join(verdict().split("\n")[1:2]).removeprefix("- ") or prose.NOTHING

@@ -77,7 +77,7 @@ PAGES = {  # page → the function of (task, dataset, profile, seed) that lists 
     "allocation": partial(every_task, dict.fromkeys(paper.TASKS, ("on_demand",))),
     "qualitative": partial(every_task, {task: ("rigid_joint", figure2(task), "on_demand") for task in paper.TASKS}),
     "extra_data": halves,
-    "applications": lambda *case: [replace(inpainters(*case)[0], **pretrained.LONG.get(case[2], {}))],
+    "applications": lambda *case: inpainters(*case)[:1],
     "table2": inpainters,
     "table3": denoisers,
     "db11_spectrum": denoisers,

@@ -28,13 +28,14 @@ def load(task: str) -> EncoderDecoder:
     """The pretrained on-demand network of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
 
     It maps (B, 3, 64, 64) in [-1, 1] to the same shape; (B, 1, 64, 64) to denoise. Of the weights that are here those
-    of the longest training are taken; those that ship are checked against their manifest. Raises ParameterError,
+    of the longest training are taken, but for inpainting, where it closes squares better and scratches worse (the
+    notebook `applications`); those that ship are checked against their manifest. Raises ParameterError,
     FileNotFoundError, or DamagedFile.
 
     >>> network = odl.load("deblur")
     """
     choice("task", task, paper.TASKS)
-    sets = ("bsds500-native", "bsds500") if task == "denoise" else ("bsds500",)  # first at photographs' resolution
+    sets = {"inpaint": (), "denoise": ("bsds500-native", "bsds500")}.get(task, ("bsds500",))  # native comes first
     long = [Experiment.of(task, dataset, "on_demand", profile="reference", **LONG["reference"]) for dataset in sets]
     short = Experiment.of(task, "bsds500", "on_demand", profile="reference")
     return network_of(next(filter(place_of_weights, long), short))

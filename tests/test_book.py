@@ -64,9 +64,9 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     monkeypatch.setattr(scorecard, "load", lambda *_: world(right, seeds))
     word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
     gain, problem, dose = story.verdict().split("\n")
-    assert f"Our verdict is {word} on all four tasks" in gain and ("takes 3 paired seeds" in gain) == (len(seeds) < 3)
+    assert f"**The gain: {word} on all four tasks.**" in gain and ("takes 3 paired seeds" in gain) == (len(seeds) < 3)
     assert "below the damaged images" not in gain
-    assert f"The claim as a whole is {word}" in problem and "1.0 to 1.0 % of the batch" in dose
+    assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
     assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
     assert "On deblurring both are below the damaged images" in story.verdict()

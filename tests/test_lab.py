@@ -21,7 +21,7 @@ from skimage.restoration import inpaint_biharmonic
 from test_windows import trained_like
 
 from companion.tables import table_path
-from odl import PROTOCOL, pretrained, results
+from odl import PROTOCOL, results
 from odl.corruptions import FILL, TASKS, Task, blur, delete, remove_square
 from odl.crops import grey
 from odl.evaluation import errors, psnr
@@ -406,7 +406,7 @@ def test_fill_is_inpaint_image(browser):
     filled, classical = ((planes + 1) / 2 for planes in both)
     assert np.abs(classical - inpaint_biharmonic(image, mask, channel_axis=-1)).max() < 1e-4
     assert 500 < mask.sum() < mask.size / 4
-    expected = inpaint_image(pretrained.load("inpaint"), image, mask)
+    expected = inpaint_image(network_as_shipped("inpaint", "on_demand"), image, mask)
     assert np.allclose(filled[~mask], image[~mask], atol=1e-6)
     ours, theirs = (peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (filled, expected))
     assert abs(ours - theirs) < 0.05

@@ -127,7 +127,7 @@ export async function startInpaint(root) {
     $("fieldset[data-part=all]").disabled = true;
     bar.hidden = false;
     try {
-      const restore = await network("inpaint", "pretrained");
+      const restore = await network("inpaint", "on_demand");
       const breathe = (share) => ((bar.value = share), new Promise((done) => setTimeout(done)));
       const x = toPlanes(photo);
       const filled = await fillHoles(restore, x, hole, photo.width, photo.height, breathe);
@@ -150,6 +150,6 @@ export async function startInpaint(root) {
   };
 
   const first = await offerPhotographs($("fieldset[data-part=photographs]"), "large", usePhotograph, say);
-  await network("inpaint", "pretrained"); // an error here leaves the still picture in place
+  await network("inpaint", "on_demand"); // an error here leaves the still picture in place
   usePhotograph(first);
 }
