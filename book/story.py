@@ -38,7 +38,7 @@ def verdict() -> str:
     e, doses = PROFILES[PROFILE], [100 * judge.dose_of(run) for run in runs]
     few = f"; a verdict takes {judge.SEEDS} paired seeds" * (min(map(len, margins.values())) < judge.SEEDS)
     under = [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]
-    low = f" On {listed(under)} both are below the damaged images in mean PSNR, so nothing is decided." if under else ""
+    low = f" On {listed(under)} both networks score below the damaged images, so nothing is decided." if under else ""
     claim = fixation.problem(m)
     signs = ", every margin with the paper's sign" if min(there) > 0 and min(over) > 0 else ""
     return f"""\
@@ -48,7 +48,7 @@ def verdict() -> str:
 its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
 {span(scorecard.paper_gaps(*PAIR))}{few}.{low}
 - **Fixation: {claim.word}{signs}.** The PSNR of a fixated model minus that of the on-demand network is \
-{span(there)} at the severity of the first, and {span(-margin for margin in over)} on average over all six levels \
+{span(there)} at the severity of its training, and {span(-margin for margin in over)} on average over all six levels \
 ({len(over)} of {len(pairs)} models, {judge.count_seeds(dict(enumerate(found for found, _ in models)))} each; \
 inpainting is scored inside the missing square).{f" What is missing: {claim.needs}." * bool(claim.needs)}
 - **The dose: {min(doses):.1f} to {max(doses):.1f} % of a batch.** In these runs the two schedules are nearly alike: \

@@ -120,7 +120,7 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB",
     lacks = [f"{missing} part{'s' * (missing > 1)} to be measured"] if (missing := len(parts) - len(measured)) else []
     if under := len({*below} & {*measured}):
         where = "" if under == len(parts) else f"in {under} of {len(parts)} parts "
-        lacks.append(f"{where}both networks are below the damaged image: a longer training would tell")
+        lacks.append(f"{where}both networks are below the damaged image: a longer training may tell")
     open_parts = [k for k, w in zip(parts, words, strict=True) if w in (UNDECIDED, REVERSED) and k in measured]
     pending = [sign * (measured[k] - beyond) for k in open_parts if k not in below]
     lacks += ["for the others, " * bool(under) + what_decides(pending, within)] if pending and not missing else []
@@ -131,7 +131,7 @@ def what_decides(pending: list, within: float) -> str:
     """How many seeds an undecided claim lacks."""
     fewest = min(len(margins) for margins in pending)
     if fewest < SEEDS:
-        return "a second and a third seed would tell" if fewest == 1 else "a third seed would tell"
+        return "a second and a third seed may tell" if fewest == 1 else "a third seed may tell"
     seeds = max(seeds_needed(margins, within) for margins in pending)
     return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
 

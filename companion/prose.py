@@ -12,12 +12,12 @@ NOTHING = "What this page compares is to be measured."
 def scale(results) -> str:
     """One sentence on what a number was measured with."""
     e, where = results[0].experiment, results[0].provenance
-    seeds = {}
+    seeds, steps = {}, sorted({r.experiment["epochs"] * r.experiment["iterations"] for r in results})
     for r in results:
-        seeds.setdefault((r.experiment["task"], r.experiment["schedule"]), set()).add(r.experiment["seed"])
+        seeds.setdefault(str(r.experiment | {"seed": None}), set()).add(r.experiment["seed"])
+    steps = "–".join(f"{n:,}" for n in dict.fromkeys((steps[0], steps[-1])))
     return (
-        f"Scale: width {e['width']} (paper: 64), {e['epochs'] * e['iterations']:,} steps of {e['batch_size']} images "
-        f"(1,500,000 of 100), "
+        f"Scale: width {e['width']} (paper: 64), {steps} steps of {e['batch_size']} images (1,500,000 of 100), "
         f"{where['train_images']:,} photographs of {e['dataset']} (100,000), "
         f"{judge.count_seeds(seeds)}, {where['device']}."
     )

@@ -88,7 +88,7 @@ GROUPS = [
     table1.worst_joint({s: row[k][1] for s, row in rows.items()}) for rows in published.TABLE1.values() for k in (0, 1)
 ]
 WON, WON_FIXATED = map(table3.images_won, ("on_demand", "fixated"))
-DB11 = "DB11, noise not clipped, − the best published number of an image: "
+DB11 = "DB11, noise not clipped, this network − the best published number of an image: "
 
 
 class Claim(NamedTuple):
@@ -186,7 +186,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
     ("Table 2", "With random region dropout, a context encoder is still far behind the on-demand network.",
      span(a - b for a, b in zip(OURS, ENCODERS[1], strict=True)), "on-demand − that encoder, PSNR inside either block",
      partial(compare, pairs={block: ("blocks", "on_demand", RANDOM, [block]) for block in blocks.BLOCKS})),
-    ("Table 2", "The on-demand network does about as well in both places.",
+    ("Table 2", "The on-demand network fills a central and an arbitrary block about equally well.",
      signed(OURS[0] - OURS[1]), "on-demand, central − arbitrary block: less than 1 dB apart, either way",
      table2.same_in_both),
     ("Table 3", f"At σ = 25 the on-demand network beats six published denoisers on {WON} of 11 images.",

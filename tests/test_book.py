@@ -69,7 +69,7 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
     assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
-    assert "On deblurring both are below the damaged images" in story.verdict()
+    assert "On deblurring both networks score below the damaged images" in story.verdict()
 
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):

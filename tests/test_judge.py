@@ -91,7 +91,7 @@ def test_what_would_decide_is_named():
     def needs(*parts, **how):
         return judge.verdict_on(dict(enumerate(parts)), **how).needs
 
-    assert needs([0.4]) == "a second and a third seed would tell" and needs([0.4, 0.5]) == "a third seed would tell"
+    assert needs([0.4]) == "a second and a third seed may tell" and needs([0.4, 0.5]) == "a third seed may tell"
     assert needs([0.4, 0.5, 0.45], []) == "1 part to be measured"
     assert "damaged image" in needs([1.0, 1.1, 1.2], below=[0]) and "seed" in needs([1.0], [1.0, 1.1, 1.2], below=[1])
     margins = [0.1, 0.5, 0.2]
@@ -142,7 +142,7 @@ RANKING = re.compile(
 def ranking(text: str) -> str | None:
     """A word that ranks, but for those of a quoted claim, of what would decide it, and of counts."""
     words = r"(?:reproduced|reversed|equivalent)"  # of what is decided, or how many are
-    said = re.sub(rf"“[^”]*”|would tell|The paper's claim|\d+ {words}|{words} on \w+", "", text)
+    said = re.sub(rf"“[^”]*”|may tell|The paper's claim|\d+ {words}|{words} on \w+", "", text)
     found = RANKING.search(said)
     return found and found[0]
 
