@@ -8,6 +8,7 @@ Every batch takes the same number of random draws whatever its levels, so that s
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral
 
 import torch
 
@@ -48,8 +49,8 @@ class Task:
             choice("level", level, ("easy", "hard"))
             severity = paper.TASKS[self.name][level]
             return self.corrupt_between(x, severity, severity, generator, centred=True)
-        if isinstance(level, int):
-            integer("level", level, 1, paper.N_LEVELS + 1)
+        if isinstance(level, Integral):  # of NumPy too
+            integer("level", int(level), 1, paper.N_LEVELS + 1)
         level = torch.as_tensor(level, device=x.device).expand(len(x))
         return self.corrupt_between(x, *self.bounds(level), generator)
 

@@ -32,8 +32,9 @@ PROFILES = {
     },
     # Sec. 6.2 and 6.3.
     "paper": {
-        "width": 64, "epochs": 1500, "iterations": 1000, "batch_size": 100, "learning_rate": 2e-4, "decay": 0.0,
-        "precision": "fp32", "pool_images": 1_000_000, "validation_images": 1000, "test_images": 1000, "trials": 20,
+        "width": 64, "epochs": 1500, "iterations": 1000, "batch_size": paper.BATCH_SIZE, "learning_rate": 2e-4,
+        "decay": 0.0, "precision": "fp32", "pool_images": 1_000_000, "validation_images": 1000, "test_images": 1000,
+        "trials": 20,
     },
 }
 # fmt: on

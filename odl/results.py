@@ -2,16 +2,16 @@
 
 import base64
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import torch
 from safetensors.torch import save
 
+from odl import PROTOCOL
 from odl.data import packs
-from odl.evaluation import LEVELS, evaluate, overall, task_of
+from odl.evaluation import evaluate, overall, task_of
 from odl.experiment import Experiment
 from odl.machine import files, store
 from odl.machine.provenance import origin
@@ -24,18 +24,13 @@ from odl.windows import restorer
 
 @dataclass(frozen=True)
 class Result:
-    """What one run measured; `path` is its JSON.
-
-    `per_image`: score (l2 in ‰, psnr in dB) → a row per level of `evaluate.LEVELS`, a column per test crop, means over
-    trials.
-    """
+    """What one run measured; `path` is its JSON."""
 
     experiment: dict
     provenance: dict
     history: list[dict]
     evaluation: pd.DataFrame
     path: Path
-    per_image: dict = field(default_factory=dict)
 
 
 def path_of(experiment: Experiment) -> Path:
@@ -52,8 +47,7 @@ def load(experiment: Experiment, path: Path | None = None) -> Result | None:
 def as_result(content: dict, path: Path) -> Result:
     frame = pd.DataFrame(content["evaluation"])
     frame = frame.astype({name: float for name in frame if name.startswith(("l2", "psnr"))})  # null is NaN
-    scores = {name: unpacked(text) for name, text in content.get("per_image", {}).items()}
-    return Result(content["experiment"], content["provenance"], content["history"], frame, path, scores)
+    return Result(content["experiment"], content["provenance"], content["history"], frame, path)
 
 
 def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
@@ -80,11 +74,6 @@ def rounded(rows: pd.DataFrame) -> dict:
 def packed(scores: torch.Tensor) -> str:
     """Scores (levels, images) as half precision, row by row, in base64."""
     return base64.b64encode(scores.cpu().numpy().astype("<f2").tobytes()).decode()
-
-
-def unpacked(text: str) -> np.ndarray:
-    """The scores (levels, images) of `packed`."""
-    return np.frombuffer(base64.b64decode(text), "<f2").reshape(len(LEVELS), -1).astype(float)
 
 
 def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None) -> dict:
@@ -165,11 +154,11 @@ def command_of(experiment: Experiment) -> str:
 
 
 def frame() -> pd.DataFrame:
-    """Every measured run, a row each: profile, dataset, task, run, l2 (‰), psnr (dB), device."""
+    """Every run measured by this protocol, a row each: profile, dataset, task, run, l2 (‰), psnr (dB), device."""
     rows = []
     for path in sorted(files.results().glob("*/*/*/*.json")):
         content = files.unseal(path)
-        if "1" not in content["evaluation"]["level"]:
+        if content["protocol"] != PROTOCOL or "1" not in content["evaluation"]["level"]:
             continue  # Table 2's blocks have no levels
         profile, dataset, task = path.relative_to(files.results()).parts[:3]
         scores = overall(pd.DataFrame(content["evaluation"])).mean()

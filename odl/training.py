@@ -27,9 +27,9 @@ def train(experiment, device="cpu", progress=None) -> Trained:
     """Train one run, resuming from its checkpoint if there is one.
 
     history: a dict an epoch with loss, psnr (dB per level 1…5), allocation (mean share of a batch per level, in per
-    cent) and dose (how far that is from equal shares; both None if fixated). `progress(share done)` is called after
-    every iteration. A checkpoint is written every minute, at the end, and when interrupted. Raises TrainingError when
-    a number is not finite.
+    cent) and dose (a level's mean distance from 1/N of the batch; both None if fixated). `progress(share done)` is
+    called after every iteration. A checkpoint is written every minute, at the end, and when interrupted. Raises
+    TrainingError when a number is not finite.
     """
     state = fit(experiment, build, partial(epochs, experiment, device=device, progress=progress), device)
     return Trained(state.network.eval(), state.history)

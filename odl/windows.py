@@ -61,8 +61,9 @@ def votes(restore, y, places, batch, progress=None) -> tuple[torch.Tensor, torch
 def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", device="cpu", progress=None):
     """Fill the pixels of `image` (height, width[, 3]), floats in [0, 1], where `mask` (height, width) is true.
 
-    Windows that miss at most a third of their pixels vote by their mean; what they fill counts as known for the next
-    ring, so holes of any shape and size close from their border inwards. Known pixels are returned untouched.
+    Windows that miss at most 35 % of their pixels (more, where none does) vote by their mean; what they fill counts as
+    known for the next ring, so holes of any shape and size close from their border inwards. Known pixels are returned
+    untouched.
     """
     x = check_image(image, network)
     height, width = x.shape[2:]

@@ -8,7 +8,7 @@ tenths of a dB of a rounding error.
 import json
 import os
 import tempfile
-from itertools import cycle
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,7 @@ from odl import PROTOCOL, paper, training
 from odl.experiment import Experiment
 
 FILE = Path(__file__).with_name("golden.json")
-RUNS = [(task, "on_demand") for task in paper.TASKS]
-OTHERS = [schedule for schedule in (*published.SCHEDULES, *published.FIXATED) if schedule != "on_demand"]
-RUNS += zip(cycle(paper.TASKS), OTHERS)  # a task each, in turn
+RUNS = [*product(paper.TASKS, (*published.SCHEDULES, *published.FIXATED))]
 SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
 
 

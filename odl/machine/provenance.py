@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+ROOT = Path(__file__).resolve().parents[2]
 CODE = ("odl", "companion")  # what makes numbers
 
 
@@ -26,6 +27,8 @@ def device_name(device: str) -> str:
 
 def commit(*folders: Path) -> str:
     """The commit of the code, marked when `CODE` or one of `folders` has changes; `unknown` outside a repository."""
+    if not (ROOT / "pyproject.toml").exists():  # else an installed odl would name a repository that it lies in
+        return "unknown"
     try:
         name = git("rev-parse", "--short", "HEAD")
         changes = git("status", "--porcelain", "--", *CODE, *folders)
@@ -35,5 +38,5 @@ def commit(*folders: Path) -> str:
 
 
 def git(*command) -> str:
-    command = ["git", "-C", Path(__file__).resolve().parents[2], *command]
+    command = ["git", "-C", ROOT, *command]
     return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.strip()
