@@ -194,9 +194,7 @@ def vendored(name: str) -> tuple[list[Path], str | None]:
 
 def others(wanted: dict[str, str]) -> list[str]:
     """Of files with their SHA-256 those that are not here, or are others."""
-    return [
-        name for name, sha256 in wanted.items() if not (NPM / name).exists() or pooch.file_hash(NPM / name) != sha256
-    ]
+    return [n for n, known in wanted.items() if not (NPM / n).exists() or pooch.file_hash(NPM / n) != known]
 
 
 def fetch(package: str, files: list[str]) -> str | None:

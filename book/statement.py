@@ -94,9 +94,7 @@ def verdicts() -> str:
 def weights() -> str:
     """The networks that ship."""
     sizes = [path.stat().st_size for path in shipped().glob("*.safetensors")]
-    return (
-        f"{len(sizes)} networks in half precision, {sum(sizes) / 1e6:.0f} MB in all, with their SHA-256 in a manifest."
-    )
+    return f"{len(sizes)} networks in half precision, {sum(sizes) / 1e6:.0f} MB, with their SHA-256 in a manifest."
 
 
 SNIPPETS = {f"statement-{make.__name__}": make for make in (compute, splits, seeds, versions, verdicts, weights)}

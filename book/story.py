@@ -36,23 +36,33 @@ def verdict() -> str:
     over, there = ([np.mean(gaps) for gaps in part] for part in zip(*models, strict=True))
     runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
     e, doses = PROFILES[PROFILE], [100 * judge.dose_of(run) for run in runs]
-    few = f"; a verdict takes {judge.SEEDS} paired seeds" * (min(map(len, margins.values())) < judge.SEEDS)
-    under = [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]
-    low = f" On {listed(under)} both networks score below the damaged images, so nothing is decided." if under else ""
-    claim = fixation.problem(m)
-    signs = ", every margin with the paper's sign" if min(there) > 0 and min(over) > 0 else ""
+    claim, signs = fixation.problem(m), ", every margin with the paper's sign" * bool(min(*there, *over) > 0)
     return f"""\
-- **The gain: {by_word(judged(m))}.** At the scale of this book (half the paper's width, \
-{e["epochs"] * e["iterations"]:,} steps of {e["batch_size"]} images in place of 1,500,000 of 100, \
-{judge.count_seeds(margins)}) the mean PSNR of on-demand learning minus that of equal shares (*rigid joint learning*, \
-its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
-{span(scorecard.paper_gaps(*PAIR))}{few}.{low}
+- **The gain: {by_word(judged(m))}.** The mean PSNR of on-demand learning minus that of equal shares (*rigid joint \
+learning*, its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
+{span(scorecard.paper_gaps(*PAIR))}.
 - **Fixation: {claim.word}{signs}.** The PSNR of a fixated model minus that of the on-demand network is \
 {span(there)} at the severity of its training, and {span(-margin for margin in over)} on average over all six levels \
-({len(over)} of {len(pairs)} models, {judge.count_seeds(dict(enumerate(found for found, _ in models)))} each; \
-inpainting is scored inside the missing square).{f" What is missing: {claim.needs}." * bool(claim.needs)}
-- **The dose: {min(doses):.1f} to {max(doses):.1f} % of a batch.** In these runs the two schedules are nearly alike: \
-an equal share is 20 per cent of the images, and feedback moved a level away from it by so little on average."""
+(inpainting: inside the missing square).
+- **The dose: {min(doses):.1f} to {max(doses):.1f} % of a batch.** Feedback moved a level this little away from its \
+equal share, 20 per cent, on average: the two schedules of the first line are nearly alike.
+
+This is at half the paper's width, after {e["epochs"] * e["iterations"]:,} steps of {e["batch_size"]} images in place \
+of 1,500,000 of 100, on {runs[0].provenance["train_images"]} photographs in place of 100,000, with \
+{judge.count_seeds(margins)} of the first comparison and \
+{judge.count_seeds(dict(enumerate(found for found, _ in models)))} of each fixated model; a verdict takes {judge.SEEDS}.
+{below(m)}"""
+
+
+def below(m) -> str:
+    """Where neither network of the pair gains on the damaged images, and what one does with known pixels kept."""
+    under, kept = [task for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)], ""
+    for task in [task for task in under if task in paper.MASKED]:
+        [run, _], *_ = judge.paired(m.runs, task, *PAIR)
+        ours, damaged = (judge.score(run, column=name) for name in ("psnr_kept", "psnr_input"))
+        kept += f"; with the known pixels kept, {plain(task)} is at {ours:.1f} dB against {damaged:.1f}"
+    where = f"On {listed([*map(plain, under)])} the raw output of both networks is on average below the damaged images"
+    return f"{where}, so nothing is decided there{kept}." if under else ""
 
 
 def allocations() -> str:
@@ -67,24 +77,19 @@ def allocations() -> str:
     return markdown(header, rows) if rows else f"This is {NOT_MEASURED}."
 
 
-def pairs() -> str:
-    """The paper's test, a row for each task and seed, beside the judge's word."""
+def tests() -> str:
+    """The paper's test, a row for each task and seed, beside the judge's word; and what the p-values say together."""
     m = scorecard.load(*CASE)
     found, verdicts = table1.papers_test(m), judged(m)
     rows = [
-        [r.task.capitalize(), r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", verdicts[r.task].word]
+        [r.task.capitalize(), r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", verdicts[r.task].short]
         for r in found.itertuples()
     ]
     header = ["Task", "Seed", "On-demand − rigid joint (dB)", "p, paired over trials", "Our verdict, over seeds"]
-    return markdown(header, rows) if rows else f"This is {NOT_MEASURED}."
-
-
-def tests() -> str:
-    """`pairs`, and what the p-values say together."""
-    found = table1.papers_test(scorecard.load(*CASE))
+    table = markdown(header, rows) if rows else f"This is {NOT_MEASURED}."
     small = found[found.p < LITTLE]
     if small.empty:
-        return pairs()
+        return table
     ends = small.groupby("task", sort=False).ahead.agg(["min", "max"])
     turned = ends.index[(ends["min"] < 0) & (ends["max"] > 0)]
     text = (
@@ -95,7 +100,7 @@ def tests() -> str:
     )
     if len(turned):
         text += f"\nOn {listed(turned)} the sign turns with the seed, and only the seed has changed."
-    return f"{pairs()}\n\n{text}"
+    return f"{table}\n\n{text}"
 
 
 def doses() -> str:
@@ -107,7 +112,9 @@ def doses() -> str:
         setting = plain(r.task).capitalize(), dose.minus(r.k), r.width, f"{r.steps:,}"
         rows.append([*setting, r.seeds, f"{r.dose:.2f}", judge.estimate(r.margins), r.verdict])
     header = ["Task", "k", "Width", "Steps", "Seeds", "Dose (%)", "On-demand − rigid joint", "Verdict"]
-    text = f"{markdown(header, rows)}\n\nSo far {len(rows)} of the {len(table)} planned settings are measured."
+    counts = table.seeds.value_counts().sort_index(ascending=False)
+    seeds = listed([f"{n} {'have' if n > 1 else 'has'} {k or 'no'} seed{'s' * (k != 1)}" for k, n in counts.items()])
+    text = f"{markdown(header, rows)}\n\nOf the {len(table)} planned settings {seeds} so far."
     both = every_k[every_k.k.isin([1, 4])].pivot_table("dose", "task", "k").dropna()
     if both.columns.size == 2:
         sharp = span(np.concatenate(every_k[every_k.k == 4].margins.to_list()))

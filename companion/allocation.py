@@ -108,13 +108,14 @@ def verdict(runs: dict) -> str:
 
 def shifts(m: Measured) -> Verdict:
     """Level 5 against level 1 in the last epoch."""
-    return verdict_on({task: [s[-1, -1] - s[-1, 0] for s in found] for task, found in shares(m).items()}, unit="%")
+    return verdict_on({task: [s[-1, -1] - s[-1, 0] for s in found] for task, found in shares(m).items()}, unit="points")
 
 
 def never_abandons(m: Measured) -> Verdict:
     """The smallest share that level 1 ever has: more than half of an equal one."""
     least = {task: [s[:, 0].min() for s in found] for task, found in shares(m).items()}
-    return verdict_on(least, beyond=100 / paper.N_LEVELS / 2, unit="%")
+    text = "; ".join(f"{task} {np.mean(values):.1f} %" for task, values in least.items() if values)
+    return verdict_on(least, beyond=100 / paper.N_LEVELS / 2, unit="%", text=text)
 
 
 def shares(m: Measured) -> dict:

@@ -71,6 +71,6 @@ def verdict(table: pd.DataFrame, results) -> str:
     above = {name: (table[OURS] > table[name]).sum() for name in ("damaged", CLASSICAL)}
     return (
         f"Inside the mask, the on-demand network scores higher than the grey filling in {above['damaged']} of "
-        f"{len(table)} masks, and higher than the biharmonic filling in {above[CLASSICAL]}. "
+        f"{len(table)} masks, and higher than the biharmonic filling in {above[CLASSICAL] or 'none'}. "
         f"One photograph and one training decide nothing, and the paper gives pictures only.\n\n{prose.scale(results)}"
     )

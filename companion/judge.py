@@ -1,7 +1,8 @@
 """The one judge: from margins, one per paired seed, to a verdict on a claim of the paper.
 
-A page that ranks anything takes its words from here. The rule was fixed before any result that it judges was measured,
-but for one clause: "below the damaged images" meant all levels at first, also where a claim is about one of them.
+A page that ranks anything takes its words from here. The rule is older than any result of a trained network in
+`data/results`, but for one clause: "below the damaged images" meant all levels at first, also where a claim is about
+one of them.
 """
 
 from collections.abc import Iterable
@@ -47,6 +48,11 @@ class Verdict:
             return MISSING
         word = self.word if self.word == UNDECIDED else f"**{self.word}**"
         return f"{self.measured}: {word}{f' ({self.needs})' if self.needs else ''}"
+
+    @property
+    def short(self) -> str:
+        """The word, and that both networks are below the damaged images where this is why nothing is decided."""
+        return f"{self.word} (below damaged)" if "below" in self.needs else self.word
 
 
 # The rule, on the last axis of an array: seeds in `interval`, `p_below` and `decide`, parts in `holm` and `combine`
@@ -212,7 +218,7 @@ def lead(m: Measured, *pair) -> tuple[float, float, float, str]:
     """Mean margin (dB) of a pair, as in `compare`, its 95 % interval, low and high, and the verdict; else NaN."""
     margins = gaps(m.runs, *pair)
     low, high = interval(margins) if len(margins) > 1 else (np.nan, np.nan)
-    return np.mean(margins) if margins else np.nan, low, high, compare(m, {"": pair}).word
+    return np.mean(margins) if margins else np.nan, low, high, compare(m, {"": pair}).short
 
 
 def dose_of(run) -> float:

@@ -6,7 +6,7 @@ from companion import judge
 from companion.judge import MISSING, Verdict
 from odl import paper
 
-NOTHING = "What this page compares is to be measured."
+NOTHING = "The networks that this page compares are not trained yet, so its question is open."
 
 
 def scale(results) -> str:
@@ -40,10 +40,8 @@ def dose(results) -> str:
     if not doses:
         return ""
     equal = ": its batches were equal shares, so its row is rigid joint's" if max(doses) < NO_DOSE else ""
-    return (
-        "On-demand's dose, the mean deviation of a level from its equal share, was "
-        f"{100 * np.mean(doses):.2f} % of a batch{equal}."
-    )
+    share = f"{100 * np.mean(doses):.2f} % of a batch"
+    return f"On-demand's dose, the mean deviation of a level from its equal share, was {share}{equal}."
 
 
 def say(text: str):

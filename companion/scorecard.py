@@ -84,9 +84,8 @@ def paper_margins(task: str) -> list[float]:
 NO_NUMBER, CURVES = "no number", "curves only"
 BLOCKS = {method: [psnr for _, psnr in cells] for method, cells in published.TABLE2.items()}  # central, arbitrary
 OURS, ENCODERS = BLOCKS["on_demand"], [BLOCKS[CENTRE], BLOCKS[RANDOM]]
-GROUPS = [
-    table1.worst_joint({s: row[k][1] for s, row in rows.items()}) for rows in published.TABLE1.values() for k in (0, 1)
-]
+TABLES1 = [{s: row[k][1] for s, row in rows.items()} for rows in published.TABLE1.values() for k in (0, 1)]
+GROUPS = [*map(table1.worst_joint, TABLES1)]
 WON, WON_FIXATED = map(table3.images_won, ("on_demand", "fixated"))
 DB11 = "DB11, noise not clipped, this network − the best published number of an image: "
 
@@ -236,9 +235,7 @@ def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
     decided = table[~table.verdict.isin([UNDECIDED, MISSING]) & (table.kind != BUILT_IN)]
     lines = [f"- No. {r.number}, **{r.verdict}**: {r.claim}" for r in decided.itertuples()]
     limits = "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
-    trained = [
-        run for (task, schedule, _), run in runs.items() if task in paper.TASKS and schedule in published.SCHEDULES
-    ]
+    trained = [run for key, run in runs.items() if key[0] in paper.TASKS and key[1] in published.SCHEDULES]
     if trained:
         limits = f"{prose.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)} here."
     return "\n\n".join(filter(None, [counted(table), "\n".join(lines), limits]))

@@ -89,15 +89,13 @@ def run_many(experiments: list[Experiment], device="auto", train=True, workers: 
 def results_of(jobs: list[Job], device="auto", train=True, workers: int | None = None) -> list[Result]:
     """What the last measurement of every job found, in order; what is missing is measured with one progress bar.
 
-    With `train` false nothing is measured: what is not there is left out, and a line names it.
+    With `train` false nothing is measured: what is not there is left out, and a line says how much that is.
     """
     if train:
         run_jobs(jobs, device, workers)
-    last = [job.measurements[-1] for job in jobs]
-    found = [m.load() for m in last]
-    absent = [m.path.stem for m, result in zip(last, found, strict=True) if result is None]
-    if absent:
-        print(f"To be measured: {', '.join(absent)}. Set train=True here, or run python -m companion reproduce.")
+    found = [job.measurements[-1].load() for job in jobs]
+    if absent := sum(result is None for result in found):
+        print(f"{absent} of {len(jobs)} runs are missing: set train=True here, or run python -m companion reproduce.")
     return [result for result in found if result is not None]
 
 

@@ -96,9 +96,7 @@ def add_experiment(command, run) -> None:
     command.add_argument("--seed", type=int, default=0, help="of weights, crops and damage (default 0)")
     command.add_argument("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")
     command.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    command.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="override a number, as --set epochs=30"
-    )
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a number, as epochs=30")
 
 
 def experiment_of(options) -> Experiment:

@@ -27,9 +27,8 @@ def device_name(device: str) -> str:
 
 def commit(*folders: Path) -> str:
     """The commit of the code, marked when `CODE` or one of `folders` has changes; `unknown` outside a repository."""
-    if not (ROOT / "pyproject.toml").exists():  # else an installed odl would name a repository that it lies in
-        return "unknown"
     try:
+        (ROOT / "pyproject.toml").stat()  # else an installed odl would name a repository that it lies in
         name = git("rev-parse", "--short", "HEAD")
         changes = git("status", "--porcelain", "--", *CODE, *folders)
     except (OSError, subprocess.CalledProcessError):
