@@ -13,7 +13,6 @@ from companion.comparators import context_encoder, trained
 from companion.sweep import Job
 from odl.crops import CROP
 from odl.data import packs, sets
-from odl.fit import CHECKPOINT_SECONDS
 from odl.network import EncoderDecoder
 
 STATES = 3  # a checkpoint holds the weights and Adam's two moments
@@ -34,8 +33,6 @@ class Plan:
     download: float
     packs: float
     kept: float  # checkpoints, the ones before them, and weights
-    read: float  # packs, once by each run
-    written: float  # checkpoints, one a minute
 
 
 def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_step: float) -> Plan:
@@ -52,7 +49,6 @@ def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_
         heapq.heapreplace(free, free[0] + length)
     pack = {name: pack_bytes(name) for name in {job.experiment.dataset for job in runs}}
     weights = [4 * parameters(job.experiment) for job in runs]
-    saves = [max(1, s / CHECKPOINT_SECONDS) for s in seconds]
     return Plan(
         runs=len(runs),
         gpus=gpus,
@@ -63,8 +59,6 @@ def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_
         download=sum(download_bytes(name) for name in {sets.parse(name)[0] for name in datasets}),
         packs=sum(pack.values()),
         kept=sum((2 * STATES + 1) * w for w in weights),
-        read=sum(pack[job.experiment.dataset] for job in runs),
-        written=sum(STATES * w * n for w, n in zip(weights, saves, strict=True)),
     )
 
 
@@ -112,20 +106,12 @@ def lines(p: Plan) -> list[tuple[str, str]]:
     e = p.chain.experiment
     return [
         ("runs", f"{p.runs:,}, each on one GPU; more than {p.runs:,} GPUs would wait"),
-        ("GPU time", duration(p.gpu_seconds)),
-        ("wall time", f"{duration(p.wall_seconds)} on {p.gpus:,} GPU{'s' * (p.gpus > 1)}"),
-        ("longest chain", f"data → {e.run_id} ({duration(p.chain_seconds)}) → notebook → book"),
+        ("GPU time", f"{p.gpu_seconds / 3600:,.1f} h"),
+        ("wall time", f"{p.wall_seconds / 3600:,.1f} h on {p.gpus:,} GPU{'s' * (p.gpus > 1)}"),
+        ("longest chain", f"data → {e.run_id} ({p.chain_seconds / 3600:,.1f} h) → notebook → book"),
         ("disk", f"{size(p.packs)} of packs, {size(p.kept)} of checkpoints and weights"),
-        ("network", f"{size(p.download)} downloaded, {size(p.read)} of packs read, {size(p.written)} of checkpoints"),
+        ("network", f"{size(p.download)} downloaded"),
     ]
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours with three digits."""
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:,.3g} {unit}" if seconds < 1000 * length else f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:.3g} s"
 
 
 def size(amount: float) -> str:

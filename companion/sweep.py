@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -12,6 +13,7 @@ from functools import partial
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from time import monotonic, sleep
+from unittest import mock
 
 import torch
 from tqdm.auto import tqdm
@@ -174,7 +176,8 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
         shares = context.Array("d", len(todo) + 1, lock=False)  # the last one tells everyone to stop
         executor = ProcessPoolExecutor(workers, context, initializer=start_process, initargs=(shares,))
     with executor as pool:
-        futures = [pool.submit(work, job, device, i) for i, job in enumerate(todo)]
+        with mock.patch.dict(vars(sys.modules["__main__"]), __file__=None):  # no worker runs a user's script again
+            futures = [pool.submit(work, job, device, i) for i, job in enumerate(todo)]
         try:
             while wait(futures, timeout=1.0).not_done:
                 show(shares[: len(todo)])

@@ -41,7 +41,7 @@ def level_table(results: list[Result]) -> pd.DataFrame:
     levels = {level: f"level_{level}" for level in judge.LEVELS}
     columns = ["scored", "schedule", *levels.values(), "mean", "easy", "hard"]
     if not results:
-        return pd.DataFrame(columns=columns)
+        return pd.DataFrame(columns=columns).astype(dict.fromkeys(columns[2:], float))
     rows = pd.concat([scores(r.evaluation).assign(schedule=r.experiment["schedule"]) for r in results])
     damaged = {"psnr": rows.psnr_input, "psnr_hole": rows.hole_input}
     damaged["psnr_kept"] = np.nan  # with known pixels kept the damaged image is itself

@@ -6,7 +6,7 @@ import torch
 from odl import crops, paper
 from odl.corruptions import RELEASED, TASKS, Task
 from odl.data import packs
-from odl.parameters import choice
+from odl.parameters import check_device, choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
 LEVELS = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the severities of the fixated models
@@ -66,7 +66,7 @@ def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> tup
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
     the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
-    task, trials = task_of(experiment), experiment.trials
+    task, trials, device = task_of(experiment), experiment.trials, check_device(device)
     pack = pack or packs.load(experiment.dataset, "test")
     x = images_of(experiment, pack, experiment.test_images, "test").to(device)
     rows, images = [], {}

@@ -32,9 +32,8 @@ PROFILES = {
     },
     # Sec. 6.2 and 6.3.
     "paper": {
-        "width": 64, "epochs": 1500, "iterations": 1000, "batch_size": paper.BATCH_SIZE, "learning_rate": 2e-4,
-        "decay": 0.0, "precision": "fp32", "pool_images": 1_000_000, "validation_images": 1000, "test_images": 1000,
-        "trials": 20,
+        "width": 64, "epochs": 1500, "iterations": 1000, "batch_size": 100, "learning_rate": 2e-4, "decay": 0.0,
+        "precision": "fp32", "pool_images": 1_000_000, "validation_images": 1000, "test_images": 1000, "trials": 20,
     },
 }
 # fmt: on
@@ -84,7 +83,7 @@ class Experiment:
         known = [field.name for field in fields(cls)]
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
-        return cls(task, dataset, schedule, seed, profile, **(PROFILES[profile] | overrides))
+        return cls(task, str(dataset), schedule, seed, profile, **(PROFILES[profile] | overrides))
 
     def __post_init__(self):
         choice("task", self.task, paper.TASKS)
@@ -117,7 +116,9 @@ class Experiment:
         return f"{self.profile}/{sets.slug(self.dataset)}/{self.task}/{self.schedule}-seed{self.seed}{extra}"
 
     def asdict(self) -> dict:
-        """The fields as JSON, without those that are as by default; a folder goes by its last name only."""
+        """The fields as JSON, without those that are as by default; a folder goes by its last name and its files."""
         plain = {f.name: f.default for f in fields(self)}
         given = {name: value for name, value in asdict(self).items() if value != plain[name]}
-        return given | {"dataset": sets.slug(self.dataset)}
+        given |= {"dataset": sets.slug(self.dataset)}
+        own = sets.parse(self.dataset)[0] not in sets.DATASETS
+        return given | {"images": sets.fingerprint(self.dataset)} if own else given

@@ -41,6 +41,7 @@ def fit(experiment, build, trainer, device) -> State:
     """
     prepare(device)
     folder = files.runs() / experiment.run_id
+    files.need_writable(folder)
     for left_over in folder.glob(".*.tmp"):
         left_over.unlink()  # of a process that was killed while it wrote
     saved_state = checkpoint.load_checkpoint(folder, experiment)

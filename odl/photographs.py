@@ -32,7 +32,9 @@ def check_call(task: str, mask, stride: int | None) -> None:
 def check_shape(array: np.ndarray) -> None:
     """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ParameterError."""
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
-        raise ParameterError(f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed")
+        raise ParameterError(
+            f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed, or a Pillow image"
+        )
     if min(array.shape[:2]) < 2:
         raise ParameterError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
 
@@ -143,7 +145,8 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     if start.is_dir():
         if end.is_file():
             raise ParameterError(f"output={output!r} is a file; of a folder comes a folder")
-        sources = [path for path in (start / file for file in files_in(start)) if end not in path.parents]
+        own = end.resolve() if start.resolve() in end.resolve().parents else None  # results of an earlier call
+        sources = [path for path in (start / file for file in files_in(start)) if own not in path.resolve().parents]
         outputs = [end / path.relative_to(start) for path in sources]
     else:
         sources, outputs = [start], [end / start.name if end.is_dir() else end]

@@ -11,6 +11,7 @@ from PIL import Image
 from odl import damage, paper, photographs
 from odl.corruptions import FILL, TASKS
 from odl.crops import CROP
+from odl.data import reader
 from odl.experiment import PROFILES, Experiment
 from odl.machine.device import quick_precision
 from odl.network import EncoderDecoder
@@ -51,7 +52,7 @@ def restore(
 ) -> np.ndarray | Image.Image:
     """Restore a photograph of any size with the pretrained network of a task, and return it as it was given.
 
-    `image` is (H, W) or (H, W, 3), floats in [0, 1] or uint8, or a Pillow image, whose transparency stays.
+    `image` is (H, W) or (H, W, 3), floats in [0, 1] or uint8, or a Pillow image, returned upright with its alpha.
     `mask` says which pixels are missing and what lies there does not matter: (H, W), true or not 0 where missing, or a
     Pillow image that is white, red or transparent there. It is needed to inpaint and to interpolate. Pixels that are
     not missing are returned as they are. The denoiser was trained on grey images: of a colour image it restores each
@@ -65,6 +66,7 @@ def restore(
     """
     photographs.check_call(task, mask, stride)
     picture = isinstance(image, Image.Image)
+    image = reader.upright(image) if picture else image
     y = photographs.pixels(image) if picture else np.asarray(image)
     photographs.check_shape(y)
     missing = photographs.missing(y, task, mask)

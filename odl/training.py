@@ -18,6 +18,7 @@ from odl.evaluation import errors, psnr, task_of
 from odl.fit import State, Trained, fit
 from odl.machine.device import adam, captured, forward, set_rate
 from odl.network import EncoderDecoder, initialize
+from odl.parameters import check_device
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate_batches, dose
 
 LAUNCHES = 32  # graphs that may wait in a GPU's queue
@@ -31,6 +32,7 @@ def train(experiment, device="cpu", progress=None) -> Trained:
     called after every iteration. A checkpoint is written every minute, at the end, and when interrupted. Raises
     TrainingError when a number is not finite.
     """
+    device = check_device(device)
     state = fit(experiment, build, partial(epochs, experiment, device=device, progress=progress), device)
     return Trained(state.network.eval(), state.history)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import refused
 from scipy import ndimage, signal
 from scipy.fft import idctn
 from scipy.io import savemat
@@ -171,10 +172,8 @@ def test_a_wrong_file_is_one_line(root, tmp_path, capsys, system):
         printed = capsys.readouterr().err
         assert said in printed and printed.count("\n") == 1, printed
     assert not authors.here() and not DENOISERS[system].here()
-    with pytest.raises(FileNotFoundError, match="python -m companion weights"):
-        authors.denoise(IMAGE, 25, system)
-    with pytest.raises(ParameterError, match="nearest"):
-        authors.keep("csf_author", tmp_path / "other.mat")
+    refused(lambda: authors.denoise(IMAGE, 25, system), "python -m companion weights", kind=FileNotFoundError)
+    refused(lambda: authors.keep("csf_author", tmp_path / "other.mat"), "nearest", kind=ParameterError)
 
 
 def test_a_system_stands_in_table_3_and_figure_6_when_its_weights_are_here(given, monkeypatch):

@@ -1,12 +1,12 @@
 """`make bench` at sizes of seconds: every benchmark runs, its results are whole, and the page shows them."""
 
-import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import speed
 import torch
 
 from bench import __main__ as bench
@@ -23,14 +23,6 @@ OPTIONS = measure.Options("cpu", 1, 1, quick=True)
 def offline(monkeypatch):
     """No original photographs but those of scikit-image."""
     monkeypatch.delenv("ODL_DATA", raising=False)
-
-
-def book_module(name, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "book"))
-    spec = importlib.util.spec_from_file_location(name, ROOT / "book" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def in_this_process(function, options, environment=None, **given):
@@ -59,7 +51,6 @@ def test_every_benchmark_runs_and_its_results_reach_the_page(demo, monkeypatch, 
     if name == "without_bf16":
         assert content["scale"]["precision_of_ours"] == "fp32"
 
-    speed = book_module("speed", monkeypatch)
     with pytest.raises(FileNotFoundError):
         speed.table(name)
     shown = files.results() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
@@ -69,16 +60,6 @@ def test_every_benchmark_runs_and_its_results_reach_the_page(demo, monkeypatch, 
     assert all(text in page for text in (*content["rows"][0], *content.get("notes", ()), "CPU, 1 thread"))
     for figure in (speed.ratios, speed.scaling):
         figure().savefig(files.root() / "figure.svg")
-
-
-WRONG = {"trainig": "nearest: 'training'", "--threads 0": "nearest: 1", "--device gpu": "device='gpu'"}
-
-
-@pytest.mark.parametrize(("arguments", "words"), WRONG.items())
-def test_wrong_options_cost_one_line(capsys, arguments, words):
-    assert bench.main(arguments.split()) == 2
-    message = capsys.readouterr().err
-    assert words in message and message.count("\n") == 1
 
 
 def test_a_benchmark_that_fails_costs_one_line_and_the_others_go_on(demo, monkeypatch, capsys):

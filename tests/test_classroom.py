@@ -49,12 +49,6 @@ def solutions(notebook):
 # One form of exercise
 
 
-def check_exercise(text: str, name: str):
-    [(label, body)] = re.findall(r"(?ms)^```\{exercise\} \S.*?\n:label: (\S+)\n(.*?)^```$", text)
-    assert label == f"ex-{name}" and "{admonition} Exercise" not in text
-    assert re.search(".*".join(map(re.escape, STEPS)), body, re.DOTALL)
-
-
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_passes(name, shipped):
     assert f"```{{include}} /generated/exercise-{name}.md\n```" in (ROOT / "book" / f"{name}.md").read_text()
@@ -69,7 +63,10 @@ def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_passes(
 @pytest.mark.parametrize("path", EXERCISES, ids=NAMES)
 def test_every_exercise_has_a_marked_solution_and_tests(path):
     notebook = nbformat.read(path, 4)
-    check_exercise("\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown"), path.stem)
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    [(label, body)] = re.findall(r"(?ms)^```\{exercise\} \S.*?\n:label: (\S+)\n(.*?)^```$", prose)
+    assert label == f"ex-{path.stem}" and "{admonition} Exercise" not in prose
+    assert re.search(".*".join(map(re.escape, STEPS)), body, re.DOTALL)
     code, test, text = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
     assert solutions(notebook) == [code, text]
     assert code.source.startswith("# BEGIN SOLUTION\n") and code.source.endswith("\n# END SOLUTION")

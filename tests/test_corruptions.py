@@ -10,7 +10,7 @@ from odl.corruptions import RELEASED, TASKS
 
 ALL = {**TASKS, "deblur_released": RELEASED["deblur"]}
 LEVELS = range(1, 7)
-N = 2000
+FILL = torch.tensor([117, 104, 123]).view(3, 1, 1) / 255 * 2 - 1
 
 
 def generator(seed=0):
@@ -21,17 +21,13 @@ def images(n, channels=3, seed=9):
     return torch.rand((n, channels, 64, 64), generator=generator(seed)) * 2 - 1
 
 
-def drawn(task, level, n=N, seed=0):
+def drawn(task, level, n=2000, seed=0):
     bounds = (b.expand(n) for b in task.bounds(torch.tensor([level])))
     return task.draw(*bounds, 64, generator(seed))
 
 
 def uniform_p(sample, low, high):
     return stats.kstest(sample.numpy(), stats.uniform(low, high - low).cdf).pvalue
-
-
-def fill_at(level_of_fill=(117, 104, 123)):
-    return torch.tensor(level_of_fill).view(3, 1, 1) / 255 * 2 - 1
 
 
 # Severities
@@ -82,12 +78,9 @@ def test_blur_widths_are_uniform_and_independent(task, level):
 def test_one_square_is_missing_and_the_rest_is_untouched(level):
     x = images(50)
     y = TASKS["inpaint"].corrupt(x, level, generator())
-    severity = TASKS["inpaint"].draw(
-        *(b.expand(50) for b in TASKS["inpaint"].bounds(torch.tensor([level]))), 64, generator()
-    )
-    for i, (side, top, left) in enumerate(severity.int().tolist()):
+    for i, (side, top, left) in enumerate(drawn(TASKS["inpaint"], level, 50).int().tolist()):
         expected = x[i].clone()
-        expected[:, top : top + side, left : left + side] = fill_at()
+        expected[:, top : top + side, left : left + side] = FILL
         torch.testing.assert_close(y[i], expected, atol=1e-6, rtol=0)
 
 
@@ -96,7 +89,7 @@ def test_the_fixated_square_is_in_the_middle(side, first):
     x = images(3)
     y = TASKS["inpaint"].corrupt_between(x, side, side, generator(), centred=True)
     expected = x.clone()
-    expected[:, :, first : first + side, first : first + side] = fill_at()
+    expected[:, :, first : first + side, first : first + side] = FILL
     torch.testing.assert_close(y, expected, atol=1e-6, rtol=0)
 
 
@@ -110,7 +103,7 @@ def test_deleted_pixels_are_binomial_and_independent(level):
     x = images(300)
     y = TASKS["interpolate"].corrupt_between(x, percentage, percentage, generator())
     gone = (y != x).any(1)
-    filled = (y - fill_at()).abs().amax(1) < 1e-6
+    filled = (y - FILL).abs().amax(1) < 1e-6
     assert torch.equal(gone, filled)  # all channels together, with the fill colour
     counts = gone.flatten(1).sum(1).numpy()
     p, n = percentage / 100, 64 * 64

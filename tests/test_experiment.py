@@ -48,23 +48,8 @@ def test_a_typo_or_a_number_out_of_range_names_the_nearest_good_value(name, valu
     refused(lambda: Experiment.of(**{name: value}), f"{name}={value!r}", "nearest: ", nearest)
 
 
-WRONG = [
-    "",
-    None,
-    True,
-    math.nan,
-    math.inf,
-    -1,
-    "3",
-    3.5,
-    [],
-    {},
-    "x" * 5000,
-    "a\0b",
-    "two\nlines",
-    b"inpaint",
-    object(),
-]
+WRONG = ["", None, True, math.nan, math.inf, -1, "3", 3.5, [], {}]
+WRONG += ["x" * 5000, "a\0b", "two\nlines", b"inpaint", object()]
 NUMBERS = ("learning_rate", "severity")
 
 
@@ -204,11 +189,5 @@ def test_a_misspelt_notebook_parameter_is_refused():
 
 def test_extra_data_pairs_half_with_whole():
     runs = catalogue.runs("extra_data", "inpaint", "celeba", "paper", [0, 1])
-    assert [(r.schedule, r.seed, r.train_images) for r in runs] == [
-        ("on_demand", 0, 0),
-        ("rigid_joint", 0, 0),
-        ("rigid_joint", 0, 162_770),
-        ("on_demand", 1, 0),
-        ("rigid_joint", 1, 0),
-        ("rigid_joint", 1, 162_770),
-    ]
+    wanted = [("on_demand", 0), ("rigid_joint", 0), ("rigid_joint", 162_770)]
+    assert [(r.seed, r.schedule, r.train_images) for r in runs] == [(seed, *run) for seed in (0, 1) for run in wanted]

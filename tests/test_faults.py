@@ -1,10 +1,10 @@
 """The fault campaign in short: nothing is lost silently, and every promise is noticed when it is broken."""
 
-import importlib
 import random
-from pathlib import Path
 
 import pytest
+import reliability as page
+from conftest import refused
 
 from odl.machine import files
 from tests.faults import campaign
@@ -28,11 +28,8 @@ def test_a_loop_that_forgets_its_random_state_ends_otherwise_after_a_kill():
 
 
 def test_the_page_shows_what_is_measured_once_and_names_what_is_not(root, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "book"))
-    page = importlib.import_module("reliability")
     for nothing in (page.promises, page.comparison):
-        with pytest.raises(FileNotFoundError):
-            nothing()
+        refused(nothing, kind=FileNotFoundError)
     assert main(["--quick", "--only", "allocation"]) == 0
     monkeypatch.setattr(campaign, "measure", lambda *_: pytest.fail("measured again"))
     assert main(["--quick", "--only", "allocation"]) == 0
@@ -42,5 +39,4 @@ def test_the_page_shows_what_is_measured_once_and_names_what_is_not(root, monkey
     assert row["promise"] in shown and f"| {row['injected']} | {row['recovered']} | 0 |" in shown
     assert f"{row['broken']['silent']} of {row['broken']['injected']} silent" in shown
     assert "to be measured: " in shown and "kills" in shown
-    with pytest.raises(FileNotFoundError):
-        page.comparison()
+    refused(page.comparison, kind=FileNotFoundError)

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from conftest import tiny
 from skimage.metrics import peak_signal_noise_ratio
 
 from companion import fixation
@@ -11,15 +12,12 @@ from odl import crops, results
 from odl.corruptions import TASKS
 from odl.data import packs
 from odl.evaluation import images_of
-from odl.experiment import Experiment
 from odl.machine import files
-
-TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "test_images": 4, "validation_images": 4}
 
 
 @pytest.mark.parametrize("task", ["inpaint", "deblur"])
 def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
-    experiment = Experiment.of(task, **TINY)
+    experiment = tiny(task)
     severity = {"inpaint": 12, "deblur": 2.0}[task]
     monkeypatch.setitem(fixation.SPECTRUM, task, (severity,))
     row = [*fixation.measure(experiment, lambda y: 0.5 * y, "cpu").iloc[0]]
@@ -44,16 +42,17 @@ def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
 
 
 def test_a_curve_without_weights_is_left_out_in_one_line(demo, capsys):
-    experiment = Experiment.of("interpolate", **TINY)
+    experiment = tiny("interpolate")
     results.run_or_load(experiment, "cpu")
     (files.runs() / experiment.run_id / "weights.safetensors").unlink()
     assert fixation.spectrum([experiment]).empty
     said = capsys.readouterr().out
-    assert said.startswith("A curve is left out: ") and "python -m odl train" in said and said.count("\n") == 1
+    assert said.startswith("A curve is left out: ") and said.count("\n") == 1
+    assert "python -m odl train --task interpolate" in said and "--set epochs=1" in said
 
 
 def test_curves_are_drawn_beside_what_is_not_restored(demo):
-    experiment = Experiment.of("interpolate", **TINY)
+    experiment = tiny("interpolate")
     results.run_or_load(experiment, "cpu")
     frame = fixation.spectrum([experiment])
     again = fixation.spectrum([experiment])  # from the table that the first wrote

@@ -59,27 +59,22 @@ def test_what_is_found_is_kept_for_the_next_call(demo):
     assert "ZeroDivisionError" in gpu.once("y", lambda: 1 / 0)["error"]
 
 
-def test_an_archive_holds_results_and_networks_once(demo, tmp_path):
+def test_archives_bring_home_every_result_and_a_network_once(demo, tmp_path, monkeypatch):
     jobs = catalogue.jobs("smoke", "demo", [0])[:2]
+    first = jobs[0].experiment
     sweep.run_jobs(jobs, "cpu", 1)
-    for expected in (2, 0):
-        gpu.pack(tmp_path / "home.zip", jobs)
-        with zipfile.ZipFile(tmp_path / "home.zip") as archive:
+    trained, measured = results.network_of(first), results.load(first)
+    for file, expected in (("one.zip", 2), ("other.zip", 0)):
+        gpu.pack(tmp_path / file, jobs)
+        with zipfile.ZipFile(tmp_path / file) as archive:
+            archive.extractall(tmp_path / "checkout")
             networks = [name for name in archive.namelist() if name.endswith(".safetensors")]
             found = [name for name in archive.namelist() if name.startswith("data/results/smoke/demo/")]
             assert len(networks) == expected and {f"data/results/{job.name}.json" for job in jobs} <= {*found}
             assert all(t.dtype != torch.float32 for name in networks for t in load(archive.read(name)).values())
             assert json.loads(archive.read(found[0]))["protocol"] == 2
-
-
-def test_an_archive_unpacked_elsewhere_has_its_results_and_networks(demo, tmp_path, monkeypatch):
-    [job] = jobs = catalogue.jobs("smoke", "demo", [0])[:1]
-    sweep.run_jobs(jobs, "cpu", 1)
-    trained, measured = results.network_of(job.experiment), results.load(job.experiment)
-    gpu.pack(tmp_path / "home.zip", jobs)
     monkeypatch.setenv("ODL_ROOT", str(tmp_path / "checkout"))
-    zipfile.ZipFile(tmp_path / "home.zip").extractall(tmp_path / "checkout")
-    assert results.load(job.experiment).evaluation.equals(measured.evaluation)
-    unpacked = results.network_of(job.experiment)
+    assert results.load(first).evaluation.equals(measured.evaluation)
+    unpacked = results.network_of(first)
     for name, value in unpacked.state_dict().items():
         torch.testing.assert_close(value, trained.state_dict()[name], rtol=1e-3, atol=1e-4)

@@ -50,9 +50,7 @@ def status(browser, lab: str) -> str:
 def write_page(folder: Path) -> Path:
     """A small page around the labs, laid out like the book."""
     parts = [(LAB / f"{name}.html").read_text() for name in FRAGMENTS]
-    stills = [
-        f'<figure id="fig-lab-{name}">A still picture</figure>' for name in FRAGMENTS
-    ]  # of the seeds it is a table
+    stills = [f'<figure id="fig-lab-{name}">A still</figure>' for name in FRAGMENTS]  # of the seeds it is a table
     [scripts] = re.findall(r"(?s)<link.*</script>", (ROOT / "book" / "lab.md").read_text())
     head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     page = folder / "book" / "lab.html"
@@ -78,12 +76,6 @@ def made_up_result(task: str, schedule: str = "on_demand", seed: int = 0, psnr=2
     files.write_atomically(results.path_of(run), files.seal(content | {"evaluation": evaluation}))
 
 
-def made_up_network(task: str, schedule: str, seed: int) -> None:
-    """Weights that no training has given."""
-    experiment = live.reference(task, schedule)
-    results.keep_weights(experiment, trained_like(TASKS[task].channels, seed, experiment.width))
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The lab with networks that are not trained, and a run's history that is made up."""
@@ -91,7 +83,8 @@ def site(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(folder / "root"))
         for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in live.SCHEDULES):
-            made_up_network(task, schedule, seed)
+            experiment = live.reference(task, schedule)
+            results.keep_weights(experiment, trained_like(TASKS[task].channels, seed, experiment.width))
         for seed, (ours, theirs) in enumerate(PAIRS):
             made_up_result("inpaint", "on_demand", seed, ours)
             made_up_result("inpaint", "rigid_joint", seed, theirs)
@@ -345,17 +338,13 @@ def test_sharpness_replays_what_is_measured_and_says_what_is_not(browser):
     assert [text.count("to be measured") for text in stops] == [1, 0, 0, 1]
     assert f"dose {100 * np.mean([dose(shares) for shares in SHARES]):.2f} %" in stops[2]
     assert "−0.05 dB" in stops[2] and "2 seeds: undecided" in stops[2]  # of `PAIRS`
-    for key, words in {
-        "\ue014": "No run with k = 4",
-        "\ue012": "Measured, k = 1",
-        "\ue011": "No run with k = −1",
-    }.items():
-        browser.type("[name=k]", key)  # right, left, home
+    right, left, home = "\ue014", "\ue012", "\ue011"
+    for key, words in {right: "No run with k = 4", left: "Measured, k = 1", home: "No run with k = −1"}.items():
+        browser.type("[name=k]", key)
         assert words in status(browser, "allocation")
         assert browser.shown("[data-part=run]") == [words.startswith("Measured")]
-    psnr = browser.run(
-        "return [...document.querySelectorAll('#lab-allocation [type=number]')].map((b) => Number(b.value))"
-    )
+    boxes = "[...document.querySelectorAll('#lab-allocation [type=number]')]"
+    psnr = browser.run(f"return {boxes}.map((box) => Number(box.value))")
     assert browser.texts("#lab-allocation output") == [str(n) for n in allocate(np.array(psnr), 100)]  # shares as P
     browser.type("[name=k]", "\ue014\ue014")
 

@@ -37,6 +37,20 @@ def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
     assert [r.experiment["schedule"] for r in measured] == ["rigid_joint", "on_demand"]
 
 
+def test_a_plain_script_trains_side_by_side(demo, tmp_path):
+    """Without the guard that multiprocessing asks of scripts."""
+    script = """from companion import sweep
+from odl.experiment import Experiment
+runs = [Experiment.of(schedule=name, profile="smoke") for name in ("rigid_joint", "on_demand")]
+print(len(sweep.run_many(runs, "cpu", workers=2)))"""
+    (tmp_path / "script.py").write_text(script)
+    command = [sys.executable, tmp_path / "script.py"]
+    ran = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, env=os.environ | {"PYTHONPATH": ROOT}
+    )
+    assert (ran.returncode, ran.stdout.split()[-1:]) == (0, ["2"]), ran.stderr
+
+
 def test_one_job_that_trains_nothing_shows_its_progress(root, capsys):
     sweep.run_jobs([job_at(root / "tv", seconds=0)], "cpu", workers=1)
     assert (root / "tv").exists() and "tv" in capsys.readouterr().err
@@ -97,11 +111,13 @@ def nothing():
     return None
 
 
-def test_a_deadline_stops_what_runs_and_starts_nothing_more(capsys):
-    """In processes; in this one `test_files` sets the clock back as well."""
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_deadline_stops_what_runs_and_starts_nothing_more(monkeypatch, capsys, workers):
+    """In this process and in others, though the clock is set back."""
+    monkeypatch.setattr(time, "time", lambda: 0.0)
     endless = [Job(f"job {i}", (Measurement(nothing, forever, 1e6),)) for i in range(4)]
     start = time.monotonic()
-    sweep.run_jobs(endless, "cpu", 2, start + 1)
+    sweep.run_jobs(endless, "cpu", workers, start + 1)
     assert 1 <= time.monotonic() - start < 30
     assert "0 of 4 runs" in capsys.readouterr().err
 

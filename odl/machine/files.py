@@ -92,8 +92,9 @@ def locked(path: Path):
 def need_writable(folder: Path) -> None:
     """Raise DiskError when files cannot be made in `folder`, or it cannot be made: before work, not after it."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
-    if not os.access(there, os.W_OK):
-        raise DiskError(f"{there}: not writable, it is read-only or another user's; {OWN}")
+    why = "a file" if there.is_file() else "read-only or another user's"
+    if there.is_file() or not os.access(there, os.W_OK):
+        raise DiskError(f"{there}: not writable, it is {why}; {OWN}")
 
 
 def seal(content: dict) -> bytes:
