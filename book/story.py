@@ -61,8 +61,10 @@ def below(m) -> str:
         [run, _], *_ = judge.paired(m.runs, task, *PAIR)
         ours, damaged = (judge.score(run, column=name) for name in ("psnr_kept", "psnr_input"))
         kept += f"; with the known pixels kept, {plain(task)} is at {ours:.1f} dB against {damaged:.1f}"
+    if not under:
+        return ""
     where = f"On {listed([*map(plain, under)])} the raw output of both networks is on average below the damaged images"
-    return f"{where}, so nothing is decided there{kept}." if under else ""
+    return f"{where}, so nothing is decided there{kept}."
 
 
 def allocations() -> str:

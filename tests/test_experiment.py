@@ -130,7 +130,9 @@ def test_equal_numbers_have_one_id():
 def test_a_folder_keeps_its_place_private(tmp_path):
     folder = tmp_path / "holiday"
     folder.mkdir()
-    experiment = Experiment.of(dataset=str(folder))
+    for name in ("a.png", "b.png", "c.png"):
+        (folder / name).touch()
+    experiment = Experiment.of(dataset=folder)
     assert str(tmp_path) not in str(experiment.asdict()) + experiment.run_id
     assert "holiday" in experiment.run_id
 
