@@ -3,12 +3,12 @@
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-# Denoising and deblurring harm what is hardly damaged. Measured with the networks that ship on crops of 256×256 of the
-# 50 held-out photographs of BSDS500 (σ of noise 10 to 25, of blur 1.75 to 2.25): at these bounds no result that is more
-# than 0.1 dB below its input goes without a warning.
-# `python tests/test_damage.py` measures whole photographs; EVERY=2 takes each second one.
-MOST_CHANGE = 1.5  # mean square of what denoising changes, in variances of the noise; of the harmed at least 1.64
-LEAST_BLUR = 2.5  # σ in pixels as `blur_of` finds it; of the harmed at most 2.35, at a true σ of 1.75
+# Denoising and deblurring harm what is hardly damaged. Measured with the networks that ship on the 50 held-out
+# photographs of BSDS500 (σ of noise 0 to 80 of 255, of blur 0 to 5 pixels): at these bounds no result that is more than
+# 0.1 dB below its input goes without a warning. `python tests/test_damage.py` measures it; EVERY=2 takes each second
+# photograph. The bound of blur is wide, because a soft picture seems blurred before anything blurs it.
+MOST_CHANGE = 1.25  # mean square of what denoising changes, in variances of the noise; of the harmed at least 1.31
+LEAST_BLUR = 2.5  # σ in pixels as `blur_of` finds it; of the harmed at most 1.44
 BLOCK = 16  # side of the blocks in which noise is measured
 
 

@@ -107,7 +107,7 @@ def measure_colour(photographs: list[Path]) -> list[dict]:
 
 def test_what_the_method_page_says_of_colour_was_measured():
     mild, strong = (list(row.values())[-2:] for row in unseal(results() / "colour.json")["rows"])
-    assert mild[0] > mild[1] and strong[0] < strong[1]  # non-local means, ours: "29.35 dB"
+    assert mild[0] < mild[1] and strong[0] < strong[1]  # non-local means, ours: "29.35 dB"
 
 
 def main(tasks: list[str], files: list[Path]) -> None:
