@@ -30,7 +30,7 @@ def main(arguments=None, commands=None) -> int:
     try:
         return options.run(options) or 0
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on from the last epoch", file=sys.stderr)
+        print("\ninterrupted; what was done is kept, and the same command finishes it", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `… | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
