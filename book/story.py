@@ -5,7 +5,7 @@ import pandas as pd
 from snippets import DATASET, NOT_MEASURED, PROFILE, PROFILES, SEEDS, markdown
 from statement import listed
 
-from companion import catalogue, dose, fixation, judge, prose, scorecard, table1
+from companion import catalogue, db11_spectrum, dose, fixation, judge, prose, scorecard, table1
 from companion.judge import plain, span
 from odl import paper
 
@@ -126,5 +126,16 @@ def doses() -> str:
     return text
 
 
+def spectrum() -> str:
+    """PSNR on the paper's eleven photographs at every σ: what is told nothing, the truth, and 25 whatever comes."""
+    shown = {"on_demand": "On-demand, told nothing", "bm3d": "BM3D, told σ", "bm3d25": "BM3D, told 25"}
+    found = db11_spectrum.curves(scorecard.load(*CASE))[[*shown]].dropna()
+    if found.empty:
+        return f"This is {NOT_MEASURED}."
+    rows = [[f"{sigma:g}", *map("{:.1f}".format, row)] for sigma, *row in found.itertuples()]
+    return markdown(["σ", *(f"{title} (dB)" for title in shown.values())], rows)
+
+
 SNIPPETS = {"verdict": verdict, "found-allocations": allocations, "found-tests": tests, "found-doses": doses}
+SNIPPETS["found-spectrum"] = spectrum
 SNIPPETS["found-fixation"] = lambda: "".join(verdict().split("\n")[1:2]).removeprefix("- ") or prose.NOTHING

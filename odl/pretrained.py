@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -36,10 +37,9 @@ def load(task: str) -> EncoderDecoder:
     >>> network = odl.load("deblur")
     """
     choice("task", task, paper.TASKS)
-    sets = {"inpaint": (), "denoise": ("bsds500-native", "bsds500")}.get(task, ("bsds500",))  # native comes first
-    long = [Experiment.of(task, dataset, "on_demand", profile="reference", **LONG["reference"]) for dataset in sets]
     short = Experiment.of(task, "bsds500", "on_demand", profile="reference")
-    return network_of(next(filter(place_of_weights, long), short))
+    long = replace(short, **LONG["reference"])
+    return network_of(long if task != "inpaint" and place_of_weights(long) else short)
 
 
 def restore(
