@@ -180,7 +180,7 @@ def test_a_system_told_25_is_told_25_in_curves_and_pictures(monkeypatch):
     patched(monkeypatch, lambda y, sigma: told.append(sigma) or y)
     frame = db11_spectrum.table([("tv", None), ("tv", 25)], [50], dataset="demo", profile="told")
     assert len(frame) == 2 and frame.psnr[0] == frame.psnr[1] < 20
-    denoisers = denoising.denoisers(["tv", "tnrd", "on_demand"], denoising.our_systems())
+    denoisers = denoising.denoisers(["tv", "tnrd", "on_demand"], denoising.our_systems("paper"))
     shown = gallery.pictures(denoisers, [10, 75], "x", image)
     assert told == [50] * 3 + [25] * 3 + [25, 25]
     assert list(shown.system) == ["noisy", "tv"] * 2  # the others are not trained here
