@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from torch.nn.functional import conv2d, pad
+from torch.nn.functional import conv2d, conv_transpose2d, pad
 
 from companion.comparators.fields import Filters, Functions
 
@@ -23,10 +23,10 @@ class Shrinkage(nn.Module):
         margin = k.shape[-1] // 2
         z = self.shrink(conv2d(pad(x, [margin] * 4, mode="circular"), k))
         grown = pad(k.flip(-1, -2), (0, size[1] - k.shape[-1], 0, size[0] - k.shape[-2]))
-        otf = torch.fft.rfft2(grown.roll((-margin, -margin), (-2, -1)))[:, 0]  # (filters, H, W // 2 + 1)
+        power = torch.fft.rfft2(grown).abs().square().sum((0, 1))  # of all filters together: (H, W // 2 + 1)
         weight = self.fidelity.exp()
-        above = weight * torch.fft.rfft2(y)[:, 0] + (otf.conj() * torch.fft.rfft2(z)).sum(1)
-        return torch.fft.irfft2(above / (weight + otf.abs().square().sum(0)), s=size).unsqueeze(1)
+        above = weight * y + conv_transpose2d(pad(z, [margin] * 4, mode="circular"), k, padding=2 * margin)
+        return torch.fft.irfft2(torch.fft.rfft2(above) / (weight + power), s=size)
 
 
 class CSF(nn.Module):

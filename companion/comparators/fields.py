@@ -40,6 +40,7 @@ class Functions(nn.Module):
         channels, knots = self.values.shape
         place = (z.clamp(-self.reach, self.reach) + self.reach) * ((knots - 1) / (2 * self.reach))
         left = place.detach().floor().clamp(max=knots - 2)
-        index = left.long() + knots * torch.arange(channels, device=z.device).view(-1, 1, 1)
-        low, high = (self.values.flatten()[index + k] for k in (0, 1))
+        index = left.long().flatten(2)
+        values = self.values.expand(len(z), channels, knots)
+        low, high = (values.gather(2, index + k).view_as(z) for k in (0, 1))
         return low + (high - low) * (place - left)

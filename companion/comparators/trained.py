@@ -46,7 +46,7 @@ class Learner:
     first: float
     last: float
     steps: int
-    batch_size: int = 16
+    batch_size: int = 8
     patch: int = 0
     precision: str = "bf16"
 
