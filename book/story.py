@@ -5,7 +5,7 @@ import pandas as pd
 from snippets import DATASET, NOT_MEASURED, PROFILE, PROFILES, SEEDS, markdown
 from statement import listed
 
-from companion import catalogue, db11_spectrum, dose, fixation, judge, prose, scorecard, table1
+from companion import catalogue, db11_spectrum, dose, fixation, judge, prose, published, scorecard, table1
 from companion.judge import plain, span
 from odl import paper
 
@@ -105,6 +105,37 @@ def tests() -> str:
     return f"{table}\n\n{text}"
 
 
+def rivals() -> str:
+    """On-demand learning's margin over each schedule of Table 1, every task, here and in the paper."""
+    m, rows, ours = scorecard.load(*CASE), [], PAIR[0]
+    for name in [name for name in published.SCHEDULES if name != ours]:
+        margins = {task: judge.gaps(m.runs, task, ours, name) for task in paper.TASKS}
+        if any(margins.values()):
+            cells = [
+                f"{judge.number(np.mean(found)) if found else '–'} "
+                f"({span(scorecard.paper_gaps(ours, name, [task])).removesuffix(' dB')})"
+                for task, found in margins.items()
+            ]
+            rows.append([published.SCHEDULES[name], judge.count_seeds(margins).split()[0], *cells])
+    if not rows:
+        return f"This is {NOT_MEASURED}."
+    return markdown(["On-demand −", "Seeds", *(plain(task).capitalize() for task in paper.TASKS)], rows)
+
+
+def forgotten() -> str:
+    """PSNR on the level that each staged schedule saw first, beside that of rigid joint learning with the same seed."""
+    m, rows, first = scorecard.load(*CASE), [], {"1": "staged_curriculum", "5": "staged_anti_curriculum"}
+    for task in paper.TASKS:
+        cells = []
+        for level, name in first.items():
+            pairs = judge.paired(m.runs, task, name, PAIR[1])
+            scores = [[judge.score(run, [level]) for run in pair] for pair in pairs]
+            cells += map("{:.1f}".format, np.mean(scores, axis=0)) if pairs else ["–", "–"]
+        rows.append([plain(task).capitalize(), *cells])
+    names = [f"Level {level}: {published.SCHEDULES[name].lower()}" for level, name in first.items()]
+    return markdown(["Task", names[0], "Rigid joint there", names[1], "Rigid joint there"], rows)
+
+
 def doses() -> str:
     """The settings of dose and ladder that are measured: dose, margin over equal shares, and the judge's word."""
     every_k = dose.table(dose.experiments(DATASET, *CASE[::2]))
@@ -137,5 +168,5 @@ def spectrum() -> str:
 
 
 SNIPPETS = {"verdict": verdict, "found-allocations": allocations, "found-tests": tests, "found-doses": doses}
-SNIPPETS["found-spectrum"] = spectrum
+SNIPPETS |= {"found-rivals": rivals, "found-forgotten": forgotten, "found-spectrum": spectrum}
 SNIPPETS["found-fixation"] = lambda: "".join(verdict().split("\n")[1:2]).removeprefix("- ") or prose.NOTHING
