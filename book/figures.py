@@ -181,7 +181,7 @@ TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison
 CAPTIONS = {  # of the tables that stand on one page alone
     "found-allocations": "What Equation 3 gave the easiest and the hardest level: per cent, means over seeds.",
     "found-tests": "The paper's test of two networks, beside our verdict on two schedules.",
-    "found-rivals": "On-demand learning minus each rival, dB, mean over levels 1 to 6; in brackets the paper's.",
+    "found-rivals": "On-demand learning minus each rival, dB, mean over levels 1 to 6; in brackets in the paper.",
     "found-forgotten": "PSNR (dB) on the level that a staged schedule saw first, and of rigid joint learning there.",
     "found-spectrum": "Mean PSNR over the paper's eleven photographs at every σ; noise is clipped to 8 bits.",
     "found-doses": "Every setting of feedback that is measured, against equal shares; k = 1 is Equation 3.",
