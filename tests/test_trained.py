@@ -111,37 +111,23 @@ def test_the_perceptrons_patches_cover_every_pixel(size):
 def test_the_perceptron_learns_from_patches_of_their_own():
     """Nine of a crop, none beside another; what it makes of one does not depend on the others."""
     run = trained.run_of("mlp", "smoke", "demo-native")
-    x, y = next(trained.batches(run, packs.load("demo", "train"), 0, 1))
+    x, y = next(trained.batches(run, packs.load("demo", "train"), 0))
     assert x.shape == y.shape == (9 * run.batch_size, 1, 17, 17)
     network = MLP(hidden=8).train()
     torch.testing.assert_close(network(y)[4:5], network(y[4:5]))
 
 
-def test_the_rate_falls_geometrically(root, monkeypatch):
-    """From the first to the last, seen in Adam's groups after every step."""
-    run, learner, rates = small("csf"), trained.LEARNERS["csf"], []
-    monkeypatch.setattr(trained, "average", lambda optimizer: rates.append(optimizer.param_groups[0]["lr"]))
-    monkeypatch.setattr(trained, "averaged", lambda network, optimizer: network)
+def test_the_rate_falls_to_zero_in_the_end(root, monkeypatch):
+    """Seen in Adam's groups at every step."""
+    run, rates, step = small("csf"), [], trained.step
+
+    def noted(run, network, optimizer, *batch):
+        rates.append(optimizer.param_groups[0]["lr"])
+        return step(run, network, optimizer, *batch)
+
+    monkeypatch.setattr(trained, "step", noted)
     trained.train(run)
-    np.testing.assert_allclose(rates, np.geomspace(learner.first, learner.last, len(rates) + 1)[:-1])
-    assert len(rates) == run.epochs * run.iterations
-
-
-def test_averaged_weights_equal_a_plain_running_average(root, monkeypatch):
-    """Of the weights after each step, corrected for its start at 0."""
-    average, totals = trained.average, []
-
-    def add_up(optimizer):
-        average(optimizer)
-        weights = [p.detach().double().numpy() for p in optimizer.param_groups[0]["params"]]
-        last = totals[-1] if totals else [0] * len(weights)
-        totals.append([0.999 * total + 0.001 * w for total, w in zip(last, weights, strict=True)])
-
-    monkeypatch.setattr(trained, "average", add_up)
-    network = trained.train(small("dncnn")).network
-    for p, total in zip(network.parameters(), totals[-1], strict=True):
-        np.testing.assert_allclose(p.detach().numpy(), total / (1 - 0.999**4), atol=1e-6)
-    assert len(totals) == 4 and not network.training
+    np.testing.assert_allclose(rates, run.learning_rate * np.array([1, 1, 1, 0.5]))
 
 
 def test_dncnn_subtracts_the_noise_it_estimates():
@@ -154,12 +140,6 @@ def test_dncnn_subtracts_the_noise_it_estimates():
 
 
 # Training
-
-
-@pytest.fixture(autouse=True)
-def few_statistics(monkeypatch):
-    """BatchNorm's statistics for averaged weights from 2 batches in place of 50: quicker."""
-    monkeypatch.setattr(trained, "STATISTICS", 2)
 
 
 def small(system):
