@@ -211,6 +211,7 @@ def test_durations():
 def test_figure_6_is_measured_whole(root, monkeypatch):
     """Whatever a page of Figure 6 draws is in a job; what learns is trained first; the slow ones come last."""
     monkeypatch.setattr(sets, "is_here", lambda dataset: True)
+    monkeypatch.setattr(files, "shipped", files.models)
     jobs = {job.name.split("/")[-1]: job for job in catalogue.comparator_jobs("reference")}
     systems = ["noisy", *(system for system in DENOISERS if system != "bm3d" or find_spec("bm3d"))]
     systems = [system for system in systems if system not in AUTHORS]

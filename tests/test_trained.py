@@ -166,7 +166,8 @@ def test_noise_has_the_moments_it_should():
 # Use
 
 
-def test_what_is_not_trained_is_not_there(root):
+def test_what_is_not_trained_is_not_there(root, monkeypatch):
+    monkeypatch.setattr(files, "shipped", files.models)
     for system in trained.LEARNERS:
         assert not trained.is_trained(system)
         refused(lambda system=system: trained.denoise(np.full((32, 32), 0.5), 25, system), kind=FileNotFoundError)
