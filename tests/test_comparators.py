@@ -175,8 +175,9 @@ def test_table3_measures_noise_and_systems_once_and_then_loads(monkeypatch):
     assert table3.table(systems, dataset="demo", profile="once").equals(table)
 
 
-def test_a_system_told_25_is_told_25_in_curves_and_pictures(monkeypatch):
+def test_a_system_told_25_is_told_25_in_curves_and_pictures(monkeypatch, tmp_path):
     told, image = [], PHOTOGRAPH[:64, :64]
+    monkeypatch.setattr(files, "shipped", lambda: tmp_path)
     patched(monkeypatch, lambda y, sigma: told.append(sigma) or y)
     frame = db11_spectrum.table([("tv", None), ("tv", 25)], [50], dataset="demo", profile="told")
     assert len(frame) == 2 and frame.psnr[0] == frame.psnr[1] < 20
