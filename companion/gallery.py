@@ -37,13 +37,14 @@ def plot_all(images: dict, denoisers: dict, sigma: float = 25):
     quick = {system: denoise for system, denoise in denoisers.items() if system not in SLOW}
     names = {system: SYSTEMS[system].short for system in (NOISY, *(system for system in OURS if system in quick))}
     rows = []
-    for name, image in tqdm(images.items()):
-        shown = pictures(quick, [sigma], name, image).set_index("system")
+    for title, image in tqdm(images.items()):
+        shown = pictures(quick, [sigma], title, image).set_index("system")
         line = [("clean", image / 255, "")]
         line += [(short, shown.picture[system], f"{shown.psnr[system]:.1f} dB") for system, short in names.items()]
         others = shown.psnr.drop(list(names))
         if len(others):
             best = others.idxmax()
-            line.append(("best other", shown.picture[best], f"{SYSTEMS[best].short}, {others[best]:.1f} dB"))
-        rows.append((name, line))
+            name = SYSTEMS[best].short.removesuffix(f" at {FIXED}")
+            line.append(("best other", shown.picture[best], f"{name}, {others[best]:.1f} dB"))
+        rows.append((title, line))
     return picture_blocks(rows)

@@ -50,7 +50,7 @@ def retrained(system: str, name: str, colour: str) -> Denoiser:
     learner, denoise = trained.LEARNERS[system], partial(trained.denoise, system=system)
     training = {"at_25": learner.low == learner.high, "steps": learner.steps}
     weights = {"here": partial(trained.is_trained, system), "lacks": "not trained here"}
-    return Denoiser(name, f"{name}, retrained", colour, denoise, **training, **weights)
+    return Denoiser(name, name, colour, denoise, **training, **weights)
 
 
 def by_authors(system: str, name: str, colour: str) -> Denoiser:
