@@ -47,7 +47,7 @@ class Learner:
 
 
 # Papers: TNRD and CSF by L-BFGS on a few hundred crops, DnCNN 50 epochs, the MLP 362M patches with twice the width;
-# here: Adam on ever new crops, from a quarter of an hour of one CPU core (TNRD) to some hours (DnCNN).
+# here: Adam on ever new crops.
 LEARNERS = {
     "mlp": Learner(MLP, 25, 25, 1e-3, 40_000, 112, patch=17),  # 40M patches, nine of a crop
     "csf": Learner(CSF, 25, 25, 2e-2, 6_000, precision="fp32"),
