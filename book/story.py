@@ -108,7 +108,7 @@ def tests() -> str:
 def rivals() -> str:
     """On-demand learning's margin over each schedule of Table 1, every task, here and in the paper."""
     m, rows = scorecard.load(*CASE), []
-    for name in [name for name in published.SCHEDULES if name != PAIR[0]]:
+    for name in table1.RIVALS:
         margins, cells = {task: judge.gaps(m.runs, task, PAIR[0], name) for task in paper.TASKS}, []
         for task, found in margins.items():
             here = judge.number(np.mean(found)) if found else "–"
