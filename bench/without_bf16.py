@@ -1,12 +1,12 @@
 """A machine without native bf16, simulated: AVX-512 and bf16 are hidden from a process of its own, on the CPU.
 
-There our training is plain fp32, and must not be slower than it.
+There our bf16 is fp32 with rounding, and must not be much slower than fp32 without it.
 """
 
 from dataclasses import replace
 from statistics import median
 
-from odl.machine.device import quick_precision
+from odl.machine.device import lacks
 
 from . import measure, training
 
@@ -17,6 +17,7 @@ LEAST = 0.97  # of the speed of eager fp32
 def run(options: measure.Options) -> dict:
     options, size = replace(options, device="cpu"), training.sizes(options)
     answer = measure.in_child(race, options, HIDDEN)
+    ours = "bf16 by rounding" if answer["rounds"] else "bf16"
     seconds, bar = answer["seconds"], measure.comparison(answer["seconds"], "training without bf16", "eager fp32")
     rows = []
     for name, taken in seconds.items():
@@ -24,19 +25,19 @@ def run(options: measure.Options) -> dict:
         rows.append(cells | {"ours, times as fast": measure.faster(seconds, name)})
     hidden = " ".join(f"{name}={value}" for name, value in HIDDEN.items())
     return {
-        "scale": size | {"environment": HIDDEN, "precision_of_ours": answer["precision"]},
+        "scale": size | {"environment": HIDDEN, "precision_of_ours": ours},
         "rows": rows,
         "comparisons": [bar],
         "notes": [
-            f"Hidden by `{hidden}`; ours trains in {answer['precision']} there.",
+            f"Hidden by `{hidden}`; ours trains in {ours} there.",
             f"Gate: at least {LEAST} times as fast as eager fp32; passed: {measure.cell(bar['median'] >= LEAST)}.",
         ],
     }
 
 
 def race(options: measure.Options) -> dict:
-    """Seconds of a step, and the precision that ours chooses in this process."""
-    options = replace(options, precision=quick_precision(options.device))
+    """Seconds of a step, and whether ours rounds in this process."""
+    options = replace(options, precision="bf16")
     experiment = training.experiment_of(options)
     turns = {name: training.BUILD[name](experiment, options).turn for name in ("eager fp32", "ours")}
-    return {"precision": options.precision, "seconds": measure.interleave(turns, options.rounds, "without bf16")}
+    return {"rounds": lacks("bf16", "cpu"), "seconds": measure.interleave(turns, options.rounds, "without bf16")}

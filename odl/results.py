@@ -14,6 +14,7 @@ from odl.data import packs
 from odl.evaluation import evaluate, overall, task_of
 from odl.experiment import Experiment
 from odl.machine import files, store
+from odl.machine.device import lacks
 from odl.machine.provenance import origin
 from odl.machine.weights import check_manifest, hash_of, read_weights
 from odl.network import EncoderDecoder
@@ -97,7 +98,8 @@ def provenance(experiment: Experiment, device: str) -> dict:
     """What a number was measured with."""
     pack = packs.load(experiment.dataset, "train", experiment.train_images)
     images = {"data_sha256": pack.sha256, "train_images": len(pack), "skipped_images": list(pack.skipped)}
-    return origin(device) | images
+    how = {"bf16": "fp32, rounded"} if lacks(experiment.precision, device) else {}
+    return origin(device) | how | images
 
 
 # Networks
@@ -158,8 +160,8 @@ def frame() -> pd.DataFrame:
     rows = []
     for path in sorted(files.results().glob("*/*/*/*.json")):
         content = files.unseal(path)
-        if content["protocol"] != PROTOCOL or "1" not in content["evaluation"]["level"]:
-            continue  # Table 2's blocks have no levels
+        if content["protocol"] != PROTOCOL or "psnr_input" not in content["evaluation"]:
+            continue  # something else than the levels of a run
         profile, dataset, task = path.relative_to(files.results()).parts[:3]
         scores = overall(pd.DataFrame(content["evaluation"])).mean()
         row = {"profile": profile, "dataset": dataset, "task": task, "run": path.stem}

@@ -10,6 +10,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from odl.corruptions import FILL
 from odl.crops import CROP
+from odl.machine.device import forward
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
 from odl.photographs import check_shape
@@ -20,11 +21,10 @@ MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at mos
 def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cpu"):
     """A trained network as a function y -> x_hat for inference, (B, channels, 64, 64) float32 in and out.
 
-    BatchNorm is folded into the convolutions, and weights are rounded once, not at every call.
+    BatchNorm is folded into the convolutions.
     """
-    dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64}[precision]
-    network = fold_batchnorm(network).to(device, dtype)
-    return torch.inference_mode()(lambda y: network(y.to(dtype)).float())
+    network = fold_batchnorm(network).to(device, torch.float64 if precision == "fp64" else torch.float32)
+    return torch.inference_mode()(lambda y: forward(network, y, precision).float())
 
 
 def restore_image(network, image, stride=3, batch=256, precision="fp32", device="cpu", progress=None):

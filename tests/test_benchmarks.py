@@ -49,7 +49,7 @@ def test_every_benchmark_runs_and_its_results_reach_the_page(demo, monkeypatch, 
     printed = capsys.readouterr().out
     assert all(column in printed for column in content["rows"][0])
     if name == "without_bf16":
-        assert content["scale"]["precision_of_ours"] == "fp32"
+        assert content["scale"]["precision_of_ours"] == "bf16 by rounding"
 
     with pytest.raises(FileNotFoundError):
         speed.table(name)

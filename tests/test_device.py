@@ -1,12 +1,17 @@
-"""Freed memory stays in the process: counted by the page faults of the kernel, in a process of its own."""
+"""What differs between machines: memory that is kept, and bf16 where there is none."""
 
 import platform
 import subprocess
 import sys
 
 import pytest
+import torch
+from torch import nn
 
+from odl import results
+from odl.experiment import Experiment
 from odl.machine import device
+from odl.network import ChannelwiseLinear
 
 COUNT = """
 import resource, torch
@@ -44,3 +49,57 @@ def test_a_torch_without_onednn_is_not_asked_what_it_knows(monkeypatch):
     monkeypatch.setattr(device.torch.backends.mkldnn, "is_available", lambda: False)
     monkeypatch.setattr(device.torch.ops, "mkldnn", object())
     assert device.quick_precision() == "fp32"
+
+
+# bf16
+
+
+@pytest.mark.parametrize(("capability", "precision"), [((7, 5), "fp32"), ((8, 0), "bf16"), ((9, 0), "bf16")])
+def test_a_gpu_without_bf16_is_told_by_its_generation(monkeypatch, capability, precision):
+    """PyTorch's own question says yes to a T4, which has to emulate it."""
+    monkeypatch.setattr(device.torch.cuda, "get_device_capability", lambda: capability)
+    assert device.quick_precision("cuda:0") == precision and device.lacks("bf16", "cuda") == (precision == "fp32")
+
+
+PARTS = {
+    "convolution": lambda: nn.Conv2d(8, 6, 4, 2, 1),
+    "transposed": lambda: nn.ConvTranspose2d(8, 6, 4, 2, 1, bias=False),
+    "channelwise": lambda: ChannelwiseLinear(8),
+    "linear": lambda: nn.Linear(4, 5),
+    "norm": lambda: nn.BatchNorm2d(8),
+    "leaky": lambda: nn.LeakyReLU(0.2),
+    "tanh": nn.Tanh,
+    "residual": lambda: Residual(),
+}
+
+
+class Residual(nn.Module):
+    """What joins fp32 is fp32, as DnCNN's output."""
+
+    def forward(self, y):
+        return torch.tanh(9 * y) - torch.full_like(y, 0.123, dtype=torch.float32)  # saturated in places
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_bf16_by_rounding_is_what_autocast_computes(part, monkeypatch):
+    """But for sums in another order, where now and then another number of bf16 is the nearest."""
+    torch.manual_seed(0)
+    network, y = nn.Sequential(nn.Conv2d(3, 8, 1, bias=False), PARTS[part]()), torch.randn(16, 3, 4, 4)
+    x_hat, gradients = {}, {}
+    for lacks in (False, True):
+        monkeypatch.setattr(device, "lacks", lambda *_, lacks=lacks: lacks)
+        network.zero_grad()
+        x_hat[lacks] = device.forward(network, y, "bf16")
+        ((x_hat[lacks] - 0.1) ** 2).sum().backward()
+        gradients[lacks] = [p.grad for p in network.parameters()]
+    assert (x_hat[True] == x_hat[False]).float().mean() > 0.5  # in fp32 no two are equal
+    for ours, autocast in zip(gradients[True], gradients[False], strict=True):
+        assert (ours - autocast).norm() < 2**-7 * autocast.norm()
+    assert torch.equal(gradients[True][0].bfloat16().float(), gradients[True][0])
+
+
+@pytest.mark.parametrize(("precision", "native"), [("bf16", True), ("bf16", False), ("fp32", True), ("fp64", False)])
+def test_a_result_says_where_bf16_was_fp32_rounded(demo, monkeypatch, precision, native):
+    monkeypatch.setattr(device, "quick_precision", lambda *_: "bf16" if native else "fp32")
+    origin = results.provenance(Experiment.of(dataset="demo", precision=precision), "cpu")
+    assert origin.get("bf16") == ("fp32, rounded" if precision == "bf16" and not native else None)

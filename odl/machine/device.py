@@ -7,6 +7,7 @@ import threading
 from functools import cache
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 
 @cache
@@ -38,7 +39,7 @@ WARM_UP = 3  # steps before a capture, in which libraries choose their kernels
 def quick_precision(device: str = "cpu") -> str:
     """`bf16` where the device has it natively, else `fp32`: for what is no measurement."""
     if str(device).startswith("cuda"):
-        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+        return "bf16" if torch.cuda.get_device_capability()[0] >= 8 else "fp32"  # a T4 has 7.5
     onednn = torch.backends.mkldnn.is_available()  # not in the wheels for Macs, which lack the question too
     return "bf16" if onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
 
@@ -84,8 +85,29 @@ def forward(network, y, precision: str) -> torch.Tensor:
     """Forward pass in bf16, fp32 or fp64, returned in fp32, or fp64: (B, channels, 64, 64)."""
     if precision == "fp64":
         return network(y.double())
+    if lacks(precision, y.device.type):
+        with RoundedToBf16():
+            return network(y).float()
     with torch.autocast(y.device.type, torch.bfloat16, enabled=precision == "bf16"):
         return network(y).float()
+
+
+def lacks(precision: str, device: str) -> bool:
+    """Whether it is bf16 on a device without it: PyTorch has it everywhere, but there many times slower than fp32."""
+    return precision == "bf16" and quick_precision(device) == "fp32"
+
+
+PRODUCTS = {torch.conv2d, torch.conv_transpose2d, torch.baddbmm, torch.nn.functional.linear}
+
+
+class RoundedToBf16(TorchFunctionMode):
+    """Autocast to bf16 whose products are computed in fp32, of rounded factors, and rounded; gradients likewise."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func not in PRODUCTS:
+            return func(*args, **(kwargs or {}))
+        args = [a.bfloat16().float() if torch.is_tensor(a) else a for a in args]
+        return func(*args, **(kwargs or {})).bfloat16()
 
 
 def adam(parameters, learning_rate: float, device) -> torch.optim.Adam:
