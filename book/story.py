@@ -5,7 +5,7 @@ import pandas as pd
 from snippets import DATASET, NOT_MEASURED, PROFILE, PROFILES, SEEDS, markdown
 from statement import listed
 
-from companion import catalogue, db11_spectrum, dose, fixation, judge, prose, published, scorecard, table1
+from companion import catalogue, db11_spectrum, dose, explanations, fixation, judge, prose, published, scorecard, table1
 from companion.judge import plain, span
 from odl import paper
 
@@ -39,7 +39,7 @@ def verdict() -> str:
     claim, signs = fixation.problem(m), ", every margin with the paper's sign" * bool(min(*there, *over) > 0)
     return f"""\
 - **The gain: {by_word(judged(m))}.** The mean PSNR of on-demand learning minus that of equal shares (*rigid joint \
-learning*, its simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
+learning*, the simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
 {span(scorecard.paper_gaps(*PAIR))}.
 - **Fixation: {claim.word}{signs}.** The PSNR of a fixated model minus that of the on-demand network is \
 {span(there)} at the severity of its training, and {span(-margin for margin in over)} on average over all six levels \
@@ -95,7 +95,7 @@ def tests() -> str:
     ends = small.groupby("task", sort=False).ahead.agg(["min", "max"])
     turned = ends.index[(ends["min"] < 0) & (ends["max"] > 0)]
     text = (
-        f"Of these {len(found)} pairs of networks the test calls {len(small)} different with p below {LITTLE:g}, "
+        f"Of these {len(found)} pairs of networks {len(small)} have a p-value below {LITTLE:g}, "
         f"though they are at most {small.ahead.abs().max():.2f} dB apart.\n"
         f"Among these, on-demand learning is ahead in {(small.ahead > 0).sum()} "
         f"and behind in {(small.ahead < 0).sum()}."
@@ -131,6 +131,20 @@ def forgotten() -> str:
     return markdown(["Task", names[0], "Rigid joint there", names[1], "Rigid joint there"], rows)
 
 
+def pulls() -> str:
+    """The norm of each level's gradient in rigid joint learning's trained networks, that of level 1 being 1."""
+    m, rows, hardest = scorecard.load(*CASE), [], 0
+    for task in paper.TASKS:
+        if runs := judge.paired(m.runs, "gradients", f"{task} {PAIR[1]}"):
+            norms = np.mean([explanations.norms(run) for [run] in runs], axis=0)
+            rows.append([plain(task).capitalize(), len(runs), *map("{:.2f}".format, norms / norms[0])])
+            hardest += norms.argmax() + 1 == paper.N_LEVELS
+    if not rows:
+        return f"This is {NOT_MEASURED}."
+    table = markdown(["Task", "Seeds", *(f"Level {i}" for i in range(1, paper.N_LEVELS + 1))], rows)
+    return f"{table}\n\nThe strongest gradient is that of level {paper.N_LEVELS} on {hardest} of {len(rows)} tasks."
+
+
 def doses() -> str:
     """The settings of dose and ladder that are measured: dose, margin over equal shares, and the judge's word."""
     every_k = dose.table(dose.experiments(DATASET, *CASE[::2]))
@@ -163,5 +177,6 @@ def spectrum() -> str:
 
 
 SNIPPETS = {"verdict": verdict, "found-allocations": allocations, "found-tests": tests, "found-doses": doses}
-SNIPPETS |= {"found-rivals": rivals, "found-forgotten": forgotten, "found-spectrum": spectrum}
+SNIPPETS |= {"found-rivals": rivals, "found-forgotten": forgotten, "found-pulls": pulls}
+SNIPPETS["found-spectrum"] = spectrum
 SNIPPETS["found-fixation"] = lambda: "".join(verdict().split("\n")[1:2]).removeprefix("- ") or prose.NOTHING

@@ -1,7 +1,5 @@
 """Inpainters on a central and on an arbitrary 32×32 block, measured inside the block only (Sec. 6.5)."""
 
-import time
-from functools import partial
 from math import ceil
 
 import pandas as pd
@@ -13,9 +11,7 @@ from odl import crops, results
 from odl.corruptions import delete, draw_square, square_mask
 from odl.data import packs, sets
 from odl.evaluation import psnr
-from odl.machine import files, store
 from odl.machine.device import forward
-from odl.parameters import check_device
 from odl.results import Result
 
 BLOCKS = ("central", "arbitrary")
@@ -56,7 +52,7 @@ def errors(network, x, mask, batch_size: int, precision: str) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def evaluate(experiment, network, device="cpu", precision="fp32", progress=None) -> pd.DataFrame:
+def evaluate(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
     """Rows (trial, level, l2, psnr) with level `central` or `arbitrary`; the same draws for every network.
 
     l2 in ‰, psnr the mean over images of the PSNR per image, both inside the block.
@@ -70,7 +66,8 @@ def evaluate(experiment, network, device="cpu", precision="fp32", progress=None)
         x = crops.fixed_crops(pack, experiment.test_images, f"blocks/{trial}").to(device)
         for block in BLOCKS:
             generator = torch.Generator(device).manual_seed(crops.seed_of("blocks", trial, block))
-            error = errors(network, x, block_masks(block, len(x), generator), experiment.batch_size, precision)
+            mask = block_masks(block, len(x), generator)
+            error = errors(network, x, mask, experiment.batch_size, experiment.precision)
             rows.append((trial, block, error.mean().item() * 1000, psnr(error).mean().item()))
         if progress:
             progress((trial + 1) / experiment.trials)
@@ -86,11 +83,11 @@ def not_restored(experiment) -> list[Result]:
     return [Result({"schedule": "not_restored"}, {}, [], rows, path_of(experiment))]
 
 
-# A trained inpainter of ours, measured once in `<run id>-blocks.json`
+# A trained inpainter of ours
 
 
 def path_of(experiment):
-    return files.results() / f"{experiment.run_id}-blocks.json"
+    return sweep.path_beside(experiment, "blocks")
 
 
 def load(experiment) -> Result | None:
@@ -98,24 +95,9 @@ def load(experiment) -> Result | None:
     return results.load(experiment, path_of(experiment))
 
 
-def run_or_load(experiment, device="auto", progress=None) -> Result:
-    """The same, measured now where it is not on disk."""
-
-    def measure():
-        start, where = time.monotonic(), check_device(device)
-        rows = evaluate(experiment, results.network_of(experiment), where, experiment.precision, progress)
-        seconds = {"evaluate": round(time.monotonic() - start, 1)}
-        origin = results.provenance(experiment, where) | {"seconds": seconds}
-        return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
-
-    path = path_of(experiment)
-    return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)
-
-
 def job_of(experiment) -> sweep.Job:
     """The job that trains one of our inpainters and measures it on the levels and on the blocks."""
-    own, path = (partial(load, experiment), partial(run_or_load, experiment)), path_of(experiment)
-    return sweep.job_of(experiment, sweep.Measurement(*own, work_of(experiment), path))
+    return sweep.job_of(experiment, sweep.of_network(experiment, "blocks", evaluate, work_of(experiment)))
 
 
 def work_of(experiment) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from companion import blocks, denoising, pilot, published
+from companion import blocks, denoising, explanations, pilot, published
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
 from companion.prose import figure2
 from companion.sweep import Job, Measurement, job_of
@@ -137,7 +137,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         doses(profile, dataset, first),
         all_rounders(profile, dataset),
         runs("table3", **page, seeds=first),
-        grid(profile, dataset, first, (*CUMULATIVE, *FAR)),
+        grid(profile, dataset, first, (*CUMULATIVE, *FAR, "on_demand_l2")),
         *(runs(name, **page, seeds=first) for name in ("extra_data", "table2")),
         pilot.runs(dataset).values() if profile == "reference" else [],
         grid(profile, dataset, three[1:], CUMULATIVE),
@@ -146,7 +146,8 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         *(runs(name, **page, seeds=[seed]) for seed in three[1:] for name in ("extra_data", "table2")),
     ]
     listed = [job_with_all(run) for block in order for run in block] + comparator_jobs(profile)
-    listed += [job_with_all(run) for run in grid(profile, dataset, three[1:], (*published.FIXATED, *FAR))]
+    rest = grid(profile, dataset, three[1:], (*published.FIXATED, *FAR, "on_demand_l2"))
+    listed += [job_with_all(run) for run in rest]
     listed += [job_of(run) for run in ladder(profile, dataset, three) if run.overrides]  # else in the close contest
     return list({job.name: job for job in listed}.values())
 
@@ -170,11 +171,13 @@ def doses(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
 
 
 def job_with_all(run) -> Job:
-    """The job of one run, with whatever else is measured of it: blocks of Table 2, the photographs of Table 3."""
+    """The job of one run, with whatever else is measured of it: on blocks, on photographs, to explain it."""
     if run.schedule in INPAINTERS:
         return context_encoder.job_of(run)
     if (run.task, run.schedule, run.overrides) == ("inpaint", "on_demand", {}):
         return blocks.job_of(run)
+    if run.schedule in explanations.MEASURED and not run.overrides:
+        return explanations.job_of(run)
     ours = denoising.our_systems(run.profile, run.dataset) if run.dataset.endswith("-native") else {}
     systems = [system for system, experiment in ours.items() if experiment == run]
     return job_of(run, *(m for system in systems for m in on_db11(system, run.profile, run)))

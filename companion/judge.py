@@ -203,7 +203,8 @@ def no_rows(*columns: str):
 class Measured:
     """What is on disk for one profile and data set; everything may be empty."""
 
-    runs: dict = field(default_factory=dict)  # (task, schedule, seed) → Result; of Table 2 the task is "blocks"
+    # (task, schedule, seed) → Result; for the task also "blocks" of Table 2, and what `explanations` puts there
+    runs: dict = field(default_factory=dict)
     table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr")  # denoising.table3 of our two systems
     spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr")  # denoising.spectrum of `CURVES`
 

@@ -24,10 +24,11 @@ from odl.corruptions import TASKS
 from odl.data.packs import load
 from odl.evaluation import LEVELS
 from odl.experiment import Experiment
-from odl.machine import files
+from odl.machine import files, store
 from odl.parameters import check_device
 from odl.results import Result
 from odl.schedules import SCHEDULES
+from odl.training import train
 
 WORKING = []  # the numbers of the jobs that this process works on
 GRACE = 30  # seconds in which a worker that has to end writes its checkpoint
@@ -81,6 +82,35 @@ def job_of(experiment: Experiment, *later: Measurement) -> Job:
     run = partial(results.load, e), partial(results.run_or_load, e)
     own = Measurement(*run, training + evaluation, results.path_of(e))
     return Job(e.run_id, (own, *later), e)
+
+
+def path_beside(experiment, name: str) -> Path:
+    """Where something more that was measured of a run's network lies."""
+    return files.results() / f"{experiment.run_id}-{name}.json"
+
+
+def of_network(experiment, name: str, evaluate: Callable, work: float) -> Measurement:
+    """Something more to be measured of a run's network: `evaluate(experiment, network, device, progress)` has rows."""
+    path = path_beside(experiment, name)
+    measure = partial(measure_network, experiment, path, evaluate)
+    return Measurement(partial(results.load, experiment, path), measure, work, path)
+
+
+def measure_network(experiment, path: Path, evaluate: Callable, device="auto", progress=None) -> Result:
+    """The result at `path`, measured now where it is not on disk; the network is trained again where it is lost."""
+
+    def measure():
+        where = check_device(device)
+        training = 0.9 * (results.place_of_weights(experiment) is None)  # share of the work
+        if training:
+            again = train(experiment, where, progress and (lambda share: progress(training * share)))
+            results.keep_weights(experiment, again.network)
+        network, start = results.network_of(experiment), monotonic()
+        rows = evaluate(experiment, network, where, progress and (lambda s: progress(training + (1 - training) * s)))
+        origin = results.provenance(experiment, where) | {"seconds": {"evaluate": round(monotonic() - start, 1)}}
+        return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
+
+    return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)
 
 
 def run_many(experiments: list[Experiment], device="auto", train=True, workers: int | None = None) -> list[Result]:

@@ -53,6 +53,11 @@ def on_demand(done, psnr, n):
     return np.ones(n) if psnr is None else 1 / np.maximum(np.nan_to_num(np.asarray(psnr, float), nan=1.0), 1.0)
 
 
+def on_demand_l2(done, psnr, n):
+    """B_i ∝ the squared error that P_i stands for: the feedback to which Sec. 5.3 prefers PSNR."""
+    return np.ones(n) if psnr is None else 10 ** (-np.nan_to_num(np.asarray(psnr, float), nan=0.0) / 10)
+
+
 def rigid_joint(done, psnr, n):
     """All levels equally, always."""
     return np.ones(n)
@@ -86,6 +91,7 @@ SCHEDULES = {
     "staged_anti_curriculum": staged_anti_curriculum,
     "hard_mining": rigid_joint,  # equal levels; what differs is the static pool and the 10 hardest of a batch
     "on_demand": on_demand,
+    "on_demand_l2": on_demand_l2,
     "fixated_easy": None,  # one severity for every image: nothing to divide
     "fixated_hard": None,
 }

@@ -183,7 +183,7 @@ def run_or_load(run: Run, device="auto", progress=None) -> Result:
     """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
 
     def scores(run, trained, device, progress) -> dict:
-        rows = blocks.evaluate(run, trained.network, device, run.precision, progress)
+        rows = blocks.evaluate(run, trained.network, device, progress)
         return {"evaluation": rows.to_dict("list")}
 
     path, measure = results.path_of(run), partial(results.train_and_evaluate, run, train, scores, device, progress)

@@ -52,8 +52,8 @@ LEARNERS = {
     "mlp": Learner(MLP, 25, 25, 1e-3, 40_000, 112, patch=17),  # 40M patches, nine of a crop
     "csf": Learner(CSF, 25, 25, 2e-2, 6_000, precision="fp32"),
     "tnrd": Learner(TNRD, 25, 25, 1e-2, 8_000, precision="fp32"),
-    "dncnn": Learner(DnCNN, 0, 100, 1e-3, 40_000),
-    "dncnn_25": Learner(DnCNN, 25, 25, 1e-3, 40_000),
+    "dncnn": Learner(DnCNN, 0, 100, 1e-3, 24_000),
+    "dncnn_25": Learner(DnCNN, 25, 25, 1e-3, 24_000),
 }
 
 

@@ -31,7 +31,7 @@ TINY |= {"validation_images": 4, "test_images": 4}
 
 
 def tiny(i: int = 0, **numbers) -> Experiment:
-    """One of the nine schedules, each with a task."""
+    """One of the schedules, each with a task."""
     k = i % len(SCHEDULES)
     return Experiment.of(list(TASKS)[k % len(TASKS)], schedule=list(SCHEDULES)[k], **(TINY | numbers))
 
@@ -67,7 +67,7 @@ DEATHS = [("replace", k, when) for k in range(1, 8) for when in ("before", "afte
 DEATHS += [("fsync", k, when) for k in range(1, 5) for when in ("before", "after")]
 
 
-@row(50, 3, "Exact resume", "kill -9 at a random time, every other one inside a save, for all nine schedules")
+@row(50, 3, "Exact resume", "kill -9 at a random time, every other one inside a save, for every schedule")
 @broken_by(
     "Adam's moments are not put back",
     (

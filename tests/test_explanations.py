@@ -1,0 +1,88 @@
+"""Gradients of levels and memory of a pool, against calculus and a loop by hand, and as measurements of a run."""
+
+import shutil
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from conftest import tiny
+from skimage.metrics import peak_signal_noise_ratio
+
+from companion import catalogue, explanations, sweep
+from odl import crops, paper
+from odl.corruptions import TASKS
+from odl.data import packs
+from odl.machine import files
+
+
+class Affine(torch.nn.Module):
+    """a y + b for every pixel."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (torch.nn.Parameter(torch.tensor(value)) for value in (0.7, 0.1))
+
+    def forward(self, y):
+        return self.a * y + self.b
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_norms_are_those_of_the_derivatives_by_hand(demo, task):
+    experiment = tiny(task, "rigid_joint", trials=2)
+    rows = explanations.gradients(experiment, Affine()).set_index(["trial", "level"])
+    for trial in range(2):
+        generator = torch.Generator().manual_seed(crops.seed_of("gradients", trial))
+        pack = packs.load("demo", "train")
+        x = crops.crop(pack, torch.randint(len(pack), (100,), generator=generator), generator)
+        x = crops.grey(x) if task == "denoise" else x
+        for level in range(1, 6):
+            clean = x[20 * (level - 1) : 20 * level]
+            y, clean = TASKS[task].corrupt(clean, level, generator).double().numpy(), clean.double().numpy()
+            error = 0.7 * y + 0.1 - clean
+            by_hand = np.hypot(2 * np.mean(error * y), 2 * np.mean(error))
+            assert rows.norm[trial, str(level)] == pytest.approx(by_hand, rel=1e-3, abs=2e-6)
+
+
+def test_a_pool_is_scored_on_its_own_examples_and_on_others_made_in_the_same_way(demo):
+    experiment = tiny("deblur", "hard_mining", test_images=7, pool_images=30)
+    rows = explanations.pool(experiment, Affine()).set_index("level").psnr
+    for level, split in (("pool", "train"), ("held out", "test")):
+        pack, scores = packs.load("demo", split), []
+        for k in range(7):
+            generator = torch.Generator().manual_seed(crops.seed_of(0, "pool", k))
+            x = crops.crop(pack, torch.tensor([k % len(pack)]), generator)
+            y = TASKS["deblur"].corrupt(x, (k // len(pack) + k % len(pack)) % 5 + 1, generator)
+            x, y = (((images + 1) * 127.5).round() / 127.5 - 1 for images in (x, y))  # 8 bits, as the pool keeps them
+            scores.append(peak_signal_noise_ratio(x.numpy(), (0.7 * y + 0.1).numpy().clip(-1, 1), data_range=2))
+        assert rows[level] == pytest.approx(np.mean(scores), abs=1e-3)
+
+
+@pytest.mark.parametrize(("schedule", "names"), [("rigid_joint", ["gradients", "pool"]), ("hard_mining", ["pool"])])
+def test_a_run_is_trained_and_then_explained_once(demo, schedule, names):
+    run = tiny(schedule=schedule)
+    job = explanations.job_of(run)
+    sweep.results_of([job], "cpu")
+    assert not job.missing() and [m.path.stem.split("-")[-1] for m in job.measurements[1:]] == names
+    found = explanations.load_all([run])
+    assert all(found[name, f"inpaint {schedule}", 0].evaluation.iloc[:, -1].gt(0).all() for name in names)
+
+
+def test_a_network_that_is_lost_is_trained_again(demo):
+    job = explanations.job_of(tiny(schedule="hard_mining"))
+    first = [measurement.measure("cpu") for measurement in job.measurements]
+    shutil.rmtree(files.runs())
+    job.measurements[1].path.unlink()
+    assert len(job.missing()) == 1
+    shares = []
+    again = job.missing()[0].measure("cpu", shares.append)
+    assert again.evaluation.equals(first[1].evaluation) and shares == sorted(shares) and shares[-1] == 1
+
+
+def test_every_seed_of_both_schedules_is_explained_in_the_list_of_runs():
+    jobs = {job.name: job.measurements for job in catalogue.jobs("smoke", "demo", [0, 1])}
+    found = {measurement.name.removeprefix("smoke/demo/") for more in jobs.values() for measurement in more[1:]}
+    measured = {(schedule, evaluate) for schedule, more in explanations.MEASURED.items() for evaluate in more}
+    cases = product(TASKS, measured, (0, 1))
+    own = {f"{task}/{schedule}-seed{seed}-{evaluate.__name__}" for task, (schedule, evaluate), seed in cases}
+    assert {name for name in found if "on_demand" not in name and "db11" not in name} == own
