@@ -169,6 +169,8 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
     from odl.damage import DamageWarning
     from odl.pretrained import restore
 
+    if (n := reader.frames(source)) > 1 and output.exists() and output.samefile(source):
+        raise ParameterError(f"{source}: of its {n} pages --overwrite would leave only the first; give another output")
     image, mask = reader.open_image(source), mask and reader.upright(reader.opened(mask))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DamageWarning)

@@ -74,11 +74,14 @@ def test_numbers_are_overridden_by_name(root):
         (["restore", "--task", "inpaint", "--mask", "grey.png", "in.png", "out.png"], "black and white"),
         (["restore", "--task", "deblur", "in.pngg", "out.png"], "in.pngg: no such file or folder"),
         (["restore", "--task", "inpaint", "--mask", "masks", "in.png", "out.png"], "masks: no such file or folder"),
+        (["restore", "--task", "deblur", "--overwrite", "pages.tif", "pages.tif"], "of its 2 pages"),
     ],
 )
 def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, capsys):
     Image.fromarray(np.zeros((70, 70), np.uint8)).save(root / "in.png")
     Image.new("L", (70, 70), 255).save(root / "white.png")
+    pages = [Image.new("L", (70, 70), grey) for grey in (50, 90)]
+    pages[0].save(root / "pages.tif", save_all=True, append_images=pages[1:])
     Image.new("L", (70, 70), 128).save(root / "grey.png")
     (root / "text.png").write_text("not an image")
     before = sorted(root.rglob("*"))

@@ -34,6 +34,12 @@ def opened(path: Path) -> Image.Image:
         return image
 
 
+def frames(path: Path) -> int:
+    """How many pages or frames an image file has; what a telephone hides behind a JPEG does not count."""
+    with named(path), Image.open(path, formats=FORMATS) as image:
+        return 1 if image.format in ("JPEG", "MPO") else getattr(image, "n_frames", 1)
+
+
 def upright(image: Image.Image) -> Image.Image:
     """The image turned as its camera says."""
     with suppress(Exception):  # damaged metadata are no damaged picture
