@@ -36,7 +36,10 @@ def refused(act, *words: str, kind=OneLine) -> str:
 
 
 def pytest_collection_modifyitems(items):
-    """The pages first: what takes longest should not start last."""
+    """The pages first: what takes longest should not start last. The book that they wait for has its own limit."""
+    for item in items:
+        if "html" in item.fixturenames:
+            item.add_marker(pytest.mark.timeout(300, func_only=True))
     items.sort(key=lambda item: item.path.name != "test_pages.py")
 
 

@@ -83,7 +83,7 @@ def html():
         built = HTML / PRINT
         if not built.exists() or built.stat().st_mtime < max(file.stat().st_mtime for file in files):
             command = [sys.executable, ROOT / "book" / "build.py"]
-            done = subprocess.run(command, capture_output=True, text=True)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
             assert done.returncode == 0, done.stderr[-3000:]
     return HTML
 
