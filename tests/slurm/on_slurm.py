@@ -16,7 +16,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from companion import catalogue, published
+from companion import catalogue, explanations, published
 from tests.slurm import cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,8 @@ CONFIG = ("--config", "task=interpolate", "bundle=3", "mem_mb=900", "runtime=60"
 ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3", "--slurm-no-account")
 LOST = "n0"
-RUNS = len(published.SCHEDULES) + len(published.FIXATED) + len(catalogue.DOSES)
+RUNS = len(published.SCHEDULES) + len(published.FIXATED) + len(catalogue.DOSES) + 1  # on_demand_l2
+RESULTS = RUNS + sum(len(measured) for measured in explanations.MEASURED.values())
 
 
 def snakemake(root: Path, *arguments, environment=os.environ, **more) -> subprocess.Popen:
@@ -68,7 +69,7 @@ def test_a_lost_node_changes_nothing():
             run.kill()
         assert f"{job}|COMPLETED|n1" in slurm.says("squeue", "--states=all", "-h", "-o", "%i|%T|%N").split()
     assert snakemake(here, "--cores", "1", stdout=subprocess.DEVNULL).wait(1200) == 0
-    assert len(measured(here)) == RUNS and measured(there) == measured(here)
+    assert len(measured(here)) == RESULTS and measured(there) == measured(here)
     assert len(weights(here)) == RUNS and weights(there) == weights(here)
     assert (there / "_build" / "notebooks" / "table1-interpolate.ipynb").exists()
     shutil.rmtree(folder)
