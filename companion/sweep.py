@@ -102,9 +102,10 @@ def measure_network(experiment, path: Path, evaluate: Callable, device="auto", p
     def measure():
         where = check_device(device)
         training = 0.9 * (results.place_of_weights(experiment) is None)  # share of the work
-        if training:
-            again = train(experiment, where, progress and (lambda share: progress(training * share)))
-            results.keep_weights(experiment, again.network)
+        with store.lock_of(results.path_of(experiment)):  # of several processes that lack the network one trains it
+            if results.place_of_weights(experiment) is None:
+                again = train(experiment, where, progress and (lambda share: progress(training * share)))
+                results.keep_weights(experiment, again.network)
         network, start = results.network_of(experiment), monotonic()
         rows = evaluate(experiment, network, where, progress and (lambda s: progress(training + (1 - training) * s)))
         origin = results.provenance(experiment, where) | {"seconds": {"evaluate": round(monotonic() - start, 1)}}

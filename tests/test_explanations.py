@@ -1,7 +1,9 @@
 """Gradients of levels and memory of a pool, against calculus and a loop by hand, and as measurements of a run."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -77,6 +79,17 @@ def test_a_network_that_is_lost_is_trained_again(demo):
     shares = []
     again = job.missing()[0].measure("cpu", shares.append)
     assert again.evaluation.equals(first[1].evaluation) and shares == sorted(shares) and shares[-1] == 1
+
+
+def test_a_network_that_is_lost_is_trained_once_for_all_who_ask(demo, monkeypatch):
+    job = explanations.job_of(tiny(schedule="rigid_joint"))
+    job.measurements[0].measure("cpu")
+    shutil.rmtree(files.runs())
+    trained = Mock(wraps=sweep.train)
+    monkeypatch.setattr(sweep, "train", trained)
+    with ThreadPoolExecutor() as both:
+        list(both.map(lambda measurement: measurement.measure("cpu"), job.measurements[1:]))
+    assert trained.call_count == 1 and not job.missing()
 
 
 def test_every_seed_of_both_schedules_is_explained_in_the_list_of_runs():

@@ -29,10 +29,14 @@ def run_or_load(path: Path, experiment: dict, measure) -> dict:
     A lock lets one of several processes measure and the others load.
     """
     if not load(path, experiment):
-        lock = files.runs() / "locks" / f"{'-'.join(path.relative_to(files.results()).parts)}.lock"
         files.need_writable(path.parent)
-        with files.locked(lock):
+        with lock_of(path):
             if not load(path, experiment):
                 content = {"protocol": PROTOCOL, "experiment": experiment} | measure()
                 files.write_atomically(path, files.seal(content))
     return load(path, experiment)
+
+
+def lock_of(path: Path):
+    """The lock under which the result at `path` is measured, held until `with` ends. Raises DiskError."""
+    return files.locked(files.runs() / "locks" / f"{'-'.join(path.relative_to(files.results()).parts)}.lock")
