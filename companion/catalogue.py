@@ -61,8 +61,8 @@ def inpainters(task: str, dataset: str, profile: str, seed: int) -> list:
 
 
 def denoisers(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
-    """Table 3: our two denoisers at native resolution; of one seed."""
-    return list(denoising.our_systems(profile, f"{sets.parse(dataset)[0]}-native").values())
+    """Table 3: our two denoisers at native resolution."""
+    return list(denoising.our_systems(profile, f"{sets.parse(dataset)[0]}-native", seed).values())
 
 
 def feedback(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
@@ -143,7 +143,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         grid(profile, dataset, three[1:], CUMULATIVE),
         doses(profile, dataset, three[1:]),
         grid(profile, dataset, seeds[3:], CLOSE),
-        *(runs(name, **page, seeds=[seed]) for seed in three[1:] for name in ("extra_data", "table2")),
+        *(runs(name, **page, seeds=[seed]) for seed in three[1:] for name in ("extra_data", "table2", "table3")),
     ]
     listed = [job_with_all(run) for block in order for run in block] + comparator_jobs(profile)
     rest = grid(profile, dataset, three[1:], (*published.FIXATED, *FAR, "on_demand_l2"))
@@ -178,7 +178,7 @@ def job_with_all(run) -> Job:
         return blocks.job_of(run)
     if run.schedule in explanations.MEASURED and not run.overrides:
         return explanations.job_of(run)
-    ours = denoising.our_systems(run.profile, run.dataset) if run.dataset.endswith("-native") else {}
+    ours = denoising.our_systems(run.profile, run.dataset, run.seed) if run.dataset.endswith("-native") else {}
     systems = [system for system, experiment in ours.items() if experiment == run]
     return job_of(run, *(m for system in systems for m in on_db11(system, run.profile, run)))
 

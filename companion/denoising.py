@@ -89,9 +89,9 @@ def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarr
     return ((y + 1) / 2)[0, 0].numpy()
 
 
-def our_systems(profile: str = "reference", dataset: str = "bsds500-native") -> dict[str, Experiment]:
+def our_systems(profile: str = "reference", dataset: str = "bsds500-native", seed: int = 0) -> dict[str, Experiment]:
     """The two of Table 3, trained on crops at native resolution: on-demand, and the model fixated at σ = 25."""
-    denoiser_of = partial(Experiment.of, "denoise", dataset, profile=profile, **LONG.get(profile, {}))
+    denoiser_of = partial(Experiment.of, "denoise", dataset, seed=seed, profile=profile, **LONG.get(profile, {}))
     return {"on_demand": denoiser_of("on_demand"), "fixated": denoiser_of("fixated_hard", severity=25.0)}
 
 
@@ -174,9 +174,10 @@ class Measurement:
 
     @property
     def path(self) -> Path:
-        """`bm3d-sigma50.json`, with `-told25` and `-unclipped` where they apply."""
+        """`bm3d-sigma50.json`, with `-told25`, `-unclipped` and the seed of a network of ours where they apply."""
         told = self.experiment["told"]
-        name = f"{self.system}-sigma{self.sigma:g}" + (f"-told{told:g}" if told not in (None, self.sigma) else "")
+        name = self.system + (f"-seed{self.ours.seed}" if self.ours and self.ours.seed else "")
+        name += f"-sigma{self.sigma:g}" + (f"-told{told:g}" if told not in (None, self.sigma) else "")
         name += "" if self.clip else "-unclipped"
         return files.results() / self.profile / sets.slug(self.dataset) / f"{name}.json"
 
