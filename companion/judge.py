@@ -205,8 +205,8 @@ class Measured:
 
     # (task, schedule, seed) → Result; for the task also "blocks" of Table 2, and what `explanations` puts there
     runs: dict = field(default_factory=dict)
-    table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr")  # denoising.table3 of our two systems
-    spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr")  # denoising.spectrum of `CURVES`
+    table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr", "seed")  # table3.table of our two systems
+    spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr", "seed")  # db11_spectrum.table of `CURVES`
 
 
 def compare(m: Measured, pairs: dict, **how) -> Verdict:

@@ -60,12 +60,17 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
         read = blocks.load if run.schedule == "on_demand" else results.load
         runs["blocks", run.schedule, run.seed] = read(run)
     runs |= explanations.load_all(grid)
-    ours = denoising.our_systems(profile, f"{sets.parse(dataset)[0]}-native")
-    given = {"dataset": "db11", "profile": profile, "ours": ours, "measure": False}
+
+    def on_db11(table, shown) -> pd.DataFrame:
+        native = f"{sets.parse(dataset)[0]}-native"
+        given = {"dataset": "db11", "profile": profile, "measure": False}
+        ours = {seed: denoising.our_systems(profile, native, seed) for seed in seeds}
+        return pd.concat([table(shown, ours=ours[seed], **given).assign(seed=seed) for seed in seeds])
+
     return Measured(
         {key: result for key, result in runs.items() if result},
-        table3.table(["on_demand", "fixated"], **given),
-        db11_spectrum.table(db11_spectrum.CURVES, **given),
+        on_db11(table3.table, denoising.OURS),
+        on_db11(db11_spectrum.table, db11_spectrum.CURVES),
     )
 
 

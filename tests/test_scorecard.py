@@ -48,14 +48,7 @@ BLOCKS = {
     True: {CENTRE: (25, 12), RANDOM: (15, 15), "on_demand": (22, 21.7)},
     False: {CENTRE: (19, 19), RANDOM: (30, 30), "on_demand": (22, 15)},
 }
-# One training each, or no data yet: undecided, or to be measured, whatever the world.
-LONE = [
-    "The on-demand network is close",
-    "At σ = 25 the on-demand network",
-    "At σ = 25 the same network",
-    "The on-demand network does well at every",
-    "MLP, CSF and TNRD",
-]
+LONE = ["MLP, CSF and TNRD"]  # one training each: undecided whatever the world
 LEVEL_6, RANDOM_PLACES = "the level on which nobody trained", "once the square is not in the centre"
 
 
@@ -97,24 +90,28 @@ def world(right: bool, seeds=SEEDS) -> Measured:
             runs["gradients", f"{task} rigid_joint", seed] = norms(rising if right else rising[::-1])
             for i, (name, lost) in enumerate({"hard_mining": 2 if right else -2, "rigid_joint": 0}.items()):
                 runs["pool", f"{task} {name}", seed] = result({"pool": 30 + lost, "held out": 30}, 10 * seed + i)
-    return Measured(runs, table3(2 if right else -2), spectrum(right))
+    return Measured(runs, table3(right, seeds), spectrum(right, seeds))
 
 
-def table3(lead: float) -> pd.DataFrame:
-    """Both systems `lead` dB ahead of the best published number of every image, where noise is not clipped."""
+def table3(right: bool, seeds) -> pd.DataFrame:
+    """Where noise is not clipped, both systems 2 dB ahead of an image's best published number; or behind, ours more."""
     best = {image: max(list(row.values())[:6]) for image, row in published.TABLE3.items()}
-    cases = product(best, ("on_demand", "fixated"), (False, True))
-    rows = [(image, system, clipped, best[image] + lead * (not clipped)) for image, system, clipped in cases]
-    return pd.DataFrame(rows, columns=["image", "system", "clipped", "psnr"])
+    leads = {"on_demand": 2 if right else -3, "fixated": 2 if right else -2}
+    rows = [
+        (image, system, clipped, best[image] + (leads[system] + 0.01 * seed) * (not clipped), seed)
+        for image, system, clipped, seed in product(best, leads, (False, True), seeds)
+    ]
+    return pd.DataFrame(rows, columns=["image", "system", "clipped", "psnr", "seed"])
 
 
-def spectrum(right: bool) -> pd.DataFrame:
+def spectrum(right: bool, seeds) -> pd.DataFrame:
     rows = []
-    for sigma in denoising.SPECTRUM:
+    for sigma, seed in product(denoising.SPECTRUM, seeds):
         loss = 8 if right and sigma > 25 else 0.5
-        rows += [("bm3d", None, sigma, 30), *((system, 25, sigma, 30 - loss) for system in ("bm3d", "ksvd", "wnnm"))]
-        rows += [("on_demand", None, sigma, 30.6 if right else 25), ("tnrd", None, sigma, 30 - loss)]
-    return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr"])
+        found = [("bm3d", None, 30), *((system, 25, 30 - loss) for system in ("bm3d", "ksvd", "wnnm"))]
+        found += [("on_demand", None, (30.6 if right else 25) + 0.01 * seed), ("tnrd", None, 30 - loss)]
+        rows += [(system, told, sigma, psnr, seed) for system, told, psnr in found]
+    return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr", "seed"])
 
 
 def verdicts(measured: Measured) -> dict:
@@ -281,6 +278,13 @@ def write_world(folder):
             name = f"{system}-sigma{sigma}{'' if told == sigma else '-told25'}.json"
             rows = pd.DataFrame({"image": ["House"], "psnr": [30 if told >= sigma else 20], "seconds": [1]})
             write(what, rows, folder / "data/results/smoke/db11" / name)
+    for seed in SEEDS:
+        for system, run in denoising.our_systems("smoke", "demo-native", seed).items():
+            for clip, sigma in product((False, True), denoising.SPECTRUM if system == "on_demand" else (25,)):
+                m = denoising.Measurement(system, sigma, clip, None, "db11", "smoke", run)
+                rows = table3(True, [seed]).query("system == @system and clipped == @clip")[["image", "psnr"]]
+                rows = rows if sigma == 25 else rows.assign(psnr=31 + seed / 100)
+                write(m.experiment, rows.assign(seconds=1), m.path)
 
 
 def test_what_is_on_disk_is_found_and_nothing_else(root):
@@ -294,7 +298,7 @@ def test_what_is_on_disk_is_found_and_nothing_else(root):
         other = scorecard.score_all(scorecard.load(profile, dataset, seeds))
         assert set(other.verdict[~other.claim.str.startswith("BM3D")]) == {MISSING}, (profile, dataset, seeds)
     text = scorecard.summary(table, measured.runs, "demo")
-    assert "7 core claims: 5 reproduced, 2 to be measured." in text and "3 seeds" in text and "SUN397" in text
+    assert "7 core claims: 6 reproduced, 1 to be measured." in text and "3 seeds" in text and "SUN397" in text
 
 
 def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
