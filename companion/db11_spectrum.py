@@ -15,20 +15,31 @@ CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FI
 def table(
     curves, sigmas=SPECTRUM, dataset="db11", profile="reference", ours=None, measure=True, device="auto"
 ) -> pd.DataFrame:
-    """The curves of `denoising.curves_of` on clipped noise: system, told, sigma, psnr (dB, mean over the images)."""
-    ours = ours or denoising.our_systems()
+    """The curves of `denoising.curves_of` on clipped noise: system, told, sigma, seed, psnr (dB, mean over the images).
+
+    `ours` is system → its runs, one for each `seed`, as `denoising.our_runs` has them.
+    """
+    ours = ours or denoising.our_runs()
     cases = [
-        denoising.Measurement(system, sigma, True, told, dataset, profile, ours.get(system))
+        denoising.Measurement(system, sigma, True, told, dataset, profile, run)
         for system, told in curves
+        for run in ours.get(system, [None])
         for sigma in sigmas
     ]
-    rows = [(case.system, case.told, case.sigma, case.rows(measure, device).psnr.mean()) for case in cases]
-    return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr"]).astype({"told": float})
+    seeds = [case.ours.seed if case.ours else None for case in cases]
+    rows = [
+        (case.system, case.told, case.sigma, seed, case.rows(measure, device).psnr.mean())
+        for case, seed in zip(cases, seeds, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["system", "told", "sigma", "seed", "psnr"])
+    return table.astype({"told": float, "seed": "Int64"})
 
 
 def by_curve(table: pd.DataFrame):
-    """The rows of each curve: ((system, σ that it is told or 0 for the truth), rows)."""
-    return table.groupby(["system", table.told.astype(float).fillna(0)], sort=False)
+    """The rows of each curve, means over seeds: ((system, σ that it is told or 0 for the truth), rows)."""
+    curve = ["system", "told"]
+    means = table.fillna({"told": 0}).groupby([*curve, "sigma"], sort=False).psnr.mean().reset_index()
+    return means.groupby(curve, sort=False)
 
 
 def curve_name(system: str, told) -> str:
@@ -40,7 +51,9 @@ def curve_name(system: str, told) -> str:
 def lacking(table: pd.DataFrame) -> list[str]:
     """What the table lacks: a line per reason that names the curves."""
     lacking = {}
-    for (system, told), _ in by_curve(table[table.psnr.isna()]):
+    for (system, told), part in by_curve(table):
+        if part.psnr.notna().all():
+            continue
         name = SYSTEMS[system].name + (f", told {told:g}" if told else "")
         lacking.setdefault(SYSTEMS[system].reason.split(":")[0], []).append(name)
     return [f"{why}: {'; '.join(names)}" for why, names in lacking.items()]
@@ -143,7 +156,7 @@ def trained_at_25(m: Measured) -> Verdict:
 
 def verdict(table: pd.DataFrame, results) -> str:
     """What a wrong σ costs, and how far the on-demand network is from BM3D told the truth."""
-    m = Measured(spectrum=table.assign(seed=0))
+    m = Measured(spectrum=table)
     lines = {
         "Told 25 − BM3D told the truth, the lowest above σ = 25": told_25(m),
         "The same for what was retrained here at σ = 25": trained_at_25(m),

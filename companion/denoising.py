@@ -95,6 +95,12 @@ def our_systems(profile: str = "reference", dataset: str = "bsds500-native", see
     return {"on_demand": denoiser_of("on_demand"), "fixated": denoiser_of("fixated_hard", severity=25.0)}
 
 
+def our_runs(profile: str = "reference", dataset: str = "bsds500-native", seeds=(0,)) -> dict[str, list[Experiment]]:
+    """system → its run of each seed."""
+    of_seeds = [our_systems(profile, dataset, seed) for seed in seeds]
+    return {system: [runs[system] for runs in of_seeds] for system in OURS}
+
+
 def can_run(system: str, ours: Experiment | None = None) -> bool:
     """Whether the system's package or weights are here."""
     if system in OURS:
@@ -202,7 +208,10 @@ class Measurement:
         return sets.is_here(self.dataset) and can_run(self.system, self.ours)
 
     def rows(self, measure=True, device="auto") -> pd.DataFrame:
-        """The same rows and a note: what is not here, and may not or cannot be measured, is NaN, and why."""
+        """The same rows, the seed of a network of ours, and a note: what is not here is NaN, and why."""
+        return self.rows_or_reason(measure, device).assign(seed=self.ours.seed if self.ours else np.nan)
+
+    def rows_or_reason(self, measure: bool, device: str) -> pd.DataFrame:
         rows = self.load()
         if rows is None and measure and self.possible():
             rows = self.run_or_load(device)
@@ -238,9 +247,10 @@ def curves_of(systems) -> list[tuple]:
 
 def covers(table: pd.DataFrame, path: Path) -> bool:
     """Whether the table has every measured row that `path` holds; a page of fewer systems says that it has not."""
-    key = [name for name in ("image", "system", "clipped", "told", "sigma") if name in table]
     stored = pd.read_csv(path) if path.exists() else table
-    here, there = (rows.dropna(subset="psnr")[key].fillna({"told": 0}) for rows in (table, stored))
+    names = ("image", "system", "clipped", "told", "sigma", "seed")
+    key = [name for name in names if name in table and name in stored]
+    here, there = (rows.dropna(subset="psnr")[key].fillna({"told": 0, "seed": -1}) for rows in (table, stored))
     every = pd.MultiIndex.from_frame(there).isin(pd.MultiIndex.from_frame(here)).all()
     if not every:
         print(f"{path.name} has rows that this page lacks, so it stays as it is.")

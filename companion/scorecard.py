@@ -61,16 +61,12 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
         runs["blocks", run.schedule, run.seed] = read(run)
     runs |= explanations.load_all(grid)
 
-    def on_db11(table, shown) -> pd.DataFrame:
-        native = f"{sets.parse(dataset)[0]}-native"
-        given = {"dataset": "db11", "profile": profile, "measure": False}
-        ours = {seed: denoising.our_systems(profile, native, seed) for seed in seeds}
-        return pd.concat([table(shown, ours=ours[seed], **given).assign(seed=seed) for seed in seeds])
-
+    ours = denoising.our_runs(profile, f"{sets.parse(dataset)[0]}-native", seeds)
+    on_db11 = {"dataset": "db11", "profile": profile, "ours": ours, "measure": False}
     return Measured(
         {key: result for key, result in runs.items() if result},
-        on_db11(table3.table, denoising.OURS),
-        on_db11(db11_spectrum.table, db11_spectrum.CURVES),
+        table3.table(denoising.OURS, **on_db11),
+        db11_spectrum.table(db11_spectrum.CURVES, **on_db11),
     )
 
 

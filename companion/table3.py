@@ -14,27 +14,35 @@ NEAR = 2 * 0.14  # dB: twice the paper's 30.54 − 30.40
 def table(
     systems, sigma=25, dataset="db11", profile="reference", ours=None, measure=True, device="auto"
 ) -> pd.DataFrame:
-    """A row per image × system × noise; `psnr` and `published`, NaN for what the paper does not have, in dB."""
-    ours = ours or denoising.our_systems()
+    """A row per image × system × noise; `psnr` and `published`, NaN for what the paper does not have, in dB.
+
+    `ours` is system → its runs, one for each `seed`, as `denoising.our_runs` has them.
+    """
+    ours = ours or denoising.our_runs()
     cases = [
-        denoising.Measurement(system, sigma, clip, None, dataset, profile, ours.get(system))
+        denoising.Measurement(system, sigma, clip, None, dataset, profile, run)
         for system in systems
+        for run in ours.get(system, [None])
         for clip in (False, True)
     ]
     frames = [case.rows(measure, device).assign(system=case.system, sigma=sigma, clipped=case.clip) for case in cases]
     table = pd.concat(frames, ignore_index=True)
     known = published.TABLE3 if sigma == 25 else {}
     table["published"] = [known.get(row.image, {}).get(row.system, np.nan) for row in table.itertuples()]
-    return table[["image", "system", "sigma", "clipped", "psnr", "published", "seconds", "note"]]
+    columns = ["image", "system", "sigma", "clipped", "seed", "psnr", "published", "seconds", "note"]
+    return table[columns].astype({"seed": "Int64"})
 
 
 def show(table: pd.DataFrame):
-    """PSNR per image: the paper's systems and others on unclipped noise, as published, and on clipped noise."""
+    """PSNR per image: the paper's systems and others on unclipped noise, as published, and on clipped noise.
+
+    Of our networks it is the mean over seeds.
+    """
     from IPython.display import HTML  # not needed where no notebook is
 
     parts = {}
     for clipped, noise in ((False, "noise not clipped, as published systems are run"), (True, "clipped noise")):
-        measured = table[table.clipped == clipped].pivot(index="image", columns="system", values="psnr")
+        measured = table[table.clipped == clipped].groupby(["image", "system"]).psnr.mean().unstack()
         measured = measured[table.system.unique()].dropna(axis="columns", how="all")  # the means name what is left out
         papers = [system for system in (denoising.NOISY, *published.TABLE3_SYSTEMS) if system in measured]
         parts[f"Measured here, {noise}"] = measured[papers]
@@ -54,7 +62,7 @@ def show(table: pd.DataFrame):
 
 
 def show_means(table: pd.DataFrame):
-    """Means over the images, a row per system: clipped, unclipped, published, seconds an image, whether told σ."""
+    """Means over images and seeds, a row per system: clipped, unclipped, published, seconds an image, if told σ."""
     rows = []
     for system, part in table.groupby("system", sort=False):
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
@@ -108,7 +116,7 @@ def wins(m: Measured, system: str) -> Verdict:
 
 def verdict(table: pd.DataFrame, results) -> str:
     """Our two networks against each other and against the published numbers."""
-    m = Measured(table3=table[table.sigma == 25].assign(seed=0))
+    m = Measured(table3=table[table.sigma == 25])
     lines = {"On-demand − fixated at 25 (paper: −0.14 dB)": near_specialist(m)}
     for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"

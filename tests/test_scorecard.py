@@ -9,7 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion import blocks, catalogue, denoising, fixation, judge, published, scorecard, sweep, table1, tables
+from companion import (
+    blocks,
+    catalogue,
+    db11_spectrum,
+    denoising,
+    fixation,
+    judge,
+    published,
+    scorecard,
+    sweep,
+    table1,
+    tables,
+)
+from companion import table3 as tables3
 from companion.comparators import context_encoder
 from companion.dose import SHARP
 from companion.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
@@ -299,6 +312,19 @@ def test_what_is_on_disk_is_found_and_nothing_else(root):
         assert set(other.verdict[~other.claim.str.startswith("BM3D")]) == {MISSING}, (profile, dataset, seeds)
     text = scorecard.summary(table, measured.runs, "demo")
     assert "7 core claims: 6 reproduced, 1 to be measured." in text and "3 seeds" in text and "SUN397" in text
+
+
+def test_the_pages_of_db11_have_means_over_seeds_and_the_verdicts_of_the_scorecard(root):
+    write_world(root)
+    on_db11 = {"profile": "smoke", "ours": denoising.our_runs("smoke", "demo-native", [*SEEDS, 7]), "measure": False}
+    eleven = tables3.table(["on_demand"], **on_db11)
+    curve = db11_spectrum.table([("on_demand", None)], **on_db11)
+    want = np.mean([table3(True, [seed]).query("system == 'on_demand' and not clipped").psnr.mean() for seed in SEEDS])
+    assert tables3.show_means(eleven).data.loc[0, "unclipped (dB)"] == pytest.approx(want)
+    assert db11_spectrum.show(curve).data.loc[0, "σ\u00a0=\u00a05"] == pytest.approx(31.01)
+    assert not db11_spectrum.lacking(curve)  # seed 7 is not measured
+    whole = scorecard.load("smoke", "demo", list(SEEDS))
+    assert str(tables3.wins(whole, "on_demand")) in tables3.verdict(eleven, [])
 
 
 def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
