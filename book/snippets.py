@@ -306,7 +306,7 @@ def departures() -> str:
         ["Images a batch", *each("batch_size"), "More steps for the same arithmetic; the fractions that Equation 3 "
          "asks for are carried to the next batch"],
         ["Learning rate", *rates, "A short run needs a high rate to leave its start, and an end without one to settle: "
-         "at a constant rate scores jump from epoch to epoch by more than schedules differ"],
+         "at a constant rate scores jump from epoch to epoch by more than on-demand and rigid joint learning differ"],
         ["Training steps", *(f"{n:,}" for n in steps), "What two cores can do for every schedule, task and seed"],
         ["Precision of products", "not stated", both[1]["precision"], "Speed; weights and statistics stay in 32 bits. "
          "It is part of an experiment, so that no pair mixes two"],

@@ -11,14 +11,19 @@ NOTHING = "The networks that this page compares are not trained yet, so its ques
 
 def scale(results) -> str:
     """One sentence on what a number was measured with."""
-    e, where = results[0].experiment, results[0].provenance
-    seeds, steps = {}, sorted({r.experiment["epochs"] * r.experiment["iterations"] for r in results})
+    e, where, seeds = results[0].experiment, results[0].provenance, {}
     for r in results:
         seeds.setdefault(str(r.experiment | {"seed": None}), set()).add(r.experiment["seed"])
-    steps = "–".join(f"{n:,}" for n in dict.fromkeys((steps[0], steps[-1])))
+
+    def least_to_most(numbers) -> str:
+        return "–".join(f"{n:,}" for n in dict.fromkeys((min(numbers), max(numbers))))
+
+    width = least_to_most([r.experiment["width"] for r in results])
+    steps = least_to_most([r.experiment["epochs"] * r.experiment["iterations"] for r in results])
+    photographs = least_to_most([r.provenance["train_images"] for r in results])
     return (
-        f"Scale: width {e['width']} (paper: 64), {steps} steps of {e['batch_size']} images (1,500,000 of 100), "
-        f"{where['train_images']:,} photographs of {e['dataset']} (100,000), "
+        f"Scale: width {width} (paper: 64), {steps} steps of {e['batch_size']} images (1,500,000 of 100), "
+        f"{photographs} photographs of {e['dataset']} (100,000), "
         f"{judge.count_seeds(seeds)}, {where['device']}."
     )
 

@@ -87,10 +87,15 @@ def on_db11(m: Measured, system: str, clipped=False) -> pd.DataFrame:
 
 def near_specialist(m: Measured) -> Verdict:
     """The on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
-    gaps = [on_db11(m, "on_demand", c) - on_db11(m, "fixated", c) for c in (False, True)]
-    free, clipped = ([*gap.dropna(axis="columns").mean()] for gap in gaps)
+    free, clipped = (behind_specialist(m, clipped) for clipped in (False, True))
     text = f"{judge.estimate(free)}, on clipped noise {judge.estimate(clipped)}"
-    return judge.verdict_on({"": free if len(gaps[0]) == len(published.TABLE3) else []}, beyond=-NEAR, text=text)
+    return judge.verdict_on({"": free}, beyond=-NEAR, text=text)
+
+
+def behind_specialist(m: Measured, clipped=False) -> list[float]:
+    """On-demand minus fixated at 25, mean of all eleven photographs, for every seed; empty for other photographs."""
+    gap = (on_db11(m, "on_demand", clipped) - on_db11(m, "fixated", clipped)).dropna(axis="columns")
+    return [*gap.mean()] if len(gap) == len(published.TABLE3) else []
 
 
 def published_leads(measured: pd.Series) -> pd.Series:

@@ -366,10 +366,13 @@ def test_table2_is_in_per_cent_beside_the_papers_numbers():
         frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
         return Result({"schedule": schedule}, {}, [], frame, None)
 
-    table = table2.table([result("on_demand", 0), result("context_encoder_center", 5)]).set_index("method")
+    ours = [result("on_demand", offset) for offset in (-0.5, 0.5)]
+    table = table2.table([*ours, result("context_encoder_center", 5)]).set_index("method")
     assert list(table.index) == ["context_encoder_center", "on_demand"]
     assert table.central_l2.to_dict() == pytest.approx({"context_encoder_center": 1.6, "on_demand": 1.1})
-    assert table.arbitrary_psnr_se["on_demand"] == pytest.approx(0.1 / np.sqrt(3))
+    assert table.arbitrary_psnr.to_dict() == pytest.approx({"context_encoder_center": 15.1, "on_demand": 20.1})
+    assert table.arbitrary_psnr_sd["on_demand"] == pytest.approx(np.sqrt(0.5))
+    assert np.isnan(table.arbitrary_psnr_sd["context_encoder_center"])  # of one seed
     assert table.loc["context_encoder_center", ["central_paper_psnr", "arbitrary_paper_l2"]].tolist() == [22.16, 6.84]
 
 
