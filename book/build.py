@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = files.root() / "_build"
 LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "companion"]
 
-DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "paper": "celeba"}
+DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "gpu": "bsds500", "paper": "celeba"}
 TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing but `SMALL`
 SMALL = {"add_your_own": {"profile": "demo", "dataset": "demo"}}  # trains in seconds, whatever the book shows
 FIRST = "gallery"  # takes longest, so that nothing waits for it at the end

@@ -35,7 +35,7 @@ def parser() -> Parser:
     option("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
     option("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
     option("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    option("--pack", metavar="FILE.zip", help="write results and new networks there in the end")
+    option("--pack", metavar="FILE.zip", help="write results there in the end, and new networks beside it")
     option("--page", help="the runs of one notebook alone: table1-deblur, fixation, … (default: all)")
     option("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     option("--list", action="store_true", help="list the runs and what is done of them, and stop")
@@ -70,11 +70,11 @@ def parser() -> Parser:
 
 
 def run_reproduce(options) -> None:
+    start = time.monotonic()  # a clock that is set back changes nothing
     from companion import catalogue, gpu, sweep
     from companion.notebook import check_seeds
     from odl.parameters import check_device, integer
 
-    start = time.monotonic()  # a clock that is set back changes nothing
     seeds = check_seeds(options.seeds)
     budget = math.inf if options.budget is None else duration("budget", options.budget)
     if options.workers is not None:

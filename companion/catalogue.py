@@ -134,9 +134,9 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     order = [
         grid(profile, dataset, first, (*CLOSE, *published.FIXATED)),
         grid(profile, dataset, three[1:], CLOSE),
-        doses(profile, dataset, first),
-        all_rounders(profile, dataset),
         runs("table3", **page, seeds=first),
+        all_rounders(profile, dataset),
+        doses(profile, dataset, first),
         grid(profile, dataset, first, (*CUMULATIVE, *FAR, "on_demand_l2")),
         *(runs(name, **page, seeds=first) for name in ("extra_data", "table2")),
         pilot.runs(dataset).values() if profile == "reference" else [],
@@ -211,15 +211,16 @@ def only(names: list[str], jobs: list[Job]) -> list[Job]:
 
 def photographs_here(profile: str) -> bool:
     """Whether DB11 can be measured; the small profiles measure none of its eleven photographs."""
-    return profile in ("reference", "paper") and sets.is_here("db11")
+    return profile in ("reference", "gpu", "paper") and sets.is_here("db11")
 
 
 def comparator_jobs(profile: str) -> list[Job]:
     """The other systems on DB11, those of `denoising.SLOW` last; what learns is trained first where it has to be.
 
-    Left out are those whose package, or the photographs that they learn on, are not here.
+    Left out are those whose package, or the photographs that they learn on, are not here; on a GPU that is there for
+    half an hour, all of them.
     """
-    if not photographs_here(profile):
+    if profile == "gpu" or not photographs_here(profile):
         return []
     learners = trained.LEARNERS if sets.is_here("bsds500") else ()
     systems = [denoising.NOISY, *(name for name, system in DENOISERS.items() if system.here() or name in learners)]

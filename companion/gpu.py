@@ -30,32 +30,34 @@ from odl.machine.weights import hash_of, read_weights
 from odl.training import Step
 
 SIDES = (1, 2, 4, 7)  # runs side by side that are probed
-TINY = {"profile": "smoke", "epochs": 2, "iterations": 25, "batch_size": 20}
+TINY = {"profile": "smoke", "precision": "bf16", "epochs": 2, "iterations": 25, "batch_size": 20}
 EASY, HARD = [[20, 0, 0, 0, 0]], [[0, 0, 0, 0, 20]]  # images per level of every batch
-NETWORKS = 5  # that one archive brings home: 11 MB each at width 64
+NETWORKS = 5  # that one call brings home: 11 MB each at width 64
 
 
 def prepare(experiment: Experiment, device: str) -> int:
-    """How many runs side by side are fastest here; without graphs where a gate has failed (`ODL_EAGER`).
+    """How many runs side by side are fastest here; without graphs where a gate or the probe has failed (`ODL_EAGER`).
 
     `experiment` is one whose steps are timed, in bf16 as profile gpu has them.
     """
     make_deterministic()
     failed = once("gates", lambda: gates(device, experiment.dataset))
-    if failed.keys() & {"captured", "error"}:
-        os.environ["ODL_EAGER"] = "1"
     milliseconds = once("probe", lambda: probe(experiment, device))
     sides = {int(name): ms for name, ms in milliseconds.items() if name.isdigit()}
+    if failed.keys() & {"captured", "error"} or not sides:
+        os.environ["ODL_EAGER"] = "1"
     return 1 if failed.keys() & {"bundle", "error"} or not sides else min(sides, key=sides.get)
 
 
 def once(name: str, function) -> dict:
-    """What `function` returns, kept for the next call; an error is an answer too."""
+    """What `function` returns, kept for the next call; an error is an answer too, but for one that a user can mend."""
     path = files.runs() / "gpu" / f"{name}.json"
     if not path.exists():
         start = time.monotonic()
         try:
             found = function()
+        except files.OneLine:
+            raise
         except Exception as error:  # whatever a GPU does, the half hour goes on
             found = {"error": f"{type(error).__name__}: {error}"[:2000]}
         print(f"{name}: {found or 'all passed'} ({time.monotonic() - start:.0f} s)", flush=True)
@@ -104,10 +106,17 @@ def stream_of(device: str):
 
 
 def probe(experiment: Experiment, device: str, sides=SIDES, iterations: int = 200) -> dict[str, float]:
-    """Milliseconds of a step of one run: `eager`, and by how many runs stand side by side, as a sweep has them."""
-    run = replace(experiment, iterations=iterations)
-    found = {"eager": timed(run, device, 1, capture=False)}
-    return found | {str(n): timed(run, device, n, capture=True) for n in sides}
+    """Milliseconds of a step of one run: `eager`, and by how many runs stand side by side, as a sweep has them.
+
+    What fails has its error under another name.
+    """
+    run, found = replace(experiment, iterations=iterations), {}
+    for name, n, capture in [("eager", 1, False), *((str(n), n, True) for n in sides)]:
+        try:
+            found[name] = timed(run, device, n, capture)
+        except RuntimeError as error:  # out of memory, or nothing to capture
+            found[f"{name} failed"] = str(error)[:500]
+    return found
 
 
 def timed(run: Experiment, device: str, n: int, capture: bool) -> float:
@@ -131,23 +140,30 @@ def timed(run: Experiment, device: str, n: int, capture: bool) -> float:
 
 
 def pack(file: Path, jobs: list[sweep.Job]) -> None:
-    """Write every result, the gates and the probe, and a few networks in half precision that no archive held yet.
+    """Write the results of the jobs, the gates and the probe to `home.zip`, a few networks to `home-1.zip` and so on.
 
-    All of them by their places below the root: unpacked over a checkout they are as if measured there.
+    The networks are in half precision and in no archive before, the longest trained first. All files go by their
+    places below the root: unpacked over a checkout they are as if measured there.
     """
     sent = files.runs() / "gpu" / "sent.txt"
     gone = sent.read_text(encoding="utf-8").splitlines() if sent.exists() else []
-    weights = [f"runs/{job.experiment.run_id}/weights.safetensors" for job in jobs if job.experiment]
+    runs = sorted((job.experiment for job in jobs if job.experiment), key=lambda e: -e.epochs * e.iterations)
+    weights = [f"runs/{run.run_id}/weights.safetensors" for run in runs]
     ready = [name for name in weights if name not in gone and (files.root() / name).exists()][:NETWORKS]
+    paths = {m.path for job in jobs for m in job.measurements if m.path.suffix == ".json" and m.path.exists()}
+    paths |= {*(files.runs() / "gpu").glob("*.json")}
+    write_zip(file, {path.relative_to(files.root()).as_posix(): path.read_bytes() for path in sorted(paths)})
+    for i, name in enumerate(ready, len(gone) + 1):  # one a file, because some services limit a file's size
+        write_zip(file.with_stem(f"{file.stem}-{i}"), {name: halved(files.root() / name)})
+    files.write_atomically(sent, "\n".join([*gone, *ready]).encode())
+
+
+def write_zip(file: Path, members: dict[str, bytes]) -> None:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for folder in (files.results(), files.runs() / "gpu"):
-            for path in sorted(folder.rglob("*.json")):
-                archive.write(path, path.relative_to(files.root()))
-        for name in ready:
-            archive.writestr(name, halved(files.root() / name))
+        for name, data in members.items():
+            archive.writestr(name, data)
     files.write_atomically(file, content.getvalue())
-    files.write_atomically(sent, "\n".join([*gone, *ready]).encode())
 
 
 def ship(run_id: str) -> Path:

@@ -179,8 +179,8 @@ def show(bar, n: int, todo: list[Job], resumed: dict, done: float, shares) -> No
 
 
 def in_turn(todo, device, deadline, show) -> None:
-    """One job after the other, in this process."""
-    shares = [0.0] * len(todo)
+    """One job after the other, in this process; of those that fail the first error is raised at the end."""
+    shares, failed = [0.0] * len(todo), []
     for i, job in enumerate(todo):
 
         def progress(share, i=i):
@@ -192,9 +192,14 @@ def in_turn(todo, device, deadline, show) -> None:
         try:
             measure(job, device, progress)
         except Stopped:
-            return
+            break
+        except Exception as error:
+            failed.append(error)
+            continue
         shares[i] = 1
         show(shares)
+    if failed:
+        raise failed[0]
 
 
 def side_by_side(todo, device, deadline, show, workers: int) -> None:

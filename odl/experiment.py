@@ -28,7 +28,7 @@ PROFILES = {
     # Half an hour of one GPU.
     "gpu": {
         "width": 64, "epochs": 100, "iterations": 200, "batch_size": 100, "learning_rate": 2e-4, "decay": 0.0,
-        "precision": "bf16", "pool_images": 100_000, "validation_images": 500, "test_images": 500, "trials": 20,
+        "precision": "bf16", "pool_images": 20_000, "validation_images": 500, "test_images": 500, "trials": 20,
     },
     # Sec. 6.2 and 6.3.
     "paper": {

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 from filelock import FileLock
-from platformdirs import user_data_path
 
 PACKAGE = Path(__file__).resolve().parents[1]  # the folder `odl`
 OWN = "set ODL_ROOT to a folder of your own"
@@ -33,7 +32,11 @@ def root() -> Path:
     if os.environ.get("ODL_ROOT"):
         return Path(os.environ["ODL_ROOT"]).expanduser()
     checkout = PACKAGE.parent
-    return checkout if (checkout / "pyproject.toml").exists() else user_data_path("on-demand-learning", appauthor=False)
+    if (checkout / "pyproject.toml").exists():
+        return checkout
+    from platformdirs import user_data_path  # not needed in a checkout
+
+    return user_data_path("on-demand-learning", appauthor=False)
 
 
 def results() -> Path:

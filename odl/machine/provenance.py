@@ -1,5 +1,6 @@
 """What a number was measured with: the commit of the code and the device."""
 
+import os
 import platform
 import subprocess
 from importlib.metadata import version
@@ -26,13 +27,13 @@ def device_name(device: str) -> str:
 
 
 def commit(*folders: Path) -> str:
-    """The commit of the code, marked when `CODE` or one of `folders` has changes; `unknown` outside a repository."""
+    """The commit of the code, marked when `CODE` or one of `folders` has changes; outside a repository `ODL_COMMIT`."""
     try:
         (ROOT / "pyproject.toml").stat()  # else an installed odl would name a repository that it lies in
         name = git("rev-parse", "--short", "HEAD")
         changes = git("status", "--porcelain", "--", *CODE, *folders)
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return os.environ.get("ODL_COMMIT", "unknown")
     return f"{name}-dirty" if changes else name
 
 
