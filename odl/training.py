@@ -204,9 +204,10 @@ def hard_pool(experiment, pack) -> torch.Tensor:
 def validate(experiment, network, x, device) -> list[float]:
     """Mean PSNR in dB of levels 1…5 on the validation crops, with the same damage every epoch."""
     restore, scores = partial(forward, network.eval(), precision=experiment.precision), []
+    batch = len(x) if x.is_cuda else 100  # a GPU waits for launches, a CPU for memory
     for level in range(1, paper.N_LEVELS + 1):
         generator = torch.Generator(device).manual_seed(crops.seed_of("validate", level))
-        error = errors(restore, task_of(experiment), x, level, generator)["output"]
+        error = errors(restore, task_of(experiment), x, level, generator, batch)["output"]
         scores.append(psnr(error).mean().item())
     return scores
 
