@@ -87,8 +87,7 @@ def main():
             parts = {}
             for found, command in (used[name] for name in named if name in used):
                 parts.setdefault(command, set()).update(found)
-            scale = snippets.scale().removesuffix(".") + ", where a table names no other."
-            line = sources.line(parts, scale if page.stem in SCALED else "")
+            line = sources.line(parts, snippets.scale() if page.stem in SCALED else "")
             (options.folder / f"sources-{page.stem}.md").write_text(line, encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
@@ -187,10 +186,10 @@ TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison
 CAPTIONS = {  # of the tables that stand on one page alone
     "found-allocations": "What Equation 3 gave the easiest and the hardest level: per cent, means over seeds.",
     "found-tests": "The paper's test of two networks, beside our verdict on two schedules.",
-    "found-rivals": "On-demand minus each rival, dB, levels 1 to 6; in brackets the paper; \\* fewer than three seeds.",
+    "found-rivals": "On-demand minus each rival (dB, levels 1 to 6); in brackets the paper; \\* under three seeds.",
     "found-pulls": "Norm of the gradient of each level's loss in rigid joint learning's networks, after training.",
     "found-forgotten": "PSNR (dB) on the level that a staged schedule saw first, and of rigid joint learning there.",
-    "found-spectrum": "Mean PSNR over the eleven photographs, of our network over seeds too; noise is clipped.",
+    "found-spectrum": "Mean PSNR over the eleven photographs, and over seeds for our network; noise is clipped.",
     "found-doses": "Every exponent and length that is measured, against equal shares; k = 1 is Equation 3.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",

@@ -201,7 +201,7 @@ def results_table(book=True) -> str:
 def scale() -> str:
     """What the reference numbers were measured with."""
     runs = book_runs()
-    return prose.scale(runs) if runs else f"The reference runs are {NOT_MEASURED}."
+    return prose.scale(runs)[:-1] + ", unless told otherwise." if runs else f"The reference runs are {NOT_MEASURED}."
 
 
 def verdicts() -> str:

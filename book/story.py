@@ -208,7 +208,8 @@ def spectrum() -> str:
 
 Judged over seeds:
 
-- On-demand − fixated at 25, where σ is 25, above {judge.signed(-table3.NEAR)}: {table3.near_specialist(m)}.
+- On-demand − fixated at 25, where σ is 25 and noise is not clipped, above {judge.signed(-table3.NEAR)}: \
+{table3.near_specialist(m)}.
 - On-demand − BM3D, told σ, nowhere below −0.5 dB: {db11_spectrum.whole_spectrum(m)}."""
 
 

@@ -4,7 +4,6 @@ import math
 import re
 import sys
 import time
-from pathlib import Path
 
 from odl.__main__ import BAR, Parser
 from odl.__main__ import main as run_command
@@ -89,11 +88,12 @@ def run_reproduce(options) -> None:
     deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
     if options.profile == "gpu" and workers is None and check_device(options.device) == "cuda":
         workers = gpu.prepare(todo[0].experiment, "cuda")
+    archive = options.pack and gpu.archive_at(options.pack)
     try:
         sweep.run_jobs(todo, options.device, workers, deadline)
     finally:
-        if options.pack:
-            gpu.pack(Path(options.pack).expanduser(), todo)
+        if archive:
+            gpu.pack(archive, todo)
     left = [job for job in todo if job.missing()]
     done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")

@@ -217,11 +217,11 @@ def photographs_here(profile: str) -> bool:
 def comparator_jobs(profile: str) -> list[Job]:
     """The other systems on DB11, those of `denoising.SLOW` last; what learns is trained first where it has to be.
 
-    Left out are those whose package, or the photographs that they learn on, are not here; on a GPU that is there for
-    half an hour, all of them.
+    Left out are those whose package, or the photographs that they learn on, are not here. Profile gpu, made for half
+    an hour, has the noisy photographs alone.
     """
     if profile == "gpu" or not photographs_here(profile):
-        return []
+        return [job_on_db11(denoising.NOISY, profile)] if photographs_here(profile) else []
     learners = trained.LEARNERS if sets.is_here("bsds500") else ()
     systems = [denoising.NOISY, *(name for name, system in DENOISERS.items() if system.here() or name in learners)]
     return [job_on_db11(system, profile) for system in sorted(systems, key=denoising.SLOW.__contains__)]

@@ -208,10 +208,7 @@ class Measurement:
         return sets.is_here(self.dataset) and can_run(self.system, self.ours)
 
     def rows(self, measure=True, device="auto") -> pd.DataFrame:
-        """The same rows, the seed of a network of ours, and a note: what is not here is NaN, and why."""
-        return self.rows_or_reason(measure, device).assign(seed=self.ours.seed if self.ours else np.nan)
-
-    def rows_or_reason(self, measure: bool, device: str) -> pd.DataFrame:
+        """The same rows and a note: what is not here, and may not or cannot be measured, is NaN, and why."""
         rows = self.load()
         if rows is None and measure and self.possible():
             rows = self.run_or_load(device)

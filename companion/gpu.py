@@ -27,6 +27,7 @@ from odl.experiment import Experiment
 from odl.machine import files
 from odl.machine.device import make_deterministic
 from odl.machine.weights import hash_of, read_weights
+from odl.parameters import ParameterError
 from odl.training import Step
 
 SIDES = (1, 2, 4, 7)  # runs side by side that are probed
@@ -36,7 +37,7 @@ NETWORKS = 5  # that one call brings home: 11 MB each at width 64
 
 
 def prepare(experiment: Experiment, device: str) -> int:
-    """How many runs side by side are fastest here; without graphs where a gate or the probe has failed (`ODL_EAGER`).
+    """How many runs side by side are fastest here; without graphs where these differ or fail (`ODL_EAGER`).
 
     `experiment` is one whose steps are timed, in bf16 as profile gpu has them.
     """
@@ -108,7 +109,7 @@ def stream_of(device: str):
 def probe(experiment: Experiment, device: str, sides=SIDES, iterations: int = 200) -> dict[str, float]:
     """Milliseconds of a step of one run: `eager`, and by how many runs stand side by side, as a sweep has them.
 
-    What fails has its error under another name.
+    What fails is `N failed`, with its error.
     """
     run, found = replace(experiment, iterations=iterations), {}
     for name, n, capture in [("eager", 1, False), *((str(n), n, True) for n in sides)]:
@@ -137,6 +138,15 @@ def timed(run: Experiment, device: str, n: int, capture: bool) -> float:
 
 
 # What comes home
+
+
+def archive_at(name: str) -> Path:
+    """The path of an archive that can be written. Raises ParameterError or DiskError."""
+    file = Path(os.path.expanduser(name)).resolve()
+    if file.is_dir() or file.suffix != ".zip":
+        raise ParameterError(f"pack={name!r} is no file to be written; nearest: {file.with_suffix('.zip')}")
+    files.need_writable(file.parent)
+    return file
 
 
 def pack(file: Path, jobs: list[sweep.Job]) -> None:

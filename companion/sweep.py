@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -179,8 +180,8 @@ def show(bar, n: int, todo: list[Job], resumed: dict, done: float, shares) -> No
 
 
 def in_turn(todo, device, deadline, show) -> None:
-    """One job after the other, in this process; of those that fail the first error is raised at the end."""
-    shares, failed = [0.0] * len(todo), []
+    """One job after the other, in this process; those after one that fails run, too, and its error is raised last."""
+    shares, failed = [0.0] * len(todo), None
     for i, job in enumerate(todo):
 
         def progress(share, i=i):
@@ -194,12 +195,14 @@ def in_turn(todo, device, deadline, show) -> None:
         except Stopped:
             break
         except Exception as error:
-            failed.append(error)
+            traceback.clear_frames(error.__traceback__)  # its network must not fill the memory of those that follow
+            tqdm.write(f"{job.name}: {error}", file=sys.stderr)
+            failed = failed or error
             continue
         shares[i] = 1
         show(shares)
     if failed:
-        raise failed[0]
+        raise failed
 
 
 def side_by_side(todo, device, deadline, show, workers: int) -> None:

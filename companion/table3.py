@@ -25,8 +25,15 @@ def table(
         for run in ours.get(system, [None])
         for clip in (False, True)
     ]
-    frames = [case.rows(measure, device).assign(system=case.system, sigma=sigma, clipped=case.clip) for case in cases]
-    table = pd.concat(frames, ignore_index=True)
+    table = pd.concat(
+        [
+            case.rows(measure, device).assign(
+                system=case.system, sigma=sigma, clipped=case.clip, seed=case.ours.seed if case.ours else np.nan
+            )
+            for case in cases
+        ],
+        ignore_index=True,
+    )
     known = published.TABLE3 if sigma == 25 else {}
     table["published"] = [known.get(row.image, {}).get(row.system, np.nan) for row in table.itertuples()]
     columns = ["image", "system", "sigma", "clipped", "seed", "psnr", "published", "seconds", "note"]

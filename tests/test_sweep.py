@@ -56,6 +56,16 @@ def test_one_job_that_trains_nothing_shows_its_progress(root, capsys):
     assert (root / "tv").exists() and "tv" in capsys.readouterr().err
 
 
+def test_after_a_job_that_fails_the_others_run_and_its_error_is_raised(root, capsys):
+    def fail(device, progress):
+        raise RuntimeError("no room")
+
+    broken = Job("a/b", (Measurement(lambda: None, fail, 1, root / "broken"),))
+    with pytest.raises(RuntimeError, match="no room"):
+        sweep.run_jobs([broken, job_at(root / "tv", seconds=0)], "cpu", workers=1)
+    assert (root / "tv").exists() and "a/b: no room" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_a_checkpoint_holds_does_not_count_as_fast(root, monkeypatch, workers):
     """Of two runs that go on at 90 %, the bar's speed counts the last tenths alone."""

@@ -33,7 +33,7 @@ def commit(*folders: Path) -> str:
         name = git("rev-parse", "--short", "HEAD")
         changes = git("status", "--porcelain", "--", *CODE, *folders)
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("ODL_COMMIT", "unknown")
+        return os.environ.get("ODL_COMMIT") or "unknown"
     return f"{name}-dirty" if changes else name
 
 
