@@ -77,7 +77,7 @@ def specialist(m) -> str:
 - **Near the specialist: {table3.near_specialist(m).word}.** At σ = 25 the PSNR of the on-demand denoiser minus that \
 of the same network trained for that noise alone, both after {ours.epochs * ours.iterations:,} steps, is \
 {judge.signed(np.mean(margins))} on the eleven photographs of Table 3; the paper reports \
-{judge.signed(-table3.NEAR / 2)}, and we call twice that near.
+{judge.signed(-table3.NEAR / 2)}, and up to twice that we would call near.
 """
 
 
