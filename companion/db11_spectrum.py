@@ -153,11 +153,8 @@ def trained_at_25(m: Measured) -> Verdict:
     """MLP, CSF and TNRD, each trained once at σ = 25, against BM3D told the truth."""
     loss = loss_above_25(m, LEARNED)
     found = judge.verdict_on({s.upper(): [loss[s]] if s in loss else [] for s in LEARNED}, beyond=FAR)
-    return (
-        replace(found, needs="each is trained once, and no further seed is planned")
-        if len(loss) == len(LEARNED)
-        else found
-    )
+    whole = len(loss) == len(LEARNED)
+    return replace(found, needs="each is trained once, and no further seed is planned") if whole else found
 
 
 def verdict(table: pd.DataFrame, results) -> str:

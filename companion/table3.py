@@ -25,15 +25,11 @@ def table(
         for run in ours.get(system, [None])
         for clip in (False, True)
     ]
-    table = pd.concat(
-        [
-            case.rows(measure, device).assign(
-                system=case.system, sigma=sigma, clipped=case.clip, seed=case.ours.seed if case.ours else np.nan
-            )
-            for case in cases
-        ],
-        ignore_index=True,
-    )
+    frames = [
+        case.rows(measure, device).assign(system=case.system, clipped=case.clip, seed=case.ours and case.ours.seed)
+        for case in cases
+    ]
+    table = pd.concat(frames, ignore_index=True).assign(sigma=sigma)
     known = published.TABLE3 if sigma == 25 else {}
     table["published"] = [known.get(row.image, {}).get(row.system, np.nan) for row in table.itertuples()]
     columns = ["image", "system", "sigma", "clipped", "seed", "psnr", "published", "seconds", "note"]
