@@ -102,12 +102,14 @@ def combine(words, p):
 # A claim
 
 
-def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB", text="") -> Verdict:
+def verdict_on(parts: dict, beyond=0.0, sign=1, below: dict | None = None, unit="dB", text="") -> Verdict:
     """The verdict on a claim whose every part lies beyond a bound, or below it where sign is −1.
 
-    parts: label → values, one per seed. `below` names the parts of which both networks are below the damaged image:
-    these decide nothing. `text` replaces the parts in words. Only decibels beyond 0 can be equivalent.
+    parts: label → values, one per seed. `below` has the parts of which both networks are below the damaged image, with
+    the `steps_to_input`: these decide nothing. `text` replaces the parts in words. Only decibels beyond 0 can be
+    equivalent.
     """
+    below = below or {}
     measured = {label: np.asarray(values, float) for label, values in parts.items() if len(values)}
     if not measured:
         return Verdict(MISSING)
@@ -124,9 +126,11 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: Iterable = (), unit="dB",
     if word != UNDECIDED:
         return Verdict(word, value)
     lacks = [f"{missing} part{'s' * (missing > 1)} to be measured"] if (missing := len(parts) - len(measured)) else []
-    if under := len({*below} & {*measured}):
-        where = "" if under == len(parts) else f"in {under} of {len(parts)} parts "
-        lacks.append(f"{where}both networks are below the damaged image: a longer training may tell")
+    if under := {*below} & {*measured}:
+        where = "" if len(under) == len(parts) else f"in {len(under)} of {len(parts)} parts "
+        steps = [below[label] for label in under]
+        length = f"about {max(steps):,} steps" if all(steps) else "a longer training"
+        lacks.append(f"{where}both networks are below the damaged image: {length} may tell")
     open_parts = [k for k, w in zip(parts, words, strict=True) if w in (UNDECIDED, REVERSED) and k in measured]
     pending = [sign * (measured[k] - beyond) for k in open_parts if k not in below]
     lacks += ["for the others, " * bool(under) + what_decides(pending, within)] if pending and not missing else []
@@ -207,11 +211,16 @@ class Measured:
     runs: dict = field(default_factory=dict)
     table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr", "seed")  # table3.table of our two systems
     spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr", "seed")  # db11_spectrum.table of `CURVES`
+    longer: dict = field(default_factory=dict)  # task → Result of the all-rounder, whose training was longer
 
 
 def compare(m: Measured, pairs: dict, **how) -> Verdict:
     """The judge on differences of schedules; pairs: label → (task, one, other) and perhaps levels and column."""
-    below = [label for label, pair in pairs.items() if below_input(m.runs, pair[0], pair[1:3], *pair[3:])]
+    below = {
+        label: steps_to_input(m, pair[0], *pair[3:])
+        for label, pair in pairs.items()
+        if below_input(m.runs, pair[0], pair[1:3], *pair[3:])
+    }
     return verdict_on({label: gaps(m.runs, *pair) for label, pair in pairs.items()}, below=below, **how)
 
 
@@ -262,6 +271,23 @@ def below_input(runs: dict, task: str, schedules, levels=LEVELS, column="psnr") 
         return False
     gain = [[score(run, levels, column) - score(run, levels, "psnr_input") for run in pair] for pair in pairs]
     return bool((np.mean(gain, 0) < 0).all())
+
+
+def steps_to_input(m: Measured, task: str, levels=LEVELS, column="psnr") -> int | None:
+    """After about how many steps on-demand learning reaches the damaged images, to the next 10,000 above.
+
+    PSNR is taken to rise by as much with every doubling as between the two lengths that are measured. None where
+    one is not, or where this would lead beyond twice the longer one.
+    """
+    pair = m.runs.get((task, "on_demand", 0)), m.longer.get(task)
+    if not all(pair):
+        return None
+    column = "psnr_kept" if column == "psnr_hole" else column
+    gain = [score(run, levels, column) - score(run, levels, "psnr_input") for run in pair]
+    steps = [run.experiment["epochs"] * run.experiment["iterations"] for run in pair]
+    slope = (gain[1] - gain[0]) / np.log(steps[1] / steps[0])
+    reached = steps[0] * np.exp(-gain[0] / slope) if slope > 0 else np.inf
+    return int(np.ceil(reached / 1e4) * 1e4) if reached <= 2 * steps[1] else None
 
 
 def best(runs: dict, task: str, schedules) -> str | None:

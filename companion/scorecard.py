@@ -67,6 +67,7 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
         {key: result for key, result in runs.items() if result},
         table3.table(denoising.OURS, **on_db11),
         db11_spectrum.table(db11_spectrum.CURVES, **on_db11),
+        longer={run.task: results.load(run) for run in catalogue.all_rounders(profile, dataset)},
     )
 
 

@@ -226,9 +226,10 @@ def competitive(m: Measured) -> Verdict:
     return verdict_on(parts, below=swamped(m, RIVALS))
 
 
-def swamped(m: Measured, schedules, levels=judge.LEVELS) -> list[str]:
-    """The tasks, by their plain names, in which all of these schedules are below the damaged images."""
-    return [plain(task) for task in paper.TASKS if judge.below_input(m.runs, task, schedules, levels)]
+def swamped(m: Measured, schedules, levels=judge.LEVELS) -> dict:
+    """The tasks in which all of these schedules are below the damaged images: plain name → `judge.steps_to_input`."""
+    tasks = [task for task in paper.TASKS if judge.below_input(m.runs, task, schedules, levels)]
+    return {plain(task): judge.steps_to_input(m, task, levels) for task in tasks}
 
 
 def worst_joint(scores: dict) -> float:

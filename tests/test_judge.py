@@ -86,7 +86,8 @@ def test_what_would_decide_is_named():
 
     assert needs([0.4]) == "a second and a third seed may tell" and needs([0.4, 0.5]) == "a third seed may tell"
     assert needs([0.4, 0.5, 0.45], []) == "1 part to be measured"
-    assert "damaged image" in needs([1.0, 1.1, 1.2], below=[0]) and "seed" in needs([1.0], [1.0, 1.1, 1.2], below=[1])
+    assert "damaged image" in needs([1.0, 1.1, 1.2], below={0: None})
+    assert "seed" in needs([1.0], [1.0, 1.1, 1.2], below={1: None})
     margins = [0.1, 0.5, 0.2]
     n = int(re.search(r"about (\d+) seeds", needs(margins))[1])
 
@@ -111,6 +112,27 @@ def test_a_task_below_its_input_decides_nothing():
     assert judge.below_input(runs, "deblur", ("a", "b")) and not judge.below_input(runs, "deblur", ("a", "c"))
     assert not judge.below_input(runs, "denoise", ("a", "b"))
     assert judge.best(runs, "deblur", ("a", "b")) is None and judge.best(runs, "deblur", ("a", "c")) == "c"
+
+
+@pytest.mark.parametrize(
+    ("doublings", "gain", "expected"),
+    [
+        (2, -0.45, 80_000),  # −1.5 dB after 10,000 steps, +0.525 dB with a doubling, 2.86 doublings in all
+        (2, 0.5, 30_000),
+        (3, -1.25, None),
+        (3, -1.5, None),
+        (3, -1.6, None),
+    ],
+)
+def test_the_length_that_reaches_the_input(doublings, gain, expected):
+    def run(gain, steps):
+        rows = frame(dict.fromkeys(LEVELS, 20.0 + gain)).assign(psnr_input=20.0)
+        return results.Result({"epochs": steps // 200, "iterations": 200}, {}, [], rows, None)
+
+    runs, longer = {("deblur", "on_demand", 0): run(-1.5, 10_000)}, {"deblur": run(gain, 10_000 * 2**doublings)}
+    m = judge.Measured(runs, longer=longer)
+    assert judge.steps_to_input(m, "deblur") == expected
+    assert judge.steps_to_input(judge.Measured(m.runs), "deblur") is None
 
 
 def test_false_decisions_are_rare_when_seeds_are_planned():
