@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+from dataclasses import replace
 
 import pytest
 import torch
@@ -76,9 +77,10 @@ def test_what_is_found_is_kept_for_the_next_call(demo):
     assert gpu.once("z", lambda: {"a": 3}) == {"a": 3}
 
 
-def test_archives_bring_home_every_result_and_a_network_once(demo, tmp_path, monkeypatch):
-    jobs = catalogue.jobs("smoke", "demo", [0])[:2]
-    first = jobs[0].experiment
+def test_archives_bring_home_every_result_and_a_network_once_the_longest_first(demo, tmp_path, monkeypatch):
+    [job] = catalogue.jobs("smoke", "demo", [0])[:1]
+    first, longer = job.experiment, replace(job.experiment, epochs=job.experiment.epochs + 1)
+    jobs = [job, sweep.job_of(longer)]
     sweep.run_jobs(jobs, "cpu", 1)
     trained, measured = results.network_of(first), results.load(first)
     monkeypatch.setattr(gpu, "NETWORKS", 1)
@@ -91,6 +93,7 @@ def test_archives_bring_home_every_result_and_a_network_once(demo, tmp_path, mon
             names = archive.namelist()
             if "-" in file.stem:
                 [name] = names
+                assert name == f"runs/{(longer if file.stem == 'one-1' else first).run_id}/weights.safetensors"
                 assert all(t.dtype != torch.float32 for t in load(archive.read(name)).values())
                 continue
             assert {*names} == {f"data/results/{m.name}.json" for job in jobs for m in job.measurements}
