@@ -152,7 +152,8 @@ def told_25(m: Measured) -> Verdict:
 def trained_at_25(m: Measured) -> Verdict:
     """MLP, CSF and TNRD, each trained once at σ = 25, against BM3D told the truth."""
     loss = loss_above_25(m, LEARNED)
-    found = judge.verdict_on({s.upper(): [loss[s]] if s in loss else [] for s in LEARNED}, beyond=FAR)
+    gaps = {s.upper(): [-loss[s]] if s in loss else [] for s in LEARNED}
+    found = judge.verdict_on(gaps, beyond=-FAR, sign=-1)
     whole = len(loss) == len(LEARNED)
     return replace(found, needs="each is trained once, and no further seed is planned") if whole else found
 

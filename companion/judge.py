@@ -131,9 +131,16 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: dict | None = None, unit=
         steps = [below[label] for label in under]
         length = f"about {max(steps):,} steps" if all(steps) else "a longer training"
         lacks.append(f"{where}both networks are below the damaged image: {length} may tell")
-    open_parts = [k for k, w in zip(parts, words, strict=True) if w in (UNDECIDED, REVERSED) and k in measured]
-    pending = [sign * (measured[k] - beyond) for k in open_parts if k not in below]
-    lacks += ["for the others, " * bool(under) + what_decides(pending, within)] if pending and not missing else []
+    margins = {k: sign * (values - beyond) for k, values in measured.items() if k not in below}
+    losing = {k: seeds_needed(margins[k], 0, len(parts)) for k, w in zip(parts, words, strict=True) if w == REVERSED}
+    pending = [margins[k] for k, w in zip(parts, words, strict=True) if w == UNDECIDED and k in margins]
+    if losing:
+        label = min(losing, key=losing.get)
+        lacks.append(
+            f"{label} alone would decide against the claim with about {losing[label]} seeds (Holm's correction)"
+        )
+    elif pending and not missing:
+        lacks.append("for the others, " * bool(under) + what_decides(pending, within))
     return Verdict(word, value, "; ".join(lacks))
 
 
@@ -146,10 +153,11 @@ def what_decides(pending: list, within: float) -> str:
     return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
 
 
-def seeds_needed(margins, within: float) -> int:
-    """How many seeds would decide at this mean and spread, at most `MOST`."""
+def seeds_needed(margins, within: float, parts: int = 1) -> int:
+    """How many seeds would decide at this mean and spread, as the first of several parts by Holm; at most `MOST`."""
     mean, n = abs(np.mean(margins)), np.arange(len(margins) + 1, MOST + 1)
-    narrow, wide = (stats.t.ppf(1 - a, n - 1) * np.std(margins, ddof=1) / np.sqrt(n) for a in (ALPHA, ALPHA / 2))
+    levels = ALPHA, ALPHA / 2 / parts
+    narrow, wide = (stats.t.ppf(1 - a, n - 1) * np.std(margins, ddof=1) / np.sqrt(n) for a in levels)
     enough = (mean > wide) | (mean + narrow < within)
     return int(n[enough][0]) if enough.any() else MOST
 
@@ -187,7 +195,7 @@ def signed(value: float, unit: str = "dB") -> str:
 
 
 def number(value: float) -> str:
-    return f"{round(value, 2) + 0:+.2f}".replace("-", "−")  # no −0.00
+    return f"{value:+.2f}".replace("-", "−")  # −0.00 is a little below 0: an interval that ends there is without 0
 
 
 def count_seeds(parts: dict) -> str:

@@ -59,7 +59,8 @@ def show(table: pd.DataFrame):
 
 def on_block(m: Measured, one: str, others, block: str) -> Verdict:
     """One method against others on the central or on an arbitrary block."""
-    return judge.compare(m, {TITLES[other]: ("blocks", one, other, [block]) for other in others})
+    labels = [TITLES[other] if len(others) > 1 else "" for other in others]
+    return judge.compare(m, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)})
 
 
 def places(m: Measured, method: str) -> np.ndarray:

@@ -88,6 +88,14 @@ def test_what_would_decide_is_named():
     assert needs([0.4, 0.5, 0.45], []) == "1 part to be measured"
     assert "damaged image" in needs([1.0, 1.1, 1.2], below={0: None})
     assert "seed" in needs([1.0], [1.0, 1.1, 1.2], below={1: None})
+    against = [-0.12, -0.14, -0.17]
+    text = needs(against, *[[0.4]] * 5)
+    n = int(re.search(r"about (\d+) seeds \(Holm", text)[1])
+
+    def p(n):  # the same mean and spread with n seeds
+        return stats.t.cdf(np.mean(against) / (np.std(against, ddof=1) / np.sqrt(n)), n - 1)
+
+    assert text.startswith("0 alone") and p(n) < 0.025 / 6 < p(n - 1)
     margins = [0.1, 0.5, 0.2]
     n = int(re.search(r"about (\d+) seeds", needs(margins))[1])
 
