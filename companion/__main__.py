@@ -86,8 +86,9 @@ def run_reproduce(options) -> None:
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
         return
     deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
-    if options.profile == "gpu" and workers is None and check_device(options.device) == "cuda":
-        workers = gpu.prepare(todo[0].experiment, "cuda")
+    runs = [job.experiment for job in todo if job.experiment]
+    if options.profile == "gpu" and runs and workers is None and check_device(options.device) == "cuda":
+        workers = gpu.prepare(runs[0], "cuda")
     archive = options.pack and gpu.archive_at(options.pack)
     try:
         sweep.run_jobs(todo, options.device, workers, deadline)

@@ -4,18 +4,17 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from companion import figures, prose, tables
-from companion.catalogue import EXTRA_DATA
+from companion.catalogue import EXTRA_DATA, halves
 from companion.judge import Measured, compare
-from odl.experiment import Experiment
 from odl.results import Result, load
 
 OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
 
 
-def runs(experiments: list[Experiment]) -> dict[str, list[Result]]:
+def runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Result]]:
     """The measured runs of the page by name, one per seed; empty lists where nothing is."""
-    found = [load(e) for e in experiments]
-    return {name: [r for r in found[i :: len(EXTRA_DATA)] if r] for i, name in enumerate(EXTRA_DATA)}
+    by_name = zip(EXTRA_DATA, zip(*(halves(task, dataset, profile, seed) for seed in seeds), strict=True), strict=True)
+    return {name: [*filter(None, map(load, experiments))] for name, experiments in by_name}
 
 
 def table(runs: dict[str, list[Result]]) -> pd.DataFrame:

@@ -55,7 +55,8 @@ def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
         except (FileNotFoundError, sets.DataError) as error:
             print(f"A curve is left out: {error}")
     frame = pd.concat(frames[1:] or frames, ignore_index=True)
-    tables.write_table(frame, *key)
+    if {*stored.schedule} <= {*frame.schedule}:  # where a network is not here, its curve stays in the table
+        tables.write_table(frame, *key)
     return frame
 
 

@@ -54,7 +54,7 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     """Every result that a claim needs and that is here."""
     grid = catalogue.grid(profile, dataset, seeds, (*published.SCHEDULES, *published.FIXATED, "on_demand_l2"))
     runs = dose.load([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
-    extra = extra_data.runs(catalogue.runs("extra_data", "inpaint", dataset, profile, seeds))
+    extra = extra_data.runs("inpaint", dataset, profile, seeds)
     runs |= {("inpaint", name, run.experiment["seed"]): run for name, found in extra.items() for run in found}
     for run in catalogue.runs("table2", "inpaint", dataset, profile, seeds):
         read = blocks.load if run.schedule == "on_demand" else results.load

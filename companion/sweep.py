@@ -21,9 +21,8 @@ from tqdm.auto import tqdm
 
 from odl import results
 from odl.__main__ import BAR
-from odl.corruptions import TASKS
 from odl.data.packs import load
-from odl.evaluation import LEVELS
+from odl.evaluation import LEVELS, task_of
 from odl.experiment import Experiment
 from odl.machine import files, store
 from odl.parameters import check_device
@@ -161,7 +160,7 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
 
 def added(experiment: Experiment) -> set[str]:
     """Of a run, schedule and task with functions from outside the library: a process that is spawned lacks these."""
-    task, schedule = TASKS[experiment.task], SCHEDULES.get(experiment.schedule)  # None: fixated, or a comparator's
+    task, schedule = task_of(experiment), SCHEDULES.get(experiment.schedule)  # None: fixated, or a comparator's
     functions = [(experiment.task, task.draw), (experiment.task, task.apply), (experiment.schedule, schedule)]
     return {name for name, function in functions if function and not function.__module__.startswith("odl.")}
 

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from conftest import refused
 
-from companion import catalogue
+from companion import catalogue, extra_data
 from companion.notebook import check_image, check_parameters, check_seeds
 from odl import paper
 from odl.data import sets
@@ -193,3 +193,12 @@ def test_extra_data_pairs_half_with_whole():
     runs = catalogue.runs("extra_data", "inpaint", "celeba", "paper", [0, 1])
     wanted = [("on_demand", 0), ("rigid_joint", 0), ("rigid_joint", 162_770)]
     assert [(r.seed, r.schedule, r.train_images) for r in runs] == [(seed, *run) for seed in (0, 1) for run in wanted]
+
+
+def test_extra_data_has_its_names_where_half_is_all(monkeypatch):
+    monkeypatch.setattr(catalogue, "extra_data_sizes", lambda dataset: (1, 1))  # of two photographs
+    monkeypatch.setattr(extra_data, "load", lambda run: run)
+    found = extra_data.runs("inpaint", "demo", "smoke", [0, 1])
+    assert [[(r.schedule, r.seed) for r in runs] for runs in found.values()] == [
+        [(schedule, 0), (schedule, 1)] for schedule in ("on_demand", "rigid_joint", "rigid_joint")
+    ]

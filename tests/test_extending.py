@@ -97,7 +97,9 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     refused(lambda: Task("haze", 3, draw_amount, speckle), "'haze' needs a row in odl.paper.TASKS first")
     monkeypatch.setitem(paper.TASKS, "haze", SPECKLE | {"levels": SPECKLE["levels"][:5]})
     refused(lambda: Task("haze", 3, draw_amount, speckle), "levels 1 to 6")
-    refused(lambda: training.train(Experiment.of("haze", profile="smoke")), "task='haze'", kind=ParameterError)
+    haze = Experiment.of("haze", profile="smoke")
+    for train in (training.train, lambda run: sweep.run_many([run], "cpu")):
+        refused(lambda train=train: train(haze), "task='haze'", kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: np.ones(n - 1))
     short, words = Experiment.of(schedule="short", profile="smoke"), "'short' returned [1. 1. 1. 1.], not 5 weights"
     refused(lambda: training.train(short), words, kind=ValueError)

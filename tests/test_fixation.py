@@ -1,5 +1,7 @@
 """The curves of Figure 4 against a plain loop, and what a page draws beside them."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -57,6 +59,9 @@ def test_curves_are_drawn_beside_what_is_not_restored(demo):
     frame = fixation.spectrum([experiment])
     again = fixation.spectrum([experiment])  # from the table that the first wrote
     np.testing.assert_allclose(frame[fixation.PSNRS], again[fixation.PSNRS], atol=1e-3)
+    [table] = files.results().rglob("fixation_spectrum*.csv")
+    stored = table.read_bytes()
+    assert fixation.spectrum([replace(experiment, seed=9)]).empty and table.read_bytes() == stored  # not trained
     (axis,) = fixation.plot_spectrum(frame, "interpolate").axes
     drawn = {line.get_label(): line.get_ydata() for line in axis.lines}
     np.testing.assert_allclose(drawn["not restored"], frame.psnr_input)

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load
 
 from companion import catalogue, gpu, sweep
-from odl import results
+from odl import PROTOCOL, results
 from odl.data import sets
 from odl.experiment import Experiment
 
@@ -97,7 +97,7 @@ def test_archives_bring_home_every_result_and_a_network_once_the_longest_first(d
                 assert all(t.dtype != torch.float32 for t in load(archive.read(name)).values())
                 continue
             assert {*names} == {f"data/results/{m.name}.json" for job in jobs for m in job.measurements}
-            assert json.loads(archive.read(names[0]))["protocol"] == 2
+            assert json.loads(archive.read(names[0]))["protocol"] == PROTOCOL
     monkeypatch.setenv("ODL_ROOT", str(tmp_path / "checkout"))
     assert results.load(first).evaluation.equals(measured.evaluation)
     unpacked = results.network_of(first)
