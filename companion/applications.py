@@ -8,6 +8,7 @@ from skimage.morphology import dilation
 from skimage.morphology import disk as ball
 
 from companion import figures, prose
+from companion.judge import signed, span
 
 OURS, CLASSICAL = "on-demand", "biharmonic"
 
@@ -62,6 +63,18 @@ def plot_repairs(photograph, masks: dict, pictures: dict):
         rows.append([photograph, *shown])
         scores.append([None, *(f"{psnr_inside(x, photograph, mask):.1f} dB inside" for x in shown)])
     return figures.picture_grid(rows, ["original", *pictures], list(masks), scores, size=2.1)
+
+
+def by_length(table: pd.DataFrame) -> str:
+    """What the longer of two trainings gains on the square of `table`'s last row and on every other shape."""
+    if table.shape[1] < 4:
+        return "Only one length of training has its weights here."
+    *others, square = table.iloc[:, 3] - table.iloc[:, 2]
+    word = "fits" if max(others) < 0 < square else "does not fit"
+    return (
+        f"From {table.columns[2]} to {table.columns[3]} PSNR changes by {signed(square)} inside the square, and by "
+        f"{span(others)} inside the other shapes: on this photograph that {word} a network fixated on squares."
+    )
 
 
 def verdict(table: pd.DataFrame, results) -> str:

@@ -25,7 +25,7 @@ SEEDS = 3  # a spread from two seeds is hardly a spread: either of them may be t
 FAR = 3  # dB, as a large effect: twice the squared error
 MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
-    "The unit is a seed, at which both networks start from the same weights and see the same images. "
+    "The unit is a seed, at which both networks start from the same weights and the same random numbers. "
     f"A claim is *equivalent* when the 90 % interval of its margin lies within ±{WITHIN:.2f} dB; else *reproduced* "
     "when the 95 % interval lies above the claim's bound, *reversed* when it lies below, and *undecided* otherwise, "
     f"and always with fewer than {SEEDS} seeds, or where both networks are below the damaged images on the levels that "

@@ -63,8 +63,9 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
 def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right, seeds):
     monkeypatch.setattr(scorecard, "load", lambda *_: world(right, seeds))
     word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
-    gain, problem, near, dose, _, scale, _ = story.verdict().split("\n")
+    gain, seven, problem, near, dose, _, scale, _ = story.verdict().split("\n")
     assert f"**The gain: {word} on all four tasks.**" in gain and f"with {len(seeds)} seed" in scale
+    assert f"**Best of seven: {word} on all four tasks.**" in seven and "others is, from task to task, " in seven
     assert "below the damaged images" not in story.verdict()
     assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
     assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
