@@ -1,15 +1,13 @@
 """Scaling: what a step, a run and a whole image cost as they grow, with the slope of a log-log fit."""
 
-from dataclasses import replace
 from functools import partial
 from statistics import median
 
 import torch
 
+from companion.gpu import step_of
 from odl import paper, training
-from odl.data import packs
 from odl.schedules import allocate
-from odl.training import Step
 
 from . import measure, whole_images
 from .measure import FLAT, PROPORTIONAL, cell
@@ -28,7 +26,8 @@ def run(options: measure.Options) -> dict:
     size = sizes(options)
 
     def experiment(images=size["batch"], steps=size["steps"]):
-        return measure.experiment(options, width=size["width"], epochs=1, batch_size=images, iterations=steps)
+        numbers = {"width": size["width"], "epochs": 1, "batch_size": images, "iterations": steps}
+        return measure.experiment(options, **numbers, precision=options.precision)
 
     windows = {whole_images.windows(side, size["stride"]): side for side in size["sides"]}
     whole = partial(whole_images.ours, size["width"], stride=size["stride"], options=options)
@@ -68,22 +67,21 @@ def row(against: str, x: list, seconds: list, slope: dict) -> dict:
 
 def epoch(experiment, options: measure.Options):
     """Seconds of one epoch as `train` has it."""
-    run = partial(training.train_epoch, step_of(experiment, options), 0, training.allocation(experiment, 0, []))
+    run = partial(
+        training.train_epoch,
+        step_of(experiment, options.device, capture=True),
+        0,
+        training.allocation(experiment, 0, []),
+    )
     return partial(measure.seconds_of, run, 1, options.device)
 
 
 def graded(experiment, n: int, options: measure.Options):
     """Seconds of steps on N levels, equal parts of the sides of levels 1–5: levels are data of the same step."""
-    step = step_of(experiment, options)
+    step = step_of(experiment, options.device, capture=True)
     bottom, top = (paper.TASKS["inpaint"]["levels"][k][k and 1] for k in (0, paper.N_LEVELS - 1))
     edges = torch.linspace(bottom, top, n + 1).round()
     counts = torch.from_numpy(allocate([1.0] * n, experiment.batch_size))
     step.low.copy_(edges[:-1].repeat_interleave(counts))
     step.high.copy_(edges[1:].repeat_interleave(counts))
     return lambda: experiment.iterations * measure.seconds_of(step, experiment.iterations, options.device)
-
-
-def step_of(experiment, options: measure.Options) -> Step:
-    pack = packs.load(experiment.dataset, "train").to(options.device)
-    experiment = replace(experiment, precision=options.precision)
-    return Step(experiment, *training.build(experiment, options.device), pack)

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from tqdm.auto import tqdm
 
 from companion import plan
+from companion.gpu import step_of
 from odl import crops, paper, training
 from odl.corruptions import FILL
 from odl.data import packs, sets
@@ -109,16 +110,13 @@ class Contestant:
 def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
     """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
     experiment = replace(experiment, precision=precision or options.precision)
-    pack = packs.load(experiment.dataset, "train").to(options.device)
-    network, optimizer = training.build(experiment, options.device)
-    step = Step(experiment, network, optimizer, pack)
-    step.capture &= captured
+    step = step_of(experiment, options.device, captured)
     learn = partial(training.train_epoch, step, 0, training.allocation(experiment, 0, []))
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
 
-    return Contestant(network, experiment.precision, turn, learn)
+    return Contestant(step.network, experiment.precision, turn, learn)
 
 
 def naive_loop(experiment, options):

@@ -74,11 +74,6 @@ def job_of(experiment) -> sweep.Job:
     return sweep.job_of(experiment, *more)
 
 
-def load(experiment, evaluate) -> Result | None:
-    """What was measured of a run's network, or None."""
-    return results.load(experiment, sweep.path_beside(experiment, evaluate.__name__))
-
-
 # The paper's claims; runs: (`gradients` or `pool`, task and perhaps schedule, seed) → Result
 
 
@@ -87,7 +82,8 @@ def load_all(runs) -> dict:
     found = {}
     for run in runs:
         for evaluate in MEASURED.get(run.schedule, ()):
-            found[evaluate.__name__, f"{run.task} {run.schedule}", run.seed] = load(run, evaluate)
+            result = results.load(run, sweep.path_beside(run, evaluate.__name__))
+            found[evaluate.__name__, f"{run.task} {run.schedule}", run.seed] = result
     return found
 
 

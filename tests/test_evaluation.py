@@ -103,12 +103,8 @@ def test_overall_is_the_mean_over_levels_1_to_6_per_trial():
             assert len(values) == 6 and overall[column][trial] == pytest.approx(sum(values) / 6)
 
 
-def test_paired_p_value_by_hand():
-    """Two-sided, from the t distribution of the mean difference over its standard error."""
+def test_paired_p_value_against_scipy():
     random = np.random.default_rng(0)
     a, b = random.normal(30, 1, 20), random.normal(30.2, 1, 20)
-    t = np.mean(a - b) / stats.sem(a - b)
-    assert judge.paired_p_value(a, b) == pytest.approx(2 * stats.t.sf(abs(t), 19))
-    assert judge.paired_p_value(a, b) == pytest.approx(judge.paired_p_value(b, a))
     assert judge.paired_p_value(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue)
     assert math.isnan(judge.paired_p_value(a, a))

@@ -16,19 +16,6 @@ weights = st.lists(st.floats(0, 1e6), min_size=1, max_size=8).filter(lambda w: s
 
 
 @settings(max_examples=150)
-@given(weights, st.integers(1, 500))
-def test_allocations_are_a_proportional_division(w, batch):
-    counts = allocate(w, batch)
-    assert counts.sum() == batch and (counts >= 0).all() and counts.dtype.kind == "i"
-    total = sum(map(Fraction, w))
-    for count, weight in zip(counts.tolist(), w, strict=True):
-        assert abs(count - Fraction(weight) / total * batch) < 1 + 1e-9
-    order = sorted(zip(w, counts.tolist(), strict=True))
-    for (a, few), (b, many) in zip(order, order[1:], strict=False):
-        assert few <= many or b <= a * (1 + 1e-9)  # more weight never means fewer images
-
-
-@settings(max_examples=150)
 @given(weights, st.integers(1, 200), st.integers(1, 40))
 def test_batches_follow_the_shares_and_carry_their_fractions(w, batch, batches):
     """What was given and is owed is Equation 3's share to 1e-9 of a batch, and no batch is off by a whole image."""
@@ -39,6 +26,9 @@ def test_batches_follow_the_shares_and_carry_their_fractions(w, batch, batches):
     np.testing.assert_allclose((counts.sum(0) + owed) / batches, shares, atol=1e-9 * batch, rtol=0)
     assert np.abs(counts - shares).max() < 1 + 1e-9
     assert not counts[:, np.equal(w, 0)].any()
+    order = sorted(zip(w, counts[0].tolist(), strict=True))
+    for (a, few), (b, many) in zip(order, order[1:], strict=False):
+        assert few <= many or b <= a * (1 + 1e-9)  # more weight never means fewer images
 
 
 @settings(max_examples=150)
@@ -92,14 +82,8 @@ def test_stages_are_fifths_of_training(epochs):
 
 
 @pytest.mark.parametrize("schedule", ["rigid_joint", "hard_mining"])
-@pytest.mark.parametrize("epoch", [0, 1, 700, 1499])
-def test_equal_shares_always(schedule, epoch):
-    assert allocate(SCHEDULES[schedule](epoch / 1500, [9, 8, 7, 6, 5], 5), 100).tolist() == [20] * 5
-
-
-def test_on_demand_begins_equal_and_forgets_the_epoch():
-    assert allocate(on_demand(0, None, 5), 100).tolist() == [20] * 5
-    assert np.array_equal(on_demand(0.1, [20, 21, 22, 23, 24], 5), on_demand(0.9, [20, 21, 22, 23, 24], 5))
+def test_equal_shares_whatever_the_psnr(schedule):
+    assert allocate(SCHEDULES[schedule](0.5, [9, 8, 7, 6, 5], 5), 100).tolist() == [20] * 5
 
 
 def test_every_schedule_of_the_paper_is_there():
