@@ -109,6 +109,15 @@ def test_all_contestants_start_from_the_same_weights(demo):
     assert all(torch.equal(a, b) for a, b in zip(*(state.values() for state in states), strict=True))
 
 
+def test_runs_at_once_each_take_their_steps(demo):
+    experiment = training.experiment_of(OPTIONS)
+    assert "ours, 4 at once" not in training.names_of(OPTIONS)
+    assert "ours, 4 at once" in training.names_of(replace(OPTIONS, device="cuda"))
+    several, alone = (training.BUILD[name](experiment, OPTIONS) for name in ("ours, 4 at once", "ours"))
+    assert several.turn() > 0 and alone.turn() > 0
+    assert all(map(torch.equal, several.network.state_dict().values(), alone.network.state_dict().values()))
+
+
 def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
     """BatchNorm's running means after one step tell which batch it was."""
     experiment = replace(training.experiment_of(OPTIONS, gate=True), iterations=1)
