@@ -35,9 +35,9 @@ def judged(m) -> dict:
 
 
 def by_word(verdicts: dict) -> str:
-    """`equivalent on denoising and undecided on inpainting`; verdicts: task → verdict."""
+    """`equivalent on denoising; undecided on inpainting`; verdicts: task → verdict."""
     tasks = {v.word: listed([task for task in verdicts if verdicts[task].word == v.word]) for v in verdicts.values()}
-    return listed([f"{word} on {tasks[word] if len(tasks) > 1 else 'all four tasks'}" for word in tasks])
+    return "; ".join(f"{word} on {tasks[word] if len(tasks) > 1 else 'all four tasks'}" for word in tasks)
 
 
 def verdict() -> str:
