@@ -11,7 +11,6 @@ from tqdm.auto import tqdm
 
 from odl.data import packs
 from odl.experiment import PROFILES, Experiment
-from odl.fit import State
 from odl.training import Step, allocation, build, train_epoch
 
 from . import measure, training
@@ -83,10 +82,9 @@ def ours(steps: int, options: measure.Options) -> tuple:
     pack = packs.load(experiment.dataset, "train").to(device)
 
     def learn():
-        state = State(*build(experiment, device), pack, None, [])
-        step = Step(experiment, state.network, state.optimizer, pack)
-        train_epoch(step, 0, allocation(experiment, 0, []))
-        answer.append(state.network.eval())
+        network, optimizer = build(experiment, device)
+        train_epoch(Step(experiment, network, optimizer, pack), 0, allocation(experiment, 0, []))
+        answer.append(network.eval())
 
     taken = seconds_of(learn, options)
     return experiment, training.validated(experiment, answer[0], options.precision, options), taken

@@ -67,12 +67,8 @@ def row(against: str, x: list, seconds: list, slope: dict) -> dict:
 
 def epoch(experiment, options: measure.Options):
     """Seconds of one epoch as `train` has it."""
-    run = partial(
-        training.train_epoch,
-        step_of(experiment, options.device, capture=True),
-        0,
-        training.allocation(experiment, 0, []),
-    )
+    step = step_of(experiment, options.device, capture=True)
+    run = partial(training.train_epoch, step, 0, training.allocation(experiment, 0, []))
     return partial(measure.seconds_of, run, 1, options.device)
 
 
