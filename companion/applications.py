@@ -66,9 +66,12 @@ def plot_repairs(photograph, masks: dict, pictures: dict):
 
 
 def by_length(table: pd.DataFrame) -> str:
-    """What the longer of two trainings gains on the square of `table`'s last row and on every other shape."""
+    """What the longer of two trainings gains on the square of `table`'s last row and on every other shape.
+
+    Empty where the weights of either are not here.
+    """
     if table.shape[1] < 4:
-        return "Only one length of training has its weights here."
+        return ""
     *others, square = table.iloc[:, 3] - table.iloc[:, 2]
     word = "fits" if max(others) < 0 < square else "does not fit"
     return (

@@ -139,4 +139,4 @@ def test_psnr_inside_is_of_the_missing_pixels_alone():
 def test_what_a_longer_training_changes_by_shape(longer, said):
     table = pd.DataFrame({"mask": [*"abs"], "missing": 0.1, "short": 20.0, "long": longer})
     assert said in applications.by_length(table) and "+1.00 dB inside the square" in applications.by_length(table)
-    assert "Only one length" in applications.by_length(table.iloc[:, :3])
+    assert applications.by_length(table.iloc[:, :3]) == ""
