@@ -68,6 +68,7 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     assert f"**Best of seven: {word} on all four tasks.**" in seven and "others is, from task to task, " in seven
     assert "below the damaged images" not in story.verdict()
     assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
+    assert ("parts decided" in problem) == (word != "reproduced")
     assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
     assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
