@@ -10,7 +10,7 @@ import speed
 import torch
 
 from bench import __main__ as bench
-from bench import corruptions, measure, quality, scaling, training
+from bench import corruptions, measure, quality, training
 from odl import crops, paper
 from odl.data import packs
 from odl.machine import files
@@ -179,10 +179,3 @@ def test_quality_stops_at_the_first_length_that_is_as_good(monkeypatch):
     content = quality.run(replace(OPTIONS, quick=False))
     assert [(row["steps"], row["as good"]) for row in content["rows"]] == [(2000, None), (250, False), (500, True)]
     assert content["comparisons"][0] | {"median": 1.6, "counts": True} == content["comparisons"][0]
-
-
-def test_levels_are_data(demo):
-    """Any N up to 10 runs in one and the same step, with sides from the first to the last."""
-    experiment = training.experiment_of(OPTIONS)
-    for n in (1, 3, 10):
-        assert scaling.graded(experiment, n, OPTIONS)() > 0

@@ -39,11 +39,6 @@ def test_the_library_keeps_what_is_freed():
     assert kept < as_it_was / 10
 
 
-def test_elsewhere_nothing_happens(monkeypatch):
-    monkeypatch.setattr(device.sys, "platform", "darwin")
-    assert device.keep_memory() is False
-
-
 def test_a_torch_without_onednn_is_not_asked_what_it_knows(monkeypatch):
     """As on a Mac: the namespace is empty there."""
     monkeypatch.setattr(device.torch.backends.mkldnn, "is_available", lambda: False)

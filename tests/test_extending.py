@@ -86,13 +86,6 @@ def test_errors_and_help_list_what_was_added(added, capsys):
     assert {"speckle", "inverse"} <= set(capsys.readouterr().out.replace(",", " ").split())
 
 
-def test_the_command_line_trains_what_was_added(added, capsys):
-    sizes = [f"--set={name}={value}" for name, value in tiny().overrides.items()]
-    which = ["--task", "speckle", "--schedule", "inverse", "--profile", "smoke", *sizes]
-    assert main(["train", *which]) == main(["evaluate", *which]) == 0
-    assert "speckle/inverse-seed0" in capsys.readouterr().out
-
-
 def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     refused(lambda: Task("haze", 3, draw_amount, speckle), "'haze' needs a row in odl.paper.TASKS first")
     monkeypatch.setitem(paper.TASKS, "haze", SPECKLE | {"levels": SPECKLE["levels"][:5]})

@@ -11,7 +11,7 @@ import pytest
 from conftest import refused, tiny
 from PIL import Image
 
-from odl import fit, results, training
+from odl import results, training
 from odl.__main__ import main
 from odl.data import download, packs, sets
 from odl.data.sets import DATASETS
@@ -39,28 +39,6 @@ def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_
     words = "disk full, 0.4 MB are needed and 0.3 MB are free"
     refused(lambda: download.prepare("celeba", str(tmp_path / "faces.zip")), words, kind=DiskError)
     assert not list(sets.home("celeba").iterdir())
-
-
-def test_with_1_gb_free_a_run_works(demo, monkeypatch):
-    disk_with(monkeypatch, 10**9)
-    assert results.run_or_load(tiny(), "cpu").path.exists()
-
-
-def test_a_full_disk_keeps_the_checkpoint_and_says_so(demo, monkeypatch, capsys):
-    experiment = tiny(epochs=2, decay=0.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(fit, "CHECKPOINT_SECONDS", 0)
-        save = checkpoint.save_checkpoint
-
-        def full_after_one(*arguments):
-            save(*arguments)
-            disk_with(patch, 1000)
-
-        patch.setattr(checkpoint, "save_checkpoint", full_after_one)
-        numbers = [f"--set={name}={value}" for name, value in experiment.overrides.items()]
-        assert main(["train", "--profile", "smoke", "--device", "cpu", *numbers]) == 2
-    assert "disk full" in capsys.readouterr().err.splitlines()[-1]
-    assert len(checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)["history"]) == 1
 
 
 # Folders that are not one's own

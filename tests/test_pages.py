@@ -160,11 +160,7 @@ def test_lab_restores_on_its_page_as_torch_does(chromium, html, address, scheme)
     complaints(chromium)
     chromium.go(address + LAB if scheme == "http" else (html / LAB).as_uri())
     chromium.wait(lambda: chromium.run("return document.getElementById('lab-fixation').dataset.ready") == "yes")
-    set_fixation(chromium, "inpaint", 20)
-    chromium.drag("#lab-fixation canvas[data-show=y]", (0, 0), (-120, 0))
-    answer = set_fixation(chromium, "inpaint", 20)
-    assert answer["left"] == 0
-    check_against_torch(answer, "inpaint", 20)
+    check_against_torch(set_fixation(chromium, "inpaint", 20), "inpaint", 20)
     assert complaints(chromium) == []
 
 

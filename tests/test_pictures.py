@@ -100,13 +100,6 @@ def test_a_kind_of_picture_is_restored_and_read_for_training_or_refused_in_one_l
         assert int(row["Known pixels change by"].split()[0]) <= (8 if "JPEG" in kind else 0)
 
 
-def test_a_folder_with_every_kind_that_is_read_trains(root, tmp_path):
-    for number, (suffix, content, shown) in enumerate([*KINDS.values(), large()]):
-        if isinstance(shown, np.ndarray):
-            files.write_atomically(tmp_path / f"album/{number}{suffix}", content)
-    assert main(["train", "--dataset", str(tmp_path / "album"), "--profile", "smoke", "--set", "epochs=1"]) == 0
-
-
 if __name__ == "__main__":
     place = files.results() / "pictures.json"
     with tempfile.TemporaryDirectory() as folder:

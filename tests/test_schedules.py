@@ -9,7 +9,6 @@ from conftest import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from companion import published
 from odl.schedules import SCHEDULES, allocate, allocate_batches, dose, on_demand
 
 weights = st.lists(st.floats(0, 1e6), min_size=1, max_size=8).filter(lambda w: sum(w) > 1e-6)
@@ -29,15 +28,6 @@ def test_batches_follow_the_shares_and_carry_their_fractions(w, batch, batches):
     order = sorted(zip(w, counts[0].tolist(), strict=True))
     for (a, few), (b, many) in zip(order, order[1:], strict=False):
         assert few <= many or b <= a * (1 + 1e-9)  # more weight never means fewer images
-
-
-@settings(max_examples=150)
-@given(st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=5, max_size=5), st.integers(1, 300))
-def test_on_demand_fills_the_batch_for_any_psnr_and_gives_more_where_it_is_lower(psnr, batch):
-    counts = allocate_batches(on_demand(0.5, psnr, 5), batch, 10)[0]
-    assert (counts.sum(1) == batch).all() and (counts >= 0).all()
-    order = sorted(zip(np.clip(np.nan_to_num(psnr, nan=1), 1, None), counts.sum(0).tolist(), strict=True))
-    assert all(many >= few - 1 for (_, many), (_, few) in zip(order, order[1:], strict=False))
 
 
 @pytest.mark.parametrize(
@@ -79,13 +69,3 @@ def test_stages_are_fifths_of_training(epochs):
         assert levels_of("staged_anti_curriculum", epoch, epochs) == [6 - k]
         assert levels_of("cumulative_curriculum", epoch, epochs) == list(range(1, k + 1))
         assert levels_of("cumulative_anti_curriculum", epoch, epochs) == list(range(6 - k, 6))
-
-
-@pytest.mark.parametrize("schedule", ["rigid_joint", "hard_mining"])
-def test_equal_shares_whatever_the_psnr(schedule):
-    assert allocate(SCHEDULES[schedule](0.5, [9, 8, 7, 6, 5], 5), 100).tolist() == [20] * 5
-
-
-def test_every_schedule_of_the_paper_is_there():
-    assert set(SCHEDULES) >= {*published.SCHEDULES, *published.FIXATED}
-    assert {name for name, schedule in SCHEDULES.items() if schedule is None} == set(published.FIXATED)
