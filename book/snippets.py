@@ -125,7 +125,8 @@ def result_rows() -> list[tuple]:
     rows = []
     for task in paper.TASKS:
         shown = ("on_demand", "fixated_easy", "fixated_hard")
-        place = f"Fig. 4, {plain(task)}: on-demand / fixated on easy / fixated on hard / not restored"
+        figure = "Supp. D" if task == "denoise" else "Fig. 4"
+        place = f"{figure}, {plain(task)}: on-demand / fixated on easy / fixated on hard / not restored"
         rows.append((place, "fixation", {"task": task}, "curves only", means(task, *shown), shown_on("fixation", task)))
     for task in paper.TASKS:
         pair = ("on_demand", "rigid_joint")
@@ -311,9 +312,9 @@ def departures() -> str:
         ["Precision of products", "not stated", both[1]["precision"], "Speed; weights and statistics stay in 32 bits. "
          "It is part of an experiment, so that no pair mixes two"],
         ["Pool of hard mining", *each("pool_images"), "The share of training spent on the whole pool is the paper's, "
-         f"so a shorter run meets fewer items: {drawn[1]:.0f} passes over ours, {drawn[0]:.0f} over the paper's"],
+         f"so a shorter run meets an item less often: {drawn[1]:.0f} times on average, the paper's {drawn[0]:.0f}"],
         ["Validation crops a level", *each("validation_images"), "Time of an epoch"],
-        ["Test crops", *each("test_images"), "The test photographs are fewer"],
+        ["Test crops", *each("test_images"), "The test photographs are fewer: each is cropped several times"],
     ]
     # fmt: on
     return markdown(["", "Paper", f"`{PROFILE}`", "Why"], rows)

@@ -18,6 +18,7 @@ from odl.machine.files import OneLine
 from odl.parameters import ParameterError, check_device, known_dataset
 from odl.schedules import SCHEDULES
 
+KEPT = "what was done is kept, and the same command finishes it"
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
 
 
@@ -30,7 +31,7 @@ def main(arguments=None, commands=None) -> int:
     try:
         return options.run(options) or 0
     except KeyboardInterrupt:
-        print("\ninterrupted; what was done is kept, and the same command finishes it", file=sys.stderr)
+        print(f"\ninterrupted; {getattr(options, 'kept', KEPT)}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `… | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -72,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
     restore.add_argument("--overwrite", action="store_true", help="let the output replace the input")
     restore.add_argument("input", metavar="IN", help="a photograph or a folder of them")
     restore.add_argument("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")
-    restore.set_defaults(run=run_restore)
+    restore.set_defaults(run=run_restore, kept="what is named above is restored, and the same command begins anew")
 
     data = commands.add_parser("data", help="list data sets, or get and pack one")
     actions = data.add_subparsers(dest="action", required=True)
@@ -96,13 +97,15 @@ def add_experiment(command, run) -> None:
     command.add_argument("--seed", type=int, default=0, help="of weights, crops and damage (default 0)")
     command.add_argument("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")
     command.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a number, as epochs=30")
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter, as epochs=30")
 
 
 def experiment_of(options) -> Experiment:
     numbers = {name: getattr(options, name) for name in ("task", "dataset", "schedule", "seed", "profile")}
     for item in options.set:
-        name, _, text = item.partition("=")
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise ParameterError(f"--set {name!r} has no value: NAME=VALUE is needed, as epochs=30")
         try:
             numbers[name] = json.loads(text)
         except json.JSONDecodeError:

@@ -40,7 +40,7 @@ class Task:
         return table[level - 1].unbind(-1)
 
     def corrupt(self, x, level, generator: torch.Generator) -> torch.Tensor:
-        """Corrupt x (B, C, H, W) in [-1, 1] at `level`: an integer in 1…6, a vector (B,) of them, `easy` or `hard`.
+        """Corrupt x (B, channels, 64, 64) in [-1, 1] at `level`: 1…6, a vector (B,) of such, `easy` or `hard`.
 
         The last two are the severities of the fixated models (Sec. 6.4). Raises ParameterError for another integer or
         word; a vector is not looked at, because that would wait for the device.
@@ -71,7 +71,7 @@ def uniform(shape, generator: torch.Generator) -> torch.Tensor:
 
 
 def draw_square(low, high, size, generator, centred=False):
-    """Whole side uniform in [low, high]; place uniform over the image. A side s stands for [s, s + 1)."""
+    """Side and place of a square: all whole sides from low to high are equally likely, and all places."""
     u = uniform((len(low), 3), generator)
     side = (low + u[:, 0] * (high - low + 1)).floor().minimum(high.ceil())
     corner = (u[:, 1:] * (size - side + 1).unsqueeze(1)).floor()

@@ -1,4 +1,4 @@
-"""Packed images, and random 64×64 crops of them on the device (Sec. 6.1)."""
+"""Packed images, and random 64×64 crops of them on the device, as in the released code."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from odl.paper import CROP
 
 @dataclass(frozen=True)
 class Pack:
-    """Images of one split: `pixels` is flat uint8, image i is pixels[offset[i]:].view(height[i], width[i], 3)."""
+    """Images of one split: `pixels` is flat uint8, image i is the height[i] · width[i] · 3 bytes from offset[i] on."""
 
     pixels: torch.Tensor  # (bytes,)
     offset: torch.Tensor  # (n,) int64

@@ -39,7 +39,7 @@ def doubt(y: np.ndarray, x_hat: np.ndarray, task: str) -> str | None:
 def noise_of(y: np.ndarray) -> float:
     """The standard deviation of white noise, from second differences both down and across in the calmer blocks.
 
-    Texture looks like noise: of the blocks of 16×16 pixels it is the 30 % quantile. 0 of images below that size.
+    Texture looks like noise: of the blocks of 16×16 pixels it is the 30 % quantile. 0 of images below 18×18.
     """
     rough = np.abs(np.diff(np.diff(y, 2, axis=0), 2, axis=1))  # 6 times the noise: weights 1, -2, 1 both ways
     down, across = (side // BLOCK for side in rough.shape[:2])

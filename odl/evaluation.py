@@ -62,6 +62,7 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
 def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> tuple[pd.DataFrame, dict]:
     """Scores of `restore(y) -> x_hat`, a network or a function, on the test crops; the same draws for every schedule.
 
+    A network is called as it is, in fp32; `windows.restorer(network, precision)` is a function in its own precision.
     y and x_hat are (B, C, 64, 64) in [-1, 1]; `progress(share done)` is called after every trial.
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
     the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.

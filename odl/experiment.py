@@ -2,6 +2,8 @@
 
 from dataclasses import MISSING, asdict, dataclass, fields
 
+import numpy as np
+
 from odl import paper
 from odl.data import sets
 from odl.parameters import ParameterError, choice, integer, known_dataset, nearest, number
@@ -45,45 +47,47 @@ WHOLE |= dict.fromkeys(("validation_images", "test_images", "batch_size", "pool_
 REAL = {"learning_rate": (1e-8, 1), "decay": (0, 1), "sharpness": (-64, 64)}
 
 
+def plain(name: str, value):
+    """A number as Python and JSON have it: not NumPy's, and 30.0 epochs are 30."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if name in WHOLE and isinstance(value, float) and value.is_integer() else value
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """One run: `Experiment.of(task="inpaint", schedule="on_demand", profile="demo")`.
-
-    The learning rate stays until the last share `decay` of training, in which it falls in a straight line to 0.
-    `severity` moves the single severity of a fixated model (task's unit, 0: the paper's).
-    `train_images` limits the training images (0: all that the paper uses of the set).
-    `sharpness` is the k of B_i ∝ 1/P_i^k in on-demand learning (Eq. 3 has 1).
-    """
+    """One run: `Experiment.of(task="inpaint", schedule="on_demand", profile="demo")`."""
 
     task: str
     dataset: str
     schedule: str
     seed: int
     profile: str
-    width: int
-    epochs: int
-    iterations: int
+    width: int  # feature maps of the first layer, f of Supp. B
+    epochs: int  # validations, and divisions of a batch
+    iterations: int  # training steps of an epoch
     batch_size: int
     learning_rate: float
-    decay: float
-    precision: str
-    pool_images: int
-    validation_images: int
-    test_images: int
-    trials: int
-    severity: float = 0.0
-    train_images: int = 0
-    variant: str = "paper"
-    sharpness: float = 1.0
+    decay: float  # the last share of training, in which the rate falls in a straight line to 0
+    precision: str  # of products
+    pool_images: int  # crops in the pool of hard mining
+    validation_images: int  # crops a level; photographs are cropped several times where they are fewer
+    test_images: int  # crops a level and trial, likewise
+    trials: int  # times that the test crops are damaged afresh
+    severity: float = 0.0  # the one of a fixated model, in the task's unit (0: the paper's)
+    train_images: int = 0  # photographs (0: all that the paper uses of the set)
+    variant: str = "paper"  # `released`: deblur and denoise as the authors' code has them
+    sharpness: float = 1.0  # k of B_i ∝ 1/P_i^k in on-demand learning (Eq. 3 has 1)
 
     @classmethod
     def of(cls, task="inpaint", dataset="demo", schedule="on_demand", seed=0, profile="demo", **overrides):
-        """A validated experiment: a profile's numbers, any of them overridden. Raises ParameterError."""
+        """A validated experiment: a profile's numbers, any of them overridden, of NumPy too. Raises ParameterError."""
         choice("profile", profile, PROFILES)
         known = [field.name for field in fields(cls)]
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
-        return cls(task, str(dataset), schedule, seed, profile, **(PROFILES[profile] | overrides))
+        numbers = PROFILES[profile] | overrides | {"seed": seed}
+        numbers = {name: plain(name, value) for name, value in numbers.items()}
+        return cls(task, str(dataset), schedule, profile=profile, **numbers)
 
     def __post_init__(self):
         choice("task", self.task, paper.TASKS)
@@ -98,7 +102,8 @@ class Experiment:
         if self.sharpness != 1 and self.schedule != "on_demand":
             raise ParameterError(f"sharpness={self.sharpness!r} belongs to 'on_demand', not to {self.schedule!r}")
         number("severity", self.severity, 0, paper.TASKS[self.task]["levels"][-1][1])
-        if self.task == "inpaint" and (side := round(self.severity)) != self.severity:
+        if self.task == "inpaint" and round(self.severity) != self.severity:
+            side = max(1, round(self.severity))  # 0 stands for the paper's
             raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
         if self.severity and not self.schedule.startswith("fixated"):
             raise ParameterError(f"severity={self.severity!r} belongs to a fixated schedule, not to {self.schedule!r}")

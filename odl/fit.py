@@ -37,7 +37,7 @@ def fit(experiment, build, trainer, device) -> State:
     """Load or start, run every epoch that is missing, and checkpoint.
 
     `build(experiment, device)` makes the network and its optimizer; `trainer(state)` is a generator that trains an
-    epoch and yields its entry of the history.
+    epoch and yields its entry of the history, a dict with at least `loss` and `psnr`.
     """
     prepare(device)
     folder = files.runs() / experiment.run_id

@@ -4,8 +4,8 @@ N_LEVELS = 5  # levels seen in training; level 6 is the extra-credit level of th
 BATCH_SIZE = 100
 CROP = 64  # side of the images that a network sees (pixels)
 
-# Severity interval of levels 1…6 (Sec. 6.2), and the single severities of the fixated models (Sec. 6.4). Whoever adds a
-# task of their own adds its row at run time: here stands what is printed.
+# Severity interval of levels 1…5 (Sec. 6.2), with our level 6, and the single severities of the fixated models
+# (Sec. 6.4). Whoever adds a task of their own adds its row at run time.
 TASKS = {
     "inpaint": {
         "title": "Image inpainting",

@@ -3,6 +3,7 @@
 import difflib
 import math
 import os
+from numbers import Integral, Real
 
 from odl.data import sets
 from odl.machine import files
@@ -26,14 +27,14 @@ def choice(name: str, value, options) -> None:
 
 
 def number(name: str, value, low: float, high: float) -> None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not good or not low <= value <= high:
         hint = f"; nearest: {min(max(value, low), high)!r}" if good else ""
         raise ParameterError(f"{name}={value!r} is not a number from {low} to {high}{hint}")
 
 
 def integer(name: str, value, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise ParameterError(f"{name}={value!r} is not a whole number from {low} to {high}")
     if not low <= value <= high:
         raise ParameterError(f"{name}={value} is not from {low} to {high}; nearest: {min(max(value, low), high)}")

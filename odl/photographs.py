@@ -42,6 +42,13 @@ def check_shape(array: np.ndarray) -> None:
 # Pillow images and arrays
 
 
+def as_array(name: str, given) -> np.ndarray:
+    """What is given as an array. Raises ParameterError for a path."""
+    if isinstance(given, str | os.PathLike):
+        raise ParameterError(f"{name}={os.fspath(given)!r} is a path; nearest: PIL.Image.open({os.fspath(given)!r})")
+    return np.asarray(given)
+
+
 def pixels(image: Image.Image) -> np.ndarray:
     """(H, W) of a grey image, (H, W, 3) of any other, uint8, transparency left out. Raises ParameterError."""
     if image.mode in ("F", "I") or image.mode.startswith("I;"):
@@ -79,7 +86,7 @@ def marked(mask) -> np.ndarray:
     black.
     """
     if not isinstance(mask, Image.Image):
-        array = np.asarray(mask)
+        array = as_array("mask", mask)
         if array.ndim != 2:
             raise ParameterError(f"mask has shape {array.shape}; (height, width) is needed")
         return array != 0

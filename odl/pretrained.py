@@ -67,7 +67,7 @@ def restore(
     photographs.check_call(task, mask, stride)
     picture = isinstance(image, Image.Image)
     image = reader.upright(image) if picture else image
-    y = photographs.pixels(image) if picture else np.asarray(image)
+    y = photographs.pixels(image) if picture else photographs.as_array("image", image)
     photographs.check_shape(y)
     missing = photographs.missing(y, task, mask)
     damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
@@ -79,6 +79,7 @@ def restore(
     if doubt := damage.doubt(damaged, x_hat, task):
         warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
     x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
+    x_hat = x_hat.astype(y.dtype) if y.dtype.kind == "f" else x_hat
     if missing is not None:
         x_hat = np.where(missing if y.ndim == 2 else missing[..., None], x_hat, y)
     return photographs.like(image, x_hat) if picture else x_hat

@@ -1,6 +1,7 @@
 """Run or load: one JSON per run with its provenance, and its trained network."""
 
 import base64
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +151,7 @@ def command_of(experiment: Experiment) -> str:
     e = experiment
     extra = "".join(f" --set {name}={value}" for name, value in e.overrides.items())
     return (
-        f"python -m odl train --task {e.task} --dataset {e.dataset} --schedule {e.schedule} "
+        f"python -m odl train --task {e.task} --dataset {shlex.quote(e.dataset)} --schedule {e.schedule} "
         f"--seed {e.seed} --profile {e.profile}{extra}"
     )
 

@@ -2,7 +2,8 @@
 
 A schedule takes the share of training that is done (in [0, 1)), the last validation PSNR per level in dB
 (None before the first epoch) and the number N of levels; it returns a weight per level.
-One of one's own is a function and a row in `SCHEDULES`, from any file or cell.
+One of one's own is a function and a row in `SCHEDULES`, from any file or cell. Results and checkpoints go by its name:
+a function that was changed needs a new one.
 """
 
 import numpy as np
@@ -49,12 +50,12 @@ def stage(done: float, n: int) -> int:
 
 def on_demand(done, psnr, n):
     """B_i ∝ 1/P_i with P_i the validation PSNR of level i, equal at first (Eq. 3, Algorithm 1)."""
-    # A PSNR below 1 dB means diverged; the floor keeps weights finite and gives such a level nearly the whole batch.
+    # A PSNR below 1 dB means diverged; the floor keeps weights finite and gives such a level most of the batch.
     return np.ones(n) if psnr is None else 1 / np.maximum(np.nan_to_num(np.asarray(psnr, float), nan=1.0), 1.0)
 
 
 def on_demand_l2(done, psnr, n):
-    """B_i ∝ the squared error that P_i stands for: the feedback to which Sec. 5.3 prefers PSNR."""
+    """B_i ∝ the squared error that the mean PSNR P_i stands for: the feedback to which Sec. 5.3 prefers PSNR."""
     return np.ones(n) if psnr is None else 10 ** (-np.nan_to_num(np.asarray(psnr, float), nan=0.0) / 10)
 
 

@@ -27,10 +27,11 @@ LAUNCHES = 32  # graphs that may wait in a GPU's queue
 def train(experiment, device="cpu", progress=None) -> Trained:
     """Train one run, resuming from its checkpoint if there is one.
 
-    history: a dict an epoch with loss, psnr (dB per level 1…5), allocation (mean share of a batch per level, in per
-    cent) and dose (a level's mean distance from 1/N of the batch; both None if fixated). `progress(share done)` is
-    called after every iteration. A checkpoint is written every minute, at the end, and when interrupted. Raises
-    TrainingError when a number is not finite.
+    history: a dict an epoch with loss (mean squared error on the [-1, 1] scale of what is back-propagated), psnr (dB
+    per level 1…5), allocation (mean share of a batch per level, in per cent) and dose (a level's mean distance from 1/N
+    of the batch; both None if fixated). `progress(share done)` is called after every iteration. Whole epochs are kept:
+    a checkpoint is written after the first that ends a minute after the last one, at the end, and when interrupted.
+    Raises TrainingError when a number is not finite.
     """
     device = check_device(device)
     state = fit(experiment, build, partial(epochs, experiment, device=device, progress=progress), device)

@@ -1,4 +1,4 @@
-"""Images of any size: overlapping windows for denoising, deblurring and interpolation; masked inpainting (Supp. H)."""
+"""Images of any size: overlapping windows (Supp. H), and holes of any shape filled from their border, our own way."""
 
 import copy
 import itertools
@@ -12,8 +12,8 @@ from odl.corruptions import FILL
 from odl.crops import CROP
 from odl.machine.device import forward
 from odl.network import EncoderDecoder
-from odl.parameters import ParameterError
-from odl.photographs import check_shape
+from odl.parameters import ParameterError, integer
+from odl.photographs import check_shape, missing
 
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
@@ -59,13 +59,14 @@ def votes(restore, y, places, batch, progress=None) -> tuple[torch.Tensor, torch
 
 
 def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", device="cpu", progress=None):
-    """Fill the pixels of `image` (height, width[, 3]), floats in [0, 1], where `mask` (height, width) is true.
+    """Fill the pixels of `image` (height, width[, 3]), floats in [0, 1], where `mask` (height, width) is not 0.
 
     Windows that miss at most 35 % of their pixels (more, where none does) vote by their mean; what they fill counts as
     known for the next ring, so holes of any shape and size close from their border inwards. Known pixels are returned
-    untouched.
+    as they are, up to rounding. Raises ParameterError.
     """
-    x = check_image(image, network)
+    # Paper: objects are removed from photographs (Supp. F), how is not said.
+    x, mask = check_image(image, network), missing(np.asarray(image), "inpaint", mask)
     height, width = x.shape[2:]
     y = (reflect_to_window(x) * 2 - 1).to(device)
     unknown = reflect_to_window(torch.from_numpy(mask)[None, None])[0, 0].to(device)
@@ -95,7 +96,11 @@ def shares(unknown: torch.Tensor, rows: list[int], columns: list[int]) -> torch.
 
 
 def window_starts(side: int, stride: int) -> list[int]:
-    """Starts of the windows along one axis: every `stride` pixels, the last flush with the border."""
+    """Starts of the windows along one axis: every `stride` pixels, the last flush with the border.
+
+    Raises ParameterError where pixels would lie between windows.
+    """
+    integer("stride", stride, 1, CROP)
     last = side - CROP
     return sorted({*range(0, last + 1, stride), last})
 

@@ -96,8 +96,18 @@ def test_a_small_hole_is_the_mean_over_the_windows_that_see_it():
     ids=["empty", "four channels", "a line", "nan", "one row", "0–255"],
 )
 def test_bad_images_are_refused(image):
-    for refuse in (restore_image, lambda *given: inpaint_image(*given, np.zeros(image.shape[:2], bool))):
-        refused(lambda refuse=refuse: refuse(trained_like(3), image), kind=ParameterError)
+    mask = np.zeros(image.shape[:2], bool)
+    mask.flat[:1] = True
+    for refuse in (restore_image, lambda *given: inpaint_image(*given, mask)):
+        refused(lambda refuse=refuse: refuse(trained_like(3), image), "image ", kind=ParameterError)
+
+
+def test_a_mask_may_be_0_and_255_and_has_the_size_of_its_image():
+    network, image, mask = trained_like(3), picture(70, 64), np.zeros((70, 64), np.uint8)
+    mask[10:20, 30:50] = 255
+    np.testing.assert_array_equal(inpaint_image(network, image, mask), inpaint_image(network, image, mask > 0))
+    refused(lambda: inpaint_image(network, image, mask[1:]), "64×69", "64×70", kind=ParameterError)
+    refused(lambda: restore_image(network, image, stride=65), "stride=65", "nearest: 64", kind=ParameterError)
 
 
 # Defects to repair

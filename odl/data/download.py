@@ -117,11 +117,13 @@ def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
     total = 0
     for count, (name, size, open_member) in enumerate(tqdm(members(), desc=f"extracting {archive.name}", unit="file")):
         place, total = (target / name).resolve(), total + size
-        too_large = count >= limit or size > MAX_PIXELS or total > MAX_ARCHIVE
+        image = place.suffix.lower() in sets.SUFFIXES
+        too_large = count >= limit or (image and size > MAX_PIXELS) or total > MAX_ARCHIVE
         if too_large or not place.is_relative_to(target.resolve()):
-            raise DataError(f"{archive}: refused member {name!r}")
-        files.need_room(target, size)
-        if place.suffix.lower() in sets.SUFFIXES:
+            why = "too large, or one of too many" if too_large else "it lies outside of the archive"
+            raise DataError(f"{archive}: refused member {name!r}: {why}")
+        if image:
+            files.need_room(target, size)
             place.parent.mkdir(parents=True, exist_ok=True)
             with open_member() as source, open(place, "wb") as file:
                 shutil.copyfileobj(source, file)

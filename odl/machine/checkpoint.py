@@ -14,7 +14,7 @@ from odl.machine import files
 
 
 class TrainingError(files.OneLine, RuntimeError):
-    """A number was not finite, or no checkpoint could be read; the message is one line."""
+    """A number was not finite; the message is one line."""
 
 
 def finite(entry: dict, network, optimizer, epoch: int) -> None:
@@ -43,11 +43,11 @@ def save_checkpoint(folder: Path, snapshot: dict) -> None:
 
 
 def load_checkpoint(folder: Path, experiment) -> dict | None:
-    """The newest whole checkpoint of this experiment and protocol; a damaged one is named, the previous one used."""
+    """The newest whole checkpoint of this experiment and protocol, None without one; a damaged one is named."""
     for path in filter(Path.exists, (folder / "checkpoint.pt", folder / "previous.pt")):
         state = read_checkpoint(path)
         if state is None:
-            print(f"{path}: damaged checkpoint, going back to the previous one")
+            print(f"{path}: damaged checkpoint, going back to the one before, or to the start where there is none")
             path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
         elif state["experiment"] == experiment.asdict() | {"protocol": PROTOCOL}:
             return state
