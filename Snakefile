@@ -53,7 +53,7 @@ def options():
 def pages():
     """The pages of the book all of whose runs are in this sweep."""
     names = {job.name for job in JOBS}
-    shown = [(page, {job.name for job in catalogue.shown_on(page.name, EVERY)}) for page in build.plan(*SCALE)]
+    shown = [(page, {job.name for job in catalogue.shown_on(page.name, EVERY, *SCALE)}) for page in build.plan(*SCALE)]
     return [page for page, needed in shown if needed <= names and (needed or not O["task"])]
 
 
@@ -187,7 +187,7 @@ for page in PAGES:
         name:
             name_of("notebook", page.name)
         input:
-            results_of(m for job in catalogue.shown_on(page.name, JOBS) for m in job.measurements),
+            results_of(m for job in catalogue.shown_on(page.name, JOBS, *SCALE) for m in job.measurements),
             [path_of(p.executed) for p in PAGES if page.name == build.LAST != p.name],  # whose tables it judges
         output:
             path_of(page.executed),

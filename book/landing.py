@@ -39,7 +39,8 @@ def figure() -> str:
     if not run or "on_demand" not in {*table.schedule}:
         return (
             "The moving figure of this page is not drawn: its curves are not measured; "
-            f"`papermill notebooks/fixation.ipynb -p task {TASK}` does it."
+            f"`papermill notebooks/fixation.ipynb out.ipynb -p task {TASK} -p dataset bsds500 -p profile reference` "
+            "does it."
         )
     shown = {name: found[name] for name in FIXATION if name in {*table.schedule}}
     return f"```{{raw}} html\n{html(shown, curves(table, list(shown)), run.history[-1]['allocation'])}\n```"

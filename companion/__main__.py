@@ -10,6 +10,7 @@ from odl.__main__ import main as run_command
 from odl.data.sets import DATASETS
 from odl.experiment import PROFILES
 from odl.parameters import ParameterError
+from odl.schedules import SCHEDULES
 
 PACKING = 30  # seconds that writing an archive may take
 
@@ -31,7 +32,8 @@ def parser() -> Parser:
     option("--dataset", default="bsds500", help=f"{sets} or a folder (default bsds500)")
     option("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4],
            help="default 0 1 2 3 4; what is not close has three")
-    option("--budget", help="stop cleanly after so long: 10min, 8h, 90s (default: when all is done)")
+    option("--budget", help="stop cleanly after so long: 10min, 8h, 90s; training goes on from there, a "
+           "denoiser on the eleven photographs begins anew (K-SVD: 20min) (default: when all is done)")
     option("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
     option("--device", default="auto", help="auto, cpu or cuda (default auto)")
     option("--pack", metavar="FILE.zip", help="write results there in the end, and new networks beside it")
@@ -78,15 +80,16 @@ def run_reproduce(options) -> None:
     budget = math.inf if options.budget is None else duration("budget", options.budget)
     if options.workers is not None:
         integer("workers", options.workers, 1, 1024)
-    todo = catalogue.jobs(options.profile, options.dataset, seeds)
-    todo = catalogue.shown_on(options.page, todo) if options.page else todo
+    scale = options.profile, options.dataset, seeds
+    todo = catalogue.jobs(*scale)
+    todo = catalogue.shown_on(options.page, todo, *scale) if options.page else todo
     todo = catalogue.only(options.only, todo) if options.only else todo
     if options.list:
         for m in (m for job in todo for m in job.measurements):
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
         return
     deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
-    runs = [job.experiment for job in todo if job.experiment]
+    runs = [job.experiment for job in todo if job.experiment and job.experiment.schedule in SCHEDULES]
     if options.profile == "gpu" and runs and workers is None and check_device(options.device) == "cuda":
         workers = gpu.prepare(runs[0], "cuda")
     archive = options.pack and gpu.archive_at(options.pack)
@@ -149,7 +152,7 @@ def run_ship(options) -> None:
     from odl.parameters import nearest
 
     here = [path.parent.relative_to(files.runs()).as_posix() for path in files.runs().glob("**/weights.safetensors")]
-    for name in options.runs:
+    for name in (name.removeprefix("runs/").removesuffix("/weights") for name in options.runs):
         if name not in here:
             raise ParameterError(f"run={name!r} has no trained network in {files.runs()}{nearest(name, here)}")
         print(gpu.ship(name))

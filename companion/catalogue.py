@@ -62,7 +62,7 @@ def inpainters(task: str, dataset: str, profile: str, seed: int) -> list:
 
 def denoisers(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
     """Table 3: our two denoisers at native resolution."""
-    return list(denoising.our_systems(profile, f"{sets.parse(dataset)[0]}-native", seed).values())
+    return list(denoising.our_systems(profile, dataset, seed).values())
 
 
 def feedback(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
@@ -93,8 +93,8 @@ def runs(page: str, task: str, dataset: str, profile: str, seeds: list[int]) -> 
     return list(dict.fromkeys(run for seed in seeds for run in PAGES[page](task, dataset, profile, seed)))
 
 
-def shown_on(page: str, jobs: list[Job]) -> list[Job]:
-    """The jobs whose results a page of the book shows; all of them for the scorecard.
+def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list[int]) -> list[Job]:
+    """The jobs, of a profile, data set and seeds, whose results a page of the book shows; all for the scorecard.
 
     `table1-deblur` is the notebook `table1` with a task. Raises ParameterError for a page that is not known.
     """
@@ -103,10 +103,9 @@ def shown_on(page: str, jobs: list[Job]) -> list[Job]:
     choice("task", task, ("", *paper.TASKS))
     if notebook == "scorecard":
         return jobs
+    tasks = [task] if task else paper.TASKS
+    shown = {run for each in tasks for run in runs(notebook, each, dataset, profile, seeds)}
     others = [job for job in jobs if not job.experiment or job.experiment.schedule in trained.LEARNERS]
-    ours = [job.experiment for job in jobs if job not in others]
-    cases = {(task or e.task, e.dataset.removesuffix("-native"), e.profile, e.seed) for e in ours}
-    shown = {run for case in cases for run in PAGES[notebook](*case)}
     return [job for job in jobs if (notebook in ON_DB11 if job in others else job.experiment in shown)]
 
 

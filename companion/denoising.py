@@ -89,13 +89,14 @@ def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarr
     return ((y + 1) / 2)[0, 0].numpy()
 
 
-def our_systems(profile: str = "reference", dataset: str = "bsds500-native", seed: int = 0) -> dict[str, Experiment]:
+def our_systems(profile: str = "reference", dataset: str = "bsds500", seed: int = 0) -> dict[str, Experiment]:
     """The two of Table 3, trained on crops at native resolution: on-demand, and the model fixated at σ = 25."""
-    denoiser_of = partial(Experiment.of, "denoise", dataset, seed=seed, profile=profile, **LONG.get(profile, {}))
+    native = f"{sets.parse(dataset)[0]}-native"
+    denoiser_of = partial(Experiment.of, "denoise", native, seed=seed, profile=profile, **LONG.get(profile, {}))
     return {"on_demand": denoiser_of("on_demand"), "fixated": denoiser_of("fixated_hard", severity=25.0)}
 
 
-def our_runs(profile: str = "reference", dataset: str = "bsds500-native", seeds=(0,)) -> dict[str, list[Experiment]]:
+def our_runs(profile: str = "reference", dataset: str = "bsds500", seeds=(0,)) -> dict[str, list[Experiment]]:
     """system → its run of each seed."""
     of_seeds = [our_systems(profile, dataset, seed) for seed in seeds]
     return {system: [runs[system] for runs in of_seeds] for system in OURS}
@@ -125,14 +126,14 @@ def measure(denoise, images, sigma: float, clip: bool, told: float, progress=Non
     """Rows (image, psnr in dB, seconds) of `denoise(y, told)` on the noisy images; y itself is not clipped."""
     rows = []
     for i, (name, image) in enumerate(images):
+        if progress:
+            progress(i / len(images))
         y = add_awgn(image, name, sigma, clip)
         start = time.perf_counter()
         x_hat = denoise(y, told)
         x_hat = y if x_hat is y else np.clip(x_hat, 0, 1)
         seconds = time.perf_counter() - start
         rows.append((name, round(decibels(x_hat, image), 4), round(seconds, 3)))
-        if progress:
-            progress((i + 1) / len(images))
     return pd.DataFrame(rows, columns=["image", "psnr", "seconds"])
 
 
@@ -170,6 +171,8 @@ class Measurement:
         told = float(self.told or self.sigma) if SYSTEMS[self.system].knows_sigma else None
         experiment = {"system": self.system, "dataset": sets.slug(self.dataset), "sigma": float(self.sigma)}
         experiment |= {"clip": self.clip, "told": told}
+        if sets.parse(self.dataset)[0] not in sets.DATASETS:
+            experiment |= {"images": sets.fingerprint(self.dataset)}
         if self.ours:
             experiment |= {"run": self.ours.asdict(), "stride": STRIDE}
         if self.system in trained.LEARNERS:
@@ -180,9 +183,11 @@ class Measurement:
 
     @property
     def path(self) -> Path:
-        """`bm3d-sigma50.json`, with `-told25`, `-unclipped` and the seed of a network of ours where they apply."""
-        told = self.experiment["told"]
-        name = self.system + (f"-seed{self.ours.seed}" if self.ours and self.ours.seed else "")
+        """`bm3d-sigma50.json`, with `-told25`, `-unclipped`, a network's seed and data set where these are others."""
+        told, name = self.experiment["told"], self.system
+        if self.ours and self.ours.dataset != "bsds500-native":
+            name += f"-{sets.slug(self.ours.dataset)}"
+        name += f"-seed{self.ours.seed}" if self.ours and self.ours.seed else ""
         name += f"-sigma{self.sigma:g}" + (f"-told{told:g}" if told not in (None, self.sigma) else "")
         name += "" if self.clip else "-unclipped"
         return files.results() / self.profile / sets.slug(self.dataset) / f"{name}.json"

@@ -108,7 +108,7 @@ def show_picture(axis, image, line: str | None, size: float) -> None:
 
 
 def task_levels(task: str, x):
-    """One clean image (3, 64, 64) at every level: what the levels of a task look like."""
+    """One clean image (channels, 64, 64) at every level: what the levels of a task look like."""
     generator, levels = torch.Generator().manual_seed(0), range(1, paper.N_LEVELS + 2)
     row = [TASKS[task].corrupt(x.unsqueeze(0), level, generator)[0] for level in levels]
     return picture_grid([[x, *row]], ["clean", *(f"level {level}" for level in levels)])

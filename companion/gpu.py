@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -42,8 +43,9 @@ def prepare(experiment: Experiment, device: str) -> int:
     `experiment` is one whose steps are timed, in bf16 as profile gpu has them.
     """
     make_deterministic()
-    failed = once("gates", lambda: gates(device, experiment.dataset))
-    milliseconds = once("probe", lambda: probe(experiment, device))
+    card = "-" + re.sub(r"\W+", "-", torch.cuda.get_device_name()) if device == "cuda" else ""
+    failed = once(f"gates{card}", lambda: gates(device, experiment.dataset))
+    milliseconds = once(f"probe{card}", lambda: probe(experiment, device))
     sides = {int(name): ms for name, ms in milliseconds.items() if name.isdigit()}
     if failed.keys() & {"captured", "error"} or not sides:
         os.environ["ODL_EAGER"] = "1"
@@ -121,7 +123,7 @@ def probe(experiment: Experiment, device: str, sides=SIDES, iterations: int = 20
 
 
 def timed(run: Experiment, device: str, n: int, capture: bool) -> float:
-    """Milliseconds of a step of one of n runs; the first epoch, which captures, is not timed."""
+    """Milliseconds a step, over the steps of n runs at once; the first epoch, which captures, is not timed."""
     counts, streams = training.allocation(run, 0, []), [stream_of(device) for _ in range(n)]
 
     def train(stream, step=None):

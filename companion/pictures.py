@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from PIL import Image
 from skimage import img_as_float32
 from skimage.transform import resize
 from torch import nn
@@ -10,9 +11,10 @@ from companion.comparators.context_encoder import untrained
 from odl import results
 from odl.crops import Pack
 from odl.data.packs import load
-from odl.data.reader import read_image
+from odl.data.reader import opened, read_image, upright
 from odl.data.sets import DataError
 from odl.evaluation import psnr, squared_error
+from odl.photographs import missing
 
 
 @torch.inference_mode()
@@ -58,3 +60,14 @@ def read_photograph(path, longest: int) -> np.ndarray:
     if shrink < 1:
         image = resize(image, [round(side * shrink) for side in image.shape[:2]], anti_aliasing=True)
     return img_as_float32(image)
+
+
+def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
+    """The pixels that a mask marks as missing, reduced as its image was: (height, width) bool.
+
+    Raises ParameterError.
+    """
+    mask = upright(opened(path))
+    shrink = min(1, longest / max(mask.size))
+    mask = mask.resize([round(side * shrink) for side in mask.size], Image.Resampling.NEAREST)
+    return missing(image, "inpaint", mask)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -127,8 +128,10 @@ def results_of(jobs: list[Job], device="auto", train=True, workers: int | None =
     if train:
         run_jobs(jobs, device, workers)
     found = [job.measurements[-1].load() for job in jobs]
-    if absent := sum(result is None for result in found):
-        print(f"{absent} of {len(jobs)} runs are missing: set train=True here, or run python -m companion reproduce.")
+    if absent := [job.experiment for job, result in zip(jobs, found, strict=True) if result is None]:
+        scale = f"--profile {absent[0].profile} --dataset {shlex.quote(absent[0].dataset.removesuffix('-native'))}"
+        command = f"python -m companion reproduce {scale}"
+        print(f"{len(absent)} of {len(jobs)} runs are missing: set train=True here, or run {command}.")
     return [result for result in found if result is not None]
 
 
@@ -280,6 +283,9 @@ def work(job: Job, device, i: int) -> None:
             progress(0)
             measure(job, device, progress)
             SHARES[i] = 1.0
+    except Exception as error:
+        tqdm.write(f"{job.name}: {error}", file=sys.stderr)
+        raise
     finally:
         WORKING.remove(i)
 

@@ -189,6 +189,13 @@ def test_the_curves_of_figure_6():
     assert curves == [*((name, None) for name in free), *((name, 25) for name in ("ksvd", "bm3d"))]
 
 
+def test_what_was_trained_on_another_set_has_results_of_its_own(tmp_path):
+    ours, other = (denoising.our_systems(dataset=name)["on_demand"] for name in ("bsds500", "demo"))
+    names = [denoising.Measurement("on_demand", ours=run).path.name for run in (ours, other)]
+    assert names == ["on_demand-sigma25.json", "on_demand-demo-native-sigma25.json"]
+    assert denoising.our_systems(dataset=f"{tmp_path}/") == denoising.our_systems(dataset=str(tmp_path))
+
+
 def test_without_its_package_a_row_says_so(monkeypatch):
     monkeypatch.setattr(comparators, "find_spec", lambda name: None)
     assert not DENOISERS["bm3d"].here() and DENOISERS["tv"].here()

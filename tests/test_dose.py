@@ -54,7 +54,7 @@ def test_training_divides_its_batches_so(psnr, k):
 def test_every_run_of_the_page_is_reproduced_and_shown():
     jobs = catalogue.jobs("smoke", "demo", SEEDS)
     wanted = dose.experiments("demo", "smoke", SEEDS) + catalogue.ladder("smoke", "demo", SEEDS)
-    shown = {job.experiment for job in catalogue.shown_on("dose", jobs)}
+    shown = {job.experiment for job in catalogue.shown_on("dose", jobs, "smoke", "demo", SEEDS)}
     assert {*wanted} <= shown and len({(e.task, dose.name(e), e.seed) for e in wanted}) == len({*wanted})
     assert {dose.name(e) for e in wanted if e.overrides.keys() <= {"sharpness"}} == {*dose.NAMES.values()}
 

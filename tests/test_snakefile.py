@@ -92,15 +92,17 @@ def test_a_mistake_in_the_configuration_is_named(sweep):
 
 def test_every_page_shows_runs_of_the_shared_list():
     """What a page trains is in the list, and nothing else is shown; an unknown page is named."""
-    jobs = catalogue.jobs("smoke", "demo", [0, 1])
-    for page in catalogue.PAGES:
-        wanted = {run.run_id for run in catalogue.runs(page, "inpaint", "demo", "smoke", [0, 1])}
-        shown = catalogue.shown_on(f"{page}-inpaint", jobs)
-        assert {job.name for job in shown if job.experiment} == wanted, page
+    for dataset in ("demo-native", "demo"):
+        scale = "smoke", dataset, [0, 1]
+        jobs = catalogue.jobs(*scale)
+        for page in catalogue.PAGES:
+            wanted = {run.run_id for run in catalogue.runs(page, "inpaint", dataset, "smoke", [0, 1])}
+            shown = catalogue.shown_on(f"{page}-inpaint", jobs, *scale)
+            assert {job.name for job in shown if job.experiment} == wanted, page
     assert len(catalogue.runs("table1", "deblur", "demo", "smoke", [0, 1])) == 14
-    assert catalogue.shown_on("scorecard", jobs) == jobs
+    assert catalogue.shown_on("scorecard", jobs, *scale) == jobs
     with pytest.raises(ParameterError, match="nearest: 'table1'"):
-        catalogue.shown_on("tabel1", jobs)
+        catalogue.shown_on("tabel1", jobs, *scale)
 
 
 def test_only_takes_names_and_paths_of_the_list_that_reproduce_shares():

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import torch
 from conftest import refused
+from PIL import Image
 
-from companion import applications
+from companion import applications, pictures
 from odl.network import EncoderDecoder, initialize
 from odl.parameters import ParameterError
 from odl.windows import inpaint_image, restore_image
@@ -111,6 +112,15 @@ def test_a_mask_may_be_0_and_255_and_has_the_size_of_its_image():
 
 
 # Defects to repair
+
+
+def test_a_mask_is_reduced_like_its_photograph(tmp_path):
+    drawn = np.zeros((150, 201), np.uint8)
+    drawn[30:60, 100:160] = 255
+    Image.fromarray(drawn).save(tmp_path / "mask.png")
+    mask = pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 100))
+    assert mask.shape == (75, 100) and mask.sum() == pytest.approx(15 * 30, rel=0.1)
+    refused(lambda: pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 99)), "mask", "99×75")
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (120, 301), (10, 33)])

@@ -40,10 +40,10 @@ class Denoiser:
         return "to be measured" if self.here() else self.lacks
 
 
-def needing(package: str) -> dict:
+def needing(module: str, package: str = "") -> dict:
     """Of a system that needs a package beyond the core."""
-    lacks = f"the package {package} is not installed: published number only"
-    return {"here": lambda: find_spec(package) is not None, "lacks": lacks}
+    lacks = f"the package {package or module} is not installed, so it is not measured here"
+    return {"here": lambda: find_spec(module) is not None, "lacks": lacks}
 
 
 def retrained(system: str, name: str, colour: str) -> Denoiser:
@@ -65,7 +65,9 @@ DENOISERS = {
     "wnnm": Denoiser("WNNM", "WNNM", "#E69F00", wnnm.denoise, True),
     "nlm": Denoiser("Non-local means", "NLM", "#009E73", classical.nlm, True),
     "tv": Denoiser("Total variation", "TV", "#CC79A7", classical.tv, True),
-    "wavelet": Denoiser("Wavelets, BayesShrink", "Wavelets", "#56B4E9", classical.wavelet, True, **needing("pywt")),
+    "wavelet": Denoiser(
+        "Wavelets, BayesShrink", "Wavelets", "#56B4E9", classical.wavelet, True, **needing("pywt", "PyWavelets")
+    ),
     "mlp": retrained("mlp", "Small MLP at 25", "#A6761D"),
     "csf": retrained("csf", "CSF at 25", "#66A61E"),
     "tnrd": retrained("tnrd", "TNRD at 25", "#7570B3"),

@@ -26,7 +26,7 @@ class Diffusion(nn.Module):
 
 
 class TNRD(nn.Module):
-    """Five steps of diffusion with 24 filters of 5×5, their functions learned too (Chen, Pock, TPAMI 2016).
+    """Five steps of diffusion with 24 filters of 5×5, their functions learned too (Chen, Pock, TPAMI 2017).
 
     Input and output (B, 1, H, W) on the [0, 1] scale.
     """

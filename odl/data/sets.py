@@ -71,6 +71,7 @@ class DataError(files.OneLine):
 def parse(name: str) -> tuple[str, int]:
     """Split `bsds500-native` into the set, or folder with `~` expanded, and its shorter side, 0 for native."""
     base = os.path.expanduser(name.removesuffix("-native"))
+    base = base.rstrip("/") or base  # as a shell completes the name of a folder
     return base, 0 if name.endswith("-native") else DATASETS.get(base, {}).get("shorter_side", 96)
 
 
