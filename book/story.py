@@ -44,23 +44,17 @@ def verdict() -> str:
     """What the method gains here, what fixation costs, how near the specialist is, and how much feedback there was."""
     m = scorecard.load(*CASE)
     margins = {plain(task): judge.gaps(m.runs, task, *PAIR) for task in paper.TASKS}
-    pairs = [fixation.contests(task, own) for task in paper.TASKS for own in ("easy", "hard")]
-    models = [found for pair in pairs if (found := [judge.gaps(m.runs, *contest) for contest in pair])[0]]
+    models = fixated_margins(m)
     if not models or not all(margins.values()):
         return prose.NOTHING
-    over, there = ([np.mean(gaps) for gaps in part] for part in zip(*models, strict=True))
     runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
     e, doses = PROFILES[PROFILE], [100 * judge.dose_of(run) for run in runs]
-    claim, signs = fixation.problem(m), ", every margin with the paper's sign" * bool(min(*there, *over) > 0)
-    decided = "".join(re.findall(r", \d+ of \d+ parts decided", claim.measured))
     return f"""\
 - **The gain: {by_word(judged(m))}.** The mean PSNR of on-demand learning minus that of equal shares (*rigid joint \
 learning*, the simplest rival) is {span(map(np.mean, margins.values()))}; the paper reports \
 {span(scorecard.paper_gaps(*PAIR))}.
 {seven(m)}\
-- **Fixation: {claim.word}{decided}{signs}.** The PSNR of a fixated model minus that of the on-demand network is \
-{span(there)} at the severity of its training, and {span(-margin for margin in over)} on average over all six levels \
-(inpainting: inside the missing square).
+- {problem(m)}
 {specialist(m)}\
 - **The dose: {min(doses):.1f} to {max(doses):.1f} % of a batch.** Feedback moved a level this little away from its \
 equal share, 20 per cent, on average: the two schedules of the first line are nearly alike.
@@ -70,6 +64,23 @@ of 1,500,000 of 100, on {runs[0].provenance["train_images"]} photographs in plac
 {judge.count_seeds(margins)} of the first comparison and \
 {judge.count_seeds(dict(enumerate(found for found, _ in models)))} of each fixated model; a verdict takes {judge.SEEDS}.
 {below(m)}"""
+
+
+def fixated_margins(m) -> list:
+    """Of each fixated model that is measured: on-demand's margins (dB) over all levels, and its own at its severity."""
+    pairs = [fixation.contests(task, own) for task in paper.TASKS for own in ("easy", "hard")]
+    return [found for pair in pairs if (found := [judge.gaps(m.runs, *contest) for contest in pair])[0]]
+
+
+def problem(m) -> str:
+    """What fixation costs, and how many parts of that claim are decided."""
+    over, there = ([np.mean(gaps) for gaps in part] for part in zip(*fixated_margins(m), strict=True))
+    claim = fixation.problem(m)
+    parts = "".join(f" ({found})" for found in re.findall(r"\d+ parts: .*", claim.measured))
+    return f"""\
+**Fixation: {claim.word}{parts}.** The PSNR of a fixated model minus that of the on-demand network is {span(there)} \
+at the severity of its training, and {span(-margin for margin in over)} on average over all six levels (inpainting: \
+inside the missing square)."""
 
 
 def seven(m) -> str:
@@ -231,7 +242,26 @@ Judged over seeds:
 - On-demand − BM3D, told σ, nowhere below −0.5 dB: {db11_spectrum.whole_spectrum(m)}."""
 
 
+def found_fixation() -> str:
+    m = scorecard.load(*CASE)
+    return problem(m) if fixated_margins(m) else prose.NOTHING
+
+
+def found_gate() -> str:
+    """Where the clause on damaged images decides nothing, and the best of seven without this clause."""
+    m, lines = scorecard.load(*CASE), []
+    for task in [task for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]:
+        under = [level for level in judge.LEVELS if judge.below_input(m.runs, task, PAIR, [level])]
+        free = judge.verdict_on({published.SCHEDULES[s]: judge.gaps(m.runs, task, PAIR[0], s) for s in table1.RIVALS})
+        would = "would decide nothing either" if free.word == judge.UNDECIDED else f"would read **{free.word}**"
+        lines.append(
+            f"- {plain(task).capitalize()}: below the damaged images on level{'s' * (len(under) > 1)} {listed(under)} "
+            f"and on average. Without the clause the rule {would}: {free.measured}."
+        )
+    return "\n".join(lines) or "No task is in this case here."
+
+
 SNIPPETS = {"verdict": verdict, "found-allocations": allocations, "found-tests": tests, "found-doses": doses}
 SNIPPETS |= {"found-rivals": rivals, "found-forgotten": forgotten, "found-pulls": pulls}
 SNIPPETS["found-spectrum"] = spectrum
-SNIPPETS["found-fixation"] = lambda: "".join(verdict().split("\n")[1:2]).removeprefix("- ") or prose.NOTHING
+SNIPPETS |= {"found-fixation": found_fixation, "found-gate": found_gate}

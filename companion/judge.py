@@ -25,12 +25,16 @@ SEEDS = 3  # a spread from two seeds is hardly a spread: either of them may be t
 FAR = 3  # dB, as a large effect: twice the squared error
 MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
-    "The unit is a seed, at which both networks start from the same weights and the same random numbers. "
-    f"A claim is *equivalent* when the 90 % interval of its margin lies within ±{WITHIN:.2f} dB; else *reproduced* "
-    "when the 95 % interval lies above the claim's bound, *reversed* when it lies below, and *undecided* otherwise, "
-    f"and always with fewer than {SEEDS} seeds, or where both networks are below the damaged images on the levels that "
-    "are compared. A claim with several parts is reproduced when every part is, equivalent when every part is one or "
-    "the other, and reversed when one part is after Holm's correction, a stricter bound the more parts there are."
+    "The unit is a seed of training, at which both networks start from the same weights and the same random numbers. "
+    "A margin above 0 speaks for the claim, and has to lie above the claim's bound: 0, where its test names no other. "
+    f"A claim is *equivalent* when the bound is 0 dB and the 90 % interval of the margin lies within ±{WITHIN:.2f} dB; "
+    "else *reproduced* when the 95 % interval lies above the bound, *reversed* when it lies below, and *undecided* "
+    f"otherwise. It is always undecided with fewer than {SEEDS} seeds (what learns nothing needs none), or where both "
+    "networks are below the damaged images on a level, or on the mean of the levels, that is compared.\n\n"
+    "Of a claim with several parts all have to hold: it is reproduced when every part is, and equivalent when some are "
+    "alike and none is behind. One part behind is enough against it, but of six parts one is behind by luck more often "
+    "than of one. So that part has to pass a stricter test, Holm's correction: 2.5 % divided by the number of parts. "
+    "A part behind that does not pass it leaves the claim undecided."
 )
 
 
@@ -121,8 +125,14 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: dict | None = None, unit=
             words[k], p[k] = str(decide(margins, within)), p_below(margins)
     word = str(combine(words, p))
     value = f"{text or in_words(measured, sign, unit)}, {count_seeds(measured)}"
+    even = [interval(measured[k], 1 - 2 * ALPHA) for k, w in zip(parts, words, strict=True) if w == EQUIVALENT]
+    alike = f"alike within ±{np.abs(even).max():.2f} dB (90 % interval)" if even else ""
     if len(parts) > 1 and word != REPRODUCED:
-        value += f", {sum(words != UNDECIDED)} of {len(parts)} parts decided"
+        names = {REPRODUCED: "for it", EQUIVALENT: alike, REVERSED: "against it", UNDECIDED: "open"}
+        tally = [f"{n} {name}" for one, name in names.items() if (n := (words == one).sum())]
+        value += f", {len(parts)} parts: {', '.join(tally)}"
+    elif word == EQUIVALENT:
+        value += f", {alike}"
     if word != UNDECIDED:
         return Verdict(word, value)
     lacks = [f"{missing} part{'s' * (missing > 1)} to be measured"] if (missing := len(parts) - len(measured)) else []
@@ -130,7 +140,7 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: dict | None = None, unit=
         where = "" if len(under) == len(parts) else f"in {len(under)} of {len(parts)} parts "
         steps = [below[label] for label in under]
         length = f"about {max(steps):,} steps" if all(steps) else "a longer training"
-        lacks.append(f"{where}both networks are below the damaged image: {length} may tell")
+        lacks.append(f"{where}both networks are below the damaged images: {length} may tell")
     margins = {k: sign * (values - beyond) for k, values in measured.items() if k not in below}
     losing = {k: seeds_needed(margins[k], 0, len(parts)) for k, w in zip(parts, words, strict=True) if w == REVERSED}
     pending = [margins[k] for k, w in zip(parts, words, strict=True) if w == UNDECIDED and k in margins]
@@ -140,16 +150,16 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: dict | None = None, unit=
             f"{label} alone would decide against the claim with about {losing[label]} seeds (Holm's correction)"
         )
     elif pending and not missing:
-        lacks.append("for the others, " * bool(under) + what_decides(pending, within))
+        lacks.append("for the others, " * bool(under) + what_decides(pending, within, len(parts)))
     return Verdict(word, value, "; ".join(lacks))
 
 
-def what_decides(pending: list, within: float) -> str:
+def what_decides(pending: list, within: float, parts: int) -> str:
     """How many seeds an undecided claim lacks."""
     fewest = min(len(margins) for margins in pending)
     if fewest < SEEDS:
         return "a second and a third seed may tell" if fewest == 1 else "a third seed may tell"
-    seeds = max(seeds_needed(margins, within) for margins in pending)
+    seeds = max(seeds_needed(margins, within, parts if np.mean(margins) < 0 else 1) for margins in pending)
     return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
 
 
@@ -179,9 +189,9 @@ def in_words(parts: dict, sign=1, unit="dB") -> str:
 
 
 def estimate(values, unit: str = "dB") -> str:
-    """The mean with its 95 % interval: `+0.31 dB [+0.12, +0.50]`; a lone seed has none."""
+    """The mean, from three seeds on with its 95 % interval: `+0.31 dB [+0.12, +0.50]`."""
     text = signed(np.mean(values), unit) if len(values) else "–"
-    return f"{text} [{', '.join(map(number, interval(values)))}]" if len(values) > 1 else text
+    return f"{text} [{', '.join(map(number, interval(values)))}]" if len(values) >= SEEDS else text
 
 
 def span(values: Iterable[float]) -> str:
@@ -235,7 +245,7 @@ def compare(m: Measured, pairs: dict, **how) -> Verdict:
 def lead(m: Measured, *pair) -> tuple[float, float, float, str]:
     """Mean margin (dB) of a pair, as in `compare`, its 95 % interval, low and high, and the verdict; else NaN."""
     margins = gaps(m.runs, *pair)
-    low, high = interval(margins) if len(margins) > 1 else (np.nan, np.nan)
+    low, high = interval(margins) if len(margins) >= SEEDS else (np.nan, np.nan)
     return np.mean(margins) if margins else np.nan, low, high, compare(m, {"": pair}).short
 
 
@@ -325,24 +335,25 @@ def paired_p_value(a, b) -> float:
 def simulate() -> pd.DataFrame:
     """What the rule decides where the true difference is known, in shares of made-up campaigns.
 
-    Columns parts (1, or on-demand against six rivals), seeds (3, 5, or `3, then 5`: the other two only where three
-    leave it undecided), spread (dB, standard deviation of a paired margin); `false` (reproduced or reversed at a true
-    difference of 0), `even` (equivalent at 0), `power_0.1` and `power_0.2` (reproduced where every part is truly that
-    many dB ahead).
+    Columns parts (1, or on-demand against six rivals), apart (dB by which all rivals but the first are truly further
+    behind), seeds (3, 5, or `3, then 5`: the other two only where three leave it undecided), spread (dB, standard
+    deviation of a paired margin); `false` (reproduced or reversed at a true difference of 0), `even` (equivalent at 0),
+    and where every part is truly 0.1 or 0.2 dB further ahead, `even_0.1`, `power_0.1` and `power_0.2` (reproduced).
     """
-    rng, rows = np.random.default_rng(0), []
-    for parts in (1, len(published.SCHEDULES) - 1):
+    rng, rows, rivals = np.random.default_rng(0), [], len(published.SCHEDULES) - 1
+    for parts, apart in ((1, 0), (rivals, 0), (rivals, 2)):
         # A network's own noise: on-demand's is in all six margins, which therefore move together.
         noise = rng.normal(0, 0.5**0.5, (120_000 // parts, parts + 1, 5))
-        for spread in (0.03, 0.06, 0.1, 0.3):
+        for spread in (0.03, 0.1, 0.3):
             margins, words = spread * (noise[:, :1] - noise[:, 1:]), {}
+            margins[:, 1:] += apart
             for d in (0, 0.1, 0.2):
                 shifted = [margins[..., :n] + d for n in (3, 5)]
                 three, five = words[d, 3], words[d, 5] = [combine(decide(x), p_below(x)) for x in shifted]
                 words[d, "3, then 5"] = np.where(three == UNDECIDED, five, three)
             for seeds in (3, 5, "3, then 5"):
-                row = {"parts": parts, "seeds": seeds, "spread": spread}
+                row = {"parts": parts, "apart": apart, "seeds": seeds, "spread": spread}
                 row["false"] = np.isin(words[0, seeds], (REPRODUCED, REVERSED)).mean()
-                row["even"] = (words[0, seeds] == EQUIVALENT).mean()
+                row["even"], row["even_0.1"] = ((words[d, seeds] == EQUIVALENT).mean() for d in (0, 0.1))
                 rows.append(row | {f"power_{d}": (words[d, seeds] == REPRODUCED).mean() for d in (0.1, 0.2)})
     return pd.DataFrame(rows)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from companion import judge, prose, published, tables
 from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES
-from companion.judge import Measured, Verdict, compare, gaps, plain, score, verdict_on
+from companion.judge import Measured, Verdict, compare, gaps, plain, verdict_on
 from companion.notebook import listed, several
 from odl import paper
 from odl.evaluation import overall
@@ -214,25 +214,19 @@ def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:
     for task in paper.TASKS:
         lost = [gaps(m.runs, task, "rigid_joint", schedule, [level]) for level in (first, last)]
         parts[plain(task)] = [a - b for a, b in zip(*lost, strict=True)]
-    return verdict_on(parts, below=swamped(m, ("rigid_joint", schedule), [first, last]))
+    below = {}
+    for task, level in product(paper.TASKS, (first, last)):
+        if judge.below_input(m.runs, task, ("rigid_joint", schedule), [level]):
+            below[plain(task)] = judge.steps_to_input(m, task, [level])
+    return verdict_on(parts, below=below)
 
 
 def competitive(m: Measured) -> Verdict:
-    """The worst of the jointly trained schedules against the best of the other three."""
-    parts = {}
-    for task in paper.TASKS:
-        scores = [dict(zip(RIVALS, map(score, runs), strict=True)) for runs in judge.paired(m.runs, task, *RIVALS)]
-        parts[plain(task)] = [worst_joint(of_seed) for of_seed in scores]
-    return verdict_on(parts, below=swamped(m, RIVALS))
-
-
-def swamped(m: Measured, schedules, levels=judge.LEVELS) -> dict:
-    """The tasks in which all of these schedules are below the damaged images: plain name → `judge.steps_to_input`."""
-    tasks = [task for task in paper.TASKS if judge.below_input(m.runs, task, schedules, levels)]
-    return {plain(task): judge.steps_to_input(m, task, levels) for task in tasks}
-
-
-def worst_joint(scores: dict) -> float:
-    """How far the worst jointly trained schedule is ahead of the best of the others; scores: schedule → dB."""
-    others = [scores[rival] for rival in RIVALS if rival not in JOINT]
-    return min(scores[schedule] for schedule in JOINT) - max(others)
+    """Each jointly trained schedule against each of the other three, on every task."""
+    names = {rival: title.lower() for rival, title in published.SCHEDULES.items()}
+    pairs = {
+        f"{plain(task)}, {names[one]} − {names[other]}": (task, one, other)
+        for task in paper.TASKS
+        for one, other in product(JOINT, [rival for rival in RIVALS if rival not in JOINT])
+    }
+    return compare(m, pairs)

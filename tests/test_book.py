@@ -68,11 +68,13 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     assert f"**Best of seven: {word} on all four tasks.**" in seven and "others is, from task to task, " in seven
     assert "below the damaged images" not in story.verdict()
     assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
-    assert ("parts decided" in problem) == (word != "reproduced")
+    assert ("(16 parts: " in problem) == (word != "reproduced") and problem[2:] == story.found_fixation()
     assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
     assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
     assert "On deblurring the raw output of both networks is on average below the damaged" in story.verdict()
+    said = "would decide nothing either" if word == "undecided" else f"would read **{word}**"
+    assert f"Without the clause the rule {said}" in story.found_gate()
 
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):

@@ -292,7 +292,7 @@ def write_world(folder):
             rows = pd.DataFrame({"image": ["House"], "psnr": [30 if told >= sigma else 20], "seconds": [1]})
             write(what, rows, folder / "data/results/smoke/db11" / name)
     for seed in SEEDS:
-        for system, run in denoising.our_systems("smoke", "demo-native", seed).items():
+        for system, run in denoising.our_systems("smoke", "demo", seed).items():
             for clip, sigma in product((False, True), denoising.SPECTRUM if system == "on_demand" else (25,)):
                 m = denoising.Measurement(system, sigma, clip, None, "db11", "smoke", run)
                 rows = table3(True, [seed]).query("system == @system and clipped == @clip")[["image", "psnr"]]
@@ -304,7 +304,7 @@ def test_what_is_on_disk_is_found_and_nothing_else(root):
     write_world(root)
     measured = scorecard.load("smoke", "demo", [0, 1, 2])
     table = scorecard.score_all(measured)
-    absent = (*LONE, "Allocation moves")
+    absent = (*LONE, "Moving the batch")
     expected = [MISSING if claim.startswith(absent) else REPRODUCED for claim in table.claim]
     assert list(table.verdict) == expected
     for profile, dataset, seeds in (("demo", "demo", [0, 1]), ("smoke", "bsds500", [0, 1]), ("smoke", "demo", [5])):
@@ -316,7 +316,7 @@ def test_what_is_on_disk_is_found_and_nothing_else(root):
 
 def test_the_pages_of_db11_have_means_over_seeds_and_the_verdicts_of_the_scorecard(root):
     write_world(root)
-    on_db11 = {"profile": "smoke", "ours": denoising.our_runs("smoke", "demo-native", [*SEEDS, 7]), "measure": False}
+    on_db11 = {"profile": "smoke", "ours": denoising.our_runs("smoke", "demo", [*SEEDS, 7]), "measure": False}
     eleven = tables3.table(["on_demand"], **on_db11)
     curve = db11_spectrum.table([("on_demand", None)], **on_db11)
     want = np.mean([table3(True, [seed]).query("system == 'on_demand' and not clipped").psnr.mean() for seed in SEEDS])
@@ -357,4 +357,4 @@ def test_the_page_says_every_verdict_without_colour():
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
     rule = scorecard.plot_rule({"a": [1, 1.1, 1.2], "b": [2]}).axes[0]
     assert {text.get_text()[2:] for text in rule.texts} == {"reproduced", "undecided"}
-    assert len(scorecard.show_simulation(judge.simulate()).data) == 24
+    assert len(scorecard.show_simulation(judge.simulate()).data) == 27
