@@ -29,9 +29,9 @@ CASE = PROFILE, DATASET, list(SEEDS)
 LITTLE = 1e-10  # a p-value that nobody would call chance
 
 
-def judged(m) -> dict:
-    """Task → the verdict on on-demand against rigid joint learning."""
-    return {plain(task): judge.compare(m, {"": (task, *PAIR)}) for task in paper.TASKS}
+def judged(m, pair=PAIR) -> dict:
+    """Task → the verdict on the first schedule of a pair, on-demand, against the second, rigid joint learning."""
+    return {plain(task): judge.compare(m, {"": (task, *pair)}) for task in paper.TASKS}
 
 
 def by_word(verdicts: dict) -> str:
@@ -44,7 +44,7 @@ def verdict() -> str:
     """What the method gains here, what fixation costs, how near the specialist is, and how much feedback there was."""
     m = scorecard.load(*CASE)
     margins = {plain(task): judge.gaps(m.runs, task, *PAIR) for task in paper.TASKS}
-    models = fixated_margins(m)
+    models = sum(fixated_margins(m), [])
     if not models or not all(margins.values()):
         return prose.NOTHING
     runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
@@ -57,41 +57,52 @@ learning*, the simplest rival) is {span(map(np.mean, margins.values()))}; the pa
 - {problem(m)}
 {specialist(m)}\
 - **The dose: {min(doses):.1f} to {max(doses):.1f} % of a batch.** Feedback moved a level this little away from its \
-equal share, 20 per cent, on average: the two schedules of the first line are nearly alike.
+equal share, 20 per cent, on average: the two schedules of the first line divide a batch almost equally.
 
-This is at half the paper's width, after {e["epochs"] * e["iterations"]:,} steps of {e["batch_size"]} images in place \
-of 1,500,000 of 100, on {runs[0].provenance["train_images"]} photographs in place of 100,000, with \
-{judge.count_seeds(margins)} of the first comparison and \
-{judge.count_seeds(dict(enumerate(found for found, _ in models)))} of each fixated model; a verdict takes {judge.SEEDS}.
+This is at half the paper's width, but for the specialist's line after {e["epochs"] * e["iterations"]:,} steps of \
+{e["batch_size"]} images in place of 1,500,000 of 100, on {runs[0].provenance["train_images"]} photographs in place of \
+100,000, with {judge.count_seeds(margins)} of the first comparison, {judge.count_seeds(rivals_margins(m))} of the six \
+rivals and {judge.count_seeds(dict(enumerate(models)))} of each fixated model; a verdict takes {judge.SEEDS}.
 {below(m)}"""
 
 
-def fixated_margins(m) -> list:
-    """Of each fixated model that is measured: on-demand's margins (dB) over all levels, and its own at its severity."""
-    pairs = [fixation.contests(task, own) for task in paper.TASKS for own in ("easy", "hard")]
-    return [found for pair in pairs if (found := [judge.gaps(m.runs, *contest) for contest in pair])[0]]
+def fixated_margins(m, judged=False) -> list[list]:
+    """On-demand's margins (dB) over the levels of each fixated model measured, and the model's at its own severity.
+
+    With `judged` without those contests in which both networks are below the damaged images.
+    """
+    kinds = zip(*(fixation.contests(task, own) for task in paper.TASKS for own in ("easy", "hard")), strict=True)
+    if judged:
+        kinds = [[c for c in kind if not judge.below_input(m.runs, c[0], c[1:3], *c[3:])] for kind in kinds]
+    return [[gaps for c in kind if (gaps := judge.gaps(m.runs, *c))] for kind in kinds]
 
 
 def problem(m) -> str:
-    """What fixation costs, and how many parts of that claim are decided."""
-    over, there = ([np.mean(gaps) for gaps in part] for part in zip(*fixated_margins(m), strict=True))
-    claim = fixation.problem(m)
+    """What fixation costs where it is judged, and how many parts of that claim are decided."""
+    claim, (over, there) = fixation.problem(m), fixated_margins(m, judged=True)
     parts = "".join(f" ({found})" for found in re.findall(r"\d+ parts: .*", claim.measured))
+    if not (over and there):
+        return f"**Fixation: {claim.word}{parts}.**"
     return f"""\
-**Fixation: {claim.word}{parts}.** The PSNR of a fixated model minus that of the on-demand network is {span(there)} \
-at the severity of its training, and {span(-margin for margin in over)} on average over all six levels (inpainting: \
-inside the missing square)."""
+**Fixation: {claim.word}{parts}.** Where it can be judged, the PSNR of a fixated model minus that of the on-demand \
+network is {span(map(np.mean, there))} at the severity of its training, and {span(-np.mean(gaps) for gaps in over)} on \
+average over all six levels (inpainting: inside the missing square)."""
+
+
+def rivals_margins(m) -> dict:
+    """(task, rival of Table 1) → on-demand's margins (dB)."""
+    return {(t, rival): judge.gaps(m.runs, t, PAIR[0], rival) for t in paper.TASKS for rival in table1.RIVALS}
 
 
 def seven(m) -> str:
     """The line on the best of seven schedules; empty where a rival is not measured."""
-    lead = {task: [judge.gaps(m.runs, task, PAIR[0], rival) for rival in table1.RIVALS] for task in paper.TASKS}
-    if not all(margins for found in lead.values() for margins in found):
+    found = rivals_margins(m)
+    if not all(found.values()):
         return ""
-    least = [min(map(np.mean, found)) for found in lead.values()]
+    least = [min(np.mean(gaps) for (one, _), gaps in found.items() if one == task) for task in paper.TASKS]
     return f"""\
 - **Best of seven: {by_word({plain(task): table1.best_of_seven(m, task) for task in paper.TASKS})}.** \
-The least margin of on-demand learning over the six others is, from task to task, {span(least)}; the paper reports \
+The least margin of on-demand learning over the six others is, judged or not, {span(least)}; the paper reports \
 {span([margin for task in paper.TASKS for margin in scorecard.paper_margins(task)])}.
 """
 
@@ -105,7 +116,7 @@ def specialist(m) -> str:
 - **Near the specialist: {table3.near_specialist(m).word}.** At σ = 25 the PSNR of the on-demand denoiser minus that \
 of the same network trained for that noise alone, both after {ours.epochs * ours.iterations:,} steps, is \
 {judge.signed(np.mean(margins))} on the eleven photographs of Table 3; the paper reports \
-{judge.signed(-table3.NEAR / 2)}, and up to twice that we would call near.
+{judge.signed(-table3.NEAR / 2)}, and we count up to {table3.NEAR:.2f} dB as near.
 """
 
 
@@ -221,6 +232,9 @@ def doses() -> str:
         times = (both[4] / both[1]).mean()
         text += f"\nWith $k = 4$ the dose is {times:.1f} times that of Equation 3, "
         text += f"and the margin over rigid joint learning of the same seed is {sharp}."
+        m = scorecard.load(*CASE)
+        lines = [f"- $k = {k}$: {by_word(judged(m, (dose.NAMES[k], PAIR[1])))}." for k in (-1, 1, 4)]
+        text = "\n".join([text, "\nIs this feedback ahead of equal shares?\n", *lines])
     return text
 
 
@@ -244,7 +258,7 @@ Judged over seeds:
 
 def found_fixation() -> str:
     m = scorecard.load(*CASE)
-    return problem(m) if fixated_margins(m) else prose.NOTHING
+    return problem(m) if any(fixated_margins(m)) else prose.NOTHING
 
 
 def found_gate() -> str:
@@ -253,10 +267,14 @@ def found_gate() -> str:
     for task in [task for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]:
         under = [level for level in judge.LEVELS if judge.below_input(m.runs, task, PAIR, [level])]
         free = judge.verdict_on({published.SCHEDULES[s]: judge.gaps(m.runs, task, PAIR[0], s) for s in table1.RIVALS})
+        other, how = (judge.LEVELS, "psnr_kept"), "with the known pixels kept"
+        if task not in paper.MASKED:
+            other, how = ([level for level in judge.LEVELS if level not in under],), "on the other levels"
         would = "would decide nothing either" if free.word == judge.UNDECIDED else f"would read **{free.word}**"
         lines.append(
             f"- {plain(task).capitalize()}: below the damaged images on level{'s' * (len(under) > 1)} {listed(under)} "
-            f"and on average. Without the clause the rule {would}: {free.measured}."
+            f"and on average. Without the clause the rule {would}: {free.measured}. "
+            f"On-demand minus rigid joint learning {how}: {judge.compare(m, {'': (task, *PAIR, *other)})}."
         )
     return "\n".join(lines) or "No task is in this case here."
 

@@ -26,15 +26,17 @@ FAR = 3  # dB, as a large effect: twice the squared error
 MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
     "The unit is a seed of training, at which both networks start from the same weights and the same random numbers. "
-    "A margin above 0 speaks for the claim, and has to lie above the claim's bound: 0, where its test names no other. "
+    "A margin above 0 speaks for the claim; it must exceed a bound, which is 0 unless the claim's test names another. "
     f"A claim is *equivalent* when the bound is 0 dB and the 90 % interval of the margin lies within ±{WITHIN:.2f} dB; "
     "else *reproduced* when the 95 % interval lies above the bound, *reversed* when it lies below, and *undecided* "
-    f"otherwise. It is always undecided with fewer than {SEEDS} seeds (what learns nothing needs none), or where both "
-    "networks are below the damaged images on a level, or on the mean of the levels, that is compared.\n\n"
-    "Of a claim with several parts all have to hold: it is reproduced when every part is, and equivalent when some are "
-    "alike and none is behind. One part behind is enough against it, but of six parts one is behind by luck more often "
-    "than of one. So that part has to pass a stricter test, Holm's correction: 2.5 % divided by the number of parts. "
-    "A part behind that does not pass it leaves the claim undecided."
+    f"otherwise. It is always undecided with fewer than {SEEDS} seeds, or where the output of both networks is below "
+    "the damaged images on the level, or on the mean of the levels, that is compared. A system that is not trained "
+    "needs no seeds.\n\n"
+    "A claim may have several parts, each judged like this, and then all have to hold: it is reproduced when every "
+    "part is, and equivalent when every part is reproduced or equivalent. One part that is reversed is enough against "
+    "it. But the more parts there are, the likelier it is that one falls behind by chance, so that part has to pass a "
+    "stricter test, Holm's correction: 2.5 % divided by the number of parts. In every other case the claim is "
+    "undecided."
 )
 
 
@@ -126,7 +128,7 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: dict | None = None, unit=
     word = str(combine(words, p))
     value = f"{text or in_words(measured, sign, unit)}, {count_seeds(measured)}"
     even = [interval(measured[k], 1 - 2 * ALPHA) for k, w in zip(parts, words, strict=True) if w == EQUIVALENT]
-    alike = f"alike within ±{np.abs(even).max():.2f} dB (90 % interval)" if even else ""
+    alike = f"alike within ±{np.abs(even).max():.2f} dB at 90 %" if even else ""
     if len(parts) > 1 and word != REPRODUCED:
         names = {REPRODUCED: "for it", EQUIVALENT: alike, REVERSED: "against it", UNDECIDED: "open"}
         tally = [f"{n} {name}" for one, name in names.items() if (n := (words == one).sum())]
