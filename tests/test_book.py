@@ -65,7 +65,7 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
     gain, seven, problem, near, dose, _, scale, _ = story.verdict().split("\n")
     assert f"**The gain: {word} on all four tasks.**" in gain and f"with {len(seeds)} seed" in scale
-    assert f"**Best of seven: {word} on all four tasks.**" in seven and "others is, from task to task, " in seven
+    assert f"**Best of seven: {word} on all four tasks.**" in seven and "others is, judged or not, " in seven
     assert "below the damaged images" not in story.verdict()
     assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
     assert ("(16 parts: " in problem) == (word != "reproduced") and problem[2:] == story.found_fixation()
