@@ -267,15 +267,17 @@ def found_gate() -> str:
     for task in [task for task in paper.TASKS if judge.below_input(m.runs, task, PAIR)]:
         under = [level for level in judge.LEVELS if judge.below_input(m.runs, task, PAIR, [level])]
         free = judge.verdict_on({published.SCHEDULES[s]: judge.gaps(m.runs, task, PAIR[0], s) for s in table1.RIVALS})
+        where = f"on level{'s' * (len(under) > 1)} {listed(under)} and on average" if under else "on average"
         other, how = (judge.LEVELS, "psnr_kept"), "with the known pixels kept"
         if task not in paper.MASKED:
             other, how = ([level for level in judge.LEVELS if level not in under],), "on the other levels"
         would = "would decide nothing either" if free.word == judge.UNDECIDED else f"would read **{free.word}**"
-        lines.append(
-            f"- {plain(task).capitalize()}: below the damaged images on level{'s' * (len(under) > 1)} {listed(under)} "
-            f"and on average. Without the clause the rule {would}: {free.measured}. "
-            f"On-demand minus rigid joint learning {how}: {judge.compare(m, {'': (task, *PAIR, *other)})}."
-        )
+        line = f"- {plain(task).capitalize()}: below the damaged images {where}. "
+        line += f"Without the clause the rule {would}: {free.measured}."
+        if other[0]:
+            found = judge.compare(m, {"": (task, *PAIR, *other)})
+            line += f" On-demand minus rigid joint learning {how}: {found}."
+        lines.append(line)
     return "\n".join(lines) or "No task is in this case here."
 
 

@@ -74,7 +74,9 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
     assert "On deblurring the raw output of both networks is on average below the damaged" in story.verdict()
     said = "would decide nothing either" if word == "undecided" else f"would read **{word}**"
-    assert f"Without the clause the rule {said}" in story.found_gate()
+    gate = story.found_gate()
+    assert f"Without the clause the rule {said}" in gate and "on levels 1, 2, 3, 4, 5 and 6" in gate
+    assert "nan" not in gate and "on the other levels" not in gate
 
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):
