@@ -66,20 +66,20 @@ rivals and {judge.count_seeds(dict(enumerate(models)))} of each fixated model; a
 {below(m)}"""
 
 
-def fixated_margins(m, judged=False) -> list[list]:
+def fixated_margins(m, judged_only=False) -> list[list]:
     """On-demand's margins (dB) over the levels of each fixated model measured, and the model's at its own severity.
 
-    With `judged` without those contests in which both networks are below the damaged images.
+    With `judged_only` without those contests in which both networks are below the damaged images.
     """
     kinds = zip(*(fixation.contests(task, own) for task in paper.TASKS for own in ("easy", "hard")), strict=True)
-    if judged:
+    if judged_only:
         kinds = [[c for c in kind if not judge.below_input(m.runs, c[0], c[1:3], *c[3:])] for kind in kinds]
     return [[gaps for c in kind if (gaps := judge.gaps(m.runs, *c))] for kind in kinds]
 
 
 def problem(m) -> str:
     """What fixation costs where it is judged, and how many parts of that claim are decided."""
-    claim, (over, there) = fixation.problem(m), fixated_margins(m, judged=True)
+    claim, (over, there) = fixation.problem(m), fixated_margins(m, judged_only=True)
     parts = "".join(f" ({found})" for found in re.findall(r"\d+ parts: .*", claim.measured))
     if not (over and there):
         return f"**Fixation: {claim.word}{parts}.**"

@@ -112,7 +112,7 @@ def combine(words, p):
 def verdict_on(parts: dict, beyond=0.0, sign=1, below: dict | None = None, unit="dB", text="") -> Verdict:
     """The verdict on a claim whose every part lies beyond a bound, or below it where sign is −1.
 
-    parts: label → values, one per seed. `below` has the parts of which both networks are below the damaged image, with
+    parts: label → values, one per seed. `below` has the parts of which both networks are below the damaged images, with
     the `steps_to_input`: these decide nothing. `text` replaces the parts in words. Only decibels beyond 0 can be
     equivalent.
     """

@@ -47,7 +47,7 @@ WHOLE |= dict.fromkeys(("validation_images", "test_images", "batch_size", "pool_
 REAL = {"learning_rate": (1e-8, 1), "decay": (0, 1), "sharpness": (-64, 64)}
 
 
-def plain(name: str, value):
+def python_number(name: str, value):
     """A number as Python and JSON have it: not NumPy's, and 30.0 epochs are 30."""
     value = value.item() if isinstance(value, np.generic) else value
     return int(value) if name in WHOLE and isinstance(value, float) and value.is_integer() else value
@@ -86,7 +86,7 @@ class Experiment:
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
         numbers = PROFILES[profile] | overrides | {"seed": seed}
-        numbers = {name: plain(name, value) for name, value in numbers.items()}
+        numbers = {name: python_number(name, value) for name, value in numbers.items()}
         return cls(task, str(dataset), schedule, profile=profile, **numbers)
 
     def __post_init__(self):
