@@ -56,10 +56,8 @@ def networks(runs: list) -> dict[str, nn.Module]:
 def read_photograph(path, longest: int) -> np.ndarray:
     """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels."""
     image = read_image(path, 0)
-    shrink = longest / max(image.shape[:2])
-    if shrink < 1:
-        image = resize(image, [round(side * shrink) for side in image.shape[:2]], anti_aliasing=True)
-    return img_as_float32(image)
+    size = reduced(image.shape[:2], longest)
+    return img_as_float32(image if size == image.shape[:2] else resize(image, size, anti_aliasing=True))
 
 
 def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
@@ -68,6 +66,9 @@ def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
     Raises ParameterError.
     """
     mask = upright(opened(path))
-    shrink = min(1, longest / max(mask.size))
-    mask = mask.resize([round(side * shrink) for side in mask.size], Image.Resampling.NEAREST)
-    return missing(image, "inpaint", mask)
+    return missing(image, "inpaint", mask.resize(reduced(mask.size, longest), Image.Resampling.NEAREST))
+
+
+def reduced(size, longest: int) -> tuple[int, ...]:
+    """Both sides, reduced alike so that the longer one has at most `longest` pixels."""
+    return tuple(round(side * min(1, longest / max(size))) for side in size)
