@@ -41,12 +41,12 @@ def parser() -> Parser:
     top.add_argument("--device", default="auto", help=f"{', '.join(DEVICES)} (default auto)")
     top.add_argument("--threads", type=int, default=min(2, os.cpu_count()), help="CPU threads (default %(default)s)")
     top.add_argument("--quick", action="store_true", help="tiny sizes and one round, to see that everything runs")
-    top.set_defaults(run=run)
+    top.set_defaults(run=run, kept="the benchmarks listed above are written")
     return top
 
 
 def run(given) -> int:
-    """Exit status: 0, 1 when a benchmark failed, 130 for Ctrl-C. Raises ParameterError."""
+    """Exit status: 0, 1 when a benchmark failed. Raises ParameterError."""
     for name in given.names:
         choice("name", name, BENCHMARKS)
     integer("threads", given.threads, 1, os.cpu_count())
@@ -57,11 +57,7 @@ def run(given) -> int:
     measure.prepare(options)
     usual = [name for name in BENCHMARKS if name not in (*LEFT_OUT[device], *ON_REQUEST)]
     names, origin = list(dict.fromkeys(given.names)) or usual, measure.provenance(options)
-    try:
-        failed = [name for name in names if not done(name, options, origin)]
-    except KeyboardInterrupt:
-        print("\nbench: stopped; the benchmarks listed above are written", file=sys.stderr)
-        return 130
+    failed = [name for name in names if not done(name, options, origin)]
     if failed:
         print(f"bench: {len(failed)} of {len(names)} benchmarks failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -78,7 +78,7 @@ def main():
             command = {} if options.exercises else {"command": STEPS[name]}
             content.setdefault(part, {})[name] = command | found | {"provenance": origin}
             files.write_atomically(path, json.dumps(measure.rounded(content), indent=1).encode() + b"\n")
-            print(name, {key: value for key, value in found.items() if key != "provenance"}, flush=True)
+            print(name, found, flush=True)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,8 @@ def epoch(experiment, options: measure.Options):
 def graded(experiment, n: int, options: measure.Options):
     """Seconds of steps on N levels, equal parts of the sides of levels 1–5: levels are data of the same step."""
     step = step_of(experiment, options.device, capture=True)
-    bottom, top = (paper.TASKS["inpaint"]["levels"][k][k and 1] for k in (0, paper.N_LEVELS - 1))
+    levels = paper.TASKS["inpaint"]["levels"]
+    bottom, top = levels[0][0], levels[paper.N_LEVELS - 1][1]
     edges = torch.linspace(bottom, top, n + 1).round()
     counts = torch.from_numpy(allocate([1.0] * n, experiment.batch_size))
     step.low.copy_(edges[:-1].repeat_interleave(counts))

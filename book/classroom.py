@@ -203,7 +203,7 @@ def write_lecture(source: Path, folder: Path) -> str | None:
     write_mathjax(assets / "mathjax")
     for path in [*vendored, BOOK / "slides.css"]:
         shutil.copy2(path, assets)
-    m = scorecard.load(snippets.PROFILE, snippets.DATASET, list(snippets.SEEDS))
+    m = scorecard.load(snippets.PROFILE, snippets.DATASET, snippets.SEEDS)
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(QUOTED, m=m, card=scorecard.score_all(m))
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):

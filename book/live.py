@@ -86,7 +86,7 @@ def data(missing: str | None) -> str:
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
-    m = dose.load(dose.experiments("bsds500", "reference", list(snippets.SEEDS)))
+    m = dose.load(dose.experiments("bsds500", "reference", snippets.SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     lab |= {"seeds": seeds(m), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     lab["margins"] = {task: {k: margin(m, task, name) for k, name in dose.NAMES.items()} for task in TASKS}
@@ -240,7 +240,7 @@ def still_fixation():
 
 def still_allocation():
     """Of every k the margin over equal shares against the dose."""
-    return dose.plot_margins(dose.table(dose.experiments("bsds500", "reference", list(snippets.SEEDS))))
+    return dose.plot_margins(dose.table(dose.experiments("bsds500", "reference", snippets.SEEDS)))
 
 
 def still_inpaint():

@@ -28,7 +28,7 @@ from odl.schedules import HARD_MINING_WARM_UP
 
 ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows
-SEEDS = range(10)
+SEEDS = list(range(10))
 NOT_MEASURED = judge.MISSING
 EXERCISES = sorted((ROOT / "book" / "exercises").glob("*.ipynb"))  # of the pages
 NOTEBOOKS = [*sorted((ROOT / "notebooks").glob("*.ipynb")), *EXERCISES]  # with an exercise each
@@ -104,11 +104,7 @@ def duration(amount: float) -> str:
     return f"{amount:.0f} s"
 
 
-def flops(amount: float) -> str:
-    for unit, size in (("PFLOP", 1e15), ("TFLOP", 1e12), ("GFLOP", 1e9)):
-        if amount >= size:
-            return f"{amount / size:.3g} {unit}"
-    return f"{amount / 1e6:.3g} MFLOP"
+flops = partial(plan.size, units={"PFLOP": 1e15, "TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6})
 
 
 def decibels(*values: float | None) -> str:
@@ -138,7 +134,7 @@ def result_rows() -> list[tuple]:
     on_demand = [run for run in shown_on("allocation") if run.experiment["seed"] == SEEDS[0]]  # as its command has it
     shares = [share for run in on_demand for share in run.history[-1]["allocation"]]  # of the last epoch
     last = f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED
-    every_k = dose.table(dose.experiments(DATASET, PROFILE, list(SEEDS))).set_index(["task", "k"]).margin["inpaint"]
+    every_k = dose.table(dose.experiments(DATASET, PROFILE, SEEDS)).set_index(["task", "k"]).margin["inpaint"]
     margins = [NOT_MEASURED if pd.isna(every_k[k]) else judge.signed(every_k[k]) for k in (1, 4)]
     sharper = [run for k in catalogue.DOSES for run in measured("inpaint", "on_demand", sharpness=k)]
     halves = (from_table("extra_data", "inpaint", row, "psnr") for row in ("on-demand, half", "rigid joint, all"))
@@ -207,7 +203,7 @@ def scale() -> str:
 
 def verdicts() -> str:
     """The scorecard's measured claims, a line each, the core ones first."""
-    card = scorecard.score_all(scorecard.load(PROFILE, DATASET, list(SEEDS)))
+    card = scorecard.score_all(scorecard.load(PROFILE, DATASET, SEEDS))
     lines = [scorecard.counted(card), ""]
     for row in card[(card.kind != scorecard.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
         word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"

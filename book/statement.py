@@ -88,7 +88,7 @@ def versions() -> str:
 
 def verdicts() -> str:
     """The count of verdicts."""
-    return scorecard.counted(scorecard.score_all(scorecard.load(PROFILE, DATASET, list(SEEDS))))
+    return scorecard.counted(scorecard.score_all(scorecard.load(PROFILE, DATASET, SEEDS)))
 
 
 def weights() -> str:

@@ -25,7 +25,7 @@ from companion.judge import plain, span
 from odl import paper
 
 PAIR = "on_demand", "rigid_joint"
-CASE = PROFILE, DATASET, list(SEEDS)
+CASE = PROFILE, DATASET, SEEDS
 LITTLE = 1e-10  # a p-value that nobody would call chance
 
 

@@ -88,11 +88,11 @@ def run_reproduce(options) -> None:
         for m in (m for job in todo for m in job.measurements):
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
         return
+    archive = options.pack and gpu.archive_at(options.pack)
     deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
     runs = [job.experiment for job in todo if job.experiment and job.experiment.schedule in SCHEDULES]
     if options.profile == "gpu" and runs and workers is None and check_device(options.device) == "cuda":
         workers = gpu.prepare(runs[0], "cuda")
-    archive = options.pack and gpu.archive_at(options.pack)
     try:
         sweep.run_jobs(todo, options.device, workers, deadline)
     finally:

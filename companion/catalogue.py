@@ -229,7 +229,7 @@ def comparator_jobs(profile: str) -> list[Job]:
 def job_on_db11(system: str, profile: str) -> Job:
     """Everything that is measured of one system, after its training where its weights are not here."""
     job = Job(f"{profile}/db11/{system}", tuple(on_db11(system, profile)))
-    if denoising.can_run(system, {}) or not job.missing():
+    if denoising.can_run(system) or not job.missing():
         return job
     run = trained.run_of(system)
     work = 3 * run.epochs * run.iterations
@@ -244,6 +244,6 @@ def on_db11(system: str, profile: str, ours: Experiment | None = None) -> list[M
         return []
     curves = [(sigma, True, told) for _, told in denoising.curves_of([system]) for sigma in denoising.SPECTRUM]
     cases = [(25, False, None), (25, True, None), *curves]
-    found = [denoising.Measurement(system, *case, profile=profile, ours=ours) for case in cases]
+    found = [denoising.Case(system, *case, profile=profile, ours=ours) for case in cases]
     each = {one.path: Measurement(one.load, one.run_or_load, DB11_WORK, one.path) for one in found}
     return list(each.values())

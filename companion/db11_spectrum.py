@@ -23,7 +23,7 @@ def table(
     """
     ours = ours or denoising.our_runs()
     cases = [
-        denoising.Measurement(system, sigma, True, told, dataset, profile, run)
+        denoising.Case(system, sigma, True, told, dataset, profile, run)
         for system, told in curves
         for run in ours.get(system, [None])
         for sigma in sigmas

@@ -142,11 +142,11 @@ def decibels(x_hat, image) -> float:
     return -10 * np.log10(np.mean((x_hat - image / 255.0) ** 2))
 
 
-# One measurement, on disk or now
+# One case, measured on disk or now
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Case:
     """One system at one σ on a set of photographs; `told` is the σ that it is told, None for the true one.
 
     `ours` is the run whose network it is, of our two systems. Raises ParameterError.

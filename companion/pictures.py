@@ -4,7 +4,6 @@ import numpy as np
 import torch
 from PIL import Image
 from skimage import img_as_float32
-from skimage.transform import resize
 from torch import nn
 
 from companion.comparators.context_encoder import untrained
@@ -14,7 +13,7 @@ from odl.data.packs import load
 from odl.data.reader import opened, read_image, upright
 from odl.data.sets import DataError
 from odl.evaluation import psnr, squared_error
-from odl.photographs import missing
+from odl.photographs import marked, missing
 
 
 @torch.inference_mode()
@@ -55,20 +54,19 @@ def networks(runs: list) -> dict[str, nn.Module]:
 
 def read_photograph(path, longest: int) -> np.ndarray:
     """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels."""
-    image = read_image(path, 0)
-    size = reduced(image.shape[:2], longest)
-    return img_as_float32(image if size == image.shape[:2] else resize(image, size, anti_aliasing=True))
+    return img_as_float32(reduced(Image.fromarray(read_image(path, 0)), longest))
 
 
 def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
     """The pixels that a mask marks as missing, reduced as its image was: (height, width) bool.
 
-    Raises ParameterError.
+    A pixel is missing where any that it is the mean of is. Raises ParameterError.
     """
-    mask = upright(opened(path))
-    return missing(image, "inpaint", mask.resize(reduced(mask.size, longest), Image.Resampling.NEAREST))
+    gone = Image.fromarray(marked(upright(opened(path))).astype(np.float32))
+    return missing(image, "inpaint", reduced(gone, longest) > 0)
 
 
-def reduced(size, longest: int) -> tuple[int, ...]:
-    """Both sides, reduced alike so that the longer one has at most `longest` pixels."""
-    return tuple(round(side * min(1, longest / max(size))) for side in size)
+def reduced(image: Image.Image, longest: int) -> np.ndarray:
+    """Means of boxes of pixels, as many as leave the longer side at most `longest` pixels."""
+    size = tuple(round(side * min(1, longest / max(image.size))) for side in image.size)
+    return np.asarray(image.resize(size, Image.Resampling.BOX))

@@ -114,6 +114,7 @@ def lines(p: Plan) -> list[tuple[str, str]]:
     ]
 
 
-def size(amount: float) -> str:
-    unit = next((unit for unit, length in UNITS.items() if amount >= length), "kB")
-    return f"{amount / UNITS[unit]:.3g} {unit}"
+def size(amount: float, units: dict = UNITS) -> str:
+    """`1.23 GB`: in the largest unit that it reaches, else in the last one."""
+    unit = next((unit for unit, length in units.items() if amount >= length), [*units][-1])
+    return f"{amount / units[unit]:.3g} {unit}"

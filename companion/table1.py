@@ -24,7 +24,6 @@ from odl.schedules import SCHEDULES, allocate
 SEVEN = tuple(published.SCHEDULES)
 RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
 JOINT = ("rigid_joint", "cumulative_curriculum", "cumulative_anti_curriculum")
-NONE = float("nan")
 
 
 def check_schedules(schedules) -> list[str]:
@@ -50,9 +49,9 @@ def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
         found = [r for r in results if r.experiment["schedule"] == schedule]
         row = {"schedule": schedule} | tables.over_seeds(found)
         row |= tables.means(found)[["psnr_kept", "psnr_hole"]].mean().to_dict()
-        lead = (NONE, NONE, NONE, "") if schedule == "on_demand" else judge.lead(m, task, "on_demand", schedule)
+        lead = (np.nan, np.nan, np.nan, "") if schedule == "on_demand" else judge.lead(m, task, "on_demand", schedule)
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
-        printed = published.TABLE1.get(task, {}).get(schedule, ((NONE, NONE), (NONE, NONE)))
+        printed = published.TABLE1.get(task, {}).get(schedule, ((np.nan, np.nan), (np.nan, np.nan)))
         for name, (l2, psnr) in zip(("celeba", "sun397"), printed, strict=True):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
@@ -135,7 +134,7 @@ def plot_margins(table: pd.DataFrame, gaps: dict):
     for place, rival in enumerate(rivals):
         axis.plot(gaps[rival], [place] * len(gaps[rival]), "|", color="#D55E00", markersize=11)
     for psnr, marker, color, name in ((celeba, "s", "#0072B2", "CelebA"), (sun397, "D", "#56B4E9", "SUN397")):
-        gap = psnr.get("on_demand", NONE) - psnr[rivals]
+        gap = psnr.get("on_demand", np.nan) - psnr[rivals]
         axis.plot(gap, range(len(rivals)), marker, color=color, label=f"paper, {name}", alpha=0.9)
     axis.axvline(0, color="0.4", linewidth=1)
     axis.set_xscale("symlog", linthresh=1)  # margins of a tenth and of ten dB in one picture

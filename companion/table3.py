@@ -20,7 +20,7 @@ def table(
     """
     ours = ours or denoising.our_runs()
     cases = [
-        denoising.Measurement(system, sigma, clip, None, dataset, profile, run)
+        denoising.Case(system, sigma, clip, None, dataset, profile, run)
         for system in systems
         for run in ours.get(system, [None])
         for clip in (False, True)

@@ -44,6 +44,7 @@ def fit(experiment, build, trainer, device) -> State:
     files.need_writable(folder)
     for left_over in folder.glob(".*.tmp"):
         left_over.unlink()  # of a process that was killed while it wrote
+    owner = checkpoint.identity(experiment)  # before the images are read: a folder of photographs may change meanwhile
     saved_state = checkpoint.load_checkpoint(folder, experiment)
     pack = packs.load(experiment.dataset, "train", experiment.train_images).to(device)
     held_out = packs.load(experiment.dataset, "validation")
@@ -57,7 +58,7 @@ def fit(experiment, build, trainer, device) -> State:
         for entry in trainer(state) if len(state.history) < experiment.epochs else ():
             checkpoint.finite(entry, state.network, state.optimizer, len(state.history))
             state.history.append(entry)
-            snapshot = checkpoint.take_snapshot(experiment, state)
+            snapshot = checkpoint.take_snapshot(owner, state)
             if len(state.history) == experiment.epochs or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 checkpoint.save_checkpoint(folder, snapshot)
                 snapshot, saved = None, time.monotonic()

@@ -116,8 +116,9 @@ def save(restored: Image.Image, source: Path, output: Path) -> None:
     stored = reader.opened(source)
     upright = reader.upright(stored)
     restored = restored.convert({"LA": "L", "RGBA": "RGB"}.get(restored.mode, restored.mode))  # its own comes below
+    restored.info = {}  # else Pillow would keep from it what is left out below
     file_format = Image.registered_extensions()[output.suffix.lower()]
-    given = {key: stored.info[key] for key in ("dpi",) if key in stored.info}
+    given = {key: stored.info[key] for key in ("dpi", "comment") if key in stored.info}
     profile = stored.info.get("icc_profile") or b""
     if profile[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[restored.mode]:  # else it is of other colours
         given["icc_profile"] = profile
@@ -152,8 +153,10 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     if start.is_dir():
         if end.is_file():
             raise ParameterError(f"output={output!r} is a file; of a folder comes a folder")
-        own = end.resolve() if start.resolve() in end.resolve().parents else None  # results of an earlier call
-        sources = [path for path in (start / file for file in files_in(start)) if own not in path.resolve().parents]
+        others = [path.resolve() for path in (end, masks) if path]  # results of an earlier call, masks
+        inside = {path for path in others if start.resolve() in path.parents}
+        found = [start / file for file in files_in(start)]
+        sources = [path for path in found if not inside & {(whole := path.resolve()), *whole.parents}]
         outputs = [end / path.relative_to(start) for path in sources]
     else:
         sources, outputs = [start], [end / start.name if end.is_dir() else end]

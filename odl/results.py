@@ -107,7 +107,7 @@ def provenance(experiment: Experiment, device: str) -> dict:
 
 
 def network_of(experiment: Experiment) -> EncoderDecoder:
-    """The trained network of a run, from `runs/`, else from the weights that ship. Raises FileNotFoundError."""
+    """The trained network of a run (`place_of_weights`). Raises FileNotFoundError."""
     return with_weights(EncoderDecoder(task_of(experiment).channels, experiment.width), experiment)
 
 
@@ -122,7 +122,7 @@ def with_weights(network, experiment):
 
 
 def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
-    """A run's weights in single precision, from `runs/`, else as shipped. Raises FileNotFoundError, or DamagedFile."""
+    """A run's weights in single precision (`place_of_weights`). Raises FileNotFoundError, or DamagedFile."""
     path = place_of_weights(experiment)
     if path is None:
         raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")

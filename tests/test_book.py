@@ -94,7 +94,7 @@ print(figures.snippets.results_table())"""
 
 def test_a_statement_of_denoisers_alone_is_to_be_measured(root, monkeypatch):
     monkeypatch.setattr(statement, "PROFILE", "smoke")
-    denoising.Measurement("tv", dataset="demo", profile="smoke").run_or_load()
+    denoising.Case("tv", dataset="demo", profile="smoke").run_or_load()
     for name, table in statement.SNIPPETS.items():
         assert figures.with_source(name, table)[0], name
 

@@ -126,7 +126,7 @@ def test_non_local_means_weigh_by_patch_distance():
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda: denoising.Measurement("bm3"), ("system='bm3' is not one of bm3d, ", "nearest: 'bm3d'")),
+        (lambda: denoising.Case("bm3"), ("system='bm3' is not one of bm3d, ", "nearest: 'bm3d'")),
         (lambda: table3.table(["nlm", "fixatd"], dataset="demo"), ("'fixatd' is not one of ", "nearest: 'fixated'")),
         (lambda: run("context_encoder_centre"), ("nearest: 'context_encoder_center'",)),
         (lambda: run("context_encoder_center", width=-3), ("width=-3",)),
@@ -191,7 +191,7 @@ def test_the_curves_of_figure_6():
 
 def test_what_was_trained_on_another_set_has_results_of_its_own(tmp_path):
     ours, other = (denoising.our_systems(dataset=name)["on_demand"] for name in ("bsds500", "demo"))
-    names = [denoising.Measurement("on_demand", ours=run).path.name for run in (ours, other)]
+    names = [denoising.Case("on_demand", ours=run).path.name for run in (ours, other)]
     assert names == ["on_demand-sigma25.json", "on_demand-demo-native-sigma25.json"]
     assert denoising.our_systems(dataset=f"{tmp_path}/") == denoising.our_systems(dataset=str(tmp_path))
 
@@ -221,7 +221,7 @@ def test_a_page_with_fewer_systems_covers_no_more_than_its_rows(tmp_path, notebo
 )
 def test_a_measured_mean_agrees_with_the_published_column(monkeypatch, system, clip, tolerance):
     monkeypatch.delenv("ODL_ROOT")
-    frame = denoising.Measurement(system, clip=clip).load()
+    frame = denoising.Case(system, clip=clip).load()
     if system == "bm3d" and frame is None:
         pytest.skip("BM3D is not measured here: python -m companion reproduce")
     assert set(frame.image) == set(published.TABLE3)

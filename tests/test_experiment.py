@@ -152,15 +152,8 @@ def test_seeds(seeds, answer):
     assert check_seeds(seeds) == answer
 
 
-@pytest.mark.parametrize("seeds", [[], "0", [True], [0.5], [-1], [2**31 + 1], None, [[0]]], ids=repr)
-def test_bad_seeds_are_refused(seeds):
-    refused(lambda: check_seeds(seeds), "seeds")
-
-
 def test_devices(monkeypatch):
     assert check_device("cpu") == "cpu" and check_device("auto") in ("cpu", "cuda")
-    refused(lambda: check_device("gpu"), "device='gpu'", "cpu")
-    refused(lambda: check_device(0), "device=0")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert check_device("auto") == "cpu"
     refused(lambda: check_device("cuda"), "nearest: 'cpu'")
@@ -183,8 +176,6 @@ def test_a_misspelt_notebook_parameter_is_refused():
     check_parameters({"task": "inpaint", "seed": 0, "scratch": 1, "In": cells}, "task seed")
     wrong = {"In": [*cells, "# Parameters\nsede = 0\n"]}
     refused(lambda: check_parameters(wrong, "task seed"), "'sede'", "nearest: 'seed'")
-    refused(lambda: check_parameters({"device": "gpu"}, "device"), "device='gpu'")
-    refused(lambda: check_parameters({"train": "no"}, "train"), "train='no'")
     for text, value in (("false", False), ("True", True)):
         given = {"train": text}  # as `papermill -p train false` hands it on
         check_parameters(given, "train")

@@ -143,6 +143,11 @@ def test_restore_keeps_what_a_camera_wrote(root, noise):
     before, after = Image.open(root / "in.jpg"), Image.open(root / "out.jpg")
     assert after.size == (70, 90) and dict(after.getexif()) == {271: "Camera"}
     assert after.info["icc_profile"] == profile and after.quantization == before.quantization
+    printed = profile[:16] + b"CMYK" + profile[20:]  # of other colours than those of the restored photograph
+    before.convert("CMYK").save(root / "in.jpg", icc_profile=printed, comment=b"a word")
+    assert main(["restore", "--task", "deblur", "--stride", "32", "in.jpg", "out.jpg"]) == 0
+    after = Image.open(root / "out.jpg")
+    assert "icc_profile" not in after.info and after.info["comment"] == b"a word"
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "P"])
@@ -160,7 +165,10 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
         (root / name).touch()
     found = photographs.todo("in", "out", "masks", False)
     given = {path.as_posix(): mask.as_posix() for path, mask, _ in found}
-    assert given == {"in/a/x.png": "masks/a/x.png", "in/b/x.png": "masks/b/x.gif", "in/c/x.jpg": "masks/x.png"}
+    expected = {"in/a/x.png": "masks/a/x.png", "in/b/x.png": "masks/b/x.gif", "in/c/x.jpg": "masks/x.png"}
+    assert given == expected
+    (root / "masks").rename(root / "in/masks")  # where they lie among the photographs, they are none
+    assert {path.as_posix() for path, *_ in photographs.todo("in", "out", "in/masks", False)} == {*expected}
 
 
 def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys):

@@ -294,7 +294,7 @@ def write_world(folder):
     for seed in SEEDS:
         for system, run in denoising.our_systems("smoke", "demo", seed).items():
             for clip, sigma in product((False, True), denoising.SPECTRUM if system == "on_demand" else (25,)):
-                m = denoising.Measurement(system, sigma, clip, None, "db11", "smoke", run)
+                m = denoising.Case(system, sigma, clip, None, "db11", "smoke", run)
                 rows = table3(True, [seed]).query("system == @system and clipped == @clip")[["image", "psnr"]]
                 rows = rows if sigma == 25 else rows.assign(psnr=31 + seed / 100)
                 write(m.experiment, rows.assign(seconds=1), m.path)
@@ -337,13 +337,6 @@ def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
     tables.write_table(scorecard.score_all(world(True)), "scorecard", "smoke", "demo", "all")
     said = capsys.readouterr().out
     assert said.startswith("The table is shown and not written: ") and said.count("\n") == 1 and not root.exists()
-
-
-def test_an_empty_project_is_no_error(root):
-    table = scorecard.score_all(scorecard.load("smoke", "demo", [0]))
-    assert set(table.verdict) == {MISSING} and len(table) == len(scorecard.CLAIMS)
-    assert "No schedule is measured" in scorecard.summary(table, {}, "demo")
-    assert not [path for path in root.rglob("*") if path.is_file()]
 
 
 # On the page

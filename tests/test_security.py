@@ -63,8 +63,3 @@ def test_the_metadata_of_notebooks_know_nothing_but_the_language(notebook):
     assert content.metadata.get("kernelspec", {}).get("name", "python3") == "python3"
     for cell in content.cells:
         assert set(cell.metadata) <= {"tags", "mystnb", "nbgrader"}, cell.metadata
-
-
-@pytest.mark.parametrize("text", ["see /" + "home/anna/x", str(ROOT / "odl"), r"C:\Users\anna", r"C:\\Users\\anna"])
-def test_a_path_is_found(text):
-    assert told_by(text)

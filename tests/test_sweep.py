@@ -231,15 +231,15 @@ def test_figure_6_is_measured_whole(root, monkeypatch):
         assert (job.experiment == trained.run_of(system)) if system in trained.LEARNERS else job.experiment is None
         assert (paths.pop(0).name == "weights.safetensors") if job.experiment else paths
         wanted = {
-            denoising.Measurement(name, sigma, True, told).path
+            denoising.Case(name, sigma, True, told).path
             for name, told in denoising.curves_of([system])
             for sigma in denoising.SPECTRUM
         }
-        wanted |= {denoising.Measurement(system, clip=clip).path for clip in (True, False)}
+        wanted |= {denoising.Case(system, clip=clip).path for clip in (True, False)}
         assert set(paths) == wanted and len(paths) == len(wanted)
 
 
 def test_what_is_measured_is_not_trained_for(root, monkeypatch):
     monkeypatch.setattr(sets, "is_here", lambda dataset: True)
-    monkeypatch.setattr(denoising.Measurement, "load", lambda _: {})
+    monkeypatch.setattr(denoising.Case, "load", lambda _: {})
     assert catalogue.job_on_db11("csf", "reference").missing() == []

@@ -10,8 +10,6 @@ from scipy import ndimage
 from scipy.fft import dctn
 
 from companion.comparators import trained
-from companion.comparators.csf import Shrinkage
-from companion.comparators.dncnn import DnCNN
 from companion.comparators.fields import Filters, Functions, cosine_basis
 from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import Diffusion
@@ -67,20 +65,6 @@ def test_a_step_of_diffusion_against_scipy():
     np.testing.assert_allclose(stage(u, y)[0, 0].detach().numpy(), expected, atol=1e-8)
 
 
-def test_a_shrinkage_field_solves_its_normal_equations():
-    """Against a dense least-squares system with circular filters as matrices."""
-    stage, x, y = perturbed(Shrinkage(3)), 255 * images(1, 8), 255 * images(1, 8, seed=1)
-    z = stage.shrink(torch.nn.functional.conv2d(torch.nn.functional.pad(x, [1] * 4, mode="circular"), stage.filters()))
-    weight = stage.fidelity.exp().item()
-    matrix, right = [np.sqrt(weight) * np.eye(64)], [np.sqrt(weight) * y.flatten().numpy()]
-    for k, answer in zip(stage.filters()[:, 0].detach().numpy(), z[0].detach().numpy(), strict=True):
-        units = np.eye(64).reshape(64, 8, 8)
-        matrix.append(np.stack([ndimage.correlate(unit, k, mode="wrap").flatten() for unit in units], 1))
-        right.append(answer.flatten())
-    expected = np.linalg.lstsq(np.concatenate(matrix), np.concatenate(right), rcond=None)[0]
-    np.testing.assert_allclose(stage(x, y).detach().numpy().flatten(), expected, atol=1e-8)
-
-
 @pytest.mark.parametrize("size", [(17, 17), (40, 23), (64, 64)])
 def test_the_perceptrons_patches_cover_every_pixel(size):
     """With layers that return each patch as it came, the image comes back."""
@@ -109,15 +93,6 @@ def test_the_rate_falls_to_zero_in_the_end(root, monkeypatch):
     monkeypatch.setattr(trained, "step", noted)
     trained.train(run)
     np.testing.assert_allclose(rates, run.learning_rate * np.array([1, 1, 1, 0.5]))
-
-
-def test_dncnn_subtracts_the_noise_it_estimates():
-    network, y = DnCNN(4, 8).eval(), torch.rand(1, 1, 20, 30)
-    with torch.no_grad():
-        torch.testing.assert_close(network(y) + network.noise(y), y)
-        network.noise[-1].weight.zero_()
-        network.noise[-1].bias.fill_(0.25)
-        torch.testing.assert_close(network(y), y - 0.25)
 
 
 # Training

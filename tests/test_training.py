@@ -11,11 +11,13 @@ import conftest
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from skimage import metrics
 
 from odl import crops, fit, paper, training
 from odl.corruptions import FILL, TASKS
 from odl.data import packs
+from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES
 from odl.training import Step, severities
@@ -123,6 +125,19 @@ def test_without_a_whole_checkpoint_the_one_before_is_used_or_training_begins_ag
     said = capsys.readouterr().out
     assert all(f"{folder / name}: damaged" in said for name in names) and said.count(": damaged") == len(names)
     whole(experiment)
+
+
+def test_a_run_whose_photographs_change_is_not_resumed_as_one_of_the_new_ones(root, tmp_path):
+    for k in range(6):
+        Image.effect_noise((70, 70), 40).save(tmp_path / f"{k}.png")
+    experiment = Experiment.of("inpaint", str(tmp_path), profile="smoke", epochs=3, iterations=1)
+
+    def progress(share):
+        if share > 0.5:
+            (tmp_path / "5.png").unlink(missing_ok=True)
+
+    training.train(experiment, progress=progress)
+    assert checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment) is None
 
 
 def test_a_checkpoint_of_another_protocol_is_not_resumed(demo, monkeypatch):

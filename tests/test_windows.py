@@ -123,6 +123,17 @@ def test_a_mask_is_reduced_like_its_photograph(tmp_path):
     refused(lambda: pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 99)), "mask", "99×75")
 
 
+def test_a_thin_scratch_is_missing_wherever_it_shows(tmp_path):
+    """Of a photograph ten times as large."""
+    drawn = np.zeros((640, 800), np.uint8)
+    np.fill_diagonal(drawn, 255)
+    Image.fromarray(drawn).save(tmp_path / "scratch.png")
+    shown = pictures.read_photograph(tmp_path / "scratch.png", 80)
+    assert shown.shape == (64, 80, 3) and shown.max() > 0.05
+    mask = pictures.read_mask(tmp_path / "scratch.png", 80, shown)
+    assert np.array_equal(mask, shown[..., 0] > 0) and mask.sum() == 64
+
+
 @pytest.mark.parametrize("shape", [(64, 64), (120, 301), (10, 33)])
 @pytest.mark.parametrize(
     "draw, how",

@@ -219,13 +219,13 @@ def assembled(system: str, weights: dict) -> nn.Module:
 
 
 @cache
-def network_of(system: str, path) -> nn.Module:
-    """The network from a file. Raises FileNotFoundError, or DamagedFile."""
-    if not path.exists():
+def network_of(system: str, sha256: str | None) -> nn.Module:
+    """The network from a file with that `digest`. Raises FileNotFoundError, or DamagedFile."""
+    if sha256 is None:
         raise FileNotFoundError(f"no weights for {system}: python -m companion weights {system} --weights FILE.mat")
-    return assembled(system, read_weights(path))
+    return assembled(system, read_weights(path_of(system)))
 
 
 def denoise(y, sigma, system: str) -> np.ndarray:
     """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) is not told and may be None."""
-    return check.blind(y, sigma, partial(network_of, system, path_of(system)))
+    return check.blind(y, sigma, partial(network_of, system, digest(system)))

@@ -9,6 +9,7 @@ import torch
 from odl.experiment import Experiment
 from odl.machine.device import set_rate
 from odl.parameters import ParameterError
+from odl.training import rate
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,11 @@ class Run(Experiment):
         Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
 
 
-def epochs(run: Run, batches, rate, step, validate, state, progress=None):
+def epochs(run: Run, batches, step, validate, state, progress=None):
     """Train an epoch, validate, yield the epoch's dict: a trainer for `odl.fit.fit`.
 
-    `batches(run, pack, epoch)` yields tuples, `rate(run, share done)` is the factor on the learning rate,
-    `step(run, network, optimizer, *batch)` returns the loss, `validate(run, network, x)` the PSNR in dB.
+    `batches(run, pack, epoch)` yields tuples, `step(run, network, optimizer, *batch)` returns the loss,
+    `validate(run, network, x)` the PSNR in dB.
     """
     for epoch in range(len(state.history), run.epochs):
         state.network.train()

@@ -16,12 +16,13 @@ from odl import crops, results
 from odl.corruptions import delete
 from odl.evaluation import psnr, task_of
 from odl.experiment import Experiment
+from odl.fit import Trained, fit
 from odl.machine import store
 from odl.machine.device import adam, forward
 from odl.network import EncoderDecoder, down, initialize, up
 from odl.parameters import choice
 from odl.results import Result
-from odl.training import Trained, fit, rate, shuffled
+from odl.training import shuffled
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
@@ -118,9 +119,9 @@ def build(run: Run, device):
     network = untrained(run)
     initialize(network, torch.Generator().manual_seed(crops.seed_of(run.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
-    judge = list(network.discriminator.parameters())
+    discriminator = list(network.discriminator.parameters())
     own = [p for name, p in network.named_parameters() if not name.startswith("discriminator")]
-    groups = [{"params": own}, {"params": judge, "lr": SLOWER * run.learning_rate}]
+    groups = [{"params": own}, {"params": discriminator, "lr": SLOWER * run.learning_rate}]
     return network, adam(groups, run.learning_rate, device)
 
 
@@ -130,25 +131,27 @@ def step(run: Run, network, optimizer, x, mask) -> torch.Tensor:
     x_hat = forward(network, y, precision)  # (B, 3, side, side)
     margin = (x.shape[-1] - x_hat.shape[-1]) // 2
     real = x[..., margin : margin + x_hat.shape[-1], margin : margin + x_hat.shape[-1]]
-    judge = network.discriminator
+    discriminator = network.discriminator
     optimizer.zero_grad()
-    (verdict(judge, real, 1.0, precision) + verdict(judge, x_hat.detach(), 0.0, precision)).backward()
+    loss = adversarial_loss(discriminator, real, 1.0, precision)
+    (loss + adversarial_loss(discriminator, x_hat.detach(), 0.0, precision)).backward()
     optimizer.step()  # nothing but the discriminator has a gradient
 
     # Released code with random dropout: squared error over the whole image; here: over the hole as in Eq. 1, because
     # Table 2 measures nothing else.
     squared = 4 * blocks.hole_error(blocks.paste(x_hat, y, mask), x, mask).mean()  # on the [-1, 1] scale
     optimizer.zero_grad()
-    judge.requires_grad_(False)
-    ((1 - ADVERSARIAL) * squared + ADVERSARIAL * verdict(judge, x_hat, 1.0, precision)).backward()
-    judge.requires_grad_(True)
+    discriminator.requires_grad_(False)
+    deceived = adversarial_loss(discriminator, x_hat, 1.0, precision)
+    ((1 - ADVERSARIAL) * squared + ADVERSARIAL * deceived).backward()
+    discriminator.requires_grad_(True)
     optimizer.step()
     return squared.detach()
 
 
-def verdict(judge, images, truth: float, precision) -> torch.Tensor:
+def adversarial_loss(discriminator, images, truth: float, precision) -> torch.Tensor:
     """Binary cross-entropy of the discriminator on images that all are (1) or are not (0) photographs."""
-    logits = forward(judge, images, precision)
+    logits = forward(discriminator, images, precision)
     return nn.functional.binary_cross_entropy_with_logits(logits, torch.full_like(logits, truth))
 
 
@@ -157,7 +160,7 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
 
     history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
     """
-    state = fit(run, build, partial(epochs, run, batches, rate, step, validate, progress=progress), device)
+    state = fit(run, build, partial(epochs, run, batches, step, validate, progress=progress), device)
     return Trained(state.network.eval(), state.history)
 
 

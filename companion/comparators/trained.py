@@ -20,10 +20,11 @@ from companion.comparators.tnrd import TNRD
 from odl import crops, results
 from odl.corruptions import add_noise
 from odl.evaluation import psnr, squared_error
+from odl.fit import Trained, fit
 from odl.machine import files
 from odl.machine.device import adam, forward
 from odl.parameters import choice
-from odl.training import Trained, fit, rate, shuffled
+from odl.training import shuffled
 
 VALIDATION_SIGMA = 25
 
@@ -83,7 +84,7 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
     with files.locked(files.runs() / "locks" / f"{run.run_id.replace('/', '-')}.lock"):
-        state = fit(run, build, partial(check.epochs, run, batches, rate, step, validate, progress=progress), device)
+        state = fit(run, build, partial(check.epochs, run, batches, step, validate, progress=progress), device)
         network = state.network.eval()
         results.keep_weights(run, network)
     return Trained(network, state.history)
@@ -140,6 +141,8 @@ def is_trained(system: str) -> bool:
 @cache
 def network_of(system: str, root) -> nn.Module:
     """The trained network. Raises FileNotFoundError."""
+    if not is_trained(system):
+        raise FileNotFoundError(f"no weights for {system}: python -m companion train {system}")
     return results.with_weights(LEARNERS[system].make(), run_of(system))
 
 

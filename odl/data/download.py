@@ -22,12 +22,19 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
     base, _ = parse(name)
     if source:
+        if base not in DATASETS:
+            raise DataError(f"--source belongs to a set by name ({', '.join(DATASETS)}), not to {name!r}")
         folder = unpack(base, Path(source).expanduser())
     else:
         folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
     if "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
+    if source and not sets.is_here(base):  # a folder: its images stay there, and are found from here
+        images = home(base) / "images"
+        if images.is_symlink():
+            images.unlink()  # to where they are no longer
+        images.symlink_to(Path(source).expanduser().resolve(), target_is_directory=True)
     return folder_of(name)
 
 

@@ -37,9 +37,6 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
     file, damaged = folder / "pixels.bin", DataError(f"the pack {folder} is damaged: delete it and run again")
     if not file.exists() or file.stat().st_size != index["bytes"]:
         raise damaged
-    pixels = torch.from_file(str(file), size=index["bytes"], dtype=torch.uint8)
-    if index["bytes"] < 1 << 30 and hashlib.sha256(pixels.numpy()).hexdigest() != index["sha256"]:
-        raise damaged
     images = [image for image in index["images"] if image["split"] == split]
     if split == "train" and train_images > len(images):
         raise DataError(f"train_images={train_images} is more than {name!r} has; nearest: {len(images)}")
@@ -47,6 +44,9 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
     images = images[: limit if split == "train" else None]
     if not images:
         raise DataError(f"data set {name!r} has no {split} images")
+    pixels = torch.from_file(str(file), size=index["bytes"], dtype=torch.uint8)
+    if index["bytes"] < 1 << 30 and hashlib.sha256(pixels.numpy()).hexdigest() != index["sha256"]:
+        raise damaged
     columns = (torch.tensor([image[key] for image in images]) for key in ("offset", "height", "width"))
     names = tuple(image["name"] for image in images)
     return Pack(pixels, *columns, names, index["sha256"], tuple(index["skipped"]))

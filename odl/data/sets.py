@@ -70,15 +70,17 @@ class DataError(files.OneLine):
 
 def parse(name: str) -> tuple[str, int]:
     """Split `bsds500-native` into the set, or folder with `~` expanded, and its shorter side, 0 for native."""
-    base = os.path.expanduser(name.removesuffix("-native"))
-    base = base.rstrip("/") or base  # as a shell completes the name of a folder
-    return base, 0 if name.endswith("-native") else DATASETS.get(base, {}).get("shorter_side", 96)
+    whole = os.path.expanduser(name.rstrip("/") or name)  # a shell completes the name of a folder so
+    base = whole.removesuffix("-native").rstrip("/") or whole
+    if base not in DATASETS and os.path.isdir(whole) and not os.path.isdir(base):
+        base = whole  # a folder whose own name ends so
+    return base, DATASETS.get(base, {}).get("shorter_side", 96) if base == whole else 0
 
 
 def slug(name: str) -> str:
     """The name of a data set in paths: itself, or the last part of a folder and a hash of where it is."""
     if parse(name)[0] in DATASETS:
-        return name
+        return name.rstrip("/")
     folder = Path(name).expanduser().resolve()
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]  # two folders may share their last part
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', folder.name)}-{digest}"

@@ -27,10 +27,15 @@ def finite(entry: dict, network, optimizer, epoch: int) -> None:
         raise TrainingError(f"epoch {epoch + 1}: {where} is not finite; stopped")
 
 
-def take_snapshot(experiment, state) -> dict:
-    """A copy of everything that an exact resume needs, at the end of an epoch."""
+def identity(experiment) -> dict:
+    """What a checkpoint belongs to."""
+    return experiment.asdict() | {"protocol": PROTOCOL}
+
+
+def take_snapshot(owner: dict, state) -> dict:
+    """A copy of everything that an exact resume of the owner, an `identity`, needs at the end of an epoch."""
     kept = {"network": state.network.state_dict(), "optimizer": state.optimizer.state_dict(), "history": state.history}
-    return copy.deepcopy(kept) | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}}
+    return copy.deepcopy(kept) | {"experiment": owner}
 
 
 def save_checkpoint(folder: Path, snapshot: dict) -> None:
@@ -49,7 +54,7 @@ def load_checkpoint(folder: Path, experiment) -> dict | None:
         if state is None:
             print(f"{path}: damaged checkpoint, going back to the one before, or to the start where there is none")
             path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
-        elif state["experiment"] == experiment.asdict() | {"protocol": PROTOCOL}:
+        elif state["experiment"] == identity(experiment):
             return state
     return None
 

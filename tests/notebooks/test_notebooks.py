@@ -78,11 +78,6 @@ def run_cells(_, folder, sources):
     (folder / "shown.json").write_text(json.dumps({"error": error, "kinds": kinds, "said": said.getvalue()}))
 
 
-def test_the_notebooks_of_the_paper_are_all_there():
-    pages = "fixation allocation dose table1 table2 table3 db11_spectrum gallery qualitative extra_data applications"
-    assert {*pages.split(), "scorecard"} <= set(NAMES)
-
-
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
 def test_stored_without_outputs_and_with_tagged_parameters(notebook):
     cells = nbformat.read(notebook, 4).cells
