@@ -36,7 +36,7 @@ from odl.corruptions import TASKS
 from odl.crops import grey
 from odl.machine import store
 
-INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{}", "denoise": "σ {}–{}"}
+INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{} px", "denoise": "σ {}–{} of 255"}
 MUTED = "#666666"
 SCORES = {  # made up: dB on levels 1 to 5
     "untrained: all the same": [12, 12, 12, 12, 12],
@@ -186,6 +186,7 @@ TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison
 CAPTIONS = {  # of the tables that stand on one page alone
     "found-allocations": "What Equation 3 gave the easiest and the hardest level: per cent, means over seeds.",
     "found-tests": "The paper's test of two networks, beside our verdict on two schedules.",
+    "found-power": "On-demand minus rigid joint learning: what seeds move, and what the paper reports.",
     "found-rivals": "On-demand minus each rival (dB, levels 1 to 6); in brackets the paper; \\* under three seeds.",
     "found-pulls": "Norm of the gradient of each level's loss in rigid joint learning's networks, after training.",
     "found-forgotten": "PSNR (dB) on the level that a staged schedule saw first, and of rigid joint learning there.",

@@ -48,5 +48,5 @@ def comparison() -> str:
         [fault["fault"], *(" / ".join(str(fault[way][kind]) for kind in kinds) for way in row["ways"])]
         for fault in row["faults"]
     ]
-    told = f"Each fault {row['each']} times; recovered / loud / silent."
+    told = f"Each fault {row['each']} times: recovered / loud (stopped with an error, and not right again) / silent."
     return f"{origin([row])}\n\n{told}\n\n{markdown(['Fault', *row['ways']], table)}"

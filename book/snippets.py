@@ -264,7 +264,7 @@ def parameter_counts() -> str:
 
 def falling(profile: dict) -> str:
     """How the learning rate ends, in words; empty where it stays."""
-    return f", to 0 in a line from {1 - profile['decay']:.0%} of training" if profile["decay"] else ""
+    return f", falling linearly to 0 over the last {profile['decay']:.0%} of training" if profile["decay"] else ""
 
 
 MEANT_FOR = {

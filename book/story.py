@@ -1,10 +1,12 @@
 """What the first page and "What we found" take from the results files: a function for each table or text."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import pandas as pd
-from snippets import DATASET, NOT_MEASURED, PROFILE, PROFILES, SEEDS, markdown
+import yaml
+from snippets import DATASET, NOT_MEASURED, PROFILE, PROFILES, ROOT, SEEDS, markdown
 from statement import listed
 
 from companion import (
@@ -23,6 +25,7 @@ from companion import (
 )
 from companion.judge import plain, span
 from odl import paper
+from odl.machine.provenance import commit
 
 PAIR = "on_demand", "rigid_joint"
 CASE = PROFILE, DATASET, SEEDS
@@ -59,9 +62,10 @@ learning*, the simplest rival) is {span(map(np.mean, margins.values()))}; the pa
 - **The dose: {min(doses):.1f} to {max(doses):.1f} % of a batch.** Feedback moved a level this little away from its \
 equal share, 20 per cent, on average: the two schedules of the first line divide a batch almost equally.
 
-This is at half the paper's width, but for the specialist's line after {e["epochs"] * e["iterations"]:,} steps of \
-{e["batch_size"]} images in place of 1,500,000 of 100, on {runs[0].provenance["train_images"]} photographs in place of \
-100,000, with {judge.count_seeds(margins)} of the first comparison, {judge.count_seeds(rivals_margins(m))} of the six \
+All this was measured at half the paper's width, after {e["epochs"] * e["iterations"]:,} steps of {e["batch_size"]} \
+images (the paper: 1,500,000 of 100) and on {runs[0].provenance["train_images"]} photographs (100,000); only the \
+specialist's line is after a longer training.
+There are {judge.count_seeds(margins)} of the first comparison, {judge.count_seeds(rivals_margins(m))} of the six \
 rivals and {judge.count_seeds(dict(enumerate(models)))} of each fixated model; a verdict takes {judge.SEEDS}.
 {below(m)}"""
 
@@ -80,13 +84,22 @@ def fixated_margins(m, judged_only=False) -> list[list]:
 def problem(m) -> str:
     """What fixation costs where it is judged, and how many parts of that claim are decided."""
     claim, (over, there) = fixation.problem(m), fixated_margins(m, judged_only=True)
-    parts = "".join(f" ({found})" for found in re.findall(r"\d+ parts: .*", claim.measured))
+    words = Counter(word for _, word in claim.parts.values())
+    alike, gated = (
+        [f"{label} ({margin})" for label, (margin, word) in claim.parts.items() if word == wanted]
+        for wanted in (judge.EQUIVALENT, judge.UNDECIDED + judge.GATED)
+    )
+    text = f"**Fixation: {claim.word}.** Of {len(claim.parts)} comparisons {words[judge.REPRODUCED]} support the claim."
+    if alike:
+        text += f" Alike: {'; '.join(alike)}."
+    if gated:
+        text += f" Not judged, because both networks are below the damaged images: {'; '.join(gated)}."
     if not (over and there):
-        return f"**Fixation: {claim.word}{parts}.**"
+        return text
     return f"""\
-**Fixation: {claim.word}{parts}.** Where it can be judged, the PSNR of a fixated model minus that of the on-demand \
-network is {span(map(np.mean, there))} at the severity of its training, and {span(-np.mean(gaps) for gaps in over)} on \
-average over all six levels (inpainting: inside the missing square)."""
+{text} Where it can be judged, the PSNR of the on-demand network minus that of a fixated model is \
+{span(map(np.mean, over))} on average over all six levels, and {span(-np.mean(gaps) for gaps in there)} at the \
+severity of the model's training (inpainting: inside the missing square)."""
 
 
 def rivals_margins(m) -> dict:
@@ -102,7 +115,8 @@ def seven(m) -> str:
     least = [min(np.mean(gaps) for (one, _), gaps in found.items() if one == task) for task in paper.TASKS]
     return f"""\
 - **Best of seven: {by_word({plain(task): table1.best_of_seven(m, task) for task in paper.TASKS})}.** \
-The least margin of on-demand learning over the six others is, judged or not, {span(least)}; the paper reports \
+On each task the margin of on-demand learning over its closest rival, judged or not, is {span(least)}; the paper \
+reports \
 {span([margin for task in paper.TASKS for margin in scorecard.paper_margins(task)])}.
 """
 
@@ -132,7 +146,12 @@ def below(m) -> str:
     if not under:
         return ""
     where = f"On {listed([*map(plain, under)])} the raw output of both networks is on average below the damaged images"
-    return f"{where}, so the gain is not judged there{kept}."
+    long = [(plain(task), run) for task in under if (run := m.longer.get(task))]
+    scores = [(name, judge.score(run), judge.score(run, column="psnr_input")) for name, run in long]
+    gains = [f"{ours:.2f} dB against {damaged:.2f} on {name}" for name, ours, damaged in scores]
+    steps = long and long[0][1].experiment["epochs"] * long[0][1].experiment["iterations"]
+    longer = f" After {steps:,} steps of one seed, the on-demand network has {listed(gains)}." if gains else ""
+    return f"{where}, so the gain is not judged there{kept}.{longer}"
 
 
 def allocations() -> str:
@@ -171,6 +190,22 @@ def tests() -> str:
     if len(turned):
         text += f"\nOn {listed(turned)} the sign turns with the seed, and only the seed has changed."
     return f"{table}\n\n{text}"
+
+
+def power() -> str:
+    """How sure the mean margin of on-demand over rigid joint learning is on each task, beside the paper's margin."""
+    m, rows = scorecard.load(*CASE), []
+    for task in paper.TASKS:
+        if len(margins := judge.gaps(m.runs, task, *PAIR)) >= judge.SEEDS:
+            low, high = judge.interval(margins)
+            numbers = np.std(margins, ddof=1), (high - low) / 2, np.mean(scorecard.paper_gaps(*PAIR, [task]))
+            rows.append([plain(task).capitalize(), len(margins), *map("{:.2f}".format, numbers)])
+    header = ["Task", "Seeds", "Standard deviation of a pair (dB)", "Half-width (dB)", "The paper's margin (dB)"]
+    if not rows:
+        return f"This is {NOT_MEASURED}."
+    seen = sum(float(row[-1]) > float(row[-2]) for row in rows)
+    text = f"The paper's margin is larger than the half-width on {seen} of {len(rows)} tasks"
+    return f"{markdown(header, rows)}\n\n{text}: there, one of that size would have shown."
 
 
 def rivals() -> str:
@@ -231,7 +266,9 @@ def doses() -> str:
         sharp = span(np.concatenate(every_k[every_k.k == 4].margins.to_list()))
         times = (both[4] / both[1]).mean()
         text += f"\nWith $k = 4$ the dose is {times:.1f} times that of Equation 3, "
-        text += f"and the margin over rigid joint learning of the same seed is {sharp}."
+        text += f"and the margin over rigid joint learning of the same seed is {sharp}"
+        lower = [np.mean(margins) < 0 for margins in every_k[every_k.k == 4].margins if margins]
+        text += f"; its mean is below 0 on {sum(lower)} of {len(lower)} tasks."
         m = scorecard.load(*CASE)
         lines = [f"- $k = {k}$: {by_word(judged(m, (dose.NAMES[k], PAIR[1])))}." for k in (-1, 1, 4)]
         text = "\n".join([text, "\nIs this feedback ahead of equal shares?\n", *lines])
@@ -281,7 +318,53 @@ def found_gate() -> str:
     return "\n".join(lines) or "No task is in this case here."
 
 
-SNIPPETS = {"verdict": verdict, "found-allocations": allocations, "found-tests": tests, "found-doses": doses}
+def sentence() -> str:
+    """The first comparison with its scope, for whoever quotes it."""
+    m = scorecard.load(*CASE)
+    words = judged(m)
+    runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
+    even = {plain(t): judge.gaps(m.runs, t, *PAIR) for t in paper.TASKS if words[plain(t)].word == judge.EQUIVALENT}
+    if not even:
+        return ""
+    within = max(np.abs(judge.interval(margins, 1 - 2 * judge.ALPHA)).max() for margins in even.values())
+    rest = [task for task in words if task not in even]
+    e = PROFILES[PROFILE]
+    text = (
+        f"At half the paper's width and after {e['epochs'] * e['iterations']:,} of its 1,500,000 training steps, on "
+        f"{runs[0].provenance['train_images']} photographs, on-demand learning and equal shares train networks whose "
+        f"mean PSNR is alike within ±{within:.2f} dB on {listed([*even])} ({judge.count_seeds(even)})"
+    )
+    return f"{text}{f'; on {listed(rest)} nothing is decided' if rest else ''}."
+
+
+def cite() -> str:
+    """How to cite: what one sentence may say, and BibTeX of this companion and of the paper."""
+    known = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
+    quoted = sentence()
+    return f"""\
+Cite the paper for its claims, and this companion, with its commit, for what is measured here.
+{f"In one sentence: {quoted}" if quoted else ""}
+
+```bibtex
+@software{{ondemandcompanion,
+  title   = {{{known["title"]}}},
+  author  = {{{{{known["authors"][0]["name"]}}}}},
+  version = {{{known["version"]}, commit {commit()}}},
+  license = {{{known["license"]}}},
+}}
+
+{re.search(r"(?ms)^@inproceedings.gao2017ondemand,.*?^.$", bibliography)[0]}
+```"""
+
+
+SNIPPETS = {
+    "verdict": verdict,
+    "cite": cite,
+    "found-allocations": allocations,
+    "found-tests": tests,
+    "found-doses": doses,
+}
 SNIPPETS |= {"found-rivals": rivals, "found-forgotten": forgotten, "found-pulls": pulls}
 SNIPPETS["found-spectrum"] = spectrum
-SNIPPETS |= {"found-fixation": found_fixation, "found-gate": found_gate}
+SNIPPETS |= {"found-fixation": found_fixation, "found-gate": found_gate, "found-power": power}

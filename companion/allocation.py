@@ -37,7 +37,7 @@ def plot_allocation(result):
         axes[0].plot(part.epoch, part.psnr, "o-", markersize=3, **look)
         if frame.psnr.min() - figures.ROOM < damaged[str(level)] < frame.psnr.max() + figures.ROOM:
             axes[0].axhline(damaged[str(level)], color=look["color"], linestyle="--", linewidth=1)
-    axes[0].set(ylabel="dB", title="validation PSNR of each level")
+    axes[0].set(ylabel="PSNR (dB)", title="validation PSNR of each level")
     draw_allocation(axes[1], frame)
     axes[1].set(ylabel="per cent of the batch", title="what each level gets")
     axes[2].plot(range(1, len(result.history) + 1), [100 * e["dose"] for e in result.history], color="#D55E00")

@@ -189,7 +189,8 @@ def problem(m: Measured) -> Verdict:
     for task in paper.TASKS:
         for own in ("easy", "hard"):
             over, there = contests(task, own)
-            pairs |= {f"{plain(task)} {own}, levels 1–6": over, f"{plain(task)} {own}, own severity": there}
+            name = f"{plain(task)}, fixated on {own}, "
+            pairs |= {f"{name}levels 1–6": over, f"{name}own severity": there}
     return compare(m, pairs)
 
 

@@ -24,6 +24,7 @@ WITHIN = 0.10  # dB: the smallest margin of on-demand learning over rigid joint 
 ALPHA = 0.05  # both sides together
 SEEDS = 3  # a spread from two seeds is hardly a spread: either of them may be the odd one
 FAR = 3  # dB, as a large effect: twice the squared error
+GATED = " (below damaged)"
 MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
     "The unit is a seed of training, at which both networks start from the same weights and the same random numbers. "
@@ -43,11 +44,15 @@ RULE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """One of `VERDICTS`; what was measured, in words; what would decide it where it is undecided."""
+    """One of `VERDICTS`; what was measured, in words; what would decide it where it is undecided.
+
+    `parts` has each part's margin in words, and the verdict on it alone.
+    """
 
     word: str
     measured: str = "–"
     needs: str = ""
+    parts: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """`+0.31 dB [+0.12, +0.50], 3 seeds: **reproduced**`, without the bold where nothing is decided."""
@@ -59,7 +64,7 @@ class Verdict:
     @property
     def short(self) -> str:
         """The word, and that both networks are below the damaged images where this is why nothing is decided."""
-        return f"{self.word} (below damaged)" if "below" in self.needs else self.word
+        return f"{self.word}{GATED}" if "below" in self.needs else self.word
 
 
 # The rule, on the last axis of an array: seeds in `interval`, `p_below` and `decide`, parts in `holm` and `combine`
@@ -125,17 +130,20 @@ def verdict_on(parts: dict, beyond=0.0, sign=1, below: dict | None = None, unit=
     p = [1.0 if words[label] == UNDECIDED else p_below(margins[label]) for label in parts]
     word = str(combine(np.array(list(words.values())), np.array(p)))
     value = f"{text or in_words(measured, sign, unit)}, {count_seeds(measured)}"
-    value += tally(words, margins) if word != REPRODUCED else ""
-    return Verdict(word, value, lacking(words, measured, margins, below, within) if word == UNDECIDED else "")
+    value += tally(words, margins, word) if word != REPRODUCED else ""
+    each = {label: own + GATED * (label in below) if label in measured else MISSING for label, own in words.items()}
+    found = {label: (estimate(measured.get(label, []), unit), own) for label, own in each.items()}
+    return Verdict(word, value, lacking(words, measured, margins, below, within) if word == UNDECIDED else "", found)
 
 
-def tally(words: dict, margins: dict) -> str:
+def tally(words: dict, margins: dict, claim: str) -> str:
     """`, 6 parts: 3 for it, 2 alike within ±0.09 dB at 90 %, 1 against it`; of a lone part how alike it is."""
     even = [interval(margins[label], 1 - 2 * ALPHA) for label, word in words.items() if word == EQUIVALENT]
     alike = f"alike within ±{np.abs(even).max():.2f} dB at 90 %" if even else ""
     if len(words) == 1:
         return alike and f", {alike}"
-    names = (REPRODUCED, "for it"), (EQUIVALENT, alike), (REVERSED, "against it"), (UNDECIDED, "open")
+    against = "against it" if claim == REVERSED else "against it, but not by Holm's correction"
+    names = (REPRODUCED, "for it"), (EQUIVALENT, alike), (REVERSED, against), (UNDECIDED, "open")
     found = Counter(words.values())
     return f", {len(words)} parts: " + ", ".join(f"{found[word]} {name}" for word, name in names if found[word])
 

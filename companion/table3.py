@@ -118,7 +118,9 @@ def wins(m: Measured, system: str) -> Verdict:
     n, images = images_won(system), len(published.TABLE3)
     margins = [leads.iloc[n - 1] for leads in free if len(leads) == images]
     won, won_clipped = ("–".join(map(str, sorted({(leads > 0).sum() for leads in seeds}))) for seeds in (free, clipped))
-    text = f"{won} of {images}, on clipped noise {won_clipped}; margin number {n} is {judge.estimate(margins)}"
+    text = (
+        f"{won} of {images} images, on clipped noise {won_clipped}; the {n}th best margin is {judge.estimate(margins)}"
+    )
     return judge.verdict_on({"": margins}, text=text)
 
 

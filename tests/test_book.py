@@ -49,7 +49,7 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
     said = {name: (theirs, ours) for name, theirs, ours, _ in rows}
     for name, field in (("Width f of the network", "width"), ("Images a batch", "batch_size")):
         assert said[name] == tuple(str(PROFILES[p][field]) for p in ("paper", "reference"))
-    assert said["Learning rate"] == ("0.0002, constant", "0.002, to 0 in a line from 80% of training")
+    assert said["Learning rate"] == ("0.0002, constant", "0.002, falling linearly to 0 over the last 20% of training")
     assert all(f"`{name}`" in snippets.profiles_table() for name in PROFILES)
     assert "to be measured" in snippets.piloted()
     row = ("width 16", "inpaint", 5600, 600.4, 22.123, 23.0)
@@ -63,12 +63,13 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
 def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right, seeds):
     monkeypatch.setattr(scorecard, "load", lambda *_: world(right, seeds))
     word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
-    gain, seven, problem, near, dose, _, scale, _ = story.verdict().split("\n")
-    assert f"**The gain: {word} on all four tasks.**" in gain and f"with {len(seeds)} seed" in scale
-    assert f"**Best of seven: {word} on all four tasks.**" in seven and "others is, judged or not, " in seven
+    gain, seven, problem, near, dose, _, _, scale, _ = story.verdict().split("\n")
+    assert f"**The gain: {word} on all four tasks.**" in gain and f"There are {len(seeds)} seed" in scale
+    assert f"**Best of seven: {word} on all four tasks.**" in seven and "closest rival, judged or not, is " in seven
     assert "below the damaged images" not in story.verdict()
     assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
-    assert ("(16 parts: " in problem) == (word != "reproduced") and problem[2:] == story.found_fixation()
+    supporting = 16 if word == "reproduced" else 0
+    assert f"Of 16 comparisons {supporting} support" in problem and problem[2:] == story.found_fixation()
     assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
     assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
@@ -77,6 +78,15 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     gate = story.found_gate()
     assert f"Without the clause the rule {said}" in gate and "on levels 1, 2, 3, 4, 5 and 6" in gate
     assert "nan" not in gate and "on the other levels" not in gate
+
+
+def test_a_quoted_sentence_names_what_is_alike_and_what_is_open(monkeypatch):
+    monkeypatch.setattr(scorecard, "load", lambda *_: world(True))
+    assert story.sentence() == ""  # nothing is alike
+    near = [0.02, -0.01, 0.03]  # dB, a margin a seed
+    monkeypatch.setattr(judge, "gaps", lambda runs, task, *_: near if task == "denoise" else [0.3, -0.3, 0.1])
+    within = max(map(abs, judge.interval(near, 0.9)))
+    assert f"alike within ±{within:.2f} dB on denoising (3 seeds); on inpainting, interp" in story.sentence()
 
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):

@@ -121,6 +121,21 @@ def test_a_task_below_its_input_decides_nothing():
     assert judge.best(runs, "deblur", ("a", "b")) is None and judge.best(runs, "deblur", ("a", "c")) == "c"
 
 
+def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
+    margins = {"for": [0.5, 0.51, 0.49], "alike": [0.01, -0.02, 0], "against": [-0.3, -0.35, -0.25]}
+    margins |= {"open": [1, -1, 0.5], "below": [0.5, 0.6, 0.7], "missing": []}
+    found = judge.verdict_on(margins, below={"below": None})
+    assert (
+        found.word == UNDECIDED and "6 parts: 1 for it, 1 alike within ±0.03 dB at 90 %, 1 against it" in found.measured
+    )
+    assert "against it, but not by Holm's correction" in found.measured  # p = 0.0046 of a sixth of 0.025
+    words = [REPRODUCED, judge.EQUIVALENT, judge.REVERSED, UNDECIDED, "undecided (below damaged)", judge.MISSING]
+    assert [word for _, word in found.parts.values()] == words and found.parts["missing"][0] == "–"
+    margins["against"] = [-0.3, -0.31, -0.29]
+    lost = judge.verdict_on(margins, below={"below": None})
+    assert lost.word == judge.REVERSED and "Holm" not in lost.measured
+
+
 @pytest.mark.parametrize(
     ("doublings", "gain", "expected"),
     [
