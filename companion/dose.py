@@ -176,8 +176,11 @@ def frame_of(axis, title: str, corners) -> None:
 
 
 def draw(axis, places, row, colour, mark, label) -> None:
-    """An open mark for every seed's margin, and from three seeds on their mean with its 95 % interval."""
+    """An open mark for every seed's margin; from three seeds on the mean, its 95 % interval, and thick the 90 % one."""
     axis.plot(places, row.margins, mark, color=colour, label=label, **OPEN)
     if row.seeds >= judge.SEEDS:
         ends = [[row.margin - row.low], [row.high - row.margin]]
         axis.errorbar(np.mean(places), row.margin, ends, fmt="_", color=colour, markersize=9, capsize=3)
+        axis.vlines(
+            np.mean(places), *judge.interval(row.margins, 1 - 2 * judge.ALPHA), color=colour, linewidth=6, alpha=0.3
+        )
