@@ -40,7 +40,7 @@ TABLE1 = {
         "hard_mining": ((3.31, 29.47), (2.61, 29.83)),
         "on_demand": ((0.99, 32.30), (1.69, 31.38)),
     },
-    "denoise": {  # the supplement's L2 is about twice what its PSNR implies on the [0, 1] scale
+    "denoise": {  # the supplement's L2 is more than twice the error of its PSNR on the [0, 1] scale
         "rigid_joint": ((5.90, 26.38), (7.56, 25.69)),
         "cumulative_curriculum": ((6.10, 26.31), (7.73, 25.60)),
         "cumulative_anti_curriculum": ((5.90, 26.35), (7.57, 25.66)),
@@ -51,7 +51,8 @@ TABLE1 = {
     },
 }
 
-# Table 2: method → ((L2 in %, PSNR in dB) of the central block, of an arbitrary block), inside the missing region.
+# Table 2: method → ((L2 in %, PSNR in dB) of the central block, of an arbitrary block); as we read it, inside the
+# missing region.
 TABLE2 = {
     "context_encoder_center": ((0.83, 22.16), (6.84, 11.80)),
     "context_encoder_random": ((2.47, 16.18), (2.51, 16.20)),

@@ -16,7 +16,8 @@ from odl import paper
 from odl.machine.device import constant
 from odl.parameters import ParameterError, choice, integer
 
-FILL = (117, 104, 123)  # mean colour of deleted pixels on the 0–255 scale, from the released code
+# Paper: the average pixel values of the training images; here: the constants of the released code.
+FILL = (117, 104, 123)  # of deleted pixels, 0–255 scale
 MAX_RADIUS = 24  # of a blur kernel cut at 4σ, for the largest σ of level 6
 
 
@@ -89,7 +90,7 @@ def square_mask(severity, size: int) -> torch.Tensor:
 
 
 def delete(x, mask) -> torch.Tensor:
-    """Fill the pixels where `mask` is true with the mean colour."""
+    """Fill the pixels where `mask` is true with `FILL`."""
     fill = constant(FILL, x.device).view(1, 3, 1, 1) / 127.5 - 1
     return torch.lerp(x, fill, mask.float())  # exact at 0 and 1; on a CPU far faster than torch.where
 

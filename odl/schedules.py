@@ -96,7 +96,7 @@ SCHEDULES = {
     "fixated_easy": None,  # one severity for every image: nothing to divide
     "fixated_hard": None,
 }
-# Paper: "50 epochs on the dataset" of 1M images, which are 500,000 of its 1,500,000 iterations; read as 50 of its 1,500
-# epochs of 1,000 iterations it would be 50 / 1500.
+# Paper: "train on the dataset for 50 epochs", of 1M images: 500,000 of its 1,500,000 iterations. Read as 50 of its
+# 1,500 epochs of 1,000 iterations it would be 50 / 1500.
 HARD_MINING_WARM_UP = 1 / 3  # share of training on the whole pool before mining starts (Sec. 6.3)
 HARD_MINING_KEEP = 10 / 100  # share of a batch, the examples of highest loss, that is back-propagated (Sec. 6.3)

@@ -87,7 +87,7 @@ def train_epoch(step: "Step", epoch: int, counts, progress=None) -> float:
 
 def rate(experiment, done: float) -> float:
     """The factor on the learning rate after a share of training: 1, then in the last share `decay` linearly to 0."""
-    # Paper: constant; here: a linear end, because it is worth most of a decibel to so short a training.
+    # Released code: constant; here: a linear end, because it is worth most of a decibel to so short a training.
     return 1.0 if 1 - done >= experiment.decay else (1 - done) / experiment.decay
 
 
@@ -189,7 +189,7 @@ def hard_pool(experiment, pack) -> torch.Tensor:
     Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
     drawn by a generator of the item's own, on the CPU.
     """
-    # Paper: 1M damaged images on disk; here: 8-bit as theirs, in memory, 25 kB an item in colour.
+    # Paper: a static set of 1M damaged images; here: equal numbers of each level, 8-bit, 25 kB an item in colour.
     task, n, device = task_of(experiment), len(pack), pack.offset.device
     pack, generator = pack.to("cpu"), torch.Generator()
     pool = torch.empty((2, experiment.pool_images, task.channels, crops.CROP, crops.CROP), dtype=torch.uint8)

@@ -13,7 +13,7 @@ class MLP(nn.Module):
     Input and output (B, 1, H, W) on the [0, 1] scale; in training every input is one patch, restored alone.
     """
 
-    # Paper: layers of 2047 on patches of 17 and more; here: of 1023, a quarter of the arithmetic.
+    # Paper: layers of 2047 on patches of 39; here: of 1023 on patches of 17, a fraction of the arithmetic.
 
     def __init__(self, patch: int = 17, hidden: int = 1023, layers: int = 4):
         super().__init__()
