@@ -15,7 +15,7 @@ LEVELS = {task: facts["levels"] for task, facts in paper.TASKS.items()}
 
 
 def fill(device: str) -> torch.Tensor:
-    """deepinv's masks leave zeros, ours the mean colour; shifted images make them the same operation."""
+    """deepinv's masks leave zeros, ours the fill colour; shifted images make them the same operation."""
     return torch.tensor(FILL, device=device).view(1, 3, 1, 1) / 127.5 - 1
 
 

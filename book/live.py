@@ -254,6 +254,6 @@ def still_inpaint():
     fills = {"network": inpaint_image(networks("inpaint")["on_demand"], image, mask)}
     fills["biharmonic"] = inpaint_biharmonic(image, mask, channel_axis=-1)
     inside = [peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (damaged, *fills.values())]
-    scores = ["", f"mean colour: {inside[0]:.1f} dB inside", *(f"{score:.1f} dB inside" for score in inside[1:])]
+    scores = ["", f"fill colour: {inside[0]:.1f} dB inside", *(f"{score:.1f} dB inside" for score in inside[1:])]
     pictures = {"photograph": image, "drawn over": drawn} | fills
     return figures.picture_grid([list(pictures.values())], list(pictures), None, [scores], size=2.2)

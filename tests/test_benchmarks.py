@@ -133,7 +133,7 @@ def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
 
 
 def test_the_naive_loop_corrupts_as_the_task_says(demo):
-    """Squares of the mean colour, sides uniform over levels 1–5."""
+    """Squares of the fill colour, sides uniform over levels 1–5."""
     x = np.full((3, 64, 64), 1, np.float32)
     np.random.seed(0)
     holes = np.array([(training.with_hole(x) != 1).all(0) for _ in range(2000)])

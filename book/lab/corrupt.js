@@ -1,7 +1,7 @@
 // The four corruptions of odl.corruptions, on one image: channels × height × width floats in [-1, 1].
 
 export const SIDE = 64;
-export const FILL = [117, 104, 123].map((value) => value / 127.5 - 1); // mean colour of deleted pixels
+export const FILL = [117, 104, 123].map((value) => value / 127.5 - 1); // fill colour of deleted pixels
 const RADIUS = 24; // the longest blur kernel
 
 // The random draws of one picture; a slider then changes the severity alone.
