@@ -27,13 +27,16 @@ from odl.training import shuffled
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
 ADVERSARIAL = 0.001  # weight of the adversarial loss; the squared error has the rest (Pathak's Eq. 3)
-SLOWER = 0.1  # the discriminator's learning rate beside the encoder's, as in their code
+RATE, SLOWER = 2e-3, 0.1  # the encoder's learning rate in their code, and the discriminator's beside it
 
 
 def run_of(method: str, ours: Experiment) -> Run:
-    """The run of a context encoder with the numbers of one of ours. Raises ParameterError."""
+    """The run of a context encoder with the numbers of one of ours, at no lower rate than its authors'.
+
+    Raises ParameterError.
+    """
     choice("method", method, INPAINTERS)
-    return Run(**(asdict(ours) | {"schedule": method}))
+    return Run(**(asdict(ours) | {"schedule": method, "learning_rate": max(RATE, ours.learning_rate)}))
 
 
 class ContextEncoder(nn.Module):
