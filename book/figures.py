@@ -194,7 +194,7 @@ CAPTIONS = {  # of the tables that stand on one page alone
     "found-doses": "Every exponent and length that is measured, against equal shares; k = 1 is Equation 3.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
-    "results-table": "Every figure and table of the paper, its notebook, the paper's numbers and those measured here.",
+    "results-table": "Every table and figure with results: its notebook, the paper's numbers and those measured here.",
     "departures": "Where the profile of this book departs from the paper, and why.",
     "pilot": "The pilot: what differs from the chosen profile, PSNR in dB.",
     "lab-seeds": "The paper's test on every seed: two networks each, and the judge's word on the two schedules.",

@@ -65,8 +65,8 @@ equal share, 20 per cent, on average: the two schedules of the first line divide
 All this was measured at half the paper's width, after {e["epochs"] * e["iterations"]:,} steps of {e["batch_size"]} \
 images (the paper: 1,500,000 of 100) and on {runs[0].provenance["train_images"]} photographs (100,000); only the \
 specialist's line is after a longer training.
-There are {judge.count_seeds(margins)} of the first comparison, {judge.count_seeds(rivals_margins(m))} of the six \
-rivals and {judge.count_seeds(dict(enumerate(models)))} of each fixated model; a verdict takes {judge.SEEDS}.
+The first comparison has {judge.count_seeds(margins)}, the six rivals have {judge.count_seeds(rivals_margins(m))} and \
+each fixated model has {judge.count_seeds(dict(enumerate(models)))}; a verdict takes {judge.SEEDS}.
 {below(m)}"""
 
 
@@ -85,15 +85,12 @@ def problem(m) -> str:
     """What fixation costs where it is judged, and how many parts of that claim are decided."""
     claim, (over, there) = fixation.problem(m), fixated_margins(m, judged_only=True)
     words = Counter(word for _, word in claim.parts.values())
-    alike, gated = (
-        [f"{label} ({margin})" for label, (margin, word) in claim.parts.items() if word == wanted]
-        for wanted in (judge.EQUIVALENT, judge.UNDECIDED + judge.GATED)
-    )
     text = f"**Fixation: {claim.word}.** Of {len(claim.parts)} comparisons {words[judge.REPRODUCED]} support the claim."
-    if alike:
-        text += f" Alike: {'; '.join(alike)}."
-    if gated:
-        text += f" Not judged, because both networks are below the damaged images: {'; '.join(gated)}."
+    gated = "Not judged, because both networks are below the damaged images"
+    groups = {judge.EQUIVALENT: "Alike", judge.REVERSED: "Against it", judge.UNDECIDED + judge.GATED: gated}
+    for wanted, title in (groups | {judge.UNDECIDED: "Open", judge.MISSING: "To be measured"}).items():
+        found = [f"{label} ({margin})" for label, (margin, word) in claim.parts.items() if word == wanted]
+        text += f" {title}: {'; '.join(found)}." if found else ""
     if not (over and there):
         return text
     return f"""\
@@ -194,18 +191,18 @@ def tests() -> str:
 
 def power() -> str:
     """How sure the mean margin of on-demand over rigid joint learning is on each task, beside the paper's margin."""
-    m, rows = scorecard.load(*CASE), []
+    m, rows, seen = scorecard.load(*CASE), [], 0
     for task in paper.TASKS:
         if len(margins := judge.gaps(m.runs, task, *PAIR)) >= judge.SEEDS:
             low, high = judge.interval(margins)
             numbers = np.std(margins, ddof=1), (high - low) / 2, np.mean(scorecard.paper_gaps(*PAIR, [task]))
+            seen += numbers[1] < numbers[2]
             rows.append([plain(task).capitalize(), len(margins), *map("{:.2f}".format, numbers)])
     header = ["Task", "Seeds", "Standard deviation of a pair (dB)", "Half-width (dB)", "The paper's margin (dB)"]
     if not rows:
         return f"This is {NOT_MEASURED}."
-    seen = sum(float(row[-1]) > float(row[-2]) for row in rows)
-    text = f"The paper's margin is larger than the half-width on {seen} of {len(rows)} tasks"
-    return f"{markdown(header, rows)}\n\n{text}: there, one of that size would have shown."
+    text = f"Around the paper's margin an interval of this half-width would lie above 0 on {seen} of {len(rows)} tasks."
+    return f"{markdown(header, rows)}\n\n{text}"
 
 
 def rivals() -> str:
@@ -327,21 +324,25 @@ def sentence() -> str:
     if not even:
         return ""
     within = max(np.abs(judge.interval(margins, 1 - 2 * judge.ALPHA)).max() for margins in even.values())
-    rest = [task for task in words if task not in even]
+    rest = [task for task in words if words[task].word in (judge.UNDECIDED, judge.MISSING)]
+    others = {task: v for task, v in words.items() if task not in even and task not in rest}
     e = PROFILES[PROFILE]
     text = (
         f"At half the paper's width and after {e['epochs'] * e['iterations']:,} of its 1,500,000 training steps, on "
         f"{runs[0].provenance['train_images']} photographs, on-demand learning and equal shares train networks whose "
         f"mean PSNR is alike within ±{within:.2f} dB on {listed([*even])} ({judge.count_seeds(even)})"
     )
-    return f"{text}{f'; on {listed(rest)} nothing is decided' if rest else ''}."
+    more = [f"on {listed(rest)} nothing is decided"] * bool(rest)
+    more += [f"that on-demand learning is ahead is {by_word(others)}"] * bool(others)
+    return "; ".join([text, *more]) + "."
 
 
 def cite() -> str:
     """How to cite: what one sentence may say, and BibTeX of this companion and of the paper."""
     known = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
-    quoted = sentence()
+    quoted, code = sentence(), commit()
+    version = known["version"] + (f", commit {code}" if re.fullmatch(r"[0-9a-f]+", code) else "")
     return f"""\
 Cite the paper for its claims, and this companion, with its commit, for what is measured here.
 {f"In one sentence: {quoted}" if quoted else ""}
@@ -350,7 +351,8 @@ Cite the paper for its claims, and this companion, with its commit, for what is 
 @software{{ondemandcompanion,
   title   = {{{known["title"]}}},
   author  = {{{{{known["authors"][0]["name"]}}}}},
-  version = {{{known["version"]}, commit {commit()}}},
+  version = {{{version}}},
+  year    = {{{known["date-released"].year}}},
   license = {{{known["license"]}}},
 }}
 

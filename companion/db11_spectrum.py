@@ -109,7 +109,7 @@ def plot_curves(table: pd.DataFrame):
     lines |= {f"each of {len(fixed)} systems fixed at 25": line for line in fixed[:1]}
     right.legend(lines.values(), lines, fontsize=8, loc="upper right")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
-    for axis, title in ((left, "the paper's systems"), (right, "everything fixed at σ = 25")):
+    for axis, title in ((left, "the paper's systems, and DnCNN"), (right, "everything fixed at σ = 25")):
         axis.set(xlabel="noise σ (of 255)", title=title)
     left.set_ylabel("PSNR (dB), mean over the images")
     return figure
@@ -151,9 +151,10 @@ def told_25(m: Measured) -> Verdict:
 def trained_at_25(m: Measured) -> Verdict:
     """MLP, CSF and TNRD, each trained once at σ = 25, against BM3D told the truth, beyond what they lack at 25."""
     loss, at_25 = loss_above_25(m, LEARNED), curves(m).reindex([FIXED]).iloc[0]
-    gaps = {s.upper(): [at_25.bm3d - at_25[s] - loss[s]] if s in loss else [] for s in LEARNED}
+    lacks = {s: at_25.bm3d - at_25[s] - loss[s] for s in loss}
+    gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in LEARNED}
     found = judge.verdict_on(gaps, beyond=-FAR, sign=-1)
-    whole = len(loss) == len(LEARNED)
+    whole = all(gaps.values())
     return replace(found, needs="each is trained once, and no further seed is planned") if whole else found
 
 

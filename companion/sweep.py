@@ -22,6 +22,7 @@ from tqdm.auto import tqdm
 
 from odl import results
 from odl.__main__ import BAR
+from odl.data import sets
 from odl.data.packs import load
 from odl.evaluation import LEVELS, task_of
 from odl.experiment import Experiment
@@ -129,7 +130,7 @@ def results_of(jobs: list[Job], device="auto", train=True, workers: int | None =
         run_jobs(jobs, device, workers)
     found = [job.measurements[-1].load() for job in jobs]
     if absent := [job.experiment for job, result in zip(jobs, found, strict=True) if result is None]:
-        scale = f"--profile {absent[0].profile} --dataset {shlex.quote(absent[0].dataset.removesuffix('-native'))}"
+        scale = f"--profile {absent[0].profile} --dataset {shlex.quote(sets.parse(absent[0].dataset)[0])}"
         seeds = " ".join(str(seed) for seed in sorted({experiment.seed for experiment in absent}))
         command = f"python -m companion reproduce {scale} --seeds {seeds}"
         print(f"{len(absent)} of {len(jobs)} runs are missing: set train=True here, or run {command}.")

@@ -1,5 +1,7 @@
 """Table 2: the on-demand network beside context encoders on 32×32 blocks (Sec. 6.5)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -7,7 +9,6 @@ from companion import judge, prose, published, tables
 from companion.blocks import BLOCKS
 from companion.comparators import INPAINTERS
 from companion.judge import Measured, Verdict
-from odl.experiment import Experiment
 from odl.results import Result, load
 
 CENTRE, RANDOM = INPAINTERS
@@ -81,27 +82,23 @@ def same_in_both(m: Measured) -> Verdict:
     return judge.verdict_on({"central": gap, "arbitrary": -gap}, beyond=-1, text=judge.estimate(gap))
 
 
-def own_specialist(results) -> str:
+def own_specialist(results, ours) -> str:
     """How our own network, fixated on the central block, fills it beside the centre encoder; empty without either."""
     centre = [judge.score(r, ["central"]) for r in results if r.experiment["schedule"] == CENTRE]
-    seeds = [Experiment(**(r.experiment | {"schedule": "fixated_hard"})) for r in results if is_ours(r)]
-    ours = [judge.score(run, ["hard"], "psnr_hole") for run in filter(None, map(load, seeds))]
-    if not (centre and ours):
+    fixated = [load(replace(experiment, schedule="fixated_hard")) for experiment in ours]
+    found = [judge.score(run, ["hard"], "psnr_hole") for run in fixated if run]
+    if not (centre and found):
         return ""
     return (
-        f"Our own network, fixated on the central 32×32 block, has {np.mean(ours):.2f} dB inside it, "
-        f"{judge.count_seeds({'': ours})} (another draw of crops); the encoder for the centre has "
+        f"Our own network, fixated on the central 32×32 block, has {np.mean(found):.2f} dB inside it, "
+        f"{judge.count_seeds({'': found})}, on crops drawn anew; the encoder for the centre has "
         f"{np.mean(centre):.2f} dB here and {published.TABLE2[CENTRE][0][1]:.2f} dB in the paper. "
-        "So the first line compares with an encoder that is trained briefly, and says little of a longer training."
+        "So the first verdict above is on an encoder that is trained briefly, and says little of a longer training."
     )
 
 
-def is_ours(result: Result) -> bool:
-    return result.experiment["schedule"] == "on_demand"
-
-
-def verdict(results) -> str:
-    """Table 2's three statements, with the paper's numbers."""
+def verdict(results, ours=()) -> str:
+    """Table 2's three statements, with the paper's numbers; `ours` are the on-demand runs."""
     m = Measured({("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results})
     encoders = on_block(m, "on_demand", [CENTRE, RANDOM], "arbitrary")
     lines = {
@@ -109,4 +106,4 @@ def verdict(results) -> str:
         "On-demand − each encoder, arbitrary block (paper: +8.51 and +4.11 dB)": encoders,
         "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": same_in_both(m),
     }
-    return prose.page(lines, results, own_specialist(results))
+    return prose.page(lines, results, own_specialist(results, ours))

@@ -113,7 +113,7 @@ def images_won(system: str) -> int:
 
 
 def wins(m: Measured, system: str) -> Verdict:
-    """As many images won as in the paper, n: the n-th best lead is positive, on noise as published, not clipped."""
+    """As many images won as in the paper, n: the n-th best lead is positive, on noise that is not clipped."""
     free, clipped = ([published_leads(psnr) for _, psnr in on_db11(m, system, c).items()] for c in (False, True))
     n, images = images_won(system), len(published.TABLE3)
     margins = [leads.iloc[n - 1] for leads in free if len(leads) == images]

@@ -236,6 +236,12 @@ def run(method, **overrides):
     return context_encoder.run_of(method, Experiment.of(profile="smoke", **overrides))
 
 
+@pytest.mark.parametrize(("profile", "rate"), [("demo", 4e-3), ("reference", 2e-3), ("paper", 2e-3)])
+def test_a_context_encoder_has_its_authors_rate_at_least(profile, rate):
+    ours = Experiment.of(profile=profile)
+    assert context_encoder.run_of("context_encoder_center", ours).learning_rate == rate
+
+
 def test_context_encoders_have_their_shape():
     y = torch.zeros(2, 3, 64, 64)
     assert ContextEncoder(32, 8)(y).shape == (2, 3, 32, 32)
@@ -372,6 +378,18 @@ def test_table2_is_in_per_cent_beside_the_papers_numbers():
     assert table.arbitrary_psnr_sd["on_demand"] == pytest.approx(np.sqrt(0.5))
     assert np.isnan(table.arbitrary_psnr_sd["context_encoder_center"])  # of one seed
     assert table.loc["context_encoder_center", ["central_paper_psnr", "arbitrary_paper_l2"]].tolist() == [22.16, 6.84]
+
+
+def test_our_own_specialist_stands_beside_the_centre_encoder(monkeypatch, tmp_path):
+    """On a folder of one's own, too, whose results name it otherwise than its experiments."""
+    ours = [Experiment.of("inpaint", str(tmp_path), profile="smoke", seed=k) for k in range(2)]
+    hard = pd.DataFrame([("hard", 18.5)], columns=["level", "psnr_hole"])
+    monkeypatch.setattr(table2, "load", lambda e: e.schedule == "fixated_hard" and Result({}, {}, [], hard, None))
+    centre = pd.DataFrame([("central", 17.25)], columns=["level", "psnr"])
+    encoder = Result({"schedule": "context_encoder_center", "seed": 0}, {}, [], centre, None)
+    said = table2.own_specialist([encoder], ours)
+    assert "has 18.50 dB inside it, 2 seeds" in said and "has 17.25 dB here and 22.16 dB in the paper" in said
+    assert not table2.own_specialist([], ours) and not table2.own_specialist([encoder], [])
 
 
 def test_the_grey_filling_is_a_row_of_table2():

@@ -470,6 +470,10 @@ def test_a_local_copy_of_a_large_set_is_packed(root, no_shared_data, tmp_path, c
     assert sizes(name) == [24, 3, 3] and min(packs.load(name, "train").image(0).shape[:2]) == 96
     assert not any(path.suffix == ".jpg" for path in root.rglob("*"))  # nothing is copied but the pack
     assert sets.find(name).samefile(next(source.iterdir()))  # where they lie
+    moved = source.rename(tmp_path / "elsewhere")
+    download.prepare(name, str(next(moved.iterdir()) if inner else moved))
+    assert sets.find(name).samefile(next(moved.iterdir()))
+    source = moved.rename(source)
     assert (sets.PARTITION in capsys.readouterr().out) == (name == "celeba")
     (source / sets.PARTITION).write_text(OFFICIAL)
     download.prepare(name, given)  # the partition was got later

@@ -154,6 +154,13 @@ def test_every_claim_can_be_reproduced_and_can_be_reversed(claim):
     assert unmeasured == MISSING
 
 
+def test_what_learns_at_25_is_judged_by_what_it_loses_beyond_its_distance_there():
+    m = world(True)
+    assert db11_spectrum.trained_at_25(m).parts["TNRD"][0] == "−7.50 dB"  # 8 dB behind above 25, 0.5 dB at 25
+    elsewhere = Measured(spectrum=m.spectrum[m.spectrum.sigma != 25])
+    assert db11_spectrum.trained_at_25(elsewhere).word == MISSING
+
+
 def test_core_claims_come_first_and_what_is_by_construction_is_not_counted():
     table = scorecard.score_all(Measured())
     assert list(table) == scorecard.COLUMNS and list(table.kind.unique()) == list(scorecard.KINDS)

@@ -21,6 +21,8 @@ MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
     base, _ = parse(name)
+    if (images := home(base) / "images").is_symlink() and not images.exists():
+        images.unlink()  # to a folder that was moved
     if source:
         if base not in DATASETS:
             raise DataError(f"--source belongs to a set by name ({', '.join(DATASETS)}), not to {name!r}")
@@ -31,10 +33,10 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
     if source and not sets.is_here(base):  # a folder: its images stay there, and are found from here
-        images = home(base) / "images"
-        if images.is_symlink():
-            images.unlink()  # to where they are no longer
-        images.symlink_to(Path(source).expanduser().resolve(), target_is_directory=True)
+        try:
+            images.symlink_to(Path(source).expanduser().resolve(), target_is_directory=True)
+        except OSError as error:  # Windows asks for a privilege
+            print(f"{base} is packed, but not found for Table 3 and its denoisers: set ODL_DATA ({reason(error)})")
     return folder_of(name)
 
 
@@ -142,5 +144,6 @@ def check_listing(base: str, folder: Path) -> None:
     for file in sorted(set(there) & set(DATASETS[base].get("files", there))):
         total.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
     if total.hexdigest() != DATASETS[base]["sha256"]:
-        advice = "delete that folder and run again" if folder.is_relative_to(home(base)) else "another copy is needed"
+        ours = folder.resolve().is_relative_to(home(base).resolve())  # and no folder that a link leads to
+        advice = "delete that folder and run again" if ours else "another copy is needed"
         raise DataError(f"{folder}: its files differ from the published {base}; {advice}")
