@@ -85,18 +85,32 @@ def problem(m) -> str:
     """What fixation costs where it is judged, and how many parts of that claim are decided."""
     claim, (over, there) = fixation.problem(m), fixated_margins(m, judged_only=True)
     words = Counter(word for _, word in claim.parts.values())
-    text = f"**Fixation: {claim.word}.** Of {len(claim.parts)} comparisons {words[judge.REPRODUCED]} support the claim."
-    gated = "Not judged, because both networks are below the damaged images"
-    groups = {judge.EQUIVALENT: "Alike", judge.REVERSED: "Against it", judge.UNDECIDED + judge.GATED: gated}
-    for wanted, title in (groups | {judge.UNDECIDED: "Open", judge.MISSING: "To be measured"}).items():
-        found = [f"{label} ({margin})" for label, (margin, word) in claim.parts.items() if word == wanted]
-        text += f" {title}: {'; '.join(found)}." if found else ""
+    counts = [f"{words[word]} {text}" for word, text in PARTS.items() if words[word]]
+    text = f"**Fixation: {claim.word}.** Of {len(claim.parts)} comparisons: {listed(counts)}."
     if not (over and there):
         return text
     return f"""\
 {text} Where it can be judged, the PSNR of the on-demand network minus that of a fixated model is \
 {span(map(np.mean, over))} on average over all six levels, and {span(-np.mean(gaps) for gaps in there)} at the \
 severity of the model's training (inpainting: inside the missing square)."""
+
+
+PARTS = {  # verdict on a part of a claim → what is said of so many
+    judge.REPRODUCED: "for the claim",
+    judge.EQUIVALENT: "alike",
+    judge.REVERSED: "against it",
+    judge.UNDECIDED: "open",
+    judge.UNDECIDED + judge.GATED: "not judged, because both networks are below the damaged images",
+    judge.MISSING: judge.MISSING,
+}
+
+
+def unsupported(m) -> str:
+    """The comparisons of fixation that do not support the claim, with their margins."""
+    parts = fixation.problem(m).parts
+    rows = [[label, *found] for label, found in parts.items() if found[1] not in (judge.REPRODUCED, judge.MISSING)]
+    table = markdown(["Comparison that does not support it", "Margin in favour of the claim", "Verdict"], rows)
+    return f"\n\n{table}" if rows else ""
 
 
 def rivals_margins(m) -> dict:
@@ -292,7 +306,7 @@ Judged over seeds:
 
 def found_fixation() -> str:
     m = scorecard.load(*CASE)
-    return problem(m) if any(fixated_margins(m)) else prose.NOTHING
+    return problem(m) + unsupported(m) if any(fixated_margins(m)) else prose.NOTHING
 
 
 def found_gate() -> str:

@@ -68,8 +68,9 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     assert f"**Best of seven: {word} on all four tasks.**" in seven and "closest rival, judged or not, is " in seven
     assert "below the damaged images" not in story.verdict()
     assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
-    supporting = 16 if word == "reproduced" else 0
-    assert f"Of 16 comparisons {supporting} support" in problem and problem[2:] == story.found_fixation()
+    assert ("Of 16 comparisons: 16 for the claim." in problem) == (word == "reproduced")
+    found = story.found_fixation()
+    assert found.startswith(problem[2:]) and found.count("\n|") == (0 if word == "reproduced" else 2 + 16)
     assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
     assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")

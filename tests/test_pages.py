@@ -312,7 +312,7 @@ HEAD = ".odl-sortable thead th:nth-child({}) button"
 
 @pytest.fixture
 def claims():
-    return pd.read_csv(files.results() / "reference" / "tables" / "scorecard-bsds500-all.csv")
+    return pd.read_csv(files.results() / "reference" / "tables" / "scorecard-bsds500-all.csv", keep_default_na=False)
 
 
 def test_scorecard_without_javascript_is_a_plain_table(soup, claims):
