@@ -279,7 +279,8 @@ TABLE = """
 <td style="{{ cell }}">{{ row.paper|keep }}</td>
 <td style="{{ cell }}">{{ row.measured|keep }}
 {%- if row.parts %}<details><summary>Each part</summary>
-  {%- for part in row.parts.split("; ") %}<div style="margin-top:0.3rem">{{ part|keep }}</div>{% endfor %}</details>{% endif %}</td>
+  {%- for part in row.parts.split("; ") %}<div style="margin-top:0.3rem">{{ part|keep }}</div>{% endfor %}
+</details>{% endif %}</td>
 <td style="{{ cell }}"><b style="color:light-dark({{ light[row.verdict] }}, {{ dark[row.verdict] }})">
   {{- symbols[row.verdict] }}&nbsp;{{ row.verdict }}</b></td>
 </tr>
