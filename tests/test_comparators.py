@@ -389,6 +389,9 @@ def test_our_own_specialist_stands_beside_the_centre_encoder(monkeypatch, tmp_pa
     encoder = Result({"schedule": "context_encoder_center", "seed": 0}, {}, [], centre, None)
     said = table2.own_specialist([encoder], ours)
     assert "has 18.50 dB inside it, 2 seeds" in said and "has 17.25 dB here and 22.16 dB in the paper" in said
+    assert said.endswith("longer training.")
+    centre.psnr = 19.0  # an encoder ahead of it is not called weak
+    assert table2.own_specialist([encoder], ours).endswith("in the paper. ")
     assert not table2.own_specialist([], ours) and not table2.own_specialist([encoder], [])
 
 
