@@ -70,12 +70,10 @@ def table(experiments: list[Experiment]) -> pd.DataFrame:
 def dose_against_margin(m: Measured, k: int = 4) -> Verdict:
     """B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
     verdict = compare(m, {plain(task): (task, NAMES[k], "rigid_joint") for task in paper.TASKS})
+    if verdict.word == judge.MISSING:
+        return verdict
     doses = [100 * dose_of(run) for key, run in m.runs.items() if key[1] == NAMES[k]]
-    return (
-        replace(verdict, measured=f"{verdict.measured}, dose {np.mean(doses):.2f} %")
-        if verdict.word != judge.MISSING
-        else verdict
-    )
+    return replace(verdict, measured=f"{verdict.measured}, dose {np.mean(doses):.2f} %")
 
 
 def verdict(experiments: list[Experiment]) -> str:
