@@ -276,12 +276,13 @@ TABLE = """
 <td style="{{ cell }}">{{ row.number }}</td>
 <td style="{{ cell }}">{{ row.claim|keep }}<br><span style="font-size:0.88em; opacity:0.7">
   {{- row.place|keep }}. {{ row.test[:1].upper() }}{{ row.test[1:]|keep }}.</span></td>
-<td style="{{ cell }}">{{ row.paper|keep }}</td>
-<td style="{{ cell }}">{{ row.measured|keep }}
+<td style="{{ cell }}" data-column="Paper">{{ row.paper|keep }}</td>
+<td style="{{ cell }}" data-column="Measured here">{{ row.measured|keep }}
 {%- if row.parts %}<details><summary>Each part</summary>
   {%- for part in row.parts.split("; ") %}<div style="margin-top:0.3rem">{{ part|keep }}</div>{% endfor %}
 </details>{% endif %}</td>
-<td style="{{ cell }}"><b style="color:light-dark({{ light[row.verdict] }}, {{ dark[row.verdict] }})">
+<td style="{{ cell }}" data-column="Verdict">
+  <b style="color:light-dark({{ light[row.verdict] }}, {{ dark[row.verdict] }})">
   {{- symbols[row.verdict] }}&nbsp;{{ row.verdict }}</b></td>
 </tr>
 {%- endfor %}

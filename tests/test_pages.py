@@ -302,6 +302,10 @@ COLUMN = """
 const shown = [...document.querySelectorAll(".odl-sortable tbody tr:not(.odl-section)")].filter((row) => !row.hidden);
 return shown.map((row) => row.cells[args[0]].textContent.trim());
 """
+CELLS = """
+const boxes = [...document.querySelectorAll(".odl-sortable td")].map((cell) => cell.getBoundingClientRect());
+return boxes.map((box) => [box.height, box.right]);
+"""
 EMPTIED = """
 const form = document.querySelector(".odl-table-form");
 form.reset();
@@ -319,6 +323,14 @@ def test_scorecard_without_javascript_is_a_plain_table(soup, claims):
     table = soup(SCORECARD).select_one("table.odl-sortable")
     assert len(table.select("tbody tr:not(.odl-section)")) == len(claims)
     assert not table.select("[hidden], button")
+
+
+def test_scorecard_on_a_phone_shows_every_column(chromium, html, soup):
+    look(chromium)
+    chromium.go((html / SCORECARD).as_uri())
+    boxes = chromium.run(CELLS)
+    assert len(boxes) == len(soup(SCORECARD).select(".odl-sortable td"))
+    assert all(height > 0 and right <= PHONE["width"] for height, right in boxes)
 
 
 def test_scorecard_filters_and_sorts(chromium, html, claims):
