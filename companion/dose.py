@@ -12,7 +12,7 @@ import pandas as pd
 
 from companion import catalogue, figures, judge, published
 from companion.catalogue import LADDER
-from companion.judge import Measured, Verdict, compare, dose_of, gaps, paired, plain, score
+from companion.judge import Measured, Verdict, compare, compare_levels, dose_of, gaps, paired, plain, score
 from companion.prose import page
 from companion.tables import show_table
 from odl import paper, results, schedules
@@ -82,6 +82,13 @@ def verdict(experiments: list[Experiment]) -> str:
     return page({title: dose_against_margin(m, k) for k, title in titles.items()}, list(m.runs.values()))
 
 
+def levels_verdict(experiments: list[Experiment]) -> str:
+    """Every k against equal shares: whether the level that gets more images gains more than the one that gets fewer."""
+    m, ends = load(experiments), {-1: ("1", "5"), 1: ("5", "1"), 4: ("5", "1")}  # k → the level with more, with fewer
+    found = {k: compare_levels(m, NAMES[k], "rigid_joint", *levels) for k, levels in ends.items()}
+    return page({f"k = {minus(k)}, level {ends[k][0]} − level {ends[k][1]}": v for k, v in found.items()}, [])
+
+
 def shares(psnr, k: float) -> np.ndarray:
     """Share of the batch of each level from its PSNR in dB, as training has it."""
     weights = schedules.on_demand(0, psnr, len(psnr)) ** float(k)
@@ -136,6 +143,33 @@ def plot_margins(table: pd.DataFrame):
     figure.supxlabel("to the easy levels  ←  dose (% of a batch)  →  to the hard levels", fontsize=10)
     figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9)
+    return figure
+
+
+def plot_levels(experiments: list[Experiment]):
+    """Mean margin of every k over rigid joint learning on each level, from three seeds on with its 95 % interval.
+
+    A mark is open where both networks are below the damaged images.
+    """
+    figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
+    m = load(experiments)
+    for axis, task in zip(axes.flat, paper.TASKS, strict=True):
+        frame_of(axis, plain(task), [(0.7, -0.15), (6.3, 0.15)])
+        for k, beside in zip((-1, 1, 4), (-0.12, 0, 0.12), strict=True):
+            pair, look = (NAMES[k], "rigid_joint"), {"color": COLOURS[k], "label": f"k = {minus(k)}"}
+            found = {level: gaps(m.runs, task, *pair, [level]) for level in judge.LEVELS}
+            found = {level: margins for level, margins in found.items() if margins}
+            places = np.array([int(level) for level in found]) + beside
+            axis.plot(places, [np.mean(margins) for margins in found.values()], linewidth=1, **look)
+            for place, (level, margins) in zip(places, found.items(), strict=True):
+                full = "white" if judge.below_input(m.runs, task, pair, [level]) else COLOURS[k]
+                axis.plot(place, np.mean(margins), "o", color=COLOURS[k], markerfacecolor=full, markersize=5)
+                if len(margins) >= judge.SEEDS:
+                    axis.vlines(place, *judge.interval(margins), color=COLOURS[k], linewidth=1)
+        axis.set_xticks(range(1, 7), [*range(1, paper.N_LEVELS + 1), "6\nnot trained"])
+    figure.supxlabel("level", fontsize=10)
+    figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
     return figure
 
 

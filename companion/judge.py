@@ -257,6 +257,18 @@ def compare(m: Measured, pairs: dict, **how) -> Verdict:
     return verdict_on({label: gaps(m.runs, *pair) for label, pair in pairs.items()}, below=below, **how)
 
 
+def compare_levels(m: Measured, one: str, other: str, more: str, less: str) -> Verdict:
+    """The judge on whether `one` is further ahead of `other` on level `more` than on level `less`, on every task."""
+    parts, below = {}, {}
+    for task in paper.TASKS:
+        found = [gaps(m.runs, task, one, other, [level]) for level in (more, less)]
+        parts[plain(task)] = np.subtract(*found)
+        for level in (more, less):
+            if below_input(m.runs, task, (one, other), [level]):
+                below[plain(task)] = steps_to_input(m, task, [level])
+    return verdict_on(parts, below=below)
+
+
 def lead(m: Measured, *pair) -> tuple[float, float, float, str]:
     """Mean margin (dB) of a pair, as in `compare`, its 95 % interval, low and high, and the verdict; else NaN."""
     margins = gaps(m.runs, *pair)

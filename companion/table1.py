@@ -13,7 +13,7 @@ import pandas as pd
 
 from companion import judge, prose, published, tables
 from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES
-from companion.judge import Measured, Verdict, compare, gaps, plain, verdict_on
+from companion.judge import Measured, Verdict, compare, plain
 from companion.notebook import listed, several
 from odl import paper
 from odl.evaluation import overall
@@ -205,19 +205,6 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
 def best_of_seven(m: Measured, task: str) -> Verdict:
     """On-demand against each of the six others."""
     return compare(m, {published.SCHEDULES[rival]: (task, "on_demand", rival) for rival in RIVALS})
-
-
-def last_sub_task(m: Measured, schedule: str, first: str, last: str) -> Verdict:
-    """A staged schedule against rigid joint: more is lost on the level seen first than on the level seen last."""
-    parts = {}
-    for task in paper.TASKS:
-        lost = [gaps(m.runs, task, "rigid_joint", schedule, [level]) for level in (first, last)]
-        parts[plain(task)] = [a - b for a, b in zip(*lost, strict=True)]
-    below = {}
-    for task, level in product(paper.TASKS, (first, last)):
-        if judge.below_input(m.runs, task, ("rigid_joint", schedule), [level]):
-            below[plain(task)] = judge.steps_to_input(m, task, [level])
-    return verdict_on(parts, below=below)
 
 
 def competitive(m: Measured) -> Verdict:

@@ -123,6 +123,23 @@ def test_the_scorecard_and_the_page_judge_the_same_runs(measured):
     assert dose.dose_against_margin(dose.load(runs)).word == judge.UNDECIDED and "dose 4.00 %" in said
 
 
+def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewer(monkeypatch):
+    """k = 4 raises level 5 above level 1 and k = −1 level 1 above level 5, as they should; k = 1 goes wrong."""
+
+    def load(e):
+        run, frame = made_up(e), made_up(e).evaluation
+        turn = {4: 0.1, -1: -0.05, 1: -0.2}.get(e.sharpness) if e.schedule == "on_demand" else 0
+        return replace(run, evaluation=frame.assign(psnr=frame.psnr + turn * frame.level.astype(int)))
+
+    monkeypatch.setattr(results, "load", load)
+    lines = dose.levels_verdict(dose.experiments("demo", "smoke", SEEDS)).splitlines()
+    for line, word, margin in zip(
+        lines, ("reproduced", "reversed", "reproduced"), ("+0.20", "−0.80", "+0.40"), strict=True
+    ):
+        assert f"**{word}**" in line and line.count(f"{margin} dB [{margin}, {margin}]") == len(paper.TASKS)
+    assert lines[0].startswith("- k = −1, level 1 − level 5:") and "k = 4, level 5 − level 1:" in lines[2]
+
+
 # The page
 
 
@@ -139,5 +156,6 @@ def test_an_empty_project_is_no_error(root, profile):
     assert texts(dose.plot_ladder(ladder)).count(judge.MISSING) == (6 if len(ladder) else 0)
     for html in (dose.show(settings, "k").to_html(), dose.show(ladder, "width", "steps").to_html()):
         assert "nan" not in html.lower()
-    assert dose.verdict(runs) == prose.NOTHING
+    assert dose.verdict(runs) == dose.levels_verdict(runs) == prose.NOTHING
+    assert not any(len(line.get_xdata()) for axis in dose.plot_levels(runs).axes for line in axis.lines[1:])
     assert not [path for path in root.rglob("*") if path.is_file()]
