@@ -188,7 +188,8 @@ def results_table(book=True) -> str:
             own = [f"<br>`-p {k} {sources.word(v)}`" for k, v in values.items() if k not in ("dataset", "profile")]
             where = [f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}"]
         else:
-            where = [f"[{notebook}](notebooks/{notebook}.ipynb)", f"`{sources.papermill(notebook, values)}`"]
+            command = sources.papermill(notebook, values | {"train": False})
+            where = [f"[{notebook}](notebooks/{notebook}.ipynb)", f"`{command}`"]
         time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
         rows.append([place, *where, printed, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")])
     columns = ["Notebook and parameters"] if book else ["Notebook", "Command"]

@@ -84,9 +84,12 @@ def run_reproduce(options) -> None:
     todo = catalogue.jobs(*scale)
     todo = catalogue.shown_on(options.page, todo, *scale) if options.page else todo
     todo = catalogue.only(options.only, todo) if options.only else todo
+    without = options.only or (options.page or "table3") not in catalogue.ON_DB11
+    note = "" if without else catalogue.left_out(options.profile)
     if options.list:
         for m in (m for job in todo for m in job.measurements):
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
+        print(note, end="", file=sys.stderr)
         return
     archive = options.pack and gpu.archive_at(options.pack)
     deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
@@ -101,6 +104,7 @@ def run_reproduce(options) -> None:
     left = [job for job in todo if job.missing()]
     done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
+    print(note, end="", file=sys.stderr)
 
 
 def duration(name: str, value: str) -> float:

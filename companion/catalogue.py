@@ -85,6 +85,7 @@ PAGES = {  # page → the function of (task, dataset, profile, seed) that lists 
     "dose": feedback,
     "add_your_own": lambda *case: [],  # it trains by itself
 }
+WITH_DB11 = ("reference", "gpu", "paper")  # profiles
 ON_DB11 = ("table3", "db11_spectrum", "gallery")  # these show the other denoisers, too
 
 
@@ -210,7 +211,14 @@ def only(names: list[str], jobs: list[Job]) -> list[Job]:
 
 def photographs_here(profile: str) -> bool:
     """Whether DB11 can be measured; the small profiles measure none of its eleven photographs."""
-    return profile in ("reference", "gpu", "paper") and sets.is_here("db11")
+    return profile in WITH_DB11 and sets.is_here("db11")
+
+
+def left_out(profile: str) -> str:
+    """A line on what `jobs` leaves out because DB11 is not here; empty where it leaves out nothing."""
+    if profile not in WITH_DB11 or sets.is_here("db11"):
+        return ""
+    return "Table 3 and Figure 6 are left out, because db11 is not here: python -m odl data prepare db11\n"
 
 
 def comparator_jobs(profile: str) -> list[Job]:

@@ -19,7 +19,6 @@ from itertools import product
 from pathlib import Path
 
 import torch
-from safetensors.torch import save
 
 from companion import sweep
 from odl import paper, training
@@ -27,7 +26,7 @@ from odl.data import packs
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.machine.device import make_deterministic
-from odl.machine.weights import hash_of, read_weights
+from odl.machine.weights import content, hash_of, header, read_weights
 from odl.parameters import ParameterError
 from odl.training import Step
 
@@ -191,5 +190,6 @@ def ship(run_id: str) -> Path:
 
 
 def halved(path: Path) -> bytes:
-    """Trained weights in half precision."""
-    return save({k: t.half() if t.is_floating_point() else t for k, t in read_weights(path).items()})
+    """Trained weights in half precision, with their owner in the header."""
+    half = {k: t.half() if t.is_floating_point() else t for k, t in read_weights(path).items()}
+    return content(half, header(path)[1])

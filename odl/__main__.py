@@ -42,7 +42,7 @@ def main(arguments=None, commands=None) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line that names the nearest good option."""
+    """Errors in one line, with exit status 2."""
 
     def error(self, message):
         self.exit(2, f"error: {message} (see {self.prog} --help)\n")

@@ -8,7 +8,7 @@ Every batch takes the same number of random draws whatever its levels, so that s
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from numbers import Integral
+from numbers import Real
 
 import torch
 
@@ -31,9 +31,10 @@ class Task:
     apply: Callable  # (x, severity, generator) -> y
 
     def __post_init__(self):
-        last = paper.N_LEVELS + 1
-        if len(paper.TASKS.get(self.name, {}).get("levels", ())) != last:
-            raise ParameterError(f"task {self.name!r} needs a row in odl.paper.TASKS first, with levels 1 to {last}")
+        last, row = paper.N_LEVELS + 1, paper.TASKS.get(self.name, {})
+        if len(row.get("levels", ())) != last or not {"easy", "hard"} <= row.keys():
+            needed = f"a row in odl.paper.TASKS first, with levels 1 to {last}, easy and hard"
+            raise ParameterError(f"task {self.name!r} needs {needed}")
 
     def bounds(self, level: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Lower and upper severity (B,), (B,) of each level in 1…6."""
@@ -50,8 +51,8 @@ class Task:
             choice("level", level, ("easy", "hard"))
             severity = paper.TASKS[self.name][level]
             return self.corrupt_between(x, severity, severity, generator, centred=True)
-        if isinstance(level, Integral):  # of NumPy too
-            integer("level", int(level), 1, paper.N_LEVELS + 1)
+        if isinstance(level, Real):  # NumPy's too
+            integer("level", level, 1, paper.N_LEVELS + 1)
         level = torch.as_tensor(level, device=x.device).expand(len(x))
         return self.corrupt_between(x, *self.bounds(level), generator)
 

@@ -79,7 +79,7 @@ class Experiment:
     sharpness: float = 1.0  # k of B_i ∝ 1/P_i^k in on-demand learning (Eq. 3 has 1)
 
     @classmethod
-    def of(cls, task="inpaint", dataset="demo", schedule="on_demand", seed=0, profile="demo", **overrides):
+    def of(cls, /, task="inpaint", dataset="demo", schedule="on_demand", seed=0, profile="demo", **overrides):
         """A validated experiment: a profile's numbers, any of them overridden, of NumPy too. Raises ParameterError."""
         choice("profile", profile, PROFILES)
         known = [field.name for field in fields(cls)]

@@ -27,7 +27,7 @@ def choice(name: str, value, options) -> None:
 
 
 def number(name: str, value, low: float, high: float) -> None:
-    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    good = isinstance(value, Real) and not isinstance(value, bool) and -math.inf < value < math.inf  # nor NaN
     if not good or not low <= value <= high:
         hint = f"; nearest: {min(max(value, low), high)!r}" if good else ""
         raise ParameterError(f"{name}={value!r} is not a number from {low} to {high}{hint}")

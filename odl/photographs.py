@@ -2,6 +2,7 @@
 
 import io
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +44,16 @@ def check_shape(array: np.ndarray) -> None:
 
 
 def as_array(name: str, given) -> np.ndarray:
-    """What is given as an array. Raises ParameterError for a path."""
+    """What is given as an array of numbers. Raises ParameterError, also for a path."""
     if isinstance(given, str | os.PathLike):
         raise ParameterError(f"{name}={os.fspath(given)!r} is a path; nearest: PIL.Image.open({os.fspath(given)!r})")
-    return np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
+    if array.dtype.kind not in "biuf":
+        raise ParameterError(f"{name} is no array of numbers; (height, width) is one")
+    return array
 
 
 def pixels(image: Image.Image) -> np.ndarray:
@@ -59,10 +66,17 @@ def pixels(image: Image.Image) -> np.ndarray:
 def like(image: Image.Image, array: np.ndarray) -> Image.Image:
     """The pixels (H, W[, 3]) uint8 as an image with the transparency and the metadata of another."""
     restored = Image.fromarray(array)
-    restored.info = {key: value for key, value in image.info.items() if key != "transparency"}
+    kept = {key: value for key, value in image.info.items() if key not in ("transparency", "icc_profile")}
+    restored.info = kept | profile_of(image, restored.mode)
     if image.has_transparency_data:
         restored.putalpha(image.convert("RGBA").getchannel("A"))
     return restored
+
+
+def profile_of(image: Image.Image, mode: str) -> dict:
+    """The colour profile of an image as Pillow has it, if it is one of L or RGB as `mode` is; else nothing."""
+    profile = image.info.get("icc_profile") or b""
+    return {"icc_profile": profile} if profile[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[mode] else {}
 
 
 def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
@@ -112,31 +126,43 @@ def size_of(shape) -> str:
 
 
 def save(restored: Image.Image, source: Path, output: Path) -> None:
-    """Write an image with the transparency, EXIF, colour profile and JPEG quality of the file it was made of."""
+    """Write an image with the transparency, EXIF, colour profile and JPEG quality of the file it was made of.
+
+    Where the format cannot hold these, without. Raises ParameterError where it cannot hold the image.
+    """
     stored = reader.opened(source)
     upright = reader.upright(stored)
     restored = restored.convert({"LA": "L", "RGBA": "RGB"}.get(restored.mode, restored.mode))  # its own comes below
     restored.info = {}  # else Pillow would keep from it what is left out below
     file_format = Image.registered_extensions()[output.suffix.lower()]
+    plain = {"quality": QUALITY} if file_format in ("JPEG", "WEBP") else {}
     given = {key: stored.info[key] for key in ("dpi", "comment") if key in stored.info}
-    profile = stored.info.get("icc_profile") or b""
-    if profile[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[restored.mode]:  # else it is of other colours
-        given["icc_profile"] = profile
-    exif = upright.getexif()
-    if stored.format == "TIFF":
-        for tag in set(exif) - set(TAGS):
-            del exif[tag]
-    if len(exif):
-        given["exif"] = exif.tobytes()
+    given |= plain | profile_of(stored, restored.mode)
+    with suppress(Exception):  # damaged metadata are no damaged picture
+        exif = stored.getexif()
+        for tag in set(exif) - set(TAGS) if stored.format == "TIFF" else {274}:  # 274: how it was turned
+            exif.pop(tag, None)
+        if len(exif):
+            given["exif"] = exif.tobytes()
     if upright.has_transparency_data and file_format in ("PNG", "WEBP", "TIFF"):
         restored.putalpha(upright.convert("RGBA").getchannel("A"))
     if file_format == "JPEG" and getattr(stored, "quantization", None) and stored.mode in ("L", "RGB"):
+        del given["quality"]
         given |= {"qtables": stored.quantization, "subsampling": JpegImagePlugin.get_sampling(stored)}
-    elif file_format in ("JPEG", "WEBP"):
-        given["quality"] = QUALITY
+    try:
+        content = encoded(restored, file_format, given)
+    except Exception:  # Pillow raises anything
+        try:
+            content = encoded(restored, file_format, plain)
+        except Exception as error:
+            raise ParameterError(f"{output}: not written ({reader.reason(error)})") from None
+    files.write_atomically(output, content)
+
+
+def encoded(image: Image.Image, file_format: str, options: dict) -> bytes:
     content = io.BytesIO()
-    restored.save(content, file_format, **given)
-    files.write_atomically(output, content.getvalue())
+    image.save(content, file_format, **options)
+    return content.getvalue()
 
 
 def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tuple[Path, Path | None, Path]]:

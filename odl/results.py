@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from safetensors.torch import save
 
 from odl import PROTOCOL
 from odl.data import packs
+from odl.data.sets import DataError
 from odl.evaluation import evaluate, overall, task_of
 from odl.experiment import Experiment
-from odl.machine import files, store
+from odl.machine import checkpoint, files, store, weights
 from odl.machine.device import lacks
 from odl.machine.provenance import origin
-from odl.machine.weights import check_manifest, hash_of, read_weights
+from odl.machine.weights import check_manifest, is_of, read_weights
 from odl.network import EncoderDecoder
 from odl.parameters import check_device
 from odl.training import Trained, train
@@ -79,18 +79,21 @@ def packed(scores: torch.Tensor) -> str:
 
 
 def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None) -> dict:
-    """What the result of a run holds: train, keep the weights in `runs/`, evaluate.
+    """What the result of a run holds: train, keep the weights in `runs/`, evaluate. Raises DataError.
 
     `train(experiment, device, progress)` returns a `Trained`, and `evaluate(experiment, trained, device, progress)`
     the scores as a dict with at least `evaluation`.
     """
-    start, cpu, device = time.monotonic(), time.process_time(), check_device(device)
+    device, owner = check_device(device), checkpoint.owner_of(experiment)
     trained = train(experiment, device, progress and (lambda done: progress(0.9 * done)))
-    seconds = {"train": round(time.monotonic() - start, 1), "train_core": round(time.process_time() - cpu, 1)}
-    keep_weights(experiment, trained.network)
+    wall, core = trained.seconds
+    seconds = {"train": round(wall, 1), "train_core": round(core, 1)}
+    keep_weights(experiment, trained.network, owner)
     start = time.monotonic()
     scores = evaluate(experiment, trained, device, progress and (lambda done: progress(0.9 + 0.1 * done)))
     seconds["evaluate"] = round(time.monotonic() - start, 1)
+    if checkpoint.owner_of(experiment) != owner:
+        raise DataError(f"{experiment.dataset}: its photographs changed while {experiment.run_id} ran; run it again")
     measured_with = provenance(experiment, device) | {"seconds": seconds}
     return {"provenance": measured_with, "history": trained.history} | scores
 
@@ -104,6 +107,10 @@ def provenance(experiment: Experiment, device: str) -> dict:
 
 
 # Networks
+
+
+class NoWeights(files.OneLine, FileNotFoundError):
+    """A run has no weights here; the message is one line with the command that trains them."""
 
 
 def network_of(experiment: Experiment) -> EncoderDecoder:
@@ -125,24 +132,29 @@ def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
     """A run's weights in single precision (`place_of_weights`). Raises FileNotFoundError, or DamagedFile."""
     path = place_of_weights(experiment)
     if path is None:
-        raise FileNotFoundError(f"no weights for {experiment.run_id}: train them with {command_of(experiment)}")
+        first = f"delete {path_of(experiment)}, and " if path_of(experiment).exists() else ""
+        raise NoWeights(f"no weights for {experiment.run_id}: {first}train them with {command_of(experiment)}")
     if path.parent in (files.models(), files.shipped()):
         check_manifest(path)
     return {name: t.float() if t.is_floating_point() else t for name, t in read_weights(path).items()}
 
 
 def place_of_weights(experiment: Experiment) -> Path | None:
-    """The file with a run's weights: in `runs/`, in `data/models` under the root, or as shipped; None where none is."""
+    """The file with a run's weights: in `runs/`, in `data/models` under the root, or as shipped; None where none is.
+
+    Those in `runs/` may be of the same name and of another protocol, or of photographs that have changed since.
+    """
     name = experiment.run_id.replace("/", "-") + ".safetensors"
     trained_here = files.runs() / experiment.run_id / "weights.safetensors"
-    places = (trained_here, files.models() / name, files.shipped() / name)
-    return next(filter(Path.exists, places), None)
+    if trained_here.exists() and is_of(trained_here, checkpoint.owner_of(experiment)):
+        return trained_here
+    return next(filter(Path.exists, (files.models() / name, files.shipped() / name)), None)
 
 
-def keep_weights(experiment: Experiment, network) -> None:
-    """Write a run's weights to `runs/`, with the SHA-256 of all of them in the header."""
-    weights = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
-    content = save(weights, {"sha256": hash_of(weights)})
+def keep_weights(experiment: Experiment, network, owner: str = "") -> None:
+    """Write a run's weights to `runs/`; `owner` is its `checkpoint.owner_of` from before the training."""
+    kept = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
+    content = weights.content(kept, owner or checkpoint.owner_of(experiment))
     files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", content)
 
 
@@ -161,7 +173,7 @@ def frame() -> pd.DataFrame:
     rows = []
     for path in sorted(files.results().glob("*/*/*/*.json")):
         content = files.unseal(path)
-        if content["protocol"] != PROTOCOL or "psnr_input" not in content["evaluation"]:
+        if content.get("protocol") != PROTOCOL or "psnr_input" not in content["evaluation"]:
             continue  # something else than the levels of a run
         profile, dataset, task = path.relative_to(files.results()).parts[:3]
         scores = overall(pd.DataFrame(content["evaluation"])).mean()

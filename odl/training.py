@@ -18,7 +18,7 @@ from odl.evaluation import errors, psnr, task_of
 from odl.fit import State, Trained, fit
 from odl.machine.device import adam, captured, forward, set_rate
 from odl.network import EncoderDecoder, initialize
-from odl.parameters import check_device
+from odl.parameters import ParameterError, check_device
 from odl.schedules import HARD_MINING_KEEP, HARD_MINING_WARM_UP, SCHEDULES, allocate_batches, dose
 
 LAUNCHES = 32  # graphs that may wait in a GPU's queue
@@ -35,7 +35,7 @@ def train(experiment, device="cpu", progress=None) -> Trained:
     """
     device = check_device(device)
     state = fit(experiment, build, partial(epochs, experiment, device=device, progress=progress), device)
-    return Trained(state.network.eval(), state.history)
+    return Trained(state.network.eval(), state.history, state.seconds)
 
 
 def epochs(experiment, state: State, device, progress=None):
@@ -61,8 +61,10 @@ def allocation(experiment, epoch: int, history) -> np.ndarray | None:
         return None
     last = history[-1]["psnr"] if history else None
     weights = np.asarray(schedule(epoch / experiment.epochs, last, paper.N_LEVELS), dtype=float)
-    if weights.shape != (paper.N_LEVELS,):
-        raise ValueError(f"schedule {experiment.schedule!r} returned {weights}, not {paper.N_LEVELS} weights")
+    good = weights.shape == (paper.N_LEVELS,) and np.isfinite(weights).all() and (weights >= 0).all() and weights.any()
+    if not good:
+        needed = f"{paper.N_LEVELS} weights, finite, not negative and not all zero"
+        raise ParameterError(f"schedule {experiment.schedule!r} returned {weights}, not {needed}")
     if experiment.sharpness != 1:
         weights = weights**experiment.sharpness
     return allocate_batches(weights, experiment.batch_size, experiment.iterations)[0]

@@ -15,6 +15,7 @@ from odl.network import EncoderDecoder
 from odl.parameters import ParameterError, integer
 from odl.photographs import check_shape, missing
 
+BATCH = 256  # windows that pass through the network at a time
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
 
@@ -27,26 +28,26 @@ def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cp
     return torch.inference_mode()(lambda y: forward(network, y, precision).float())
 
 
-def restore_image(network, image, stride=3, batch=256, precision="fp32", device="cpu", progress=None):
+def restore_image(network, image, stride=3, precision="fp32", device="cpu", progress=None):
     """Restore an image of any size by averaging the outputs of overlapping 64×64 windows (Supp. H: stride 3).
 
     `image` is float (height, width) or (height, width, 3) on the [0, 1] scale; what is returned has its shape.
     The last window of each row and column is flush with the border. A network for grey images restores each channel
-    of a colour image alone. Images smaller than a window are reflected. `batch` windows pass through the network at a
-    time, and then `progress(share done)` is called.
+    of a colour image alone. Images smaller than a window are reflected. `progress(share done)` is
+    called after every `BATCH` windows.
     """
     x = check_image(image, network)
     height, width = x.shape[2:]
     y = (reflect_to_window(x) * 2 - 1).to(device)
     places = list(itertools.product(*(window_starts(side, stride) for side in y.shape[2:])))
-    total, count = votes(restorer(network, precision, device), y, places, batch, progress)
+    total, count = votes(restorer(network, precision, device), y, places, progress)
     return to_image(((total / count).cpu() + 1) / 2, height, width, np.ndim(image))
 
 
-def votes(restore, y, places, batch, progress=None) -> tuple[torch.Tensor, torch.Tensor]:
+def votes(restore, y, places, progress=None) -> tuple[torch.Tensor, torch.Tensor]:
     """The sum of the restored windows at `places` (top, left) of y (n, C, H, W), and how many see each pixel (H, W)."""
     total, count = torch.zeros_like(y), torch.zeros(y.shape[2:], device=y.device)
-    step = max(1, batch // len(y))
+    step = max(1, BATCH // len(y))
     for i in range(0, len(places), step):
         group = places[i : i + step]
         windows = torch.cat([y[..., r : r + CROP, c : c + CROP] for r, c in group])  # (n · step, C, 64, 64)
@@ -58,7 +59,7 @@ def votes(restore, y, places, batch, progress=None) -> tuple[torch.Tensor, torch
     return total, count
 
 
-def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", device="cpu", progress=None):
+def inpaint_image(network, image, mask, stride=8, precision="fp32", device="cpu", progress=None):
     """Fill the pixels of `image` (height, width[, 3]), floats in [0, 1], where `mask` (height, width) is not 0.
 
     Windows that miss at most 35 % of their pixels (more, where none does) vote by their mean; what they fill counts as
@@ -78,7 +79,7 @@ def inpaint_image(network, image, mask, stride=8, batch=256, precision="fp32", d
             share = shares(unknown, rows, columns)
             limit = share[share > 0].min().clamp(min=MAX_HOLE)
             chosen = [(rows[i], columns[j]) for i, j in ((share > 0) & (share <= limit)).nonzero().tolist()]
-            total, count = votes(restore, torch.where(unknown, fill, y), chosen, batch)
+            total, count = votes(restore, torch.where(unknown, fill, y), chosen)
             filled = unknown & (count > 0)
             y = torch.where(filled, total / count.clamp(min=1), y)
             unknown &= ~filled

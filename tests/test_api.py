@@ -77,10 +77,12 @@ def test_masks_as_people_draw_them():
         (lambda x: odl.restore(x.astype(int), "deblur"), "[0, 1]"),
         (lambda x: odl.restore("x.jpg", "deblur"), "image='x.jpg' is a path; nearest: PIL.Image.open('x.jpg')"),
         (lambda x: odl.restore(x, "inpaint", mask=Path("m.png")), "mask='m.png' is a path"),
+        (lambda x: odl.restore(x, "inpaint", mask=[[1], [1, 2]]), "mask is no array of numbers"),
         (lambda x: odl.restore(x, "inpaint", mask=square(81)), "100×81"),
         (lambda x: odl.restore(x, "inpaint", mask=square() & False), "no pixel"),
         (lambda x: odl.TASKS["deblur"].corrupt(x, 0, None), "nearest: 1"),
         (lambda x: odl.TASKS["deblur"].corrupt(x, 7, None), "nearest: 6"),
+        (lambda x: odl.TASKS["deblur"].corrupt(x, 2.0, None), "level=2.0 is not a whole number"),
     ],
 )
 def test_a_mistake_is_one_line(call, expected):
@@ -91,6 +93,16 @@ def test_a_mistake_is_one_line(call, expected):
 def test_a_photograph_that_is_hardly_damaged_gives_a_warning(task, noise):
     with pytest.warns(damage.DamageWarning, match="may be worse"):
         odl.restore(np.repeat(np.repeat(photograph(0, 10, 10), 9, 0), 9, 1), task, stride=32)
+
+
+def test_a_profile_of_other_colours_does_not_come_back(noise):
+    printed = Image.new("CMYK", (70, 70))
+    printed.info["icc_profile"] = 16 * b"x" + b"CMYK"
+    with pytest.warns(damage.DamageWarning):
+        assert "icc_profile" not in odl.restore(printed, "deblur", stride=32).info
+    printed.info["icc_profile"] = 16 * b"x" + b"RGB "
+    with pytest.warns(damage.DamageWarning):
+        assert odl.restore(printed, "deblur", stride=32).info["icc_profile"] == 16 * b"x" + b"RGB "
 
 
 def test_a_photograph_comes_back_upright(noise):

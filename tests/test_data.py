@@ -90,6 +90,7 @@ def test_celeba_trains_on_the_first_100_000_with_its_partition_or_without(listin
     assert train[:limit] == every[:100_000] and (len(train), len(validation), len(test)) == (162_770, 19_867, 19_962)
     assert train + validation + test == every
     refused(lambda: listing("celeba", 9, "01"), "list_eval_partition.txt lacks")
+    refused(lambda: listing("celeba", 9, ["<p>Quota exceeded</p>"]), "list_eval_partition.txt: not CelebA's list")
 
 
 def test_sun397_is_shuffled_by_a_seed(listing):
@@ -168,7 +169,8 @@ def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
         refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
     refused(lambda: packs.load("album", "train"), "'album' is neither a set (demo, ")
     refused(lambda: download.prepare("celeba", "~/nowhere"), "nowhere", "does not exist")
-    refused(lambda: download.prepare("~/album", "~/album"), "--source", "demo, ")
+    for name in ("~/album", "demo"):
+        refused(lambda name=name: download.prepare(name, "~/album"), "--source", "bsds500, ")
     folder.rename(folder.parent / "my-native")
     assert sets.find("~/my-native") == folder.parent / "my-native" and sets.parse("~/my-native")[1] == 96
 
@@ -280,9 +282,16 @@ def half_packed(folder, target, n=7):
         packs.pack(str(folder), folder, target)
 
 
+def whole_lines(path, n):
+    """The first line of a journal, and those of n images."""
+    return b"".join(path.read_bytes().splitlines(keepends=True)[: n + 1])
+
+
 HALVES = {  # what happens to the journal and the pixels of seven images, and how many are still read then
     "nothing": (lambda journal, pixels: None, 5),
     "half a line": (lambda journal, pixels: cut(journal, 9), 6),
+    "a damaged line": (lambda journal, pixels: journal.write_bytes(journal.read_bytes()[:-9] + b"\xff{}\n"), 6),
+    "no line of ours": (lambda journal, pixels: journal.write_bytes(whole_lines(journal, 6) + b"[1]\n"), 6),
     "no journal": (lambda journal, pixels: journal.write_bytes(b""), 12),
     "half an image": (lambda journal, pixels: pixels.write_bytes(pixels.read_bytes() + b"x" * 1000), 5),
     "lost pixels": (lambda journal, pixels: cut(pixels, 1000), 6),
@@ -507,6 +516,7 @@ def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data
     unpacked = everything(sets.home(name) / "images")
     images = {file for file in unpacked if file.endswith(".jpg")}
     assert len(images) == 30 and unpacked - images <= {sets.PARTITION}
+    assert (sets.home(name) / "images").stat().st_mode == sets.home(name).stat().st_mode  # others may read them, too
     download.prepare(name, archive)  # again: nothing is unpacked twice
     assert everything(sets.home(name) / "images") == unpacked
     assert {p.name for p in sets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}

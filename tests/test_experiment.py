@@ -14,7 +14,7 @@ from companion.notebook import check_image, check_parameters, check_seeds
 from odl import paper
 from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment
-from odl.machine import files
+from odl.machine import checkpoint, files
 from odl.parameters import check_device
 from odl.schedules import SCHEDULES
 
@@ -49,7 +49,7 @@ def test_a_typo_or_a_number_out_of_range_names_the_nearest_good_value(name, valu
     refused(lambda: Experiment.of(**{name: value}), f"{name}={value!r}", "nearest: ", nearest)
 
 
-WRONG = ["", None, True, math.nan, math.inf, -1, "3", 3.5, [], {}]
+WRONG = ["", None, True, math.nan, math.inf, 10**400, -1, "3", 3.5, [], {}]
 WRONG += ["x" * 5000, "a\0b", "two\nlines", b"inpaint", object()]
 NUMBERS = ("learning_rate", "severity")
 
@@ -126,6 +126,7 @@ def test_equal_numbers_have_one_id():
     for a, b in ((25, 25.0), (1, 1.0)):
         runs = [Experiment.of("denoise", schedule="fixated_hard", severity=v) for v in (a, b)]
         assert runs[0] == runs[1] and runs[0].run_id == runs[1].run_id
+        assert len({checkpoint.owner_of(run) for run in runs}) == 1
     assert Experiment.of(epochs=PROFILES["demo"]["epochs"]).run_id == Experiment.of().run_id
 
 

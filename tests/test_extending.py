@@ -90,12 +90,16 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     refused(lambda: Task("haze", 3, draw_amount, speckle), "'haze' needs a row in odl.paper.TASKS first")
     monkeypatch.setitem(paper.TASKS, "haze", SPECKLE | {"levels": SPECKLE["levels"][:5]})
     refused(lambda: Task("haze", 3, draw_amount, speckle), "levels 1 to 6")
+    monkeypatch.setitem(paper.TASKS, "haze", {key: value for key, value in SPECKLE.items() if key != "easy"})
+    refused(lambda: Task("haze", 3, draw_amount, speckle), "levels 1 to 6, easy and hard")
     haze = Experiment.of("haze", profile="smoke")
     for train in (training.train, lambda run: sweep.run_many([run], "cpu")):
         refused(lambda train=train: train(haze), "task='haze'", kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: np.ones(n - 1))
     short, words = Experiment.of(schedule="short", profile="smoke"), "'short' returned [1. 1. 1. 1.], not 5 weights"
-    refused(lambda: training.train(short), words, kind=ValueError)
+    refused(lambda: training.train(short), words, kind=ParameterError)
+    monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: -np.ones(n))
+    refused(lambda: training.train(short), "'short' returned", "not negative", kind=ParameterError)
 
 
 def test_what_workers_do_not_know_is_trained_here(added, capsys):

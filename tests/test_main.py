@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import refused
 from PIL import Image, ImageCms
+from PIL.TiffImagePlugin import IFDRational
 
 from bench.__main__ import main as bench
 from companion.__main__ import main as companion
@@ -148,6 +150,42 @@ def test_restore_keeps_what_a_camera_wrote(root, noise):
     assert main(["restore", "--task", "deblur", "--stride", "32", "in.jpg", "out.jpg"]) == 0
     after = Image.open(root / "out.jpg")
     assert "icc_profile" not in after.info and after.info["comment"] == b"a word"
+
+
+def test_restored_tiffs_keep_what_is_not_about_their_storage(tmp_path):
+    before, restored = Image.effect_noise((20, 30), 40), Image.new("L", (30, 20), 7)
+    before.save(
+        tmp_path / "in.tif", tiffinfo={274: 6, 271: "Camera", 306: "2026:01:01 00:00:00"}, compression="tiff_lzw"
+    )
+    for name in ("out.tif", "out.png", "out.jpg"):
+        photographs.save(restored, tmp_path / "in.tif", tmp_path / name)
+        after = Image.open(tmp_path / name)
+        exif = after.getexif()
+        assert (exif[271], exif[306]) == ("Camera", "2026:01:01 00:00:00") and 274 not in exif
+        assert after.size == (30, 20) and after.info.get("compression", "raw") == "raw"
+
+
+ODD = {  # metadata that a format cannot hold, or that are none
+    "exif.jpg": {"exif": b"Exif\0\0garbage"},
+    "much.png": {"exif": b"Exif\0\0II*\0\x08\0\0\0\x01\0\x0e\x01\x02\0\0\0\x01\0\x1a\0\0\0\0\0\0\0" + 65536 * b"x"},
+    "dpi.tif": {"tiffinfo": {282: IFDRational(0, 0), 283: IFDRational(0, 0), 296: 2}},
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_a_format_cannot_hold_is_left_out(tmp_path, name):
+    image = Image.new("L", (20, 20), 100)
+    image.save(tmp_path / name, **ODD[name])
+    for suffix in (".jpg", ".png", ".tif", ".webp", ".bmp"):
+        photographs.save(image, tmp_path / name, tmp_path / f"out{suffix}")
+        assert abs(np.asarray(Image.open(tmp_path / f"out{suffix}").convert("L"), int) - 100).max() <= 2
+
+
+def test_an_image_that_a_format_cannot_hold_is_one_line(tmp_path):
+    image = Image.new("L", (17_000, 2))
+    image.save(tmp_path / "in.png")
+    refused(lambda: photographs.save(image, tmp_path / "in.png", tmp_path / "out.webp"), "out.webp: not written (")
+    assert not (tmp_path / "out.webp").exists()
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "P"])

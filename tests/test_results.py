@@ -17,7 +17,7 @@ from companion import notebook, published, table1, tables
 from companion.__main__ import main as command
 from odl import PROTOCOL, evaluation, paper, results
 from odl.data import packs
-from odl.machine import files, provenance
+from odl.machine import checkpoint, files, provenance
 from odl.results import Result
 
 
@@ -54,6 +54,8 @@ def test_a_result_of_another_protocol_is_not_loaded(demo):
     path = results.run_or_load(experiment, "cpu").path
     path.write_bytes(files.seal(files.unseal(path) | {"protocol": PROTOCOL - 1}))
     assert results.load(experiment) is None and results.frame().empty
+    path.write_text("{}")  # of somebody else
+    assert results.frame().empty
 
 
 @pytest.mark.parametrize(("task", "missing"), [("inpaint", False), ("denoise", True)])
@@ -79,7 +81,7 @@ def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
     assert records[0]["data"] == packs.load("demo", "test").sha256
 
 
-def test_a_folder_that_has_changed_is_measured_again(root, tmp_path):
+def test_a_folder_that_has_changed_is_measured_again(root, tmp_path, monkeypatch):
     folder = tmp_path / "album"
     folder.mkdir()
     for k in range(4):
@@ -87,9 +89,19 @@ def test_a_folder_that_has_changed_is_measured_again(root, tmp_path):
         Image.fromarray(pixels).save(folder / f"{k}.png")
     experiment = tiny(dataset=folder)
     before = results.run_or_load(experiment, "cpu")
-    assert results.load(experiment)
+    assert results.load(experiment) and results.network_of(experiment)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "PROTOCOL", PROTOCOL + 1)
+        refused(lambda: results.network_of(experiment), "no weights for", "python -m odl train")
     Image.fromarray(pixels // 4).save(folder / "0.png")
-    assert results.load(experiment) is None
+    assert results.load(experiment) is None and results.place_of_weights(experiment) is None
+    trained, photograph = results.train, folder / "1.png"
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            results, "train", lambda *a: (trained(*a), photograph.write_bytes((folder / "2.png").read_bytes()))[0]
+        )
+        refused(lambda: results.run_or_load(experiment, "cpu"), "its photographs changed", experiment.run_id)
+    assert results.load(experiment) is None and results.place_of_weights(experiment) is None
     after = results.run_or_load(experiment, "auto")
     assert after.provenance["data_sha256"] != before.provenance["data_sha256"] and after.history != before.history
 

@@ -196,6 +196,13 @@ def test_the_list_covers_every_table():
     assert order == sorted(order)  # what a table compares first comes before what refines it
 
 
+def test_reproduce_says_that_it_leaves_out_what_needs_photographs(root, monkeypatch, capsys):
+    monkeypatch.delenv("ODL_DATA", raising=False)
+    for page, said in (("table3", True), ("table1-deblur", False)):
+        assert main(["reproduce", "--list", "--seeds", "0", "--page", page]) == 0
+        assert ("python -m odl data prepare db11" in capsys.readouterr().err) == said
+
+
 def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
     monkeypatch.setattr("companion.catalogue.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
 

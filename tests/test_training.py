@@ -4,6 +4,7 @@ import copy
 import math
 import random
 import signal
+import threading
 from collections import defaultdict
 from fractions import Fraction
 
@@ -22,7 +23,7 @@ from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES
 from odl.training import Step, severities
 from tests.faults.campaign import digest, ended, in_a_child, number
-from tests.faults.training import kill_once, train_in_child
+from tests.faults.training import kill_once, saved_by, train_in_child
 
 TINY = {"width": 4, "epochs": 5, "iterations": 2, "batch_size": 20}
 
@@ -34,7 +35,7 @@ def tiny(schedule="on_demand", task="interpolate", **numbers):
 def trained(experiment) -> str:
     """Digest of everything that a finished run leaves: weights, Adam's state and history."""
     training.train(experiment)
-    state = checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
+    state = saved_by(experiment)
     assert len(state["history"]) == experiment.epochs
     return digest(state)
 
@@ -101,6 +102,27 @@ def test_ctrl_c_keeps_all_whole_epochs_though_no_checkpoint_was_due(whole):
         group["capturable"] = True  # as on a GPU
     checkpoint.save_checkpoint(folder, state)
     whole(experiment)
+
+
+def test_a_run_took_all_the_time_that_it_took(demo):
+    experiment = tiny(epochs=4)
+    folder = interrupted(experiment, 0.6)
+    state = checkpoint.load_checkpoint(folder, experiment)
+    assert min(state["seconds"]) > 0
+    checkpoint.save_checkpoint(folder, state | {"seconds": [1000.0, 2000.0]})
+    clock, processor = training.train(experiment).seconds
+    assert 1000 < clock < 1100 and 2000 < processor < 2100
+    assert training.train(experiment).seconds == [clock, processor]  # as the checkpoint has it
+
+
+def test_one_process_trains_a_run_and_others_wait(demo):
+    experiment, done = tiny(epochs=1), threading.Event()
+    with files.locked(files.runs() / "locks" / f"{experiment.run_id.replace('/', '-')}.lock"):
+        other = threading.Thread(target=lambda: (training.train(experiment), done.set()))
+        other.start()
+        assert not done.wait(1) and not (files.runs() / experiment.run_id / "checkpoint.pt").exists()
+    assert done.wait(60)
+    other.join()
 
 
 def test_a_finished_run_is_not_trained_again(demo):

@@ -83,11 +83,10 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
 
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
-    with files.locked(files.runs() / "locks" / f"{run.run_id.replace('/', '-')}.lock"):
-        state = fit(run, build, partial(check.epochs, run, batches, step, validate, progress=progress), device)
-        network = state.network.eval()
-        results.keep_weights(run, network)
-    return Trained(network, state.history)
+    state = fit(run, build, partial(check.epochs, run, batches, step, validate, progress=progress), device)
+    network = state.network.eval()
+    results.keep_weights(run, network)
+    return Trained(network, state.history, state.seconds)
 
 
 def step(run: Run, network, optimizer, x, y) -> float:

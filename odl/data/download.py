@@ -24,8 +24,9 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
     if (images := home(base) / "images").is_symlink() and not images.exists():
         images.unlink()  # to a folder that was moved
     if source:
-        if base not in DATASETS:
-            raise DataError(f"--source belongs to a set by name ({', '.join(DATASETS)}), not to {name!r}")
+        if base not in DATASETS or base == "demo":  # which comes with scikit-image
+            known = ", ".join(set_ for set_ in DATASETS if set_ != "demo")
+            raise DataError(f"--source belongs to a set by name ({known}), not to {name!r}")
         folder = unpack(base, Path(source).expanduser())
     else:
         folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
@@ -90,16 +91,18 @@ def unpack(base: str, source: Path) -> Path:
         return find(base)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        unpacked = Path(temporary) / "images"
+        unpacked.mkdir()  # `temporary` itself is for its owner alone
         try:
-            extract(source, Path(temporary))
+            extract(source, unpacked)
         except files.OneLine:
             raise
         except Exception as error:  # zipfile, tarfile and zlib raise anything on damaged archives
             fault = "could not be unpacked" if getattr(error, "errno", None) else "not a readable archive"
             raise DataError(f"{source}: {fault} ({reason(error)})") from None
         if base == "celeba" and (source.parent / sets.PARTITION).is_file():
-            shutil.copy(source.parent / sets.PARTITION, temporary)
-        inside = next(Path(temporary).glob("BSDS500*"), Path(temporary))
+            shutil.copy(source.parent / sets.PARTITION, unpacked)
+        inside = next(unpacked.glob("BSDS500*"), unpacked)
         if "sha256" in entry:
             check_listing(base, next(inside / f for f in folders if (inside / f).is_dir()))
         inside.replace(target)

@@ -1,7 +1,8 @@
 """Data sets packed once to uint8: one flat file of pixels with an index, in `data/<set>/packed-<side>/` (Sec. 6.1).
 
-Images are resized so that their shorter side is 96 (the released code's size; `NAME-native` keeps the resolution),
-RGB, training images first."""
+Images are RGB, resized so that their shorter side is 96 (the released code's size; 192 for demo; `NAME-native` keeps
+its own where that is a crop's or more), training images first.
+"""
 
 import hashlib
 import json
@@ -59,7 +60,7 @@ def index_of(folder: Path) -> dict | None:
 
 
 def changed(name: str, index: dict) -> bool:
-    """Whether the originals are no longer those that were packed; where they are many or gone, False."""
+    """Whether the originals are no longer those that were packed; where a named set is large, or gone, False."""
     if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.FEW or not sets.is_here(name):
         return False
     listing = sets.fingerprint(name)
@@ -123,8 +124,11 @@ class Journal:
         there = pixels.stat().st_size if pixels.exists() else 0
         first = json.dumps({"listing": listing}).encode() + b"\n"
         for line in lines if head == first else []:
-            entry = json.loads(line) if line.endswith(b"\n") else None
-            end = self.bytes + 3 * entry.get("height", 0) * entry.get("width", 0) if entry else there + 1
+            try:
+                entry = json.loads(line)
+                end = self.bytes + 3 * entry.get("height", 0) * entry.get("width", 0)
+            except (ValueError, AttributeError, TypeError):  # half a line, or a damaged one
+                break
             if end > there:
                 break
             self.entries.append(entry)

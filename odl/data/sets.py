@@ -173,7 +173,10 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
 def partition(folder: Path) -> dict[str, str]:
     """CelebA's official division, name to 0, 1 or 2, if its file lies in the folder of images or beside it, else {}."""
     file = next((p / PARTITION for p in (folder, folder.parent) if (p / PARTITION).is_file()), None)
-    return dict(line.split() for line in file.read_text(encoding="utf-8").splitlines() if line) if file else {}
+    try:
+        return dict(line.split() for line in file.read_text(encoding="utf-8").splitlines() if line) if file else {}
+    except ValueError:
+        raise DataError(f"{file}: not CelebA's list of a name and 0, 1 or 2 a line; fetch it again") from None
 
 
 def remarks(name: str, folder: Path) -> list[str]:

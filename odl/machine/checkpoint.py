@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import io
+import json
 import math
 from pathlib import Path
 
@@ -32,10 +33,16 @@ def identity(experiment) -> dict:
     return experiment.asdict() | {"protocol": PROTOCOL}
 
 
+def owner_of(experiment) -> str:
+    """SHA-256 of the `identity`; 25 and 25.0 are the same."""
+    known = {name: float(value) if isinstance(value, int) else value for name, value in identity(experiment).items()}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
 def take_snapshot(owner: dict, state) -> dict:
     """A copy of everything that an exact resume of the owner, an `identity`, needs at the end of an epoch."""
     kept = {"network": state.network.state_dict(), "optimizer": state.optimizer.state_dict(), "history": state.history}
-    return copy.deepcopy(kept) | {"experiment": owner}
+    return copy.deepcopy(kept) | {"experiment": owner, "seconds": state.seconds}
 
 
 def save_checkpoint(folder: Path, snapshot: dict) -> None:
@@ -66,8 +73,11 @@ def read_checkpoint(path: Path) -> dict | None:
         return None
     try:
         state = torch.load(io.BytesIO(content[32:]), map_location="cpu", weights_only=True)
-        state = {key: state[key] for key in ("network", "optimizer", "history", "experiment")}
-        return state if isinstance(state["experiment"], dict) and isinstance(state["history"], list) else None
+        state = {"seconds": [0.0, 0.0]} | state  # older ones have none
+        state = {key: state[key] for key in ("network", "optimizer", "history", "experiment", "seconds")}
+        state["seconds"] = [float(s) for s in state["seconds"]]
+        kinds = isinstance(state["experiment"], dict) and isinstance(state["history"], list)
+        return state if kinds and len(state["seconds"]) == 2 else None
     except Exception:  # a file made to harm raises anything
         return None
 

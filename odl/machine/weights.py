@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 
 from odl.machine import files
 
@@ -14,14 +14,33 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
     """The tensors in a file of safetensors, checked against the SHA-256 in its header where it has one."""
     try:
         weights = load_file(path)
-        with safe_open(path, "pt") as file:
-            expected = (file.metadata() or {}).get("sha256")
+        expected, _ = header(path)
     except SafetensorError as error:
         reason = str(error).splitlines()[0]
         raise files.DamagedFile(f"{path}: not a whole file of safetensors ({reason}); delete it") from None
     if expected and expected != hash_of(weights):
         raise files.DamagedFile(f"{path}: changed since it was written; delete it and train again")
     return weights
+
+
+def content(weights: dict[str, torch.Tensor], owner: str) -> bytes:
+    """A file of weights. In its header, as one word because the order of several differs: SHA-256 and `owner`."""
+    return save(weights, {"sha256": f"{hash_of(weights)} {owner}"})
+
+
+def header(path: Path) -> tuple[str, str]:
+    """The SHA-256 of a file's weights, and their owner; empty where it has none. Raises SafetensorError."""
+    with safe_open(path, "pt") as file:
+        sha256, _, owner = (file.metadata() or {}).get("sha256", "").partition(" ")
+    return sha256, owner
+
+
+def is_of(path: Path, owner: str) -> bool:
+    """Whether weights are this owner's; a damaged file is not told from them, and is refused when it is read."""
+    try:
+        return header(path)[1] == owner
+    except SafetensorError:
+        return True
 
 
 def hash_of(weights: dict[str, torch.Tensor]) -> str:

@@ -37,7 +37,9 @@ def tiny(i: int = 0, **numbers) -> Experiment:
 
 
 def saved_by(experiment) -> dict | None:
-    return checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
+    """The state in a run's checkpoint, but for how long it took."""
+    state = checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
+    return state and {key: value for key, value in state.items() if key != "seconds"}
 
 
 def run(experiment) -> str:
@@ -108,6 +110,7 @@ def state_of(k: int, experiment, megabytes=0) -> dict:
     """A checkpoint's state that says it is number k."""
     network, optimizer = training.build(experiment, "cpu")
     state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "history": [k]}
+    state["seconds"] = [1.0, 2.0]
     filler = torch.zeros(megabytes * 250_000)
     return state | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}, "filler": filler}
 
