@@ -174,7 +174,7 @@ def above(m, task: str) -> tuple[str, tuple]:
     if task in paper.MASKED:
         return "with the known pixels kept", (judge.LEVELS, "psnr_kept")
     levels = [level for level in judge.LEVELS if not judge.below_input(m.runs, task, PAIR, [level])]
-    return f"on levels {listed(levels)}", (levels,)
+    return f"on levels {listed(levels)}" if levels else "", (levels,)
 
 
 SHARP, LAST = dose.NAMES[4], str(paper.N_LEVELS)

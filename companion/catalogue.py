@@ -215,10 +215,11 @@ def photographs_here(profile: str) -> bool:
 
 
 def left_out(profile: str) -> str:
-    """A line on what `jobs` leaves out because DB11 is not here; empty where it leaves out nothing."""
-    if profile not in WITH_DB11 or sets.is_here("db11"):
-        return ""
-    return "Table 3 and Figure 6 are left out, because db11 is not here: python -m odl data prepare db11\n"
+    """Lines on what `jobs` leaves out because photographs are not here; empty where it leaves out nothing."""
+    without = {"db11": "Table 3 and Figure 6 are", "bsds500": "opponents of Table 3 that have to be trained are"}
+    missing = [name for name in without if profile in WITH_DB11 and not sets.is_here(name)]
+    command = "python -m odl data prepare"
+    return "".join(f"{without[n]} left out, because {n} is not here: {command} {n}\n" for n in missing)
 
 
 def comparator_jobs(profile: str) -> list[Job]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import build
 import figures
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import snippets
@@ -15,7 +16,7 @@ import statement
 import story
 from test_scorecard import world
 
-from companion import denoising, judge, pilot, plan, scorecard
+from companion import denoising, judge, pilot, plan, scorecard, table1
 from odl import PROTOCOL
 from odl.experiment import PROFILES
 from odl.machine import files
@@ -63,7 +64,7 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
 def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right, seeds):
     monkeypatch.setattr(scorecard, "load", lambda *_: world(right, seeds))
     word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
-    gain, seven, problem, near, dose, _, _, scale, _ = story.verdict().split("\n")
+    gain, seven, problem, near, dose, ends, _, _, scale, _ = story.verdict().split("\n")
     assert f"**The gain: {word} on all four tasks.**" in gain and f"The first comparison has {len(seeds)} seed" in scale
     assert f"**Best of seven: {word} on all four tasks.**" in seven and "closest rival, judged or not, is " in seven
     assert "below the damaged images" not in story.verdict()
@@ -72,13 +73,19 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     found = story.found_fixation()
     assert found.startswith(problem[2:]) and found.count("\n|") == (0 if word == "reproduced" else 2 + 16)
     assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
+    sharp = {
+        level: judge.gaps(world(right).runs, "denoise", "on_demand, k = 4", "rigid_joint", [level]) for level in "15"
+    }
+    easy, hard = (judge.span([np.mean(margins)]) for margins in sharp.values())
+    assert f"**Level by level: {easy} at the easy end, {hard} at the hard end.**" in ends
+    assert story.rivals().count("\n- ") == (4 * len(table1.RIVALS) if word == "reversed" else 0)
     assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
     monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
     assert "On deblurring the raw output of both networks is on average below the damaged" in story.verdict()
     said = "would decide nothing either" if word == "undecided" else f"would read **{word}**"
     gate = story.found_gate()
     assert f"Without the clause the rule {said}" in gate and "on levels 1, 2, 3, 4, 5 and 6" in gate
-    assert "nan" not in gate and "on the other levels" not in gate
+    assert "nan" not in gate and "with the known pixels kept" not in gate  # no score of deblurring is above them
 
 
 def test_a_quoted_sentence_names_what_is_alike_and_what_is_open(monkeypatch):
