@@ -88,7 +88,9 @@ def problem(m) -> str:
     claim, (over, there) = fixation.problem(m), fixated_margins(m, judged_only=True)
     words = Counter(word for _, word in claim.parts.values())
     counts = [f"{words[word]} {text}" for word, text in PARTS.items() if words[word]]
-    text = f"**Fixation: {claim.word}.** Of {len(claim.parts)} comparisons: {listed(counts)}."
+    sides = [np.mean(gaps) > 0 for kind in fixated_margins(m) for gaps in kind]
+    text = f"**Fixation: {claim.word}.** Of {len(claim.parts)} comparisons: {listed(counts)}. "
+    text += f"The mean margin is on the claim's side in {sum(sides)} of {len(sides)}."
     if not (over and there):
         return text
     return f"""\

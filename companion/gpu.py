@@ -26,7 +26,7 @@ from odl.data import packs
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.machine.device import make_deterministic
-from odl.machine.weights import content, hash_of, header, read_weights
+from odl.machine.weights import encoded, hash_of, header, read_weights
 from odl.parameters import ParameterError
 from odl.training import Step
 
@@ -192,4 +192,4 @@ def ship(run_id: str) -> Path:
 def halved(path: Path) -> bytes:
     """Trained weights in half precision, with their owner in the header."""
     half = {k: t.half() if t.is_floating_point() else t for k, t in read_weights(path).items()}
-    return content(half, header(path)[1])
+    return encoded(half, header(path)[1])

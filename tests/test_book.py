@@ -72,6 +72,7 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     assert ("Of 16 comparisons: 16 for the claim." in problem) == (word == "reproduced")
     found = story.found_fixation()
     assert found.startswith(problem[2:]) and found.count("\n|") == (0 if word == "reproduced" else 2 + 16)
+    assert f"the claim's side in {16 * right} of 16." in problem
     assert f"**Fixation: {word}" in problem and "**The dose: 1.0 to 1.0 % of a batch.**" in dose
     sharp = {
         level: judge.gaps(world(right).runs, "denoise", "on_demand, k = 4", "rigid_joint", [level]) for level in "15"

@@ -23,7 +23,7 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
-def content(weights: dict[str, torch.Tensor], owner: str) -> bytes:
+def encoded(weights: dict[str, torch.Tensor], owner: str) -> bytes:
     """A file of weights. In its header, as one word because the order of several differs: SHA-256 and `owner`."""
     return save(weights, {"sha256": f"{hash_of(weights)} {owner}"})
 
