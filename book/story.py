@@ -353,9 +353,11 @@ def spectrum() -> str:
         return f"This is {NOT_MEASURED}."
     rows = [[f"{sigma:g}", *map("{:.1f}".format, row)] for sigma, *row in found.itertuples()]
     table = markdown(["σ", *(f"{title} (dB)" for title in shown.values())], rows)
+    low = [f"{sigma:g}" for sigma, row in found.iterrows() if row.on_demand < row.bm3d25]
+    wrong = f"At σ = {listed(low)} the network is below BM3D told 25, too.\n\n" if low else ""
     return f"""{table}
 
-Judged over seeds:
+{wrong}Judged over seeds:
 
 - On-demand − fixated at 25, where σ is 25 and noise is not clipped, above {judge.signed(-table3.NEAR)}: \
 {table3.near_specialist(m)}.
