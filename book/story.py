@@ -163,11 +163,14 @@ def below(m) -> str:
             word = judge.compare(m, {"": (task, *PAIR, *score)}).short
             margins.append(f"{margin} on {plain(task)} {how}: *{word}*")
     other = f" By scores that are above them the gain is {'; '.join(margins)}." if margins else ""
-    long = [(plain(task), run) for task in under if (run := m.longer.get(task))]
-    scores = [(name, judge.score(run), judge.score(run, column="psnr_input")) for name, run in long]
-    gains = [f"{ours:.2f} dB against {damaged:.2f} on {name}" for name, ours, damaged in scores]
-    steps = long and long[0][1].experiment["epochs"] * long[0][1].experiment["iterations"]
-    longer = f" After {steps:,} steps of one seed, the on-demand network has {listed(gains)}." if gains else ""
+    gains = []
+    for task in under:
+        if runs := [run for key, run in m.longer.items() if key[0] == task]:
+            scores = [np.mean([judge.score(run, column=name) for run in runs]) for name in ("psnr", "psnr_input")]
+            seeds = judge.count_seeds({"": runs})
+            gains.append("{:.2f} dB against {:.2f} on {} ({})".format(*scores, plain(task), seeds))
+            steps = runs[0].experiment["epochs"] * runs[0].experiment["iterations"]
+    longer = f" After {steps:,} steps the on-demand network has {listed(gains)}." if gains else ""
     return f"{where}, so the gain is not judged there.{other}{longer}"
 
 

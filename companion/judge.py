@@ -244,7 +244,7 @@ class Measured:
     runs: dict = field(default_factory=dict)
     table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr", "seed")  # table3.table of our two systems
     spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr", "seed")  # db11_spectrum.table of `CURVES`
-    longer: dict = field(default_factory=dict)  # task → Result of the all-rounder, whose training was longer
+    longer: dict = field(default_factory=dict)  # (task, seed) → Result of the all-rounder, whose training was longer
 
 
 def compare(m: Measured, pairs: dict, **how) -> Verdict:
@@ -319,17 +319,19 @@ def below_input(runs: dict, task: str, schedules, levels=LEVELS, column="psnr") 
 
 
 def steps_to_input(m: Measured, task: str, levels=LEVELS, column="psnr") -> int | None:
-    """After about how many steps on-demand learning reaches the damaged images, to the next 10,000 above.
+    """After about how many steps on-demand learning reaches the damaged images, to the next 10,000; means over seeds.
 
     PSNR is taken to rise by as much with every doubling as between the two lengths that are measured. None where
     one is not, or where this would lead beyond twice the longer one.
     """
-    pair = m.runs.get((task, "on_demand", 0)), m.longer.get(task)
-    if not all(pair):
+    seeds = [seed for name, seed in m.longer if name == task and (task, "on_demand", seed) in m.runs]
+    pairs = [(m.runs[task, "on_demand", seed], m.longer[task, seed]) for seed in seeds]
+    if not pairs:
         return None
     column = "psnr_kept" if column == "psnr_hole" else column
-    gain = [score(run, levels, column) - score(run, levels, "psnr_input") for run in pair]
-    steps = [run.experiment["epochs"] * run.experiment["iterations"] for run in pair]
+    gains = [[score(run, levels, column) - score(run, levels, "psnr_input") for run in pair] for pair in pairs]
+    gain = np.mean(gains, axis=0)
+    steps = [run.experiment["epochs"] * run.experiment["iterations"] for run in pairs[0]]
     slope = (gain[1] - gain[0]) / np.log(steps[1] / steps[0])
     reached = steps[0] * np.exp(-gain[0] / slope) if slope > 0 else np.inf
     return int(np.ceil(reached / 1e4) * 1e4) if reached <= 2 * steps[1] else None

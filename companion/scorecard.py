@@ -5,6 +5,7 @@ Nothing is trained: what is not on disk reads "to be measured".
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -78,12 +79,13 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     runs |= explanations.load_all(grid)
 
     ours = denoising.our_runs(profile, dataset, seeds)
+    long = [replace(run, seed=seed) for run in catalogue.all_rounders(profile, dataset) for seed in seeds]
     on_db11 = {"dataset": "db11", "profile": profile, "ours": ours, "measure": False}
     return Measured(
         {key: result for key, result in runs.items() if result},
         table3.table(denoising.OURS, **on_db11),
         db11_spectrum.table(db11_spectrum.CURVES, **on_db11),
-        longer={run.task: results.load(run) for run in catalogue.all_rounders(profile, dataset)},
+        longer={(run.task, run.seed): result for run in long if (result := results.load(run))},
     )
 
 
