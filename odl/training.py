@@ -61,13 +61,14 @@ def allocation(experiment, epoch: int, history) -> np.ndarray | None:
         return None
     last = history[-1]["psnr"] if history else None
     weights = np.asarray(schedule(epoch / experiment.epochs, last, paper.N_LEVELS), dtype=float)
-    good = weights.shape == (paper.N_LEVELS,) and np.isfinite(weights).all() and (weights >= 0).all() and weights.any()
-    if not good:
-        needed = f"{paper.N_LEVELS} weights, finite, not negative and not all zero"
-        raise ParameterError(f"schedule {experiment.schedule!r} returned {weights}, not {needed}")
+    if weights.shape != (paper.N_LEVELS,):
+        raise ParameterError(f"schedule {experiment.schedule!r} returned {weights}, not {paper.N_LEVELS} weights")
     if experiment.sharpness != 1:
         weights = weights**experiment.sharpness
-    return allocate_batches(weights, experiment.batch_size, experiment.iterations)[0]
+    try:
+        return allocate_batches(weights, experiment.batch_size, experiment.iterations)[0]
+    except ValueError as error:
+        raise ParameterError(f"schedule {experiment.schedule!r}: {error}") from None
 
 
 def train_epoch(step: "Step", epoch: int, counts, progress=None) -> float:

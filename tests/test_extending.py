@@ -99,7 +99,7 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     short, words = Experiment.of(schedule="short", profile="smoke"), "'short' returned [1. 1. 1. 1.], not 5 weights"
     refused(lambda: training.train(short), words, kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: -np.ones(n))
-    refused(lambda: training.train(short), "'short' returned", "not negative", kind=ParameterError)
+    refused(lambda: training.train(short), "schedule 'short': weights=[-1.0, ", "not negative", kind=ParameterError)
 
 
 def test_what_workers_do_not_know_is_trained_here(added, capsys):
