@@ -32,19 +32,7 @@ from companion import (
     tables,
 )
 from companion.extra_data import OURS_HALF, RIGID_ALL, RIGID_HALF
-from companion.judge import (
-    FAR,
-    MISSING,
-    UNDECIDED,
-    VERDICTS,
-    Measured,
-    Verdict,
-    compare,
-    compare_levels,
-    plain,
-    signed,
-    span,
-)
+from companion.judge import FAR, MISSING, UNDECIDED, VERDICTS, Measured, Verdict, compare, plain, signed, span
 from companion.table1 import JOINT, RIVALS
 from companion.table2 import CENTRE, RANDOM
 from odl import paper, results
@@ -172,11 +160,11 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
     ("Sec. 6.6, Supp. E", "A staged curriculum overfits to what it saw last, level 5.",
      f"over all levels {span(paper_gaps('rigid_joint', 'staged_curriculum'))}",
      "rigid joint − staged curriculum: on level 1 more than on level 5, every task",
-     partial(compare_levels, one="rigid_joint", other="staged_curriculum", more="1", less="5")),
+     partial(judge.compare_levels, one="rigid_joint", other="staged_curriculum", more="1", less="5")),
     ("Sec. 6.6, Supp. E", "A staged anti-curriculum overfits to what it saw last, the easiest level.",
      f"over all levels {span(paper_gaps('rigid_joint', 'staged_anti_curriculum'))}",
      "rigid joint − staged anti-curriculum: on level 5 more than on level 1, every task",
-     partial(compare_levels, one="rigid_joint", other="staged_anti_curriculum", more="5", less="1")),
+     partial(judge.compare_levels, one="rigid_joint", other="staged_anti_curriculum", more="5", less="1")),
     ("Table 1, Sec. 6.6, Supp. E", "Hard mining is inferior.",
      span(paper_gaps("on_demand", "hard_mining")), "on-demand − hard mining, mean PSNR, every task",
      partial(compare, pairs={plain(task): (task, "on_demand", "hard_mining") for task in paper.TASKS})),

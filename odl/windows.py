@@ -33,8 +33,8 @@ def restore_image(network, image, stride=3, precision="fp32", device="cpu", prog
 
     `image` is float (height, width) or (height, width, 3) on the [0, 1] scale; what is returned has its shape.
     The last window of each row and column is flush with the border. A network for grey images restores each channel
-    of a colour image alone. Images smaller than a window are reflected. `progress(share done)` is
-    called after every `BATCH` windows.
+    of a colour image alone. Images smaller than a window are reflected. After every `BATCH` windows
+    `progress(share done)` is called.
     """
     x = check_image(image, network)
     height, width = x.shape[2:]
