@@ -186,7 +186,7 @@ TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison
 CAPTIONS = {  # of the tables that stand on one page alone
     "found-allocations": "What Equation 3 gave the easiest and the hardest level: per cent, means over seeds.",
     "found-tests": "The paper's test of two networks, beside our verdict on two schedules.",
-    "found-power": "On-demand minus rigid joint learning: what seeds move, and what the paper reports.",
+    "found-power": "On-demand minus rigid joint learning: what seeds and photographs move, and what the paper reports.",
     "found-rivals": "On-demand minus each rival (dB, levels 1 to 6); in brackets the paper; \\* under three seeds.",
     "found-pulls": "Norm of the gradient of each level's loss in rigid joint learning's networks, after training.",
     "found-forgotten": "PSNR (dB) on the level that a staged schedule saw first, and of rigid joint learning there.",
