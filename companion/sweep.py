@@ -26,7 +26,7 @@ from odl.data import sets
 from odl.data.packs import load
 from odl.evaluation import LEVELS, task_of
 from odl.experiment import Experiment
-from odl.machine import files, store
+from odl.machine import checkpoint, files, store
 from odl.parameters import check_device
 from odl.results import Result
 from odl.schedules import SCHEDULES
@@ -106,8 +106,9 @@ def measure_network(experiment, path: Path, evaluate: Callable, device="auto", p
         training = 0.9 * (results.place_of_weights(experiment) is None)  # share of the work
         with store.lock_of(results.path_of(experiment)):  # of several processes that lack the network one trains it
             if results.place_of_weights(experiment) is None:
+                owner = checkpoint.owner_of(experiment)
                 again = train(experiment, where, progress and (lambda share: progress(training * share)))
-                results.keep_weights(experiment, again.network)
+                results.keep_weights(experiment, again.network, owner)
         network, start = results.network_of(experiment), monotonic()
         rows = evaluate(experiment, network, where, progress and (lambda s: progress(training + (1 - training) * s)))
         origin = results.provenance(experiment, where) | {"seconds": {"evaluate": round(monotonic() - start, 1)}}

@@ -9,18 +9,21 @@ from scipy.ndimage import gaussian_filter
 # photograph. The bound of blur is wide, because a soft picture seems blurred before anything blurs it.
 MOST_CHANGE = 1.25  # mean square of what denoising changes, in variances of the noise; of the harmed at least 1.31
 LEAST_BLUR = 2.5  # σ in pixels as `blur_of` finds it; of the harmed at most 1.44
+MOST_MISSING = 0.5  # share of an image to be inpainted
 BLOCK = 16  # side of the blocks in which noise is measured
 
 
 class DamageWarning(UserWarning):
-    """The image seems less damaged than what the network helps with."""
+    """The result may be worse than the image: it is hardly damaged, or the mask seems inverted."""
 
 
-def doubt(y: np.ndarray, x_hat: np.ndarray, task: str) -> str | None:
+def doubt(y: np.ndarray, x_hat: np.ndarray, task: str, missing: np.ndarray | None = None) -> str | None:
     """One line where x_hat may be worse than y, both (H, W[, 3]) floats in [0, 1]; else None.
 
-    Missing pixels are always worse than filled ones: no doubt of inpainting and interpolation.
+    Missing pixels, (H, W) bool, are always worse than filled ones: there may be doubt of the mask alone.
     """
+    if task == "inpaint" and (share := missing.mean()) > MOST_MISSING:
+        return f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
     if task == "denoise":
         sigma, change = noise_of(y), float(np.sqrt(np.mean((x_hat - y) ** 2)))
         if change**2 > MOST_CHANGE * sigma**2:

@@ -99,6 +99,8 @@ class Experiment:
             integer(name, getattr(self, name), *ends)
         for name, ends in REAL.items():
             number(name, getattr(self, name), *ends)
+        if self.variant == "released" and self.task in paper.MASKED:
+            raise ParameterError(f"variant='released' changes deblur and denoise, not task={self.task!r}")
         if self.sharpness != 1 and self.schedule != "on_demand":
             raise ParameterError(f"sharpness={self.sharpness!r} belongs to 'on_demand', not to {self.schedule!r}")
         number("severity", self.severity, 0, paper.TASKS[self.task]["levels"][-1][1])

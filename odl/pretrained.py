@@ -16,12 +16,13 @@ from odl.data import reader
 from odl.experiment import PROFILES, Experiment
 from odl.machine.device import quick_precision
 from odl.network import EncoderDecoder
-from odl.parameters import check_device, choice
+from odl.parameters import ParameterError, check_device, choice
 from odl.results import network_of, place_of_weights
 from odl.windows import inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
+LEAST = -0.5  # below 0 there is only what filters overshoot, and what is on another scale
 # For the networks behind pictures and for Table 3's.
 LONG = {profile: {"epochs": 6 * PROFILES[profile]["epochs"]} for profile in ("reference", "gpu")}
 
@@ -59,7 +60,7 @@ def restore(
     channel alone.
     Windows of 64×64 pixels lie `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most).
     `device` is auto, cpu or cuda; `progress(share done)` is called as it goes. Warns with `DamageWarning` where the
-    image seems less damaged than what the network helps with. Raises ParameterError, of one line.
+    result may be worse than the image. Raises ParameterError, of one line.
 
     >>> clean = odl.restore(noisy, "denoise")
     >>> whole = odl.restore(photograph, "inpaint", mask=scratches)
@@ -73,10 +74,13 @@ def restore(
     damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
     if missing is not None:
         damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
+    if task != "denoise" and damaged.min() < LEAST:  # noise that is not clipped does go so low
+        reach = f"{damaged.min():.3g} to {damaged.max():.3g}"
+        raise ParameterError(f"image reaches from {reach}; the [0, 1] scale is needed, as (image + 1) / 2")
     device, stride = check_device(device), stride or stride_for(damaged, task, missing)
     by = partial(inpaint_image, mask=missing) if task == "inpaint" else restore_image
     x_hat = by(load(task), damaged, stride=stride, precision=quick_precision(device), device=device, progress=progress)
-    if doubt := damage.doubt(damaged, x_hat, task):
+    if doubt := damage.doubt(damaged, x_hat, task, missing):
         warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
     x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
     x_hat = x_hat.astype(y.dtype) if y.dtype.kind == "f" else x_hat

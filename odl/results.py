@@ -159,10 +159,10 @@ def place_of_weights(experiment: Experiment) -> Path | None:
     return next(filter(Path.exists, (files.models() / name, files.shipped() / name)), None)
 
 
-def keep_weights(experiment: Experiment, network, owner: str = "") -> None:
+def keep_weights(experiment: Experiment, network, owner: str) -> None:
     """Write a run's weights to `runs/`; `owner` is its `checkpoint.owner_of` from before the training."""
     kept = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
-    content = weights.encoded(kept, owner or checkpoint.owner_of(experiment))
+    content = weights.encoded(kept, owner)
     files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", content)
 
 

@@ -75,6 +75,7 @@ def test_masks_as_people_draw_them():
         (lambda x: odl.restore(x, "deblur", device="gpu"), "device='gpu'"),
         (lambda x: odl.restore(x[..., :2], "deblur"), "shape"),
         (lambda x: odl.restore(x.astype(int), "deblur"), "[0, 1]"),
+        (lambda x: odl.restore(x / 127.5 - 1, "deblur"), "the [0, 1] scale is needed"),
         (lambda x: odl.restore("x.jpg", "deblur"), "image='x.jpg' is a path; nearest: PIL.Image.open('x.jpg')"),
         (lambda x: odl.restore(x, "inpaint", mask=Path("m.png")), "mask='m.png' is a path"),
         (lambda x: odl.restore(x, "inpaint", mask=[[1], [1, 2]]), "mask is no array of numbers"),
@@ -93,6 +94,11 @@ def test_a_mistake_is_one_line(call, expected):
 def test_a_photograph_that_is_hardly_damaged_gives_a_warning(task, noise):
     with pytest.warns(damage.DamageWarning, match="may be worse"):
         odl.restore(np.repeat(np.repeat(photograph(0, 10, 10), 9, 0), 9, 1), task, stride=32)
+
+
+def test_an_inverted_mask_gives_a_warning(noise):
+    with pytest.warns(damage.DamageWarning, match="9[0-9]% of the image is missing"):
+        odl.restore(photograph(0, 80, 100), "inpaint", ~square(), stride=32)
 
 
 def test_a_profile_of_other_colours_does_not_come_back(noise):

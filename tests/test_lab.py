@@ -25,7 +25,7 @@ from odl import PROTOCOL, results
 from odl.corruptions import FILL, TASKS, Task, blur, delete, remove_square
 from odl.crops import grey
 from odl.evaluation import errors, psnr
-from odl.machine import files
+from odl.machine import checkpoint, files
 from odl.machine.files import write_atomically
 from odl.schedules import allocate, dose, on_demand
 from odl.windows import inpaint_image
@@ -84,7 +84,8 @@ def site(tmp_path_factory):
         patch.setenv("ODL_ROOT", str(folder / "root"))
         for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in live.SCHEDULES):
             experiment = live.reference(task, schedule)
-            results.keep_weights(experiment, trained_like(TASKS[task].channels, seed, experiment.width))
+            network = trained_like(TASKS[task].channels, seed, experiment.width)
+            results.keep_weights(experiment, network, checkpoint.owner_of(experiment))
         for seed, (ours, theirs) in enumerate(PAIRS):
             made_up_result("inpaint", "on_demand", seed, ours)
             made_up_result("inpaint", "rigid_joint", seed, theirs)

@@ -15,7 +15,7 @@ from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import Diffusion
 from odl import results
 from odl.data import packs
-from odl.machine import files
+from odl.machine import checkpoint, files
 
 
 def images(n=2, side=20, seed=0):
@@ -132,7 +132,7 @@ def test_what_is_not_trained_is_not_there(root, monkeypatch):
 @pytest.mark.parametrize("system", ["tnrd", "mlp"])
 def test_a_trained_system_denoises_images_of_any_size(root, system):
     run = trained.run_of(system)
-    results.keep_weights(run, trained.build(run, "cpu")[0])
+    results.keep_weights(run, trained.build(run, "cpu")[0], checkpoint.owner_of(run))
     y = np.random.default_rng(0).random((33, 50))
     x_hat = trained.denoise(y, 25, system)
     assert x_hat.shape == y.shape and np.array_equal(x_hat, trained.denoise(y, 25, system))

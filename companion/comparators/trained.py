@@ -21,7 +21,7 @@ from odl import crops, results
 from odl.corruptions import add_noise
 from odl.evaluation import psnr, squared_error
 from odl.fit import Trained, fit
-from odl.machine import files
+from odl.machine import checkpoint, files
 from odl.machine.device import adam, forward
 from odl.parameters import choice
 from odl.training import shuffled
@@ -83,9 +83,10 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
 
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
+    owner = checkpoint.owner_of(run)
     state = fit(run, build, partial(check.epochs, run, batches, step, validate, progress=progress), device)
     network = state.network.eval()
-    results.keep_weights(run, network)
+    results.keep_weights(run, network, owner)
     return Trained(network, state.history, state.seconds)
 
 
