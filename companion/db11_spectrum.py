@@ -17,9 +17,10 @@ CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FI
 def table(
     curves, sigmas=SPECTRUM, dataset="db11", profile="reference", ours=None, measure=True, device="auto"
 ) -> pd.DataFrame:
-    """The curves of `denoising.curves_of` on clipped noise: system, told, sigma, seed, psnr (dB, mean over the images).
+    """The curves of `denoising.curves_of` on clipped noise: system, trained_on, told, sigma, seed, psnr.
 
-    `ours` is system → its runs, one for each `seed`, as `denoising.our_runs` has them.
+    psnr is in dB, the mean over the images. `ours` is system → its runs, one for each `seed`, as `denoising.our_runs`
+    has them.
     """
     ours = ours or denoising.our_runs()
     cases = [
@@ -29,10 +30,10 @@ def table(
         for sigma in sigmas
     ]
     rows = [
-        (case.system, case.told, case.sigma, case.ours and case.ours.seed, case.rows(measure, device).psnr.mean())
+        denoising.named(case) | {"told": case.told, "sigma": case.sigma, "psnr": case.rows(measure, device).psnr.mean()}
         for case in cases
     ]
-    table = pd.DataFrame(rows, columns=["system", "told", "sigma", "seed", "psnr"])
+    table = pd.DataFrame(rows, columns=["system", "trained_on", "told", "sigma", "seed", "psnr"])
     return table.astype({"told": float, "seed": "Int64"})
 
 

@@ -224,6 +224,12 @@ class Case:
         return pd.DataFrame({"image": list(names), "psnr": np.nan, "seconds": np.nan, "note": why})
 
 
+def named(case: Case) -> dict:
+    """The columns of a table that say whose a row is: the system, and of our networks their data set and seed."""
+    ours = case.ours
+    return {"system": case.system, "trained_on": ours and sets.slug(ours.dataset), "seed": ours and ours.seed}
+
+
 def provenance(system: str, images, device: str) -> dict:
     """What a number was measured with."""
     pixels = b"".join(image.tobytes() for _, image in images)
@@ -250,9 +256,9 @@ def curves_of(systems) -> list[tuple]:
 def covers(table: pd.DataFrame, path: Path) -> bool:
     """Whether the table has every measured row that `path` holds; a page of fewer systems says that it has not."""
     stored = pd.read_csv(path) if path.exists() else table
-    names = ("image", "system", "clipped", "told", "sigma", "seed")
+    names, none = ("image", "system", "trained_on", "clipped", "told", "sigma", "seed"), {"trained_on": "", "told": 0}
     key = [name for name in names if name in table and name in stored]
-    here, there = (rows.dropna(subset="psnr")[key].fillna({"told": 0, "seed": -1}) for rows in (table, stored))
+    here, there = (rows.dropna(subset="psnr")[key].fillna(none | {"seed": -1}) for rows in (table, stored))
     every = pd.MultiIndex.from_frame(there).isin(pd.MultiIndex.from_frame(here)).all()
     if not every:
         print(f"{path.name} has rows that this page lacks, so it stays as it is.")

@@ -25,14 +25,11 @@ def table(
         for run in ours.get(system, [None])
         for clip in (False, True)
     ]
-    frames = [
-        case.rows(measure, device).assign(system=case.system, clipped=case.clip, seed=case.ours and case.ours.seed)
-        for case in cases
-    ]
+    frames = [case.rows(measure, device).assign(clipped=case.clip, **denoising.named(case)) for case in cases]
     table = pd.concat(frames, ignore_index=True).assign(sigma=sigma)
     known = published.TABLE3 if sigma == 25 else {}
     table["published"] = [known.get(row.image, {}).get(row.system, np.nan) for row in table.itertuples()]
-    columns = ["image", "system", "sigma", "clipped", "seed", "psnr", "published", "seconds", "note"]
+    columns = ["image", "system", "trained_on", "sigma", "clipped", "seed", "psnr", "published", "seconds", "note"]
     return table[columns].astype({"seed": "Int64"})
 
 

@@ -211,7 +211,12 @@ def test_a_page_with_fewer_systems_covers_no_more_than_its_rows(tmp_path, notebo
     stored = pd.read_csv(path)
     some = stored[stored.system.isin(["tv", "bm3d"])]
     assert denoising.covers(stored.assign(psnr=12.5), path) and denoising.covers(some, tmp_path / "none.csv")
-    for less in (some, stored.assign(sigma=60), stored.assign(psnr=stored.psnr.mask(stored.system == "tv"))):
+    for less in (
+        some,
+        stored.assign(sigma=60),
+        stored.assign(trained_on="mine"),
+        stored.assign(psnr=stored.psnr.mask(stored.system == "tv")),
+    ):
         assert not denoising.covers(less, path)
 
 
