@@ -97,15 +97,19 @@ def runs(page: str, task: str, dataset: str, profile: str, seeds: list[int]) -> 
 def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     """The jobs, of a profile, data set and seeds, whose results a page of the book shows; all for the scorecard.
 
-    `table1-deblur` is the notebook `table1` with a task. Raises ParameterError for a page that is not known.
+    `table1-deblur` is the notebook `table1` with a task, of which jobs that are not among those given come, too. Raises
+    ParameterError for a page that is not known.
     """
     notebook, _, task = page.partition("-")
     choice("page", notebook, (*PAGES, "scorecard"))
-    choice("task", task, ("", *paper.TASKS))
+    if task:
+        choice("task of the page", task, paper.TASKS)
     if notebook == "scorecard":
         return jobs
     tasks = [task] if task else paper.TASKS
-    shown = {run for each in tasks for run in runs(notebook, each, dataset, profile, seeds)}
+    shown = dict.fromkeys(run for each in tasks for run in runs(notebook, each, dataset, profile, seeds))
+    if task:  # one that the book has not on this page
+        jobs = jobs + [job_with_all(run) for run in shown if run not in {job.experiment for job in jobs}]
     others = [job for job in jobs if not job.experiment or job.experiment.schedule in trained.LEARNERS]
     return [job for job in jobs if (notebook in ON_DB11 if job in others else job.experiment in shown)]
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from odl import __version__, paper, photographs
 from odl.data import reader
-from odl.data.sets import DATASETS, is_here
+from odl.data.sets import DATASETS, is_here, unread
 from odl.experiment import PROFILES, Experiment
 from odl.machine.files import OneLine
 from odl.parameters import ParameterError, check_device, known_dataset
@@ -70,7 +70,9 @@ def parser() -> argparse.ArgumentParser:
     )
     restore.add_argument("--stride", type=int, help="pixels between windows (default 8 to 32, by size; paper: 3)")
     restore.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    restore.add_argument("--overwrite", action="store_true", help="let the output replace the input")
+    restore.add_argument(
+        "--overwrite", action="store_true", help="let the output replace the input, or what lies in a folder below it"
+    )
     restore.add_argument("input", metavar="IN", help="a photograph or a folder of them")
     restore.add_argument("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")
     restore.set_defaults(run=run_restore, kept="what is named above is restored, and the same command begins anew")
@@ -106,6 +108,8 @@ def experiment_of(options) -> Experiment:
         name, equals, text = item.partition("=")
         if not equals:
             raise ParameterError(f"--set {name!r} has no value: NAME=VALUE is needed, as epochs=30")
+        if name in ("task", "dataset", "schedule", "seed", "profile"):
+            raise ParameterError(f"--set {item!r} is an option of its own: --{name} {text}")
         try:
             numbers[name] = json.loads(text)
         except json.JSONDecodeError:
@@ -145,6 +149,8 @@ def run_restore(options) -> int:
     photographs.check_call(options.task, options.mask, options.stride)
     todo = photographs.todo(options.input, options.output, options.mask, options.overwrite)
     check_device(options.device)
+    for line in unread(Path(options.input).expanduser()):
+        print(f"warning: {line}", file=sys.stderr)
 
     from odl.pretrained import load
 
@@ -174,13 +180,13 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
     if (n := reader.frames(source)) > 1 and output.exists() and output.samefile(source):
         raise ParameterError(f"{source}: of its {n} pages --overwrite would leave only the first; give another output")
-    image, mask = reader.open_image(source), mask and reader.upright(reader.opened(mask))
+    image, mask = reader.open_image(source), mask and reader.opened(mask)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DamageWarning)
         restored = restore(image, options.task, mask, options.stride, options.device, progress)
     photographs.save(restored, source, output)
-    for warning in said:
-        tqdm.write(f"warning: {source}: {warning.message}", sys.stderr)
+    for line in [f"of its {n} pages the first is restored"] * (n > 1) + [str(warning.message) for warning in said]:
+        tqdm.write(f"warning: {source}: {line}", sys.stderr)
 
 
 def run_data_list(options) -> None:

@@ -35,6 +35,8 @@ class Task:
         if len(row.get("levels", ())) != last or not {"easy", "hard"} <= row.keys():
             needed = f"a row in odl.paper.TASKS first, with levels 1 to {last}, easy and hard"
             raise ParameterError(f"task {self.name!r} needs {needed}")
+        if self.channels not in (1, 3):
+            raise ParameterError(f"task {self.name!r} has channels={self.channels!r}; 1 (grey) or 3 is needed")
 
     def bounds(self, level: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Lower and upper severity (B,), (B,) of each level in 1…6."""
@@ -62,7 +64,13 @@ class Task:
         `centred` puts the missing square of inpainting in the middle, as the fixated models have it (Sec. 6.4).
         """
         low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
-        return self.apply(x, self.draw(low, high, x.shape[-1], generator, centred), generator)
+        y = self.apply(
+            x.clone(), self.draw(low, high, x.shape[-1], generator, centred), generator
+        )  # may write in place
+        if not isinstance(y, torch.Tensor) or (y.shape, y.dtype) != (x.shape, x.dtype):
+            made = f"{y.dtype} {tuple(y.shape)}" if isinstance(y, torch.Tensor) else type(y).__name__
+            raise ParameterError(f"task {self.name!r} made {made} of images {x.dtype} {tuple(x.shape)}")
+        return y
 
 
 def uniform(shape, generator: torch.Generator) -> torch.Tensor:

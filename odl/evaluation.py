@@ -6,7 +6,7 @@ import torch
 from odl import crops, paper
 from odl.corruptions import RELEASED, TASKS, Task
 from odl.data import packs
-from odl.parameters import check_device, choice
+from odl.parameters import ParameterError, check_device, choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
 LEVELS = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the severities of the fixated models
@@ -40,7 +40,10 @@ def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[s
     parts = []
     for part in x.split(batch):
         y = task.corrupt(part, level, generator)
-        parts.append(scored(task, restore(y), part, y))
+        x_hat = restore(y)
+        if x_hat.shape != part.shape:
+            raise ParameterError(f"restore returned {tuple(x_hat.shape)} for images {tuple(part.shape)}")
+        parts.append(scored(task, x_hat, part, y))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 

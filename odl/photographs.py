@@ -49,7 +49,7 @@ def as_array(name: str, given) -> np.ndarray:
         raise ParameterError(f"{name}={os.fspath(given)!r} is a path; nearest: PIL.Image.open({os.fspath(given)!r})")
     try:
         array = np.asarray(given)
-    except ValueError:  # rows of different lengths
+    except (ValueError, TypeError, RuntimeError):  # rows of different lengths, tensors of types that NumPy lacks
         array = np.array(None)
     if array.dtype.kind not in "biuf":
         raise ParameterError(f"{name} is no array of numbers; (height, width) is one")
@@ -96,14 +96,15 @@ def marked(mask) -> np.ndarray:
     """The pixels that a mask marks as missing, (H, W) bool. Raises ParameterError.
 
     A mask is an array (H, W), true or not 0 where they are, or a Pillow image. There they are transparent, or, where
-    all else is transparent, drawn in white or red; where nothing is transparent, they are of one red, or else white on
-    black.
+    all else is transparent, drawn in white or red; where nothing is transparent, they are of one red, or of any on
+    nothing but white or nothing but black, or else white on black.
     """
     if not isinstance(mask, Image.Image):
         array = as_array("mask", mask)
         if array.ndim != 2:
             raise ParameterError(f"mask has shape {array.shape}; (height, width) is needed")
         return array != 0
+    mask = reader.upright(mask)
     red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
     shown, white = alpha > 127, np.minimum(np.minimum(red, green), blue) > 127
     marks = (red > 220) & (green < 60) & (blue < 60)
@@ -113,6 +114,9 @@ def marked(mask) -> np.ndarray:
     if shades.max(initial=0) > shades.sum() / 2:  # a photograph's reds differ
         return marks
     grey = np.asarray(mask.convert("L"))
+    blurred = red - np.maximum(green, blue).astype(int) > 64  # a stroke that was saved as JPEG
+    if marks.any() and max(np.mean(grey[~blurred] > 190), np.mean(grey[~blurred] < 65)) > 0.9:
+        return blurred
     if np.mean((grey < 65) | (grey > 190)) < 0.9:
         raise ParameterError(f"the mask is no drawing in black and white; it must be {MASK_HELP}")
     return white
@@ -156,7 +160,10 @@ def save(restored: Image.Image, source: Path, output: Path) -> None:
             content = encoded(restored, file_format, plain)
         except Exception as error:
             raise ParameterError(f"{output}: not written ({reader.reason(error)})") from None
+    output, mode = output.resolve(), output.stat().st_mode if output.exists() else None  # of a link, where it leads
     files.write_atomically(output, content)
+    if mode:
+        output.chmod(mode)
 
 
 def encoded(image: Image.Image, file_format: str, options: dict) -> bytes:
@@ -171,6 +178,9 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     A folder gives a folder, with names kept; masks are one file for all, or a folder with files of the same stems.
     Raises ParameterError, or DiskError where the outputs could not be written.
     """
+    for name, given in (("input", source), ("output", output)):
+        if not given:
+            raise ParameterError(f"{name}='' names no file and no folder")
     start, end = Path(source).expanduser(), Path(output).expanduser()
     masks = Path(mask).expanduser() if mask else None
     for path in filter(None, (start, masks)):
@@ -179,6 +189,8 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     if start.is_dir():
         if end.is_file():
             raise ParameterError(f"output={output!r} is a file; of a folder comes a folder")
+        if not overwrite and start.resolve() in end.resolve().parents and end.is_dir() and files_in(end):
+            raise ParameterError(f"output={output!r} lies below the input and has images; --overwrite replaces them")
         others = [path.resolve() for path in (end, masks) if path]  # results of an earlier call, masks
         inside = {path for path in others if start.resolve() in path.parents}
         found = [start / file for file in files_in(start)]
@@ -188,16 +200,22 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
         sources, outputs = [start], [end / start.name if end.is_dir() else end]
     if not sources:
         raise ParameterError(f"input={source!r} has no photographs ({', '.join(SUFFIXES)})")
-    for before, after in zip(sources, outputs, strict=True):
-        check_output(before, after, overwrite)
     given = [masks] * len(sources)
     if masks and masks.is_dir():
-        drawn = {Path(file).with_suffix(""): masks / file for file in files_in(masks)}
+        found = [Path(file) for file in files_in(masks)]
+        drawn = {file.with_suffix(""): masks / file for file in found}
+        if two := next((file for file in found if drawn[file.with_suffix("")] != masks / file), None):
+            raise ParameterError(f"mask={mask!r} has both {two} and {drawn[two.with_suffix('')].name}; one is needed")
         names = [(path.relative_to(start) if start.is_dir() else Path(path.name)).with_suffix("") for path in sources]
         given = [drawn.get(name, drawn.get(Path(name.name))) for name in names]  # of the same subfolder, or of none
         if None in given:
             name = names[given.index(None)]
             raise ParameterError(f"mask={mask!r} has none for {name.name}: a file {name.as_posix()}.png is needed")
+    used = {path.resolve() for path in given if path}
+    for before, after in zip(sources, outputs, strict=True):
+        if after.resolve() in used:
+            raise ParameterError(f"output={str(after)!r} is a mask of this call; another output is needed")
+        check_output(before, after, overwrite)
     return list(zip(sources, given, outputs, strict=True))
 
 
@@ -205,6 +223,6 @@ def check_output(source: Path, output: Path, overwrite: bool) -> None:
     """Refuse an output of no known format, in a folder that is not writable, or that is the input itself."""
     if Image.registered_extensions().get(output.suffix.lower()) not in Image.SAVE:
         raise ParameterError(f"output={str(output)!r} has no suffix of an image; nearest: '.png'")
-    files.need_writable(output.parent)
+    files.need_writable(output.parent, "give another output")
     if not overwrite and output.exists() and os.path.samefile(source, output):
         raise ParameterError(f"output={str(output)!r} is the input itself; --overwrite replaces it")

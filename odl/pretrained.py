@@ -70,6 +70,8 @@ def restore(
     image = reader.upright(image) if picture else image
     y = photographs.pixels(image) if picture else photographs.as_array("image", image)
     photographs.check_shape(y)
+    if y.dtype.kind in "iu" and y.dtype != np.uint8:
+        raise ParameterError(f"image has type {y.dtype}; floats in [0, 1] or uint8 are needed, as np.uint8(image)")
     missing = photographs.missing(y, task, mask)
     damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
     if missing is not None:

@@ -60,7 +60,11 @@ def allocation(experiment, epoch: int, history) -> np.ndarray | None:
     if schedule is None:
         return None
     last = history[-1]["psnr"] if history else None
-    weights = np.asarray(schedule(epoch / experiment.epochs, last, paper.N_LEVELS), dtype=float)
+    weights = schedule(epoch / experiment.epochs, last, paper.N_LEVELS)
+    try:
+        weights = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.array(repr(weights))
     if weights.shape != (paper.N_LEVELS,):
         raise ParameterError(f"schedule {experiment.schedule!r} returned {weights}, not {paper.N_LEVELS} weights")
     if experiment.sharpness != 1:

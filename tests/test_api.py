@@ -1,5 +1,6 @@
 """`import odl`: what a script uses, and photographs and masks as people have them."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,15 @@ def test_masks_as_people_draw_them():
     drawn = [*map(Image.fromarray, (red, erased, layer)), black_and_white, black_and_white.convert("1")]
     for mask in (gone, np.uint8(gone), *drawn):
         np.testing.assert_array_equal(marked(mask), gone)
+    turned, exif = black_and_white.transpose(Image.Transpose.ROTATE_90), Image.Exif()
+    exif[274] = 6  # by a quarter
+    turned.info["exif"] = exif.tobytes()
+    np.testing.assert_array_equal(marked(turned), gone)
+    for ground in (0, 255):
+        saved = io.BytesIO()
+        drawing = np.where(gone[..., None], np.uint8([255, 0, 0]), np.uint8(ground))
+        Image.fromarray(drawing).save(saved, "JPEG", quality=75)
+        assert np.mean(marked(Image.open(saved)) != gone) < 0.02
     for bad in (x, Image.fromarray(x)):
         refused(lambda bad=bad: marked(bad), kind=ParameterError)
 
@@ -76,6 +86,8 @@ def test_masks_as_people_draw_them():
         (lambda x: odl.restore(x[..., :2], "deblur"), "shape"),
         (lambda x: odl.restore(x.astype(int), "deblur"), "[0, 1]"),
         (lambda x: odl.restore(x / 127.5 - 1, "deblur"), "the [0, 1] scale is needed"),
+        (lambda x: odl.restore(np.uint16(x // 25), "deblur"), "image has type uint16"),
+        (lambda x: odl.restore(x / 25.5, "denoise"), "the [0, 1] scale is needed"),
         (lambda x: odl.restore("x.jpg", "deblur"), "image='x.jpg' is a path; nearest: PIL.Image.open('x.jpg')"),
         (lambda x: odl.restore(x, "inpaint", mask=Path("m.png")), "mask='m.png' is a path"),
         (lambda x: odl.restore(x, "inpaint", mask=[[1], [1, 2]]), "mask is no array of numbers"),

@@ -76,6 +76,22 @@ def test_a_task_is_trained_and_tested_by_every_schedule(added, schedule, variant
     assert results.network_of(run)
 
 
+def test_a_damage_may_write_in_place_and_must_return_images(added):
+    def in_place(x, severity, generator):
+        x[:, :, ::2] = -1
+        return x
+
+    run, x = tiny(), torch.rand(2, 3, 64, 64)
+    own = Task("speckle", 3, draw_amount, in_place)
+    before, y = x.clone(), own.corrupt(x, 3, torch.Generator())
+    assert (x == before).all() and (y[:, :, ::2] == -1).all() and (y[:, :, 1::2] == x[:, :, 1::2]).all()
+    for bad in (lambda x, *_: None, lambda x, *_: x.numpy(), lambda x, *_: x.double(), lambda x, *_: x[..., 1:]):
+        own = Task("speckle", 3, draw_amount, bad)
+        refused(lambda own=own: own.corrupt(x, 3, torch.Generator()), "task 'speckle' made", kind=ParameterError)
+    refused(lambda: Task("speckle", 2, draw_amount, speckle), "channels=2", kind=ParameterError)
+    refused(lambda: evaluation.evaluate(run, lambda y: y[:1]), "restore returned (1, 3", kind=ParameterError)
+
+
 def test_errors_and_help_list_what_was_added(added, capsys):
     for wrong, nearest in ({"task": "speckel"}, "speckle"), ({"schedule": "invers"}, "inverse"):
         refused(lambda wrong=wrong: Experiment.of(**wrong), f"{nearest}; nearest: '{nearest}'", kind=ParameterError)
@@ -95,6 +111,12 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     haze = Experiment.of("haze", profile="smoke")
     for train in (training.train, lambda run: sweep.run_many([run], "cpu")):
         refused(lambda train=train: train(haze), "task='haze'", kind=ParameterError)
+    monkeypatch.setitem(SCHEDULES, "fixated_mid", None)
+    refused(lambda: Experiment.of(schedule="fixated_mid"), "schedule='fixated_mid'", kind=ParameterError)
+    assert Experiment.of(schedule="fixated_mid", severity=5.0).severity == 5
+    monkeypatch.setitem(SCHEDULES, "text", lambda done, psnr, n: "equal")
+    text = Experiment.of(schedule="text", profile="smoke")
+    refused(lambda: training.train(text), "'text' returned 'equal', not 5 weights", kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: np.ones(n - 1))
     short, words = Experiment.of(schedule="short", profile="smoke"), "'short' returned [1. 1. 1. 1.], not 5 weights"
     refused(lambda: training.train(short), words, kind=ParameterError)

@@ -18,6 +18,7 @@ from companion.__main__ import main as companion
 from odl import photographs, results
 from odl.__main__ import main
 from odl.experiment import Experiment
+from odl.parameters import ParameterError
 from tests.faults.__main__ import main as faults
 
 SMOKE = ["--profile", "smoke"]
@@ -205,6 +206,13 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
     given = {path.as_posix(): mask.as_posix() for path, mask, _ in found}
     expected = {"in/a/x.png": "masks/a/x.png", "in/b/x.png": "masks/b/x.gif", "in/c/x.jpg": "masks/x.png"}
     assert given == expected
+    (root / "masks/b/x.png").touch()
+    refused(lambda: photographs.todo("in", "out", "masks", False), "both b/x.", kind=ParameterError)
+    (root / "masks/b/x.png").unlink()
+    for wrong in (("in", "masks", "masks"), ("in/a/x.png", "masks/x.png", "masks/x.png")):
+        refused(lambda wrong=wrong: photographs.todo(*wrong, True), "is a mask", kind=ParameterError)
+    for wrong in (("", "out"), ("in", "")):
+        refused(lambda wrong=wrong: photographs.todo(*wrong, None, False), "names no file", kind=ParameterError)
     (root / "masks").rename(root / "in/masks")  # where they lie among the photographs, they are none
     assert {path.as_posix() for path, *_ in photographs.todo("in", "out", "in/masks", False)} == {*expected}
 
@@ -215,11 +223,12 @@ def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys):
         Image.effect_noise((70, 70), 40).save(root / "in" / name)
     (root / "in/c.png").write_text("not an image")
     arguments = ["restore", "--task", "denoise", "--stride", "32", "in", "in/out"]
-    for _ in range(2):  # what was restored is not restored again
-        assert main(arguments) == 1
+    for again in ([], ["--overwrite"]):  # what was restored is not restored again
+        assert main(arguments + again) == 1
         assert "c.png: not a readable image" in capsys.readouterr().err
         found = {path.relative_to(root / "in/out").as_posix() for path in root.glob("in/out/**/*.*")}
         assert found == {"a.png", "deeper/b.jpg"}
+    assert main(arguments) == 2 and "output='in/out' lies below the input" in capsys.readouterr().err
 
 
 def test_a_folder_into_the_one_above_it(root, noise, tmp_path, monkeypatch, capsys):

@@ -33,6 +33,8 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
     if "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
+    if source and Path(source).expanduser().is_dir() and images.is_symlink():
+        images.unlink()  # to the folder of an earlier call
     if source and not sets.is_here(base):  # a folder: its images stay there, and are found from here
         try:
             images.symlink_to(Path(source).expanduser().resolve(), target_is_directory=True)

@@ -180,12 +180,25 @@ def partition(folder: Path) -> dict[str, str]:
 
 
 def remarks(name: str, folder: Path) -> list[str]:
-    """Lines that a user should see when a set is packed: how it is divided, what is not read."""
-    if parse(name)[0] == "celeba" and not partition(folder):
-        return [f"celeba: no {PARTITION} with the images, so the last of them validate and test, not the official ones"]
-    unread = [] if parse(name)[0] in DATASETS else files_in(folder, UNREAD)
-    kinds = ", ".join(sorted({Path(file).suffix.lower() for file in unread}))
-    return [f"{folder}: {kinds} is not read ({len(unread)} here); save such files as JPEG or PNG"] if unread else []
+    """Lines that a user should see when a set is packed: how much is here, how it is divided, what is not read."""
+    base, _ = parse(name)
+    if base not in DATASETS:
+        return unread(folder)
+    lines, whole, here = [], DATASETS[base]["images"], len(files_in(folder))
+    if "torchvision" in DATASETS[base] and here != whole:  # the other sets have a checksum
+        lines.append(f"{base}: {here:,} images are in {folder}, and {whole:,} in the published set")
+    if base == "celeba" and not partition(folder):
+        lines.append(
+            f"celeba: no {PARTITION} with the images, so the last of them validate and test, not the official ones"
+        )
+    return lines
+
+
+def unread(folder: Path) -> list[str]:
+    """A line on the photographs of a folder that are of a kind that is not read here, if there are any."""
+    found = files_in(folder, UNREAD)
+    kinds = ", ".join(sorted({Path(file).suffix.lower() for file in found}))
+    return [f"{folder}: {kinds} is not read ({len(found)} here); save such files as JPEG or PNG"] if found else []
 
 
 def fingerprint(name: str, folder: Path | None = None, listing: dict[str, list[str]] | None = None) -> str:

@@ -92,12 +92,12 @@ def locked(path: Path):
         raise DiskError(f"{path}: not writable, it is another user's; {OWN}") from None
 
 
-def need_writable(folder: Path) -> None:
+def need_writable(folder: Path, advice: str = OWN) -> None:
     """Raise DiskError when files cannot be made in `folder`, or it cannot be made: before work, not after it."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     why = "a file" if there.is_file() else "read-only or another user's"
     if there.is_file() or not os.access(there, os.W_OK):
-        raise DiskError(f"{there}: not writable, it is {why}; {OWN}")
+        raise DiskError(f"{there}: not writable, it is {why}; {advice}")
 
 
 def seal(content: dict) -> bytes:
