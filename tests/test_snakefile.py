@@ -99,6 +99,9 @@ def test_every_page_shows_runs_of_the_shared_list():
             wanted = {run.run_id for run in catalogue.runs(page, "inpaint", dataset, "smoke", [0, 1])}
             shown = catalogue.shown_on(f"{page}-inpaint", jobs, *scale)
             assert {job.name for job in shown if job.experiment} == wanted, page
+            assert {job.name for job in shown} <= {job.name for job in jobs}, page
+    halves = catalogue.shown_on("extra_data-denoise", jobs, *scale)  # the book has those of inpainting alone
+    assert {job.experiment for job in halves} == {*catalogue.runs("extra_data", "denoise", dataset, "smoke", [0, 1])}
     assert len(catalogue.runs("table1", "deblur", "demo", "smoke", [0, 1])) == 14
     assert catalogue.shown_on("scorecard", jobs, *scale) == jobs
     with pytest.raises(ParameterError, match="nearest: 'table1'"):

@@ -65,7 +65,9 @@ def test_inpainting_leaves_known_pixels_and_fills_holes_of_any_size():
     mask = np.zeros((150, 140), bool)
     mask[20:120, 30:125] = True  # larger than a window
     mask[3, 3] = True
-    filled = inpaint_image(network, np.where(mask[..., None], 4.0, image), mask, stride=16)
+    shares = []
+    filled = inpaint_image(network, np.where(mask[..., None], 4.0, image), mask, stride=16, progress=shares.append)
+    assert shares == sorted(shares) and shares[-1] == pytest.approx(1)
     np.testing.assert_allclose(filled[~mask], image[~mask], atol=1e-6)
     assert np.isfinite(filled).all() and filled.max() <= 1  # what lies under the mask is never shown to the network
 
