@@ -97,8 +97,8 @@ def runs(page: str, task: str, dataset: str, profile: str, seeds: list[int]) -> 
 def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     """The jobs, of a profile, data set and seeds, whose results a page of the book shows; all for the scorecard.
 
-    `table1-deblur` is the notebook `table1` with a task, of which jobs that are not among those given come, too. Raises
-    ParameterError for a page that is not known.
+    `table1-deblur` is the notebook `table1` with a task; `extra_data` with one that the book has not brings its own
+    jobs, of three seeds. Raises ParameterError for a page that is not known.
     """
     notebook, _, task = page.partition("-")
     choice("page", notebook, (*PAGES, "scorecard"))
@@ -107,9 +107,10 @@ def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list
     if notebook == "scorecard":
         return jobs
     tasks = [task] if task else paper.TASKS
-    shown = dict.fromkeys(run for each in tasks for run in runs(notebook, each, dataset, profile, seeds))
-    if task:  # one that the book has not on this page
-        jobs = jobs + [job_with_all(run) for run in shown if run not in {job.experiment for job in jobs}]
+    shown = {run for each in tasks for run in runs(notebook, each, dataset, profile, seeds)}
+    if task and notebook == "extra_data":  # the book has it of inpainting alone
+        three, known = runs(notebook, task, dataset, profile, seeds[:3]), {job.experiment for job in jobs}
+        jobs = jobs + [job_with_all(run) for run in three if run not in known]
     others = [job for job in jobs if not job.experiment or job.experiment.schedule in trained.LEARNERS]
     return [job for job in jobs if (notebook in ON_DB11 if job in others else job.experiment in shown)]
 
@@ -153,7 +154,10 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     rest = grid(profile, dataset, three[1:], (*published.FIXATED, *FAR, "on_demand_l2"))
     listed += [job_with_all(run) for run in rest]
     listed += [job_of(run) for run in ladder(profile, dataset, three) if run.overrides]  # else in the close contest
-    return list({job.name: job for job in listed}.values())
+    first_of = {}
+    for job in listed:
+        first_of.setdefault(job.name, job)  # whose measurements are all there
+    return list(first_of.values())
 
 
 def grid(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment]:

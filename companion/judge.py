@@ -263,9 +263,10 @@ def compare_levels(m: Measured, one: str, other: str, more: str, less: str) -> V
     for task in paper.TASKS:
         found = [gaps(m.runs, task, one, other, [level]) for level in (more, less)]
         parts[plain(task)] = np.subtract(*found)
-        for level in (more, less):
-            if below_input(m.runs, task, (one, other), [level]):
-                below[plain(task)] = steps_to_input(m, task, [level])
+        under = [level for level in (more, less) if below_input(m.runs, task, (one, other), [level])]
+        steps = [steps_to_input(m, task, [level]) for level in under]
+        if steps:
+            below[plain(task)] = max(steps) if all(steps) else None
     return verdict_on(parts, below=below)
 
 
@@ -322,7 +323,7 @@ def steps_to_input(m: Measured, task: str, levels=LEVELS, column="psnr") -> int 
     """After about how many steps on-demand learning reaches the damaged images, to the next 10,000; means over seeds.
 
     PSNR is taken to rise by as much with every doubling as between the two lengths that are measured. None where
-    one is not, or where this would lead beyond twice the longer one.
+    one is not, where the shorter is above them already, or where this would lead beyond twice the longer one.
     """
     seeds = [seed for name, seed in m.longer if name == task and (task, "on_demand", seed) in m.runs]
     pairs = [(m.runs[task, "on_demand", seed], m.longer[task, seed]) for seed in seeds]
@@ -333,7 +334,7 @@ def steps_to_input(m: Measured, task: str, levels=LEVELS, column="psnr") -> int 
     gain = np.mean(gains, axis=0)
     steps = [run.experiment["epochs"] * run.experiment["iterations"] for run in pairs[0]]
     slope = (gain[1] - gain[0]) / np.log(steps[1] / steps[0])
-    reached = steps[0] * np.exp(-gain[0] / slope) if slope > 0 else np.inf
+    reached = steps[0] * np.exp(-gain[0] / slope) if slope > 0 > gain[0] else np.inf
     return int(np.ceil(reached / 1e4) * 1e4) if reached <= 2 * steps[1] else None
 
 

@@ -131,7 +131,9 @@ def results_of(jobs: list[Job], device="auto", train=True, workers: int | None =
         run_jobs(jobs, device, workers)
     found = [job.measurements[-1].load() for job in jobs]
     if absent := [job.experiment for job, result in zip(jobs, found, strict=True) if result is None]:
-        scale = f"--profile {absent[0].profile} --dataset {shlex.quote(sets.parse(absent[0].dataset)[0])}"
+        first = absent[0]
+        dataset = sets.parse(first.dataset)[0] if first.task == "denoise" else first.dataset  # Table 3's are native
+        scale = f"--profile {first.profile} --dataset {shlex.quote(dataset)}"
         seeds = " ".join(str(seed) for seed in sorted({experiment.seed for experiment in absent}))
         command = f"python -m companion reproduce {scale} --seeds {seeds}"
         print(f"{len(absent)} of {len(jobs)} runs are missing: set train=True here, or run {command}.")
@@ -225,7 +227,8 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
         try:
             while wait(futures, timeout=1.0).not_done:
                 show(shares[: len(todo)])
-                shares[-1] = monotonic() > deadline
+                if monotonic() > deadline:
+                    shares[-1] = 1  # never back to 0: a worker that has to end has told itself so
             show(shares[: len(todo)])
             for future in futures:
                 future.result()

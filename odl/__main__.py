@@ -19,6 +19,7 @@ from odl.parameters import ParameterError, check_device, known_dataset
 from odl.schedules import SCHEDULES
 
 KEPT = "what was done is kept, and the same command finishes it"
+AGAIN = "what is named above is restored; the same command begins anew, with --overwrite where OUT lies below IN"
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
 
 
@@ -75,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     )
     restore.add_argument("input", metavar="IN", help="a photograph or a folder of them")
     restore.add_argument("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")
-    restore.set_defaults(run=run_restore, kept="what is named above is restored, and the same command begins anew")
+    restore.set_defaults(run=run_restore, kept=AGAIN)
 
     data = commands.add_parser("data", help="list data sets, or get and pack one")
     actions = data.add_subparsers(dest="action", required=True)
@@ -93,8 +94,9 @@ def parser() -> argparse.ArgumentParser:
 def add_experiment(command, run) -> None:
     """The options that describe one run, and what the command does with them."""
     command.set_defaults(run=run)
+    sets = [name for name in DATASETS if name != "db11"]  # which is for tests alone
     command.add_argument("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
-    command.add_argument("--dataset", default="demo", help=f"{', '.join(DATASETS)} or a folder (default demo)")
+    command.add_argument("--dataset", default="demo", help=f"{', '.join(sets)} or a folder (default demo)")
     command.add_argument("--schedule", default="on_demand", help=f"{', '.join(SCHEDULES)} (default on_demand)")
     command.add_argument("--seed", type=int, default=0, help="of weights, crops and damage (default 0)")
     command.add_argument("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")

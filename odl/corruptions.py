@@ -18,7 +18,8 @@ from odl.parameters import ParameterError, choice, integer
 
 # Paper: the average pixel values of the training images; here: the constants of the released code.
 FILL = (117, 104, 123)  # of deleted pixels, 0–255 scale
-MAX_RADIUS = 24  # of a blur kernel cut at 4σ, for the largest σ of level 6
+WIDEST = 6  # σ of a blur, in pixels
+MAX_RADIUS = 4 * WIDEST  # of a blur kernel cut at 4σ, for the largest σ of level 6
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,8 @@ def border(size: int, device: torch.device) -> torch.Tensor:
 def blur(x, severity, generator):
     """Separable Gaussian: one matrix across, one down; each product leaves the axis of the next one last."""
     sigma_y, sigma_x, radius = severity.unbind(1)
+    if severity.device.type == "cpu" and (widest := severity[:, :2].max()) > WIDEST:  # a GPU would have to wait for it
+        raise ParameterError(f"blur of σ = {widest:.3g} pixels is wider than the kernel; nearest: {WIDEST}")
     matrices = blur_matrix(torch.cat([sigma_y, sigma_x]), torch.cat([radius, radius]), x.shape[-1])
     down, across = matrices.chunk(2)
     batch, channels, height, width = x.shape

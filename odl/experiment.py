@@ -86,10 +86,11 @@ class Experiment:
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
         numbers = PROFILES[profile] | overrides | {"seed": seed}
-        numbers = {name: python_number(name, value) for name, value in numbers.items()}
         return cls(task, str(dataset), schedule, profile=profile, **numbers)
 
     def __post_init__(self):
+        for field in fields(self):
+            object.__setattr__(self, field.name, python_number(field.name, getattr(self, field.name)))
         choice("task", self.task, paper.TASKS)
         choice("schedule", self.schedule, SCHEDULES)
         choice("variant", self.variant, VARIANTS)

@@ -34,17 +34,17 @@ def train(experiment, device="cpu", progress=None) -> Trained:
     Raises TrainingError when a number is not finite.
     """
     device = check_device(device)
-    state = fit(experiment, build, partial(epochs, experiment, device=device, progress=progress), device)
+    state = fit(experiment, build, partial(epochs, experiment, progress=progress), device)
     return Trained(state.network.eval(), state.history, state.seconds)
 
 
-def epochs(experiment, state: State, device, progress=None):
+def epochs(experiment, state: State, progress=None):
     """Algorithm 1: train an epoch with a batch divided by the last validation, validate, yield the epoch's dict."""
     step = Step(experiment, state.network, state.optimizer, state.pack)
     for epoch in range(len(state.history), experiment.epochs):
         counts = allocation(experiment, epoch, state.history)
         loss = train_epoch(step, epoch, counts, progress)
-        scores = validate(experiment, state.network, state.x_validation, device)
+        scores = validate(experiment, state.network, state.x_validation)
         shares = None if counts is None else counts.mean(0) / experiment.batch_size
         yield {
             "loss": loss,
@@ -209,12 +209,12 @@ def hard_pool(experiment, pack) -> torch.Tensor:
     return pool.to(device)
 
 
-def validate(experiment, network, x, device) -> list[float]:
+def validate(experiment, network, x) -> list[float]:
     """Mean PSNR in dB of levels 1…5 on the validation crops, with the same damage every epoch."""
     restore, scores = partial(forward, network.eval(), precision=experiment.precision), []
     batch = len(x) if x.is_cuda else 100  # a GPU waits for launches, a CPU for memory
     for level in range(1, paper.N_LEVELS + 1):
-        generator = torch.Generator(device).manual_seed(crops.seed_of("validate", level))
+        generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", level))
         error = errors(restore, task_of(experiment), x, level, generator, batch)["output"]
         scores.append(psnr(error).mean().item())
     return scores

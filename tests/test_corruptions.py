@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from conftest import refused
 from scipy import ndimage, stats
 
 from odl import paper
-from odl.corruptions import RELEASED, TASKS
+from odl.corruptions import RELEASED, TASKS, WIDEST
 
 ALL = {**TASKS, "deblur_released": RELEASED["deblur"]}
 LEVELS = range(1, 7)
@@ -131,6 +132,12 @@ def test_blur_equals_scipy_along_each_axis(sigma):
     np.testing.assert_allclose(y, expected, atol=2e-6)
 
 
+def test_a_blur_that_is_wider_than_its_kernel_is_refused():
+    x = images(2)
+    TASKS["deblur"].corrupt_between(x, WIDEST, WIDEST, generator())
+    refused(lambda: TASKS["deblur"].corrupt_between(x, 2, 12, generator()), "wider than the kernel; nearest: 6")
+
+
 @pytest.mark.parametrize(("sigma", "radius"), list(zip(3 * (0.2, 1.7, 5.5), range(1, 10), strict=True)))
 def test_released_blur_equals_a_kernel_made_by_hand(sigma, radius):
     """Size 3…19 whatever σ, border reflected without repeating the edge, as OpenCV's default."""
@@ -212,5 +219,5 @@ def test_draws_do_not_depend_on_the_levels(name):
         task.corrupt(x, level, g)
         states.append(g.get_state())
     g = generator()
-    task.corrupt_between(x, 10, 10, g, centred=True)
+    task.corrupt_between(x, 5, 5, g, centred=True)
     assert all(torch.equal(states[0], state) for state in [*states, g.get_state()])

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -88,6 +88,7 @@ def test_numbers_may_be_numpys_and_whole_ones_floats():
     experiment = Experiment.of(**given)
     assert experiment == Experiment.of(seed=3, epochs=30, learning_rate=0.5, train_images=7)
     assert Experiment(**json.loads(json.dumps(experiment.asdict()))) == experiment
+    assert type(replace(experiment, seed=np.int64(4)).seed) is int
 
 
 def test_the_paper_profile_is_the_paper():

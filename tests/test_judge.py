@@ -156,6 +156,8 @@ def test_the_length_that_reaches_the_input(doublings, gain, expected):
     longer = {("deblur", seed): run(db + gain, 10_000 * 2**doublings) for seed, db in moved.items() if seed < 2}
     m = judge.Measured(runs, longer=longer)
     assert judge.steps_to_input(m, "deblur") == expected
+    above = {key: run(2.0, 10_000) for key in runs}  # nothing is lacking
+    assert judge.steps_to_input(judge.Measured(above, longer=longer), "deblur") is None
     assert judge.steps_to_input(judge.Measured(m.runs), "deblur") is None
 
 

@@ -90,6 +90,14 @@ def test_a_mistake_in_the_configuration_is_named(sweep):
     assert run.returncode and re.search("config='profil' is not one of.*nearest: 'profile'", run.stdout)
 
 
+@pytest.mark.parametrize("page", ["table1-deblur", "fixation-inpaint", "table3", "dose"])
+def test_a_page_adds_no_seeds_to_the_shared_list(page):
+    """Five are planned for the close contest alone."""
+    scale = "smoke", "demo", [0, 1, 2, 3, 4]
+    jobs = catalogue.jobs(*scale)
+    assert {job.name for job in catalogue.shown_on(page, jobs, *scale)} <= {job.name for job in jobs}
+
+
 def test_every_page_shows_runs_of_the_shared_list():
     """What a page trains is in the list, and nothing else is shown; an unknown page is named."""
     for dataset in ("demo-native", "demo"):

@@ -316,8 +316,8 @@ def test_validation_equals_a_plain_loop(demo):
     experiment = tiny(task="deblur")
     network, _ = training.build(experiment, "cpu")
     x = crops.fixed_crops(packs.load("demo", "validation"), 4, "validation")
-    scores = training.validate(experiment, network, x, "cpu")
-    assert scores == training.validate(experiment, network, x, "cpu") and len(scores) == 5
+    scores = training.validate(experiment, network, x)
+    assert scores == training.validate(experiment, network, x) and len(scores) == 5
     for level, score in enumerate(scores, 1):
         y = TASKS["deblur"].corrupt(x, level, torch.Generator().manual_seed(crops.seed_of("validate", level)))
         x_hat = network.eval()(y).detach().numpy()

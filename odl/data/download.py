@@ -33,11 +33,12 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
     if "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
-    if source and Path(source).expanduser().is_dir() and images.is_symlink():
+    given = source and Path(source).expanduser().resolve()
+    if source and given.is_dir() and images.is_symlink():
         images.unlink()  # to the folder of an earlier call
     if source and not sets.is_here(base):  # a folder: its images stay there, and are found from here
         try:
-            images.symlink_to(Path(source).expanduser().resolve(), target_is_directory=True)
+            images.symlink_to(given, target_is_directory=True)
         except OSError as error:  # Windows asks for a privilege
             print(f"{base} is packed, but not found for Table 3 and its denoisers: set ODL_DATA ({reason(error)})")
     return folder_of(name)

@@ -4,9 +4,10 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 PACKAGE = Path(__file__).resolve().parents[1]  # the folder `odl`
 OWN = "set ODL_ROOT to a folder of your own"
@@ -87,7 +88,11 @@ def locked(path: Path):
     need_writable(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return FileLock(path).acquire()
+        try:
+            return FileLock(path).acquire(timeout=0)
+        except Timeout:
+            print(f"waiting for another process, which has {path.stem}", file=sys.stderr)
+            return FileLock(path).acquire()
     except PermissionError:  # the file of another user
         raise DiskError(f"{path}: not writable, it is another user's; {OWN}") from None
 
