@@ -20,11 +20,12 @@ from unittest import mock
 import torch
 from tqdm.auto import tqdm
 
-from odl import results
+from odl import corruptions, results, schedules
 from odl.__main__ import BAR
+from odl.corruptions import TASKS
 from odl.data import sets
 from odl.data.packs import load
-from odl.evaluation import LEVELS, task_of
+from odl.evaluation import LEVELS
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files, store
 from odl.parameters import check_device
@@ -167,10 +168,9 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
 
 
 def added(experiment: Experiment) -> set[str]:
-    """Of a run, schedule and task with functions from outside the library: a process that is spawned lacks these."""
-    task, schedule = task_of(experiment), SCHEDULES.get(experiment.schedule)  # None: fixated, or a comparator's
-    functions = [(experiment.task, task.draw), (experiment.task, task.apply), (experiment.schedule, schedule)]
-    return {name for name, function in functions if function and not function.__module__.startswith("odl.")}
+    """Of a run, schedule and task whose rows did not come with the library: a process that is spawned lacks these."""
+    tables = [(experiment.schedule, SCHEDULES, schedules.LIBRARY), (experiment.task, TASKS, corruptions.LIBRARY)]
+    return {name for name, rows, first in tables if rows.get(name, "none") is not first.get(name, "none")}
 
 
 def show(bar, n: int, todo: list[Job], resumed: dict, done: float, shares) -> None:

@@ -124,11 +124,14 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     refused(lambda: training.train(short), "schedule 'short': weights=[-1.0, ", "not negative", kind=ParameterError)
 
 
-def test_what_workers_do_not_know_is_trained_here(added, capsys):
+def test_what_workers_do_not_know_is_trained_here(added, capsys, monkeypatch):
     runs = [tiny(schedule=schedule, seed=1) for schedule in ("inverse", "rigid_joint")]
     assert len(sweep.run_many(runs, "cpu", workers=2)) == 2
     assert "inverse, speckle: added here" in capsys.readouterr().out
     assert not sweep.added(Experiment.of())
+    monkeypatch.setitem(SCHEDULES, "fixated_25", None)  # rows made of what the library has
+    monkeypatch.setitem(corruptions.TASKS, "deblur", Task("deblur", 3, corruptions.draw_widths, corruptions.blur))
+    assert sweep.added(Experiment.of("deblur", schedule="fixated_25", severity=2)) == {"fixated_25", "deblur"}
 
 
 # What the pages make of it
