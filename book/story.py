@@ -196,7 +196,7 @@ def ends(m) -> str:
     exchange = judge.compare_levels(m, SHARP, PAIR[1], LAST, "1")
     return f"""\
 - **Level by level: {easy} at the easy end, {hard} at the hard end.** This is the margin over equal shares on level 1 \
-and on level {LAST} with a stronger feedback, shares by 1/PSNR⁴ in place of Equation 3's 1/PSNR; a mean over levels \
+and on level {LAST} with more feedback, shares by 1/PSNR⁴ in place of Equation 3's 1/PSNR; a mean over levels \
 hides such an exchange. Whether level {LAST} gains on level 1 on all four tasks is *{exchange.word}*.
 """
 
@@ -214,13 +214,15 @@ def levels() -> str:
             cells.append(" / ".join(means) + "\\*" * (len(margins[0]) < judge.SEEDS))
         rows.append([title, *cells])
     table = markdown(["− rigid joint", *(plain(task).capitalize() for task in paper.TASKS)], rows)
-    easy = [
-        judge.gaps(m.runs, "inpaint", catalogue.CUMULATIVE[0], PAIR[1], ["1"], column)
-        for column in ("psnr", "psnr_kept")
-    ]
+    pair = "inpaint", catalogue.CUMULATIVE[0], PAIR[1], ["1"]
+    easy = [judge.gaps(m.runs, *pair, column) for column in ("psnr", "psnr_kept")]
+    if not all(easy):
+        return table
     whole, kept = map(judge.estimate, easy)
-    text = f"The easy end of inpainting depends on what is scored: with the known pixels kept, the {whole} of the cumulative "
-    return f"{table}\n\n{text}curriculum are {kept}." if all(easy) else table
+    text = (
+        "The easy end of inpainting depends on what is scored: with the known pixels kept, the cumulative curriculum's"
+    )
+    return f"{table}\n\n{text} {whole} are {kept}."
 
 
 def allocations() -> str:

@@ -66,7 +66,7 @@ def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right
     word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
     gain, seven, problem, near, dose, ends, _, _, scale, _ = story.verdict().split("\n")
     assert f"**The gain: {word} on all four tasks.**" in gain and f"The first comparison has {len(seeds)} seed" in scale
-    assert f"**Best of seven: {word} on all four tasks.**" in seven and "closest rival, judged or not, is " in seven
+    assert f"**Best of seven: {word} on all four tasks.**" in seven and "strongest rival, judged or not, is " in seven
     assert "below the damaged images" not in story.verdict()
     assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
     assert ("Of 16 comparisons: 16 for the claim." in problem) == (word == "reproduced")
