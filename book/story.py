@@ -211,7 +211,7 @@ def levels() -> str:
         for task in paper.TASKS:
             margins = [judge.gaps(m.runs, task, name, PAIR[1], [level]) for level in ("1", LAST)]
             means = [judge.number(np.mean(found)) if found else "–" for found in margins]
-            cells.append(" / ".join(means) + "\\*" * (len(margins[0]) < judge.SEEDS))
+            cells.append("\N{NO-BREAK SPACE}/\N{NO-BREAK SPACE}".join(means) + "\\*" * (len(margins[0]) < judge.SEEDS))
         rows.append([title, *cells])
     table = markdown(["− rigid joint", *(plain(task).capitalize() for task in paper.TASKS)], rows)
     pair = "inpaint", catalogue.CUMULATIVE[0], PAIR[1], ["1"]
