@@ -108,8 +108,9 @@ class Experiment:
         if self.task == "inpaint" and round(self.severity) != self.severity:
             side = max(1, round(self.severity))  # 0 stands for the paper's
             raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
-        if SCHEDULES[self.schedule] is None and not self.severity:
-            choice("schedule", self.schedule, ("fixated_easy", "fixated_hard"))  # any other has no severity of its own
+        own = self.schedule in ("fixated_easy", "fixated_hard")
+        if SCHEDULES[self.schedule] is None and not self.severity and not own:
+            raise ParameterError(f"schedule={self.schedule!r} has no severity of its own: give one, as severity=5")
         if self.severity and not self.schedule.startswith("fixated"):
             raise ParameterError(f"severity={self.severity!r} belongs to a fixated schedule, not to {self.schedule!r}")
 

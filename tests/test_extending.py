@@ -112,7 +112,9 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     for train in (training.train, lambda run: sweep.run_many([run], "cpu")):
         refused(lambda train=train: train(haze), "task='haze'", kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "fixated_mid", None)
-    refused(lambda: Experiment.of(schedule="fixated_mid"), "schedule='fixated_mid'", kind=ParameterError)
+    refused(
+        lambda: Experiment.of(schedule="fixated_mid"), "schedule='fixated_mid' has no severity", kind=ParameterError
+    )
     assert Experiment.of(schedule="fixated_mid", severity=5.0).severity == 5
     monkeypatch.setitem(SCHEDULES, "text", lambda done, psnr, n: "equal")
     text = Experiment.of(schedule="text", profile="smoke")
