@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import yaml
+from scipy import stats
 from snippets import DATASET, NOT_MEASURED, PROFILE, PROFILES, ROOT, SEEDS, markdown
 from statement import listed
 
@@ -270,7 +271,7 @@ def power() -> str:
         if len(margins := judge.gaps(m.runs, task, *PAIR)) >= judge.SEEDS:
             low, high = judge.interval(margins)
             half, published_margin = (high - low) / 2, np.mean(scorecard.paper_gaps(*PAIR, [task]))
-            by_seed, by_photograph = standard_error(margins), standard_error(photograph_margins(m, task))
+            by_seed, by_photograph = stats.sem(margins), stats.sem(photograph_margins(m, task))
             seen += half < published_margin
             ratios.append(by_seed / by_photograph)
             numbers = f"{half:.2f}", f"{published_margin:.2f}", f"{by_seed:.3f}", f"{by_photograph:.3f}"
@@ -283,14 +284,10 @@ def power() -> str:
         f"{markdown(header, rows)}\n\n"
         f"Around the paper's margin an interval of this half-width would lie above 0 on {seen} of {len(rows)} tasks.\n"
         f"The last column asks instead what {TEST_PHOTOGRAPHS} other test photographs would have changed, the trained "
-        f"networks being the same.\n"
+        "networks being the same.\n"
         f"The error over seeds is {min(ratios):.0f} to {max(ratios):.0f} times as large"
         f"{': what is unsure of these margins comes from the seeds' if min(ratios) > 1 else ''}."
     )
-
-
-def standard_error(values) -> float:
-    return np.std(values, ddof=1) / np.sqrt(len(values))
 
 
 def photograph_margins(m, task: str) -> np.ndarray:

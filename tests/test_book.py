@@ -17,7 +17,7 @@ import story
 from test_scorecard import world
 
 from companion import denoising, judge, pilot, plan, scorecard, table1
-from odl import PROTOCOL
+from odl import PROTOCOL, paper
 from odl.experiment import PROFILES
 from odl.machine import files
 
@@ -148,3 +148,12 @@ def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
     assert "unknown" in fault("unknown") and "uncommitted" in fault("0123abc-dirty")
     path.write_bytes(files.seal({"rows": []}))
     assert sources.fault_of(path) is None and sources.fault_of(root / "table.csv") is None
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_the_margins_of_photographs_have_the_mean_of_those_of_seeds(task):
+    """Both are means over the same crops, stored to 11 bits each."""
+    m = scorecard.load(*story.CASE)
+    margins = story.photograph_margins(m, task)
+    assert margins.shape == (50,) and np.std(margins) > 0
+    assert margins.mean() == pytest.approx(np.mean(judge.gaps(m.runs, task, *story.PAIR)), abs=1e-3)
