@@ -122,6 +122,7 @@ CUMULATIVE = ("cumulative_curriculum", "cumulative_anti_curriculum")
 FAR = ("staged_curriculum", "staged_anti_curriculum", "hard_mining")  # large effects
 DOSES = (4, -1)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
 LADDER = ("inpaint", "denoise")
+STRONGEST = ("denoise", "cumulative_curriculum")  # ahead of on-demand learning at the profile's length: also when long?
 RUNGS = {  # profile → widths and epochs of the ladder; its last length takes longer than everything before it
     "smoke": ((4, 8), (1, 2, 4)),
     "demo": ((8, 16), (4, 20, 120)),
@@ -192,11 +193,15 @@ def job_with_all(run) -> Job:
 
 
 def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
-    """On-demand and rigid joint learning at several widths and lengths, the longest runs last."""
+    """On-demand and rigid joint learning at several widths and lengths, the longest runs and a third schedule last."""
     widths, lengths = RUNGS.get(profile, ((), ()))
+    close = ((task, schedule) for task in LADDER for schedule in CLOSE)
     return [
         Experiment.of(task, dataset, schedule, seed, profile, width=width, epochs=epochs)
-        for epochs, seed, width, task, schedule in product(lengths, seeds, widths, LADDER, CLOSE)
+        for epochs, seed, width, (task, schedule) in product(lengths, seeds, widths, close)
+    ] + [
+        Experiment.of(task, dataset, schedule, seed, profile, width=widths[-1], epochs=lengths[-1])
+        for (task, schedule), seed in product([STRONGEST] if lengths else [], seeds)
     ]
 
 
