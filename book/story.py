@@ -309,7 +309,13 @@ def rivals() -> str:
             cells.append(f"{here} ({judge.number(np.mean(scorecard.paper_gaps(PAIR[0], name, [task])))})")
         rows.append([published.SCHEDULES[name], *cells])
     table = markdown(["On-demand −", *(plain(task).capitalize() for task in paper.TASKS)], rows)
-    return "\n\n".join([table, *lost(m)])
+    return "\n\n".join([table, *lost(m), STRONGEST, dose.strongest(catalogue.ladder(*CASE))])
+
+
+STRONGEST = """\
+One of these rivals was trained longer, too: the cumulative curriculum on denoising, where all networks are on average \
+above the damaged images, as long as the longest rung of {doc}`the ladder </notebooks/dose>`. On-demand learning minus \
+this rival, judged on whether on-demand learning is ahead:"""
 
 
 def lost(m) -> list[str]:

@@ -16,7 +16,7 @@ from companion.judge import Measured, Verdict, compare, compare_levels, dose_of,
 from companion.prose import page
 from companion.tables import show_table
 from odl import paper, results, schedules
-from odl.experiment import Experiment
+from odl.experiment import PROFILES, Experiment
 
 K = (-1, 0, 1, 4)
 COLOURS = dict(zip(K, ("#009E73", "0.35", "#D55E00", "#CC79A7"), strict=True))
@@ -87,6 +87,20 @@ def levels_verdict(experiments: list[Experiment]) -> str:
     m, ends = load(experiments), {-1: ("1", "5"), 1: ("5", "1"), 4: ("5", "1")}  # k → the level with more, with fewer
     found = {k: compare_levels(m, NAMES[k], "rigid_joint", *levels) for k, levels in ends.items()}
     return page({f"k = {minus(k)}, level {ends[k][0]} − level {ends[k][1]}": v for k, v in found.items()}, [])
+
+
+def strongest(ladder: list[Experiment]) -> str:
+    """On-demand learning against `catalogue.STRONGEST`, after the profile's length and after the ladder's longest."""
+    task, rival = catalogue.STRONGEST
+    longest = [e for e in ladder if (e.task, e.schedule) == (task, rival)]
+    lines, found = {}, []
+    for epochs in sorted({n for e in longest for n in (PROFILES[e.profile]["epochs"], e.epochs)}):
+        pair = [[replace(e, schedule=s, epochs=epochs) for e in longest] for s in ("on_demand", rival)]
+        m = load(sum(pair, []))
+        title = f"{plain(task).capitalize()}, {epochs * longest[0].iterations:,} steps"
+        lines[title] = compare(m, {"": (task, *(name(runs[0]) for runs in pair))})
+        found += m.runs.values()
+    return page(lines, found)
 
 
 def shares(psnr, k: float) -> np.ndarray:

@@ -115,6 +115,20 @@ def test_a_rung_is_compared_with_rigid_joint_learning_of_its_own_width_and_lengt
     assert all(margins == pytest.approx([0.18, 0.20, 0.22]) for margins in table.margins)
 
 
+def test_the_strongest_rival_is_met_at_the_profiles_length_and_at_the_ladders_last(monkeypatch):
+    """Made up so that it is ahead by 0.3 dB after the profile's length and behind by 0.2 dB after the longest."""
+
+    def load(e):
+        run, longer = made_up(e), e.epochs > dose.PROFILES[e.profile]["epochs"]
+        ahead = {catalogue.STRONGEST: 0.0 if longer else 0.5}.get((e.task, e.schedule), 0) + 10 * longer
+        return replace(run, evaluation=run.evaluation.assign(psnr=run.evaluation.psnr + ahead))
+
+    monkeypatch.setattr(results, "load", load)
+    short, long, *_ = dose.strongest(catalogue.ladder("reference", "bsds500", SEEDS)).splitlines()
+    assert short == "- Denoising, 10,000 steps: −0.30 dB [−0.35, −0.25], 3 seeds: **reversed**."
+    assert long == "- Denoising, 60,000 steps: +0.20 dB [+0.15, +0.25], 3 seeds: **reproduced**."
+
+
 def test_the_scorecard_and_the_page_judge_the_same_runs(measured):
     runs = dose.experiments("demo", "smoke", SEEDS)
     said = dose.verdict(runs)
@@ -156,6 +170,7 @@ def test_an_empty_project_is_no_error(root, profile):
     assert texts(dose.plot_ladder(ladder)).count(judge.MISSING) == (6 if len(ladder) else 0)
     for html in (dose.show(settings, "k").to_html(), dose.show(ladder, "width", "steps").to_html()):
         assert "nan" not in html.lower()
-    assert dose.verdict(runs) == dose.levels_verdict(runs) == prose.NOTHING
+    third = dose.strongest(catalogue.ladder(profile, "demo", [0]))
+    assert dose.verdict(runs) == dose.levels_verdict(runs) == third == prose.NOTHING
     assert not any(len(line.get_xdata()) for axis in dose.plot_levels(runs).axes for line in axis.lines[1:])
     assert not [path for path in root.rglob("*") if path.is_file()]
