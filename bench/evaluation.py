@@ -5,7 +5,7 @@ from statistics import median
 
 from odl import paper, training
 from odl.data import packs
-from odl.evaluation import LEVELS, evaluate
+from odl.evaluation import TESTED, evaluate
 from odl.experiment import PROFILES
 from odl.machine.device import forward
 from odl.windows import restorer
@@ -25,7 +25,7 @@ def run(options: measure.Options) -> dict:
     size = sizes(options)
     turns = {name: turn(name == "ours", options) for name in ("eager fp32", "ours")}
     seconds = measure.interleave(turns, options.rounds, "evaluation")
-    done = size["trials"] * len(LEVELS) * size["images"]
+    done = size["trials"] * len(TESTED) * size["images"]
     rows = []
     for name in turns:
         each = median(seconds[name]) / done
@@ -33,7 +33,7 @@ def run(options: measure.Options) -> dict:
         cells |= {"ours, times as fast": measure.faster(seconds, name), "ms per image": 1000 * each}
         rows.append(cells | {f"extrapolated to {WHOLE:,} images (s)": WHOLE * each})
     return {
-        "scale": size | {"dataset": measure.dataset(options), "task": "inpaint", "levels": len(LEVELS)},
+        "scale": size | {"dataset": measure.dataset(options), "task": "inpaint", "levels": len(TESTED)},
         "rows": rows,
         "comparisons": [measure.comparison(seconds, "evaluation", "eager fp32")],
         "notes": [f"Extrapolated to {TRIALS} trials × {paper.N_LEVELS + 1} levels × {IMAGES:,} images."],

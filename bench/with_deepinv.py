@@ -11,7 +11,6 @@ from odl.corruptions import FILL, TASKS, square_mask, uniform
 from . import measure, training
 
 CROP = (3, 64, 64)
-LEVELS = {task: facts["levels"] for task, facts in paper.TASKS.items()}
 
 
 def fill(device: str) -> torch.Tensor:
@@ -99,7 +98,10 @@ def shifted(experiment, device: str):
 
 def corruptions(device: str) -> dict:
     """Task → `corrupt(x)` by deepinv's physics, drawn by its own generators but for the squares."""
-    generators, top = deepinv.physics.generator, {t: levels[paper.N_LEVELS - 1][1] for t, levels in LEVELS.items()}
+    generators, top = (
+        deepinv.physics.generator,
+        {t: facts["levels"][paper.N_LEVELS - 1][1] for t, facts in paper.TASKS.items()},
+    )
     kept = {"random_split_ratio": True, "min_split_ratio": 1 - top["interpolate"] / 100, "max_split_ratio": 1.0}
     draws = {
         "inpaint": Squares(device=device),
@@ -127,6 +129,6 @@ def physics(device: str) -> dict:
 
 def kernels(device: str):
     """Gaussian kernels of levels 1–5, large enough for the widest at 4σ; zero has no kernel, 0.01 px is next to it."""
-    widest = LEVELS["deblur"][paper.N_LEVELS - 1][1]
+    widest = paper.TASKS["deblur"]["levels"][paper.N_LEVELS - 1][1]
     widths = {"sigma_min": 0.01, "sigma_max": float(widest), "isotropic": False, "angle_max": 0.0}
     return deepinv.physics.generator.GaussianBlurGenerator((8 * widest + 1,) * 2, **widths, device=device)

@@ -28,7 +28,7 @@ from PIL import Image, ImageOps
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
 
-from companion import dose, figures, judge, prose, published, table1
+from companion import catalogue, dose, figures, judge, prose, published, table1
 from companion.judge import Measured, plain
 from companion.pictures import restored_by
 from odl import paper, results
@@ -86,7 +86,7 @@ def data(missing: str | None) -> str:
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
-    m = dose.load(dose.experiments("bsds500", "reference", snippets.SEEDS))
+    m = dose.load(catalogue.every_k("reference", "bsds500", snippets.SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     lab |= {"seeds": seeds(m), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     lab["margins"] = {task: {k: margin(m, task, name) for k, name in dose.NAMES.items()} for task in TASKS}
@@ -101,7 +101,7 @@ def runs() -> dict:
     `not_restored`: PSNR (dB) of the damaged test images themselves.
     """
     found, decimals = {}, {"psnr": 4, "allocation": 2, "dose": 6}
-    for e in dose.experiments("bsds500", "reference", [0]):
+    for e in catalogue.every_k("reference", "bsds500", [0]):
         if run := results.load(e):
             damaged = run.evaluation.groupby("level").psnr_input.mean()
             shown = {key: np.round([epoch[key] for epoch in run.history], n).tolist() for key, n in decimals.items()}
@@ -240,7 +240,7 @@ def still_fixation():
 
 def still_allocation():
     """Of every k the margin over equal shares against the dose."""
-    return dose.plot_margins(dose.table(dose.experiments("bsds500", "reference", snippets.SEEDS)))
+    return dose.plot_margins(dose.table(catalogue.every_k("reference", "bsds500", snippets.SEEDS)))
 
 
 def still_inpaint():

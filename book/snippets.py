@@ -134,15 +134,15 @@ def result_rows() -> list[tuple]:
     on_demand = [run for run in shown_on("allocation") if run.experiment["seed"] == SEEDS[0]]  # as its command has it
     shares = [share for run in on_demand for share in run.history[-1]["allocation"]]  # of the last epoch
     last = f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED
-    every_k = dose.table(dose.experiments(DATASET, PROFILE, SEEDS)).set_index(["task", "k"]).margin["inpaint"]
+    every_k = dose.table(catalogue.every_k(PROFILE, DATASET, SEEDS)).set_index(["task", "k"]).margin["inpaint"]
     margins = [NOT_MEASURED if pd.isna(every_k[k]) else judge.signed(every_k[k]) for k in (1, 4)]
     sharper = [run for k in catalogue.DOSES for run in measured("inpaint", "on_demand", sharpness=k)]
     halves = (from_table("extra_data", "inpaint", row, "psnr") for row in ("on-demand, half", "rigid joint, all"))
     holes = (from_table("table2", "inpaint", "on_demand", block) for block in ("central_psnr", "arbitrary_psnr"))
     papers_holes = decibels(*(psnr for _, psnr in published.TABLE2["on_demand"]))
     systems, photographs = ("on_demand", "fixated", "bm3d"), {"photographs": "db11"}
-    longer = denoising.our_systems(PROFILE)["on_demand"]
-    steps = longer.epochs * longer.iterations
+    long = denoising.our_systems(PROFILE)["on_demand"]
+    steps = long.epochs * long.iterations
     papers_means = decibels(*pd.DataFrame(published.TABLE3).mean(axis=1)[list(systems)])
     # fmt: off
     return rows + [
@@ -446,7 +446,7 @@ def exercise(path: Path) -> str:
 
 # fmt: off
 SNIPPETS = {
-    "results-table": results_table, "scale": scale, "verdicts": verdicts,
+    "results-table": results_table,
     "tasks-table": tasks, "parameter-counts": parameter_counts, "profiles-table": profiles_table,
     "departures": departures, "pilot": piloted, "cost": cost, "plans": plans,
     "lessons": lessons, "data-table": data_table, "checksums": checksums,
@@ -456,7 +456,8 @@ SNIPPETS |= {f"exercise-{path.stem}": partial(exercise, path) for path in EXERCI
 SNIPPETS |= {name: partial(tried, name) for name in ("platforms", "pictures", "colour")}
 
 
-README = {"results-table": partial(results_table, book=False), "data-table": partial(data_table, book=False)}
+README = {"scale": scale, "verdicts": verdicts}
+README |= {"results-table": partial(results_table, book=False), "data-table": partial(data_table, book=False)}
 
 
 def filled(text: str) -> str:

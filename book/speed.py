@@ -8,7 +8,7 @@ from snippets import NOT_MEASURED, markdown
 from bench.measure import cell
 from odl.machine import files, store
 
-OURS, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
+COLOUR, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
 ORDER = ("training", "quality", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks")
 ORDER += ("packing",)
 
@@ -99,7 +99,7 @@ def ratios():
 def draw_ratios(axis, rows: list[dict]) -> None:
     places, middle = np.arange(len(rows)), np.array([row["median"] for row in rows])
     reach = [[row["median"] - row["low"] for row in rows], [row["high"] - row["median"] for row in rows]]
-    colours = [OURS if row["counts"] else FAILED for row in rows]
+    colours = [COLOUR if row["counts"] else FAILED for row in rows]
     look = {"ecolor": "#222222", "elinewidth": 1}
     axis.barh(places, middle - 1, left=1, height=0.66, color=colours, xerr=reach, error_kw=look)  # from 1, either way
     for place, row in zip(places, rows, strict=True):
@@ -132,7 +132,7 @@ def scaling():
             x, y, slope = np.array(curve["x"]), 1000 * np.array(curve["seconds"]), curve["slope"]["median"]
             fit = np.exp(np.log(y).mean() + slope * (np.log(x) - np.log(x).mean()))
             axis.loglog(x, fit, color=MUTED, linewidth=1)
-            axis.loglog(x, y, "o", color=OURS, markersize=5)
+            axis.loglog(x, y, "o", color=COLOUR, markersize=5)
             axis.set_ylim(y.min() / 1.6, y.max() * 1.6)
             axis.set(xlabel=curve["against"])
             axis.set_xticks(x, [f"{n:,}" for n in x], fontsize=8)

@@ -71,7 +71,7 @@ All this was measured at half the paper's width, after {e["epochs"] * e["iterati
 images (the paper: 1,500,000 of 100) and on {runs[0].provenance["train_images"]} photographs (100,000); the \
 specialist's line is after a longer training and on crops at native resolution.
 The first comparison has {judge.count_seeds(margins)}, the six rivals have {judge.count_seeds(rivals_margins(m))} and \
-each fixated model has {judge.count_seeds(dict(enumerate(models)))}; a verdict takes {judge.SEEDS}.
+each fixated model has {judge.count_seeds(dict(enumerate(models)))}; a verdict takes {judge.ENOUGH}.
 {below(m)}"""
 
 
@@ -168,7 +168,7 @@ def below(m) -> str:
     other = f" By scores that are above them the gain is {'; '.join(margins)}." if margins else ""
     gains = []
     for task in under:
-        if runs := [run for key, run in m.longer.items() if key[0] == task]:
+        if runs := [run for key, run in m.long.items() if key[0] == task]:
             scores = [np.mean([judge.score(run, column=name) for run in runs]) for name in ("psnr", "psnr_input")]
             seeds = judge.count_seeds({"": runs})
             gains.append("{:.2f} dB against {:.2f} on {} ({})".format(*scores, plain(task), seeds))
@@ -206,16 +206,16 @@ def levels() -> str:
     """Margins over rigid joint learning on levels 1 and 5 of the schedules that favour one end; * few seeds."""
     m, rows = scorecard.load(*CASE), []
     favour = {SHARP: "$k = 4$", PAIR[0]: "$k = 1$, Equation 3", dose.NAMES[-1]: "$k = -1$"}
-    favour |= {name: published.SCHEDULES[name] for name in catalogue.CUMULATIVE}
+    favour |= {name: published.SCHEDULES[name] for name in published.CUMULATIVE}
     for name, title in favour.items():
         cells = []
         for task in paper.TASKS:
             margins = [judge.gaps(m.runs, task, name, PAIR[1], [level]) for level in ("1", LAST)]
             means = [judge.number(np.mean(found)) if found else "–" for found in margins]
-            cells.append("\N{NO-BREAK SPACE}/\N{NO-BREAK SPACE}".join(means) + "\\*" * (len(margins[0]) < judge.SEEDS))
+            cells.append("\N{NO-BREAK SPACE}/\N{NO-BREAK SPACE}".join(means) + "\\*" * (len(margins[0]) < judge.ENOUGH))
         rows.append([title, *cells])
     table = markdown(["− rigid joint", *(plain(task).capitalize() for task in paper.TASKS)], rows)
-    pair = "inpaint", catalogue.CUMULATIVE[0], PAIR[1], ["1"]
+    pair = "inpaint", published.CUMULATIVE[0], PAIR[1], ["1"]
     easy = [judge.gaps(m.runs, *pair, column) for column in ("psnr", "psnr_kept")]
     if not all(easy):
         return table
@@ -243,7 +243,7 @@ def tests() -> str:
     m = scorecard.load(*CASE)
     found, verdicts = table1.papers_test(m), judged(m)
     rows = [
-        [r.task.capitalize(), r.seed, f"{r.ahead:+.3f}".replace("-", "−"), f"{r.p:.0e}", verdicts[r.task].short]
+        [r.task.capitalize(), r.seed, judge.number(r.ahead, 3), f"{r.p:.0e}", verdicts[r.task].short]
         for r in found.itertuples()
     ]
     header = ["Task", "Seed", "On-demand − rigid joint (dB)", "p, paired over trials", "Our verdict, over seeds"]
@@ -268,7 +268,7 @@ def power() -> str:
     """How sure the mean margin of on-demand over rigid joint learning is on each task, beside the paper's margin."""
     m, rows, seen, ratios = scorecard.load(*CASE), [], 0, []
     for task in paper.TASKS:
-        if len(margins := judge.gaps(m.runs, task, *PAIR)) >= judge.SEEDS:
+        if len(margins := judge.gaps(m.runs, task, *PAIR)) >= judge.ENOUGH:
             low, high = judge.interval(margins)
             half, published_margin = (high - low) / 2, np.mean(scorecard.paper_gaps(*PAIR, [task]))
             by_seed, by_photograph = stats.sem(margins), stats.sem(photograph_margins(m, task))
@@ -305,7 +305,7 @@ def rivals() -> str:
     for name in table1.RIVALS:
         margins, cells = {task: judge.gaps(m.runs, task, PAIR[0], name) for task in paper.TASKS}, []
         for task, found in margins.items():
-            here = judge.number(np.mean(found)) + "\\*" * (len(found) < judge.SEEDS) if found else "–"
+            here = judge.number(np.mean(found)) + "\\*" * (len(found) < judge.ENOUGH) if found else "–"
             cells.append(f"{here} ({judge.number(np.mean(scorecard.paper_gaps(PAIR[0], name, [task])))})")
         rows.append([published.SCHEDULES[name], *cells])
     table = markdown(["On-demand −", *(plain(task).capitalize() for task in paper.TASKS)], rows)
@@ -361,7 +361,7 @@ def pulls() -> str:
 
 def doses() -> str:
     """The settings of dose and ladder that are measured: dose, margin over equal shares, and the judge's word."""
-    every_k = dose.table(dose.experiments(DATASET, *CASE[::2]))
+    every_k = dose.table(catalogue.every_k(*CASE))
     table = pd.concat([every_k, dose.table(catalogue.ladder(*CASE))]).drop_duplicates(["task", "k", "width", "steps"])
     rows = []
     for r in table[table.seeds > 0].itertuples():
@@ -438,7 +438,7 @@ def by_another_score(m, task: str) -> dict:
         name = f"The same after {long.epochs * long.iterations:,} steps"
         found[name] = judge.compare(dose.load(rungs), {"": (task, *pair, *score)})
     found[f"Best of seven {how}"] = judge.compare(m, rivals)
-    for rival in catalogue.CUMULATIVE:
+    for rival in published.CUMULATIVE:
         title = published.SCHEDULES[rival]
         raw = judge.estimate(judge.gaps(m.runs, task, PAIR[0], rival))
         found[f"On-demand minus {title.lower()} {how} (whole output: {raw})"] = judge.compare(m, {"": rivals[title]})

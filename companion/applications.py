@@ -10,7 +10,7 @@ from skimage.morphology import disk as ball
 from companion import figures, prose
 from companion.judge import signed, span
 
-OURS, CLASSICAL = "on-demand", "biharmonic"
+NETWORK, CLASSICAL = "on-demand", "biharmonic"
 
 
 def curves(size, rng: np.random.Generator, n: int, reach: float, thickness: int) -> np.ndarray:
@@ -82,9 +82,9 @@ def by_length(table: pd.DataFrame) -> str:
 
 def verdict(table: pd.DataFrame, results) -> str:
     """In how many masks the on-demand network's number is the higher one, and the scale."""
-    if not results or OURS not in table:
+    if not results or NETWORK not in table:
         return "No trained network is here."
-    above = {name: (table[OURS] > table[name]).sum() for name in ("damaged", CLASSICAL)}
+    above = {name: (table[NETWORK] > table[name]).sum() for name in ("damaged", CLASSICAL)}
     return (
         f"Inside the mask, the on-demand network scores higher than the grey filling in {above['damaged']} of "
         f"{len(table)} masks, and higher than the biharmonic filling in {above[CLASSICAL] or 'none'}. "

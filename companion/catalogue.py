@@ -67,8 +67,7 @@ def denoisers(task: str, dataset: str, profile: str, seed: int) -> list[Experime
 
 def feedback(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
     """Dose and ladder: every k on every task, and on-demand and rigid joint learning on every rung."""
-    seeds = [seed]
-    return [*grid(profile, dataset, seeds, CLOSE), *doses(profile, dataset, seeds), *ladder(profile, dataset, seeds)]
+    return every_k(profile, dataset, [seed]) + ladder(profile, dataset, [seed])
 
 
 PAGES = {  # page → the function of (task, dataset, profile, seed) that lists what it trains and shows
@@ -118,8 +117,6 @@ def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list
 # All runs, in order
 
 CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
-CUMULATIVE = ("cumulative_curriculum", "cumulative_anti_curriculum")
-FAR = ("staged_curriculum", "staged_anti_curriculum", "hard_mining")  # large effects
 DOSES = (4, -1)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
 LADDER = ("inpaint", "denoise")
 STRONGEST = ("denoise", "cumulative_curriculum")  # ahead of on-demand learning at the profile's length: also when long?
@@ -141,18 +138,18 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         grid(profile, dataset, first, (*CLOSE, *published.FIXATED)),
         grid(profile, dataset, three[1:], CLOSE),
         runs("table3", **page, seeds=first),
-        all_rounders(profile, dataset),
+        long_runs(profile, dataset),
         doses(profile, dataset, first),
-        grid(profile, dataset, first, (*CUMULATIVE, *FAR, "on_demand_l2")),
+        grid(profile, dataset, first, (*published.CUMULATIVE, *published.PARTIAL, "on_demand_l2")),
         *(runs(name, **page, seeds=first) for name in ("extra_data", "table2")),
         pilot.runs(dataset).values() if profile == "reference" else [],
-        grid(profile, dataset, three[1:], CUMULATIVE),
+        grid(profile, dataset, three[1:], published.CUMULATIVE),
         doses(profile, dataset, three[1:]),
         grid(profile, dataset, seeds[3:], CLOSE),
         *(runs(name, **page, seeds=[seed]) for seed in three[1:] for name in ("extra_data", "table2", "table3")),
     ]
     listed = [job_with_all(run) for block in order for run in block] + comparator_jobs(profile)
-    rest = grid(profile, dataset, three[1:], (*published.FIXATED, *FAR, "on_demand_l2"))
+    rest = grid(profile, dataset, three[1:], (*published.FIXATED, *published.PARTIAL, "on_demand_l2"))
     listed += [job_with_all(run) for run in rest]
     listed += [job_of(run) for run in ladder(profile, dataset, three) if run.overrides]  # else in the close contest
     first_of = {}
@@ -167,10 +164,15 @@ def grid(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment
     return [Experiment.of(task, dataset, name, seed, profile) for seed, name, task in cases]
 
 
-def all_rounders(profile: str, dataset: str) -> list[Experiment]:
+def long_runs(profile: str, dataset: str) -> list[Experiment]:
     """The on-demand networks behind pictures and the command restore: trained longer, where the profile is short."""
     tasks = paper.TASKS if profile in pretrained.LONG else ()
     return [Experiment.of(task, dataset, "on_demand", 0, profile, **pretrained.LONG[profile]) for task in tasks]
+
+
+def every_k(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
+    """Rigid joint learning, Equation 3 and the other feedback of `doses`, of every task."""
+    return grid(profile, dataset, seeds, CLOSE) + doses(profile, dataset, seeds)
 
 
 def doses(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:

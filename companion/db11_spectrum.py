@@ -8,7 +8,7 @@ import pandas as pd
 
 from companion import denoising, judge, prose, tables
 from companion.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
-from companion.judge import FAR, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
+from companion.judge import LARGE, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
 
 CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in CLASSICAL]
@@ -22,11 +22,10 @@ def table(
     psnr is in dB, the mean over the images. `ours` is system → its runs, one for each `seed`, as `denoising.our_runs`
     has them.
     """
-    ours = ours or denoising.our_runs()
     cases = [
         denoising.Case(system, sigma, True, told, dataset, profile, run)
         for system, told in curves
-        for run in ours.get(system, [None])
+        for run in (ours or {}).get(system, [None])
         for sigma in sigmas
     ]
     rows = [
@@ -57,7 +56,7 @@ def lacking(table: pd.DataFrame) -> list[str]:
         if part.psnr.notna().all():
             continue
         name = SYSTEMS[system].name + (f", told {told:g}" if told else "")
-        lacking.setdefault(SYSTEMS[system].reason.split(":")[0], []).append(name)
+        lacking.setdefault(SYSTEMS[system].reason, []).append(name)
     return [f"{why}: {'; '.join(names)}" for why, names in lacking.items()]
 
 
@@ -145,7 +144,7 @@ def told_25(m: Measured) -> Verdict:
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
     if len(loss) < len(CLASSICAL):
         return Verdict(UNDECIDED, words, f"{len(CLASSICAL) - len(loss)} to be measured") if loss else Verdict(MISSING)
-    word = REPRODUCED if min(loss.values()) > FAR else REVERSED
+    word = REPRODUCED if min(loss.values()) > LARGE else REVERSED
     return Verdict(word, f"{words}, no seeds needed: nothing is trained")
 
 
@@ -154,7 +153,7 @@ def trained_at_25(m: Measured) -> Verdict:
     loss, at_25 = loss_above_25(m, LEARNED), curves(m).reindex([FIXED]).iloc[0]
     lacks = {s: at_25.bm3d - at_25[s] - loss[s] for s in loss}
     gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in LEARNED}
-    found = judge.verdict_on(gaps, beyond=-FAR, sign=-1)
+    found = judge.verdict_on(gaps, beyond=-LARGE, sign=-1)
     whole = all(gaps.values())
     return replace(found, needs="each is trained once, and no further seed is planned") if whole else found
 

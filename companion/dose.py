@@ -29,11 +29,6 @@ COLUMNS = ["task", "k", "width", "steps", "seeds", "dose", "psnr", "margin", "lo
 PER_SEED = ["doses", "margins"]
 
 
-def experiments(dataset: str, profile: str, seeds: list[int]) -> list[Experiment]:
-    """Every k of every task; those of the ladder are `catalogue.ladder`."""
-    return [*catalogue.grid(profile, dataset, seeds, catalogue.CLOSE), *catalogue.doses(profile, dataset, seeds)]
-
-
 def name(e: Experiment) -> str:
     """The schedule of a run, then its k, and its width and steps where these are not the profile's."""
     k = f", k = {e.sharpness:g}" if e.sharpness != 1 else ""
@@ -72,7 +67,7 @@ def dose_against_margin(m: Measured, k: int = 4) -> Verdict:
     verdict = compare(m, {plain(task): (task, NAMES[k], "rigid_joint") for task in paper.TASKS})
     if verdict.word == judge.MISSING:
         return verdict
-    doses = [100 * dose_of(run) for key, run in m.runs.items() if key[1] == NAMES[k]]
+    doses = [100 * dose_of(run) for key, run in m.runs.items() if key[0] in paper.TASKS and key[1] == NAMES[k]]
     return replace(verdict, measured=f"{verdict.measured}, dose {np.mean(doses):.2f} %")
 
 
@@ -93,14 +88,13 @@ def strongest(ladder: list[Experiment]) -> str:
     """On-demand learning against `catalogue.STRONGEST`, after the profile's length and after the ladder's longest."""
     task, rival = catalogue.STRONGEST
     longest = [e for e in ladder if (e.task, e.schedule) == (task, rival)]
-    lines, found = {}, []
+    lines = {}
     for epochs in sorted({n for e in longest for n in (PROFILES[e.profile]["epochs"], e.epochs)}):
         pair = [[replace(e, schedule=s, epochs=epochs) for e in longest] for s in ("on_demand", rival)]
         m = load(sum(pair, []))
         title = f"{plain(task).capitalize()}, {epochs * longest[0].iterations:,} steps"
         lines[title] = compare(m, {"": (task, *(name(runs[0]) for runs in pair))})
-        found += m.runs.values()
-    return page(lines, found)
+    return page(lines, [])
 
 
 def shares(psnr, k: float) -> np.ndarray:
@@ -178,7 +172,7 @@ def plot_levels(experiments: list[Experiment]):
             for place, (level, margins) in zip(places, found.items(), strict=True):
                 full = "white" if judge.below_input(m.runs, task, pair, [level]) else COLOURS[k]
                 axis.plot(place, np.mean(margins), "o", color=COLOURS[k], markerfacecolor=full, markersize=5)
-                if len(margins) >= judge.SEEDS:
+                if len(margins) >= judge.ENOUGH:
                     axis.vlines(place, *judge.interval(margins), color=COLOURS[k], linewidth=1)
         axis.set_xticks(range(1, 7), [*range(1, paper.N_LEVELS + 1), "6\nnot trained"])
     figure.supxlabel("level", fontsize=10)
@@ -224,7 +218,7 @@ def frame_of(axis, title: str, corners) -> None:
 def draw(axis, places, row, colour, mark, label) -> None:
     """An open mark for every seed's margin; from three seeds on the mean, its 95 % interval, and thick the 90 % one."""
     axis.plot(places, row.margins, mark, color=colour, label=label, **OPEN)
-    if row.seeds >= judge.SEEDS:
+    if row.seeds >= judge.ENOUGH:
         ends = [[row.margin - row.low], [row.high - row.margin]]
         axis.errorbar(np.mean(places), row.margin, ends, fmt="_", color=colour, markersize=9, capsize=3)
         axis.vlines(

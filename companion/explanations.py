@@ -12,7 +12,7 @@ from companion import sweep
 from companion.judge import Measured, Verdict, paired, plain, verdict_on
 from odl import crops, paper, results
 from odl.data import packs
-from odl.evaluation import psnr, squared_error, task_of
+from odl.evaluation import in_its_channels, psnr, squared_error, task_of
 from odl.machine.device import forward
 from odl.results import Result
 from odl.training import hard_pool
@@ -32,8 +32,7 @@ def gradients(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
     for trial in range(experiment.trials):
         generator = torch.Generator(device).manual_seed(crops.seed_of("gradients", trial))
         index = torch.randint(len(pack), (paper.BATCH_SIZE,), generator=generator, device=device)
-        x = crops.crop(pack, index, generator)
-        x = crops.grey(x, experiment.variant) if task.channels == 1 else x
+        x = in_its_channels(experiment, crops.crop(pack, index, generator))
         y = torch.cat([task.corrupt(part, level, generator) for level, part in enumerate(x.split(EACH), 1)])
         losses = ((network(y) - x) ** 2).flatten(1).mean(1).view(paper.N_LEVELS, EACH).mean(1)
         for level, loss in enumerate(losses, 1):

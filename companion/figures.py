@@ -117,7 +117,7 @@ def task_levels(task: str, x):
 def history_frame(result) -> pd.DataFrame:
     """The history as rows (epoch, level, psnr in dB, allocation in per cent of a batch)."""
     rows = [
-        (epoch, level, psnr, entry["allocation"][level - 1] if entry["allocation"] else None)
+        (epoch, level, psnr, entry["allocation"][level - 1])
         for epoch, entry in enumerate(result.history, 1)
         for level, psnr in enumerate(entry["psnr"], 1)
     ]

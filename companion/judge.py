@@ -22,16 +22,17 @@ REPRODUCED, REVERSED, EQUIVALENT, UNDECIDED, MISSING = VERDICTS
 LEVELS = tuple(str(level) for level in range(1, paper.N_LEVELS + 2))
 WITHIN = 0.10  # dB: the smallest margin of on-demand learning over rigid joint learning in the paper's tables
 ALPHA = 0.05  # both sides together
-SEEDS = 3  # a spread from two seeds is hardly a spread: either of them may be the odd one
-FAR = 3  # dB, as a large effect: twice the squared error
+ENOUGH = 3  # a spread from two seeds is hardly a spread: either of them may be the odd one
+LARGE = 3  # dB, as a large effect: twice the squared error
 GATED = " (below damaged)"
+FEW = 4  # parts: so many stand in the sentence on what is measured
 MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
     "The unit is a seed of training, at which both networks start from the same weights and the same random numbers. "
     "A margin above 0 speaks for the claim; it must exceed a bound, which is 0 unless the claim's test names another. "
     f"A claim is *equivalent* when the bound is 0 dB and the 90 % interval of the margin lies within ±{WITHIN:.2f} dB; "
     "else *reproduced* when the 95 % interval lies above the bound, *reversed* when it lies below, and *undecided* "
-    f"otherwise. It is always undecided with fewer than {SEEDS} seeds, or where the output of both networks is below "
+    f"otherwise. It is always undecided with fewer than {ENOUGH} seeds, or where the output of both networks is below "
     "the damaged images on the level, or on the mean of the levels, that is compared. A system that is not trained "
     "needs no seeds.\n\n"
     "A claim may have several parts, each judged like this, and then all have to hold: it is reproduced when every "
@@ -87,7 +88,7 @@ def p_below(margins):
 
 def decide(margins, within: float = WITHIN):
     """The verdict on margins in favour of a claim with one part; nothing is equivalent where `within` is 0."""
-    if np.shape(margins)[-1] < SEEDS:
+    if np.shape(margins)[-1] < ENOUGH:
         return np.full(np.shape(margins)[:-1], UNDECIDED)
     low, high = interval(margins, 1 - 2 * ALPHA)  # two one-sided tests (TOST)
     equivalent = (low > -within) & (high < within)
@@ -172,7 +173,7 @@ def lacking(words: dict, measured: dict, margins: dict, below: dict, within: flo
 def what_decides(pending: list, within: float, parts: int) -> str:
     """How many seeds an undecided claim lacks."""
     fewest = min(len(margins) for margins in pending)
-    if fewest < SEEDS:
+    if fewest < ENOUGH:
         return "a second and a third seed may tell" if fewest == 1 else "a third seed may tell"
     seeds = max(seeds_needed(margins, within, parts if np.mean(margins) < 0 else 1) for margins in pending)
     return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
@@ -197,7 +198,7 @@ def plain(task: str) -> str:
 
 def in_words(parts: dict, sign=1, unit="dB") -> str:
     """`easy +1.20 dB [+0.90, +1.50]; hard +0.80 dB`; of more than four parts the one that least favours the claim."""
-    if len(parts) <= 4:
+    if len(parts) <= FEW:
         return "; ".join(f"{label} {estimate(values, unit)}".strip() for label, values in parts.items())
     label = min(parts, key=lambda name: sign * parts[name].mean())
     return f"least {estimate(parts[label], unit)} ({label})"
@@ -206,7 +207,7 @@ def in_words(parts: dict, sign=1, unit="dB") -> str:
 def estimate(values, unit: str = "dB") -> str:
     """The mean, from three seeds on with its 95 % interval: `+0.31 dB [+0.12, +0.50]`."""
     text = signed(np.mean(values), unit) if len(values) else "–"
-    return f"{text} [{', '.join(map(number, interval(values)))}]" if len(values) >= SEEDS else text
+    return f"{text} [{', '.join(map(number, interval(values)))}]" if len(values) >= ENOUGH else text
 
 
 def span(values: Iterable[float]) -> str:
@@ -219,8 +220,10 @@ def signed(value: float, unit: str = "dB") -> str:
     return f"{number(value)} {unit}"
 
 
-def number(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")  # −0.00 is a little below 0: an interval that ends there is without 0
+def number(value: float, digits: int = 2) -> str:
+    return f"{value:+.{digits}f}".replace(
+        "-", "−"
+    )  # −0.00 is a little below 0: an interval that ends there is without 0
 
 
 def count_seeds(parts: dict) -> str:
@@ -244,7 +247,7 @@ class Measured:
     runs: dict = field(default_factory=dict)
     table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr", "seed")  # table3.table of our two systems
     spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr", "seed")  # db11_spectrum.table of `CURVES`
-    longer: dict = field(default_factory=dict)  # (task, seed) → Result of the all-rounder, whose training was longer
+    long: dict = field(default_factory=dict)  # (task, seed) → Result of an on-demand network trained longer
 
 
 def compare(m: Measured, pairs: dict, **how) -> Verdict:
@@ -273,7 +276,7 @@ def compare_levels(m: Measured, one: str, other: str, more: str, less: str) -> V
 def lead(m: Measured, *pair) -> tuple[float, float, float, str]:
     """Mean margin (dB) of a pair, as in `compare`, its 95 % interval, low and high, and the verdict; else NaN."""
     margins = gaps(m.runs, *pair)
-    low, high = interval(margins) if len(margins) >= SEEDS else (np.nan, np.nan)
+    low, high = interval(margins) if len(margins) >= ENOUGH else (np.nan, np.nan)
     return np.mean(margins) if margins else np.nan, low, high, compare(m, {"": pair}).short
 
 
@@ -311,12 +314,17 @@ def below_input(runs: dict, task: str, schedules, levels=LEVELS, column="psnr") 
 
     What is scored inside the hole is compared with the known pixels kept, else an autoencoder's copying counts.
     """
-    column = "psnr_kept" if column == "psnr_hole" else column
     pairs = paired(runs, task, *schedules)
     if not pairs or "psnr_input" not in pairs[0][0].evaluation:  # Table 2 measures holes, of which nothing is known
         return False
-    gain = [[score(run, levels, column) - score(run, levels, "psnr_input") for run in pair] for pair in pairs]
-    return bool((np.mean(gain, 0) < 0).all())
+    return bool((gains(pairs, levels, column) < 0).all())
+
+
+def gains(pairs: list[list], levels, column: str) -> np.ndarray:
+    """By how many dB the first, the second… run of pairs gains on the damaged images; means over the pairs."""
+    column = "psnr_kept" if column == "psnr_hole" else column
+    found = [[score(run, levels, column) - score(run, levels, "psnr_input") for run in pair] for pair in pairs]
+    return np.mean(found, axis=0)
 
 
 def steps_to_input(m: Measured, task: str, levels=LEVELS, column="psnr") -> int | None:
@@ -325,13 +333,11 @@ def steps_to_input(m: Measured, task: str, levels=LEVELS, column="psnr") -> int 
     PSNR is taken to rise by as much with every doubling as between the two lengths that are measured. None where
     one is not, where the shorter is above them already, or where this would lead beyond twice the longer one.
     """
-    seeds = [seed for name, seed in m.longer if name == task and (task, "on_demand", seed) in m.runs]
-    pairs = [(m.runs[task, "on_demand", seed], m.longer[task, seed]) for seed in seeds]
+    seeds = [seed for name, seed in m.long if name == task and (task, "on_demand", seed) in m.runs]
+    pairs = [(m.runs[task, "on_demand", seed], m.long[task, seed]) for seed in seeds]
     if not pairs:
         return None
-    column = "psnr_kept" if column == "psnr_hole" else column
-    gains = [[score(run, levels, column) - score(run, levels, "psnr_input") for run in pair] for pair in pairs]
-    gain = np.mean(gains, axis=0)
+    gain = gains(pairs, levels, column)
     steps = [run.experiment["epochs"] * run.experiment["iterations"] for run in pairs[0]]
     slope = (gain[1] - gain[0]) / np.log(steps[1] / steps[0])
     reached = steps[0] * np.exp(-gain[0] / slope) if slope > 0 > gain[0] else np.inf

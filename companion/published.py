@@ -9,6 +9,9 @@ SCHEDULES = {  # the rows of Table 1, in the paper's order
     "hard_mining": "Hard mining",
     "on_demand": "On-demand learning",
 }
+CUMULATIVE = ("cumulative_curriculum", "cumulative_anti_curriculum")
+JOINT = ("rigid_joint", *CUMULATIVE)  # that train on all levels together, at least in the end
+PARTIAL = ("staged_curriculum", "staged_anti_curriculum", "hard_mining")  # on one level, or the worst images, at a time
 FIXATED = {"fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard"}
 
 # Table 1, and the supplement's table for denoising: task → schedule → ((L2 in ‰, PSNR in dB) on CelebA, on SUN397).

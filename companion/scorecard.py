@@ -32,15 +32,15 @@ from companion import (
     tables,
 )
 from companion.extra_data import OURS_HALF, RIGID_ALL, RIGID_HALF
-from companion.judge import FAR, MISSING, UNDECIDED, VERDICTS, Measured, Verdict, compare, plain, signed, span
-from companion.table1 import JOINT, RIVALS
+from companion.judge import LARGE, MISSING, UNDECIDED, VERDICTS, Measured, Verdict, compare, plain, signed, span
+from companion.published import JOINT, PARTIAL
+from companion.table1 import RIVALS
 from companion.table2 import CENTRE, RANDOM
 from odl import paper, results
 from odl.data import sets
 
 CORE, SECONDARY, BUILT_IN = KINDS = ("Core", "Secondary", "By construction")
 COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "parts", "test", "verdict"]
-FEW = 4  # parts: so many stand in the sentence on what is measured
 
 
 def score_all(measured: Measured) -> pd.DataFrame:
@@ -50,7 +50,7 @@ def score_all(measured: Measured) -> pd.DataFrame:
         found = c.measure(measured)
         value = "; ".join(filter(None, (found.measured, found.needs)))
         parts = [f"{label} {margin}: {word}" for label, (margin, word) in found.parts.items()]
-        each = "; ".join(parts) if len(parts) > FEW else ""
+        each = "; ".join(parts) if len(parts) > judge.FEW else ""
         rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, found.word))
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -67,13 +67,13 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     runs |= explanations.load_all(grid)
 
     ours = denoising.our_runs(profile, dataset, seeds)
-    long = [replace(run, seed=seed) for run in catalogue.all_rounders(profile, dataset) for seed in seeds]
+    long = [replace(run, seed=seed) for run in catalogue.long_runs(profile, dataset) for seed in seeds]
     on_db11 = {"dataset": "db11", "profile": profile, "ours": ours, "measure": False}
     return Measured(
         {key: result for key, result in runs.items() if result},
         table3.table(denoising.OURS, **on_db11),
         db11_spectrum.table(db11_spectrum.CURVES, **on_db11),
-        longer={(run.task, run.seed): result for run in long if (result := results.load(run))},
+        long={(run.task, run.seed): result for run in long if (result := results.load(run))},
     )
 
 
@@ -91,11 +91,10 @@ def paper_margins(task: str) -> list[float]:
     return [min(rows["on_demand"][k][1] - rows[rival][k][1] for rival in RIVALS) for k in (0, 1)]
 
 
-NO_NUMBER, CURVES = "no number", "curves only"
-BLOCKS = {method: [psnr for _, psnr in cells] for method, cells in published.TABLE2.items()}  # central, arbitrary
-OURS, ENCODERS = BLOCKS["on_demand"], [BLOCKS[CENTRE], BLOCKS[RANDOM]]
+NO_NUMBER, CURVES_ONLY = "no number", "curves only"
+FILLED, *ENCODERS = ([psnr for _, psnr in published.TABLE2[m]] for m in ("on_demand", CENTRE, RANDOM))  # two blocks
 TABLES1 = [{s: row[k][1] for s, row in rows.items()} for rows in published.TABLE1.values() for k in (0, 1)]
-GROUPS = [min(row[s] for s in JOINT) - max(row[s] for s in RIVALS if s not in JOINT) for row in TABLES1]
+GROUPS = [min(row[s] for s in JOINT) - max(row[s] for s in PARTIAL) for row in TABLES1]
 WON, WON_FIXATED = map(table3.images_won, ("on_demand", "fixated"))
 DB11 = "DB11, noise not clipped, this network − the best published number of an image: "
 
@@ -123,7 +122,7 @@ CLAIMS = [
 CLAIMS += [Claim(CORE, *row) for row in [
     ("Fig. 4, Supp. D",
      "Fixation: trained at one severity, a model is good there and falls behind the on-demand network elsewhere.",
-     CURVES,
+     CURVES_ONLY,
      "four tasks, easy and hard: on-demand − fixated, levels 1–6, and fixated − on-demand at its own severity; "
      "inpainting inside the hole",
      fixation.problem),
@@ -140,7 +139,7 @@ CLAIMS += [Claim(CORE, *row) for row in [
 CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands beside it
     ("Sec. 6.4, Supp. D",
      "Inpainting: a fixated model fails even at its own size once the square is not in the centre.",
-     CURVES,
+     CURVES_ONLY,
      "on-demand − fixated inside the hole, squares anywhere: level 1 (sides 1 to 6) for 5×5 (easy), "
      "level 6 (31 to 36) for 32×32 (hard)",
      partial(compare, pairs={
@@ -155,8 +154,8 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      })),
     ("Table 1", "A staged curriculum collapses on deblurring.",
      span(paper_gaps("rigid_joint", "staged_curriculum", ["deblur"])),
-     f"rigid joint − staged curriculum, mean PSNR: more than {FAR} dB",
-     partial(compare, pairs={plain("deblur"): ("deblur", "rigid_joint", "staged_curriculum")}, beyond=FAR)),
+     f"rigid joint − staged curriculum, mean PSNR: more than {LARGE} dB",
+     partial(compare, pairs={plain("deblur"): ("deblur", "rigid_joint", "staged_curriculum")}, beyond=LARGE)),
     ("Sec. 6.6, Supp. E", "A staged curriculum overfits to what it saw last, level 5.",
      f"over all levels {span(paper_gaps('rigid_joint', 'staged_curriculum'))}",
      "rigid joint − staged curriculum: on level 1 more than on level 5, every task",
@@ -188,19 +187,19 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      NO_NUMBER, "inpainting, on-demand with half of the images − rigid joint with all, mean PSNR",
      partial(compare, pairs={"": ("inpaint", OURS_HALF, RIGID_ALL)})),
     ("Table 2", "A context encoder for the centre beats the on-demand network on the central block.",
-     signed(ENCODERS[0][0] - OURS[0]), "centre encoder − on-demand, PSNR inside the central block; the encoder is "
+     signed(ENCODERS[0][0] - FILLED[0]), "centre encoder − on-demand, PSNR inside the central block; the encoder is "
      "retrained here, as long as the on-demand network",
      partial(table2.on_block, one=CENTRE, others=["on_demand"], block="central")),
     ("Table 2", "The on-demand network beats both context encoders on an arbitrary block.",
-     span(OURS[1] - other[1] for other in ENCODERS),
+     span(FILLED[1] - other[1] for other in ENCODERS),
      "on-demand − each encoder, PSNR inside an arbitrary block",
      partial(table2.on_block, one="on_demand", others=[CENTRE, RANDOM], block="arbitrary")),
     ("Table 2", "With random region dropout, a context encoder is still behind the on-demand network.",
-     span(a - b for a, b in zip(OURS, ENCODERS[1], strict=True)),
+     span(a - b for a, b in zip(FILLED, ENCODERS[1], strict=True)),
      "on-demand − that encoder, PSNR inside either block; the encoder is retrained here, as long as the other",
      partial(compare, pairs={block: ("blocks", "on_demand", RANDOM, [block]) for block in blocks.BLOCKS})),
     ("Table 2", "The on-demand network fills a central and an arbitrary block about equally well.",
-     signed(OURS[0] - OURS[1]), "on-demand, central − arbitrary block: less than 1 dB apart, either way",
+     signed(FILLED[0] - FILLED[1]), "on-demand, central − arbitrary block: less than 1 dB apart, either way",
      table2.same_in_both),
     ("Table 3", f"At σ = 25 the on-demand network beats six published denoisers on {WON} of 11 images.",
      f"{WON} of 11", DB11 + f"the {WON}th best lead is above 0",
@@ -210,10 +209,11 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      f"{WON_FIXATED} of 11", DB11 + f"the {WON_FIXATED}th best lead is above 0",
      partial(table3.wins, system="fixated")),
     ("Fig. 6", "The on-demand network does well at every noise level without knowing σ.",
-     CURVES, "DB11, clipped noise, − BM3D told the true σ: nowhere more than 0.5 dB behind",
+     CURVES_ONLY, "DB11, clipped noise, − BM3D told the true σ: nowhere more than 0.5 dB behind",
      db11_spectrum.whole_spectrum),
     ("Fig. 6, Supp. H", "MLP, CSF and TNRD, trained at σ = 25, fail at stronger noise.",
-     CURVES, f"DB11, retrained here, − BM3D told the true σ: more than {FAR} dB lower at some σ above 25 than at 25",
+     CURVES_ONLY,
+     f"DB11, retrained here, − BM3D told the true σ: more than {LARGE} dB lower at some σ above 25 than at 25",
      db11_spectrum.trained_at_25),
 ]]
 CLAIMS += [Claim(BUILT_IN, *row) for row in [  # what could hardly come out otherwise
@@ -225,10 +225,10 @@ CLAIMS += [Claim(BUILT_IN, *row) for row in [  # what could hardly come out othe
      allocation.never_abandons),
     ("Table 2", "The context encoder for the centre fails on a block anywhere else.",
      signed(ENCODERS[0][0] - ENCODERS[0][1]),
-     f"centre encoder, central − arbitrary block: more than {FAR} dB; it fills nothing outside the centre",
+     f"centre encoder, central − arbitrary block: more than {LARGE} dB; it fills nothing outside the centre",
      table2.centre_fails),
     ("Fig. 6, Supp. H", "BM3D, K-SVD and WNNM break down at other noise levels when they are told 25.",
-     CURVES, f"DB11, − BM3D told the truth: more than {FAR} dB lost at some σ above 25",
+     CURVES_ONLY, f"DB11, − BM3D told the truth: more than {LARGE} dB lost at some σ above 25",
      db11_spectrum.told_25),
 ]]
 # fmt: on

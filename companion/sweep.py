@@ -25,7 +25,7 @@ from odl.__main__ import BAR
 from odl.corruptions import TASKS
 from odl.data import sets
 from odl.data.packs import load
-from odl.evaluation import LEVELS
+from odl.evaluation import TESTED
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files, store
 from odl.parameters import check_device
@@ -81,7 +81,7 @@ def job_of(experiment: Experiment, *later: Measurement) -> Job:
     """The job that trains and evaluates one run, then measures whatever else is to be known of it."""
     e = experiment
     training = 3 * e.epochs * e.iterations  # backward costs twice forward
-    evaluation = e.trials * len(LEVELS) * math.ceil(e.test_images / e.batch_size)
+    evaluation = e.trials * len(TESTED) * math.ceil(e.test_images / e.batch_size)
     run = partial(results.load, e), partial(results.run_or_load, e)
     own = Measurement(*run, training + evaluation, results.path_of(e))
     return Job(e.run_id, (own, *later), e)

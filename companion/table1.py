@@ -23,7 +23,6 @@ from odl.schedules import SCHEDULES, allocate
 
 SEVEN = tuple(published.SCHEDULES)
 RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
-JOINT = ("rigid_joint", "cumulative_curriculum", "cumulative_anti_curriculum")
 
 
 def check_schedules(schedules) -> list[str]:
@@ -213,6 +212,6 @@ def competitive(m: Measured) -> Verdict:
     pairs = {
         f"{plain(task)}, {names[one]} − {names[other]}": (task, one, other)
         for task in paper.TASKS
-        for one, other in product(JOINT, [rival for rival in RIVALS if rival not in JOINT])
+        for one, other in product(published.JOINT, published.PARTIAL)
     }
     return compare(m, pairs)

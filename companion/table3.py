@@ -18,11 +18,10 @@ def table(
 
     `ours` is system → its runs, one for each `seed`, as `denoising.our_runs` has them.
     """
-    ours = ours or denoising.our_runs()
     cases = [
         denoising.Case(system, sigma, clip, None, dataset, profile, run)
         for system in systems
-        for run in ours.get(system, [None])
+        for run in (ours or {}).get(system, [None])
         for clip in (False, True)
     ]
     frames = [case.rows(measure, device).assign(clipped=case.clip, **denoising.named(case)) for case in cases]

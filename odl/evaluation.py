@@ -9,7 +9,7 @@ from odl.data import packs
 from odl.parameters import ParameterError, check_device, choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
-LEVELS = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the severities of the fixated models
+TESTED = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the severities of the fixated models
 
 
 def squared_error(x_hat, x) -> torch.Tensor:
@@ -30,7 +30,11 @@ def task_of(experiment) -> Task:
 
 def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor:
     """n fixed crops, grey where the task is: (n, channels, 64, 64)."""
-    x = crops.fixed_crops(pack, n, stream)
+    return in_its_channels(experiment, crops.fixed_crops(pack, n, stream))
+
+
+def in_its_channels(experiment, x) -> torch.Tensor:
+    """Colour crops as the task has them: grey where it has one channel."""
     return crops.grey(x, experiment.variant) if task_of(experiment).channels == 1 else x
 
 
@@ -75,7 +79,7 @@ def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> tup
     x = images_of(experiment, pack, experiment.test_images, "test").to(device)
     rows, images = [], {}
     for trial in range(trials):
-        for level in LEVELS:
+        for level in TESTED:
             generator = torch.Generator(device).manual_seed(crops.seed_of("evaluate", trial, level))
             error = errors(restore, task, x, level, generator)
             db = {name: psnr(value) for name, value in error.items()}

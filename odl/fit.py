@@ -35,7 +35,7 @@ class State:
     seconds: list[float]  # that were spent so far, of the clock and of the processor
 
 
-def fit(experiment, build, trainer, device) -> State:
+def fit(experiment, build, trainer, device) -> Trained:
     """Load or start, run every epoch that is missing, and checkpoint.
 
     `build(experiment, device)` makes the network and its optimizer; `trainer(state)` is a generator that trains an
@@ -71,7 +71,7 @@ def fit(experiment, build, trainer, device) -> State:
         finally:  # Ctrl-C, a deadline, a number that is not finite: the last whole epoch is kept
             if snapshot:
                 checkpoint.save_checkpoint(folder, snapshot)
-        return state
+        return Trained(state.network.eval(), state.history, state.seconds)
 
 
 def clocks() -> tuple[float, float]:

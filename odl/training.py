@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from odl import crops, paper
-from odl.evaluation import errors, psnr, task_of
+from odl.evaluation import errors, in_its_channels, psnr, task_of
 from odl.fit import State, Trained, fit
 from odl.machine.device import adam, captured, forward, set_rate
 from odl.network import EncoderDecoder, initialize
@@ -34,8 +34,7 @@ def train(experiment, device="cpu", progress=None) -> Trained:
     Raises TrainingError when a number is not finite.
     """
     device = check_device(device)
-    state = fit(experiment, build, partial(epochs, experiment, progress=progress), device)
-    return Trained(state.network.eval(), state.history, state.seconds)
+    return fit(experiment, build, partial(epochs, experiment, progress=progress), device)
 
 
 def epochs(experiment, state: State, progress=None):
@@ -67,10 +66,8 @@ def allocation(experiment, epoch: int, history) -> np.ndarray | None:
         weights = np.array(repr(weights))
     if weights.shape != (paper.N_LEVELS,):
         raise ParameterError(f"schedule {experiment.schedule!r} returned {weights}, not {paper.N_LEVELS} weights")
-    if experiment.sharpness != 1:
-        weights = weights**experiment.sharpness
     try:
-        return allocate_batches(weights, experiment.batch_size, experiment.iterations)[0]
+        return allocate_batches(weights**experiment.sharpness, experiment.batch_size, experiment.iterations)[0]
     except ValueError as error:
         raise ParameterError(f"schedule {experiment.schedule!r}: {error}") from None
 
@@ -165,8 +162,7 @@ class Step:
         if self.pool is not None:
             return tuple(images[self.index].float() / 127.5 - 1 for images in self.pool)
         task = task_of(self.experiment)
-        x = crops.crop(self.pack, self.index, self.generator)
-        x = crops.grey(x, self.experiment.variant) if task.channels == 1 else x
+        x = in_its_channels(self.experiment, crops.crop(self.pack, self.index, self.generator))
         return x, task.corrupt_between(x, self.low, self.high, self.generator, self.centred)
 
     def state(self) -> list[torch.Tensor]:
@@ -202,8 +198,7 @@ def hard_pool(experiment, pack) -> torch.Tensor:
     pool = torch.empty((2, experiment.pool_images, task.channels, crops.CROP, crops.CROP), dtype=torch.uint8)
     for k in range(experiment.pool_images):
         generator.manual_seed(crops.seed_of(experiment.seed, "pool", k))
-        x = crops.crop(pack, torch.tensor([k % n]), generator)
-        x = crops.grey(x, experiment.variant) if task.channels == 1 else x
+        x = in_its_channels(experiment, crops.crop(pack, torch.tensor([k % n]), generator))
         y = task.corrupt(x, (k // n + k % n) % paper.N_LEVELS + 1, generator)
         pool[:, k] = ((torch.cat([x, y]) + 1) * 127.5).round()
     return pool.to(device)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from odl.corruptions import FILL
+from odl.corruptions import delete
 from odl.crops import CROP
 from odl.machine.device import forward
 from odl.network import EncoderDecoder
@@ -72,7 +72,7 @@ def inpaint_image(network, image, mask, stride=8, precision="fp32", device="cpu"
     height, width = x.shape[2:]
     y = (reflect_to_window(x) * 2 - 1).to(device)
     unknown = reflect_to_window(torch.from_numpy(mask)[None, None])[0, 0].to(device)
-    restore, fill = restorer(network, precision, device), torch.tensor(FILL, device=device).view(3, 1, 1) / 127.5 - 1
+    restore = restorer(network, precision, device)
     rows, columns = (window_starts(side, stride) for side in y.shape[2:])
     left_at_start = int(unknown.sum())
     with torch.inference_mode():
@@ -86,7 +86,7 @@ def inpaint_image(network, image, mask, stride=8, precision="fp32", device="cpu"
             filled &= unknown
             done, ring = 1 - int(unknown.sum()) / left_at_start, int(filled.sum()) / left_at_start
             within = progress and (lambda share, done=done, ring=ring: progress(done + share * ring))
-            total, count = votes(restore, torch.where(unknown, fill, y), chosen, within)
+            total, count = votes(restore, delete(y, unknown), chosen, within)
             y = torch.where(filled, total / count.clamp(min=1), y)
             unknown &= ~filled
     return to_image((y.cpu() + 1) / 2, height, width, np.ndim(image))

@@ -53,7 +53,7 @@ def test_training_divides_its_batches_so(psnr, k):
 
 def test_every_run_of_the_page_is_reproduced_and_shown():
     jobs = catalogue.jobs("smoke", "demo", SEEDS)
-    wanted = dose.experiments("demo", "smoke", SEEDS) + catalogue.ladder("smoke", "demo", SEEDS)
+    wanted = catalogue.every_k("smoke", "demo", SEEDS) + catalogue.ladder("smoke", "demo", SEEDS)
     shown = {job.experiment for job in catalogue.shown_on("dose", jobs, "smoke", "demo", SEEDS)}
     assert {*wanted} <= shown and len({(e.task, dose.name(e), e.seed) for e in wanted}) == len({*wanted})
     assert {dose.name(e) for e in wanted if e.overrides.keys() <= {"sharpness"}} == {*dose.NAMES.values()}
@@ -92,7 +92,7 @@ def measured(monkeypatch):
 
 
 def test_margins_are_paired_by_seed(measured):
-    table = dose.table(dose.experiments("demo", "smoke", SEEDS))
+    table = dose.table(catalogue.every_k("smoke", "demo", SEEDS))
     assert len(table) == len(paper.TASKS) * 3 and list(table)[:11] == dose.COLUMNS
     row = table[(table.task == "deblur") & (table.k == 1)].iloc[0]
     assert row.margins == pytest.approx([0.18, 0.20, 0.22]) and row.dose == pytest.approx(1.0)
@@ -130,7 +130,7 @@ def test_the_strongest_rival_is_met_at_the_profiles_length_and_at_the_ladders_la
 
 
 def test_the_scorecard_and_the_page_judge_the_same_runs(measured):
-    runs = dose.experiments("demo", "smoke", SEEDS)
+    runs = catalogue.every_k("smoke", "demo", SEEDS)
     said = dose.verdict(runs)
     assert f"k = 1, Equation 3: {dose.dose_against_margin(dose.load(runs), 1)}" in said
     assert dose.dose_against_margin(dose.load(runs), 1).word == judge.REPRODUCED
@@ -146,7 +146,7 @@ def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewe
         return replace(run, evaluation=frame.assign(psnr=frame.psnr + turn * frame.level.astype(int)))
 
     monkeypatch.setattr(results, "load", load)
-    lines = dose.levels_verdict(dose.experiments("demo", "smoke", SEEDS)).splitlines()
+    lines = dose.levels_verdict(catalogue.every_k("smoke", "demo", SEEDS)).splitlines()
     for line, word, margin in zip(
         lines, ("reproduced", "reversed", "reproduced"), ("+0.20", "−0.80", "+0.40"), strict=True
     ):
@@ -163,7 +163,7 @@ def texts(figure) -> str:
 
 @pytest.mark.parametrize("profile", ["smoke", "reference", "gpu", "paper"])
 def test_an_empty_project_is_no_error(root, profile):
-    runs = dose.experiments("demo", profile, [0])
+    runs = catalogue.every_k(profile, "demo", [0])
     settings, ladder = dose.table(runs), dose.table(catalogue.ladder(profile, "demo", [0]))
     assert set(settings.verdict) == {judge.MISSING} and not settings.seeds.any()
     assert texts(dose.plot_margins(settings)).count("k = −1, 1, 4: to be measured") == 4

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from scipy import stats
-from test_scorecard import LEVELS, frame
+from test_scorecard import TESTED, frame
 
 from companion import allocation, catalogue, extra_data, fixation, judge, prose, published, table1
 from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, WITHIN, decide
@@ -108,7 +108,7 @@ def test_what_would_decide_is_named():
 
 def test_a_task_below_its_input_decides_nothing():
     def run(psnr, damaged):
-        rows = frame(dict.fromkeys(LEVELS, psnr)).assign(psnr_input=float(damaged))
+        rows = frame(dict.fromkeys(TESTED, psnr)).assign(psnr_input=float(damaged))
         rows.loc[rows.level == "6", "psnr_input"] = 20.0  # what is damaged most, both networks improve
         return results.Result({}, {}, [], rows, None)
 
@@ -148,16 +148,16 @@ def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
 )
 def test_the_length_that_reaches_the_input(doublings, gain, expected):
     def run(gain, steps):
-        rows = frame(dict.fromkeys(LEVELS, 20.0 + gain)).assign(psnr_input=20.0)
+        rows = frame(dict.fromkeys(TESTED, 20.0 + gain)).assign(psnr_input=20.0)
         return results.Result({"epochs": steps // 200, "iterations": 200}, {}, [], rows, None)
 
     moved = {0: 0.4, 1: -0.4, 2: 0}  # dB by the seed, of which the mean counts
     runs = {("deblur", "on_demand", seed): run(db - 1.5, 10_000) for seed, db in moved.items()}
     longer = {("deblur", seed): run(db + gain, 10_000 * 2**doublings) for seed, db in moved.items() if seed < 2}
-    m = judge.Measured(runs, longer=longer)
+    m = judge.Measured(runs, long=longer)
     assert judge.steps_to_input(m, "deblur") == expected
     above = {key: run(2.0, 10_000) for key in runs}  # nothing is lacking
-    assert judge.steps_to_input(judge.Measured(above, longer=longer), "deblur") is None
+    assert judge.steps_to_input(judge.Measured(above, long=longer), "deblur") is None
     assert judge.steps_to_input(judge.Measured(m.runs), "deblur") is None
 
 
@@ -196,7 +196,7 @@ def page_results(seeds=(0, 1, 2)):
             for seed in seeds:
                 given = {"task": task, "schedule": schedule, "seed": seed, "width": 8, "epochs": 2, "iterations": 3}
                 given |= {"batch_size": 4, "learning_rate": 1e-3, "dataset": "demo", "test_images": 4, "trials": 3}
-                psnr = frame(dict.fromkeys(LEVELS, 28 + i * (0.5, -0.5, 0.1)[seed])).assign(psnr_input=20.0)
+                psnr = frame(dict.fromkeys(TESTED, 28 + i * (0.5, -0.5, 0.1)[seed])).assign(psnr_input=20.0)
                 where = {"train_images": 9, "device": "CPU"}
                 history = [{"allocation": [19.1, 19.4, 20, 20.6, 20.9], "dose": 0.006}]
                 psnr = psnr.assign(psnr_hole=psnr.psnr - 9, psnr_kept=psnr.psnr + 5, l2_input=10.0)

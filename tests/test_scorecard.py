@@ -33,12 +33,12 @@ from odl.experiment import Experiment
 from odl.machine import files
 
 SEEDS = (0, 1, 2)
-LEVELS = (*"123456", "easy", "hard")
+TESTED = (*"123456", "easy", "hard")
 
 
 def psnr(first, step=0, **own):
     """In dB, per level: so much more from each to the next, but for those with a number of their own."""
-    return {level: first + i * step for i, level in enumerate(LEVELS)} | own
+    return {level: first + i * step for i, level in enumerate(TESTED)} | own
 
 
 SCORES = {  # by schedule: as the paper says, and the opposite; the damaged image has 20 dB

@@ -163,8 +163,7 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
 
     history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
     """
-    state = fit(run, build, partial(epochs, run, batches, step, validate, progress=progress), device)
-    return Trained(state.network.eval(), state.history, state.seconds)
+    return fit(run, build, partial(epochs, run, batches, step, validate, progress=progress), device)
 
 
 def batches(run: Run, pack, epoch: int):

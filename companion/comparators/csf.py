@@ -35,9 +35,9 @@ class CSF(nn.Module):
     Input and output (B, 1, H, W) on the [0, 1] scale.
     """
 
-    def __init__(self, stages: int = 5):
+    def __init__(self):
         super().__init__()
-        self.stages = nn.ModuleList(Shrinkage() for _ in range(stages))
+        self.stages = nn.ModuleList(Shrinkage() for _ in range(5))
 
     def forward(self, y):
         x = y = pad(255 * y, [MARGIN] * 4, mode="reflect")

@@ -15,10 +15,10 @@ class MLP(nn.Module):
 
     # Paper: layers of 2047 on patches of 39; here: of 1023 on patches of 17, a fraction of the arithmetic.
 
-    def __init__(self, patch: int = 17, hidden: int = 1023, layers: int = 4):
+    def __init__(self, patch: int = 17, hidden: int = 1023):
         super().__init__()
         self.patch = patch
-        inputs = [patch * patch] + [hidden] * (layers - 1)
+        inputs = [patch * patch] + [hidden] * 3
         modules = [m for n in inputs for m in (nn.Linear(n, hidden), nn.Tanh())]
         self.layers = nn.Sequential(*modules, nn.Linear(hidden, patch * patch))
         window = torch.signal.windows.gaussian(patch, std=patch / 4)

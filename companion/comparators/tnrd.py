@@ -31,9 +31,9 @@ class TNRD(nn.Module):
     Input and output (B, 1, H, W) on the [0, 1] scale.
     """
 
-    def __init__(self, stages: int = 5):
+    def __init__(self):
         super().__init__()
-        self.stages = nn.ModuleList(Diffusion() for _ in range(stages))
+        self.stages = nn.ModuleList(Diffusion() for _ in range(5))
 
     def forward(self, y):
         u = y = 255 * y

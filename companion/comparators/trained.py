@@ -84,10 +84,9 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
     owner = checkpoint.owner_of(run)
-    state = fit(run, build, partial(check.epochs, run, batches, step, validate, progress=progress), device)
-    network = state.network.eval()
-    results.keep_weights(run, network, owner)
-    return Trained(network, state.history, state.seconds)
+    made = fit(run, build, partial(check.epochs, run, batches, step, validate, progress=progress), device)
+    results.keep_weights(run, made.network, owner)
+    return made
 
 
 def step(run: Run, network, optimizer, x, y) -> float:

@@ -61,7 +61,7 @@ def index_of(folder: Path) -> dict | None:
 
 def changed(name: str, index: dict) -> bool:
     """Whether the originals are no longer those that were packed; where a named set is large, or gone, False."""
-    if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.FEW or not sets.is_here(name):
+    if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.COMPARED or not sets.is_here(name):
         return False
     listing = sets.fingerprint(name)
     return index.get("listing", listing) != listing

@@ -12,7 +12,7 @@ from odl.machine import files
 SUFFIXES = (".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 UNREAD = (".heic", ".heif", ".avif", ".jxl", ".dng", ".cr2", ".nef", ".arw")  # of cameras; not read here
 PARTITION = "list_eval_partition.txt"  # CelebA's own: a name and 0, 1 or 2 a line, for training, validation and test
-FEW = 1000  # originals whose names and sizes are compared with the pack's whenever it is loaded
+COMPARED = 1000  # originals whose names and sizes are compared with the pack's whenever it is loaded
 
 # fmt: off
 DATASETS = {

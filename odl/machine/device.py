@@ -22,14 +22,16 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 ALL, LARGEST = 2**31 - 1, 32 * 2**20
 
 
-def keep_memory() -> bool:
-    """Keep freed memory in the process instead of giving it back to the system; returns whether that can be done.
+def keep_memory() -> None:
+    """Keep freed memory in the process instead of giving it back to the system, where that can be done.
 
     Every training step asks for the same tensors again, and the system would hand out each page anew and clear it
     first. Only the GNU C library can be told so.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    return bool(mallopt and mallopt(TRIM_THRESHOLD, ALL) and mallopt(MMAP_THRESHOLD, LARGEST))
+    if mallopt:
+        mallopt(TRIM_THRESHOLD, ALL)
+        mallopt(MMAP_THRESHOLD, LARGEST)
 
 
 CAPTURING = threading.Lock()  # one capture at a time, where several runs share a GPU
