@@ -28,6 +28,7 @@ SPECTRUM = {  # severities at which a curve is measured, the fixated ones and th
 }
 IMAGES = 64  # per point: enough, because every point and every model sees the same crops
 PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]  # of what, as in an evaluation
+PARTS = "levels 1–6", "own severity"  # of a comparison
 SCORED = ["output", "input", "kept", "hole"]  # the same, as `evaluation.scored` has it
 COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS]
 
@@ -172,15 +173,18 @@ def examples(task: str, networks: dict, x, damage: dict) -> tuple[list, list, li
 # Sentences and judged claims
 
 
-def verdict(results, task: str) -> str:
-    """Each fixated model against the on-demand network: over the spectrum, and at its own severity."""
+def verdict(results, task: str, joint=()) -> str:
+    """Each fixated model against the on-demand network: over the spectrum, and at its own severity.
+
+    `joint` are the runs of rigid joint learning, which stands in the on-demand network's place for comparison.
+    """
     m, where = Measured(judge.keyed(results)), ", inside the hole" if task == "inpaint" else ""
     lines = {}
     for own in ("easy", "hard"):
         title, severity = published.FIXATED[f"fixated_{own}"], prose.severity_text(task, own)
         labels = f"On-demand − {title}, levels 1–6{where}", f"{title} − on-demand at {severity}{where}"
         lines |= {label: compare(m, {"": pair}) for label, pair in zip(labels, contests(task, own), strict=True)}
-    return prose.page(lines, results)
+    return prose.page(lines, results, without_feedback(Measured(judge.keyed([*results, *joint]))))
 
 
 def problem(m: Measured) -> Verdict:
@@ -190,8 +194,40 @@ def problem(m: Measured) -> Verdict:
         for own in ("easy", "hard"):
             over, there = contests(task, own)
             name = f"{plain(task)}, fixated on {own}, "
-            pairs |= {f"{name}levels 1–6": over, f"{name}own severity": there}
+            pairs |= {f"{name}{PARTS[0]}": over, f"{name}{PARTS[1]}": there}
     return compare(m, pairs)
+
+
+def control(m: Measured) -> pd.DataFrame:
+    """Every comparison of `problem` with rigid joint learning in the place of on-demand learning, too.
+
+    Columns comparison, on_demand and rigid_joint: mean margins (dB) in favour of the claim, over seeds that all three
+    networks have. Whether feedback has a part in the cure of fixation shows in how far the two are apart.
+    """
+    rows = []
+    for task in paper.TASKS:
+        for own in ("easy", "hard"):
+            trios = judge.paired(m.runs, task, "on_demand", "rigid_joint", f"fixated_{own}")
+            for what, sign, (*_, levels, column) in zip(PARTS, (1, -1), contests(task, own), strict=True):
+                for trio in trios:
+                    scores = np.array([judge.score(run, levels, column) for run in trio])
+                    rows.append((f"{plain(task)}, fixated on {own}, {what}", *sign * (scores[:2] - scores[2])))
+    table = pd.DataFrame(rows, columns=["comparison", "on_demand", "rigid_joint"])
+    return table.groupby("comparison", sort=False).mean().reset_index()
+
+
+def without_feedback(m: Measured) -> str:
+    """How far rigid joint learning's margins are from on-demand learning's; empty where either is not measured."""
+    margins = control(m)
+    if margins.empty:
+        return ""
+    apart = (margins.on_demand - margins.rigid_joint).abs().max()
+    cure = "what cures fixation here is training on all levels, and the feedback adds nothing to it that shows"
+    return (
+        f"Rigid joint learning, which trains on the same levels without feedback, has the same margins over the "
+        f"fixated models within {np.ceil(100 * apart) / 100:.2f} dB"
+        f"{f': {cure}' if apart < judge.WITHIN else ''}."
+    )
 
 
 def contests(task: str, own: str) -> tuple[tuple, tuple]:

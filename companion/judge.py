@@ -1,8 +1,7 @@
 """The one judge: from margins, one per paired seed, to a verdict on a claim of the paper.
 
-A page that ranks anything takes its words from here. But for one clause the rule is older than any network that it
-judges, though two seeds of most schedules had been trained before by another protocol: "below the damaged images" meant
-all levels at first, also where a claim is about one of them.
+A page that ranks anything takes its words from here. The page of the scorecard says how old the rule is, and what was
+changed since.
 """
 
 from collections import Counter

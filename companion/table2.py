@@ -89,7 +89,10 @@ def own_specialist(results, ours) -> str:
     found = [judge.score(run, ["hard"], "psnr_hole") for run in fixated if run]
     if not (centre and found):
         return ""
-    weak = "So the first verdict above is on an encoder that is trained briefly, and says little of a longer training."
+    weak = (
+        "So the verdicts above, for the encoders and against them, are on encoders that are trained briefly, and say "
+        "little of a longer training."
+    )
     return (
         f"Our own network, fixated on the central 32×32 block, has {np.mean(found):.2f} dB inside it, "
         f"{judge.count_seeds({'': found})}, on crops drawn anew; the encoder for the centre has "
