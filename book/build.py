@@ -47,6 +47,7 @@ KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a k
 KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
 BUTTON = "{.sd-btn .sd-btn-outline-primary}"
 SCALE = re.compile(r"(?m)Scale: .*?\.(?: |$)")  # of `prose.scale`
+AGAIN = "What is the same on every task is explained once, on {{doc}}`{0.title} </notebooks/{0.name}>`."
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -148,11 +149,12 @@ def take_scale(notebook) -> str:
     return taken[-1]
 
 
-def tidy(page, source=BUILD / "source"):
+def tidy(page, source=BUILD / "source", first=None):
     """Write the executed notebook as a page: titled, no progress bars, one line of sources, and its parameters' cell
     with the values that it was run with.
 
-    The marks of solutions, for `make class`, are left out, and an exercise is labelled with the name of its page.
+    The marks of solutions, for `make class`, are left out, and an exercise is labelled with the name of its page. Cells
+    tagged `once` are left out where another page, `first`, has shown them.
     """
     notebook = nbformat.read(page.executed, as_version=4)
     notebook.metadata.pop("widgets", None)
@@ -162,6 +164,9 @@ def tidy(page, source=BUILD / "source"):
         title.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", title.source, count=1)
     files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `notebook.record(...)`
     given = {name: value for name, value in page.parameters.items() if name != "train"}
+    if first:
+        title.source += f"\n\n{AGAIN.format(first)}"
+        notebook.cells = [cell for cell in notebook.cells if "once" not in cell.metadata.get("tags", [])]
     origin, cells = sources.line({sources.papermill(page.template.stem, given): files}, take_scale(notebook)), []
     last = [cell for cell in notebook.cells if "measured" in cell.metadata.get("tags", [])][-1:]
     for cell in notebook.cells:
@@ -201,7 +206,8 @@ def lay_out(pages, source=BUILD / "source"):
         if place.exists():
             (source / name).symlink_to(place.absolute())
     for page in pages:
-        tidy(page, source)
+        first = next(other for other in pages if other.template == page.template)
+        tidy(page, source, first if first != page else None)
     subprocess.run([sys.executable, ROOT / "book" / "figures.py", source / "generated"], check=True)
     missing = live.write(source / "generated" / "static" / "lab")
     if missing:

@@ -72,7 +72,9 @@ def parser() -> argparse.ArgumentParser:
     restore.add_argument("--stride", type=int, help="pixels between windows (default 8 to 32, by size; paper: 3)")
     restore.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
     restore.add_argument(
-        "--overwrite", action="store_true", help="let the output replace the input, or what lies in a folder below it"
+        "--overwrite",
+        action="store_true",
+        help="let the output replace the input, a file that exists, or what lies in a folder below the input",
     )
     restore.add_argument("input", metavar="IN", help="a photograph or a folder of them")
     restore.add_argument("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")

@@ -1,5 +1,6 @@
 """`Experiment`: the frozen description of one training run, and the profiles of numbers (Sec. 6.2 and 6.3)."""
 
+import re
 from dataclasses import MISSING, asdict, dataclass, fields
 
 import numpy as np
@@ -93,6 +94,9 @@ class Experiment:
             object.__setattr__(self, field.name, python_number(field.name, getattr(self, field.name)))
         choice("task", self.task, paper.TASKS)
         choice("schedule", self.schedule, SCHEDULES)
+        for name in (self.task, self.schedule):
+            if not re.fullmatch(r"[\w ,=-]+", name):
+                raise ParameterError(f"{name!r} names files, so it is made of letters, digits and _ alone")
         choice("variant", self.variant, VARIANTS)
         choice("precision", self.precision, PRECISIONS)
         known_dataset(self.dataset)

@@ -88,6 +88,8 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
         raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(array.shape)}")
     if gone.all() or not gone.any():
         share = "every pixel is missing: nothing is known" if gone.all() else "no pixel is missing"
+        if isinstance(mask, Image.Image) and (lightest := mask.convert("L").getextrema()[1]) < 128:
+            share += f", its lightest value being {lightest} of 255"
         raise ParameterError(f"by the mask {share}; it must be {MASK_HELP}")
     return gone
 
@@ -215,14 +217,16 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     for before, after in zip(sources, outputs, strict=True):
         if after.resolve() in used:
             raise ParameterError(f"output={str(after)!r} is a mask of this call; another output is needed")
-        check_output(before, after, overwrite)
+        check_output(before, after, overwrite, alone=not start.is_dir())
     return list(zip(sources, given, outputs, strict=True))
 
 
-def check_output(source: Path, output: Path, overwrite: bool) -> None:
-    """Refuse an output of no known format, in a folder that is not writable, or that is the input itself."""
+def check_output(source: Path, output: Path, overwrite: bool, alone: bool) -> None:
+    """Refuse an output of no known format, in a folder that is not writable, or that replaces the input or another."""
     if Image.registered_extensions().get(output.suffix.lower()) not in Image.SAVE:
         raise ParameterError(f"output={str(output)!r} has no suffix of an image; nearest: '.png'")
     files.need_writable(output.parent, "give another output")
     if not overwrite and output.exists() and os.path.samefile(source, output):
         raise ParameterError(f"output={str(output)!r} is the input itself; --overwrite replaces it")
+    if alone and not overwrite and output.exists():  # such as the second of two photographs that a shell found by *
+        raise ParameterError(f"output={str(output)!r} exists; --overwrite replaces it")

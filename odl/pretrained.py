@@ -71,12 +71,14 @@ def restore(
     y = photographs.pixels(image) if picture else photographs.as_array("image", image)
     photographs.check_shape(y)
     if y.dtype.kind in "iu" and y.dtype != np.uint8:
-        raise ParameterError(f"image has type {y.dtype}; floats in [0, 1] or uint8 are needed, as np.uint8(image)")
+        how = "image / 65535" if y.dtype == np.uint16 else "np.uint8(image)"
+        raise ParameterError(f"image has type {y.dtype}; floats in [0, 1] or uint8 are needed, as {how}")
     missing = photographs.missing(y, task, mask)
     damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
     if missing is not None:
         damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
-    if task != "denoise" and damaged.min() < LEAST:  # noise that is not clipped does go so low
+    low = means_of_blocks(damaged).min(initial=0) < LEAST / 5 if task == "denoise" else damaged.min() < LEAST
+    if low:  # noise that is not clipped goes there, but not in the mean of many pixels
         reach = f"{damaged.min():.3g} to {damaged.max():.3g}"
         raise ParameterError(f"image reaches from {reach}; the [0, 1] scale is needed, as (image + 1) / 2")
     device, stride = check_device(device), stride or stride_for(damaged, task, missing)
@@ -89,6 +91,13 @@ def restore(
     if missing is not None:
         x_hat = np.where(missing if y.ndim == 2 else missing[..., None], x_hat, y)
     return photographs.like(image, x_hat) if picture else x_hat
+
+
+def means_of_blocks(image: np.ndarray, side: int = 16) -> np.ndarray:
+    """Means of the whole blocks of side×side pixels in an image (H, W[, 3])."""
+    height, width = (length // side * side for length in image.shape[:2])
+    blocks = image[:height, :width].reshape(height // side, side, width // side, side, *image.shape[2:])
+    return blocks.mean((1, 3))
 
 
 def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:

@@ -15,6 +15,7 @@ import torch
 
 from odl import crops, paper
 from odl.evaluation import errors, in_its_channels, psnr, task_of
+from odl.experiment import Experiment
 from odl.fit import State, Trained, fit
 from odl.machine.device import adam, captured, forward, set_rate
 from odl.network import EncoderDecoder, initialize
@@ -33,6 +34,8 @@ def train(experiment, device="cpu", progress=None) -> Trained:
     a checkpoint is written after the first that ends a minute after the last one, at the end, and when interrupted.
     Raises TrainingError when a number is not finite.
     """
+    if not isinstance(experiment, Experiment):
+        raise ParameterError(f"experiment={experiment!r} is none; it comes from odl.Experiment.of(task=…, schedule=…)")
     device = check_device(device)
     return fit(experiment, build, partial(epochs, experiment, progress=progress), device)
 
@@ -40,6 +43,8 @@ def train(experiment, device="cpu", progress=None) -> Trained:
 def epochs(experiment, state: State, progress=None):
     """Algorithm 1: train an epoch with a batch divided by the last validation, validate, yield the epoch's dict."""
     step = Step(experiment, state.network, state.optimizer, state.pack)
+    for epoch in range(len(state.history)):  # a schedule with a memory of its own is asked again what it was asked
+        allocation(experiment, epoch, state.history[:epoch])
     for epoch in range(len(state.history), experiment.epochs):
         counts = allocation(experiment, epoch, state.history)
         loss = train_epoch(step, epoch, counts, progress)
@@ -59,13 +64,13 @@ def allocation(experiment, epoch: int, history) -> np.ndarray | None:
     if schedule is None:
         return None
     last = history[-1]["psnr"] if history else None
-    weights = schedule(epoch / experiment.epochs, last, paper.N_LEVELS)
+    given = schedule(epoch / experiment.epochs, last, paper.N_LEVELS)
     try:
-        weights = np.asarray(weights, dtype=float)
+        weights = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
-        weights = np.array(repr(weights))
+        weights = np.array(None)
     if weights.shape != (paper.N_LEVELS,):
-        raise ParameterError(f"schedule {experiment.schedule!r} returned {weights}, not {paper.N_LEVELS} weights")
+        raise ParameterError(f"schedule {experiment.schedule!r} returned {given!r}, not {paper.N_LEVELS} weights")
     try:
         return allocate_batches(weights**experiment.sharpness, experiment.batch_size, experiment.iterations)[0]
     except ValueError as error:

@@ -88,6 +88,8 @@ def test_masks_as_people_draw_them():
         (lambda x: odl.restore(x / 127.5 - 1, "deblur"), "the [0, 1] scale is needed"),
         (lambda x: odl.restore(np.uint16(x // 25), "deblur"), "image has type uint16"),
         (lambda x: odl.restore(x / 25.5, "denoise"), "the [0, 1] scale is needed"),
+        (lambda x: odl.restore(x // 4 / 127.5 - 1, "denoise"), "the [0, 1] scale is needed"),  # a dark picture
+        (lambda x: odl.restore(x.astype(np.uint16), "denoise"), "as image / 65535"),
         (lambda x: odl.restore("x.jpg", "deblur"), "image='x.jpg' is a path; nearest: PIL.Image.open('x.jpg')"),
         (lambda x: odl.restore(x, "inpaint", mask=Path("m.png")), "mask='m.png' is a path"),
         (lambda x: odl.restore(x, "inpaint", mask=[[1], [1, 2]]), "mask is no array of numbers"),

@@ -1,5 +1,7 @@
 """A schedule and a task of one's own are a function and a row: everything takes them, and errors list them."""
 
+from dataclasses import replace
+
 import conftest
 import matplotlib.pyplot as plt
 import numpy as np
@@ -120,10 +122,40 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     text = Experiment.of(schedule="text", profile="smoke")
     refused(lambda: training.train(text), "'text' returned 'equal', not 5 weights", kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: np.ones(n - 1))
-    short, words = Experiment.of(schedule="short", profile="smoke"), "'short' returned [1. 1. 1. 1.], not 5 weights"
+    short, words = (
+        Experiment.of(schedule="short", profile="smoke"),
+        "'short' returned array([1., 1., 1., 1.]), not 5 weights",
+    )
     refused(lambda: training.train(short), words, kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: -np.ones(n))
     refused(lambda: training.train(short), "schedule 'short': weights=[-1.0, ", "not negative", kind=ParameterError)
+
+
+def test_a_schedule_with_a_memory_gives_the_same_shares_interrupted_or_not(demo, monkeypatch):
+    """It counts its epochs, and begins to count where there is no score yet; one is interrupted after the third."""
+    seen = []
+
+    def counting(done, psnr, n):
+        seen[:] = [*seen, psnr] if psnr is not None else [psnr]
+        if len(seen) == stop:
+            raise KeyboardInterrupt
+        return np.arange(1, n + 1) ** float(len(seen))
+
+    monkeypatch.setitem(SCHEDULES, "counting", counting)
+    monkeypatch.setitem(SCHEDULES, "counting_through", counting)
+    run, stop = conftest.tiny("denoise", "counting", width=4, epochs=5), 4
+    with pytest.raises(KeyboardInterrupt):
+        training.train(run)
+    seen[:], stop = [], 0  # another process remembers nothing
+    resumed = training.train(run).history
+    whole = training.train(replace(run, schedule="counting_through")).history
+    assert [epoch["allocation"] for epoch in resumed] == [epoch["allocation"] for epoch in whole]
+
+
+def test_names_of_ones_own_name_files(monkeypatch):
+    monkeypatch.setitem(SCHEDULES, "../equal", None)
+    refused(lambda: Experiment.of(schedule="../equal", severity=1.0), "'../equal' names files", kind=ParameterError)
+    refused(lambda: training.train("inpaint"), "experiment='inpaint' is none", kind=ParameterError)
 
 
 def test_what_workers_do_not_know_is_trained_here(added, capsys, monkeypatch):

@@ -66,6 +66,10 @@ def test_numbers_are_overridden_by_name(root):
         (["restore", "--task", "denoise", "--mask", "in.png", "in.png", "out.png"], "--mask"),
         (["restore", "--task", "denoise", "in.png", "in.png"], "--overwrite"),
         (["restore", "--task", "denoise", "in.png", "."], "--overwrite"),
+        (
+            ["restore", "--task", "denoise", "in.png", "text.png"],
+            "output='text.png' exists; --overwrite",
+        ),  # a shell's *
         (["restore", "--task", "denoise", "--device", "gpu", "in.png", "out.png"], "device='gpu'"),
         (["restore", "--task", "inpaint", "--mask", "in.png", "in.png", "out.png"], "no pixel is missing"),
         (["restore", "--task", "inpaint", "--mask", "white.png", "in.png", "out.png"], "every pixel is missing"),
@@ -148,7 +152,7 @@ def test_restore_keeps_what_a_camera_wrote(root, noise):
     assert after.info["icc_profile"] == profile and after.quantization == before.quantization
     printed = profile[:16] + b"CMYK" + profile[20:]  # of other colours than those of the restored photograph
     before.convert("CMYK").save(root / "in.jpg", icc_profile=printed, comment=b"a word")
-    assert main(["restore", "--task", "deblur", "--stride", "32", "in.jpg", "out.jpg"]) == 0
+    assert main(["restore", "--overwrite", "--task", "deblur", "--stride", "32", "in.jpg", "out.jpg"]) == 0
     after = Image.open(root / "out.jpg")
     assert "icc_profile" not in after.info and after.info["comment"] == b"a word"
 
