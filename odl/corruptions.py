@@ -2,6 +2,7 @@
 
 Images are (B, channels, 64, 64) in [-1, 1]. A level is data: one vector with a level per image.
 A task of one's own is a row of levels in `paper.TASKS` and a row of functions in `TASKS`, both from any file or cell.
+Results and checkpoints go by its name: a task that was changed needs a new one.
 Every batch takes the same number of random draws whatever its levels, so that schedules can be paired by seed.
 """
 
@@ -33,8 +34,8 @@ class Task:
 
     def __post_init__(self):
         last, row = paper.N_LEVELS + 1, paper.TASKS.get(self.name, {})
-        if len(row.get("levels", ())) != last or not {"easy", "hard"} <= row.keys():
-            needed = f"a row in odl.paper.TASKS first, with levels 1 to {last}, easy and hard"
+        if len(row.get("levels", ())) != last or not {"title", "severity", "easy", "hard"} <= row.keys():
+            needed = f"a row in odl.paper.TASKS first, with levels 1 to {last}, easy and hard, title and severity"
             raise ParameterError(f"task {self.name!r} needs {needed}")
         if self.channels not in (1, 3):
             raise ParameterError(f"task {self.name!r} has channels={self.channels!r}; 1 (grey) or 3 is needed")

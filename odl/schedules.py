@@ -3,7 +3,8 @@
 A schedule takes the share of training that is done (in [0, 1)), the last validation PSNR per level in dB
 (None before the first epoch) and the number N of levels; it returns a weight per level.
 One of one's own is a function and a row in `SCHEDULES`, from any file or cell. Results and checkpoints go by its name:
-a function that was changed needs a new one.
+a function that was changed needs a new one. One with a memory clears it where there is no score yet; a run that goes on
+after an interruption asks it again what it was asked.
 """
 
 import numpy as np
