@@ -72,8 +72,9 @@ were nearly the same training, so at this length the paper's claim is hardly put
 All this was measured at half the paper's width, after {e["epochs"] * e["iterations"]:,} steps of {e["batch_size"]} \
 images (the paper: 1,500,000 of 100) and on {runs[0].provenance["train_images"]} photographs (100,000); the \
 specialist's line is after a longer training and on crops at native resolution.
-The first comparison has {judge.count_seeds(margins)}, the six rivals have {judge.count_seeds(rivals_margins(m))} and \
-each fixated model has {judge.count_seeds(dict(enumerate(models)))}; a verdict takes {judge.ENOUGH}.
+On-demand learning against equal shares has {judge.count_seeds(margins)}, all six rivals have \
+{judge.count_seeds(rivals_margins(m))} and each fixated model has {judge.count_seeds(dict(enumerate(models)))}; a \
+verdict takes {judge.ENOUGH}.
 {below(m)}"""
 
 
@@ -139,22 +140,35 @@ def seven(m) -> str:
 - **Best of seven: {by_word({plain(task): table1.best_of_seven(m, task) for task in paper.TASKS})}.** \
 On each task the margin of on-demand learning over its strongest rival, judged or not, is {span(least)}; the paper \
 reports \
-{span([margin for task in paper.TASKS for margin in scorecard.paper_margins(task)])}.{beaten(m)}
+{span([margin for task in paper.TASKS for margin in scorecard.paper_margins(task)])}.
+{one_by_one(m)}\
 """
 
 
-def beaten(m) -> str:
-    """The rivals over which on-demand learning's margin is reversed, by a score above the damaged images."""
-    lines = []
+def one_by_one(m) -> str:
+    """The line on single rivals: whom on-demand learning is behind, and by how much it leads those of `PARTIAL`."""
+    won, lost, chosen = [], [], {judge.REPRODUCED: [], judge.REVERSED: []}
     for task, rival in product(paper.TASKS, table1.RIVALS):
-        how, score = above(m, task) if judge.below_input(m.runs, task, PAIR) else ("", ())
-        verdict = judge.compare(m, {"": (task, PAIR[0], rival, *score)}) if score != ([],) else None
-        if verdict and verdict.word == judge.REVERSED:
-            margin = judge.estimate(judge.gaps(m.runs, task, PAIR[0], rival, *score))
-            lines.append(f"{published.SCHEDULES[rival].lower()} on {plain(task)} {how}".strip() + f" ({margin})")
-    if not lines:
-        return ""
-    return f" Judged alone, the margin over these rivals is *{judge.REVERSED}*: {'; '.join(lines)}."
+        under = judge.below_input(m.runs, task, PAIR)
+        how, score = above(m, task) if under else ("", (judge.LEVELS,))
+        margins = judge.gaps(m.runs, task, PAIR[0], rival, *score) if score[0] else []
+        word = judge.compare(m, {"": (task, PAIR[0], rival, *score)}).word if margins else judge.MISSING
+        name = f"{published.SCHEDULES[rival].lower()} on {plain(task)}"
+        if under and rival in published.CUMULATIVE and word in chosen:
+            chosen[word].append(f"{name} {how} ({judge.estimate(margins)})")
+        elif not under and word == judge.REVERSED:
+            lost.append(f"{name} ({judge.estimate(margins)})")
+        elif not under and word == judge.REPRODUCED and rival in published.PARTIAL:
+            won.append((plain(task), np.mean(margins)))
+    parts = [f"On-demand learning is behind the {listed(lost)}."] if lost else []
+    if won:
+        tasks, margins = zip(*won, strict=True)
+        parts.append(f"It is ahead of the staged schedules and hard mining by {span(margins)} on {listed(tasks)}.")
+    if any(chosen.values()):
+        words = {judge.REVERSED: "behind", judge.REPRODUCED: "ahead of"}
+        cases = "; ".join(f"{words[word]} the {listed(found)}" for word, found in chosen.items() if found)
+        parts.append(f"By scores above the damaged images, chosen when the results were known, it is {cases}.")
+    return f"- **One rival at a time.** {' '.join(parts)}\n" if parts else ""
 
 
 def sharper(m) -> str:
@@ -225,7 +239,7 @@ def above(m, task: str) -> tuple[str, tuple]:
     if task in paper.MASKED:
         return "with the known pixels kept", (judge.LEVELS, "psnr_kept")
     levels = [level for level in judge.LEVELS if not judge.below_input(m.runs, task, PAIR, [level])]
-    return f"on levels {listed(levels)}" if levels else "", (levels,)
+    return (f"on levels {levels[0]} to {levels[-1]}" if levels else "", (levels,))
 
 
 SHARP, LAST = dose.NAMES[4], str(paper.N_LEVELS)
@@ -240,14 +254,14 @@ def ends(m) -> str:
     exchange = judge.compare_levels(m, SHARP, PAIR[1], LAST, "1")
     return f"""\
 - **Level by level: {easy} on level 1, {hard} on level {LAST}.** These are the margins over equal shares with that \
-larger dose; a mean over the levels does not show that the two differ. {exchanged(exchange)}
+larger dose, which the mean over the levels hides. {exchanged(exchange)}
 """
 
 
 def exchanged(exchange) -> str:
     """On which tasks the hard end gains on the easy one by the judge's rule."""
     tasks = [task for task, (_, word) in exchange.parts.items() if word == judge.REPRODUCED]
-    where = f"; on {listed(tasks)} alone it is decided that it does" if 0 < len(tasks) < len(exchange.parts) else ""
+    where = f"; that it does is decided on {listed(tasks)} alone" if 0 < len(tasks) < len(exchange.parts) else ""
     return f"Whether level {LAST} gains on level 1 on all four tasks is *{exchange.word}*{where}."
 
 
@@ -339,12 +353,12 @@ def power() -> str:
         return f"This is {NOT_MEASURED}."
     return (
         f"{markdown(header, rows)}\n\n"
-        f"With these half-widths a margin as large as the paper's would be told from 0 on {seen} of {len(rows)} "
-        f"tasks.\n{wider(m)}"
+        f"These half-widths are narrow enough to tell a margin as large as the paper's from 0 on {seen} of {len(rows)} "
+        f"tasks, whatever the clause on damaged images makes of the verdict.\n{wider(m)}"
         f"The last column asks instead what {TEST_PHOTOGRAPHS} other test photographs would have changed, the trained "
         "networks being the same.\n"
         f"The error over seeds is {min(ratios):.0f} to {max(ratios):.0f} times as large"
-        f"{': what is unsure of these margins comes from the seeds' if min(ratios) > 1 else ''}.\n"
+        f"{': another seed moves these margins more than other test photographs would' if min(ratios) > 1 else ''}.\n"
         f"Averaged over levels 1 to {paper.N_LEVELS} alone, on which the networks train, the margins are {trained}."
     )
 
@@ -493,10 +507,10 @@ def papers_dose() -> str:
     far = long + (long - short) * np.log(dose.PAPERS_STEPS / steps[1]) / np.log(steps[1] / steps[0])
     ends = [f"{found.min():.1f} to {found.max():.1f} %" for found in (short, long, far)]
     return (
-        f"In the last epoch it was {ends[0]} of a batch after {steps[0]:,} steps and {ends[1]} after {steps[1]:,}. "
-        f"If it went on to grow by as much with every doubling, it would be {ends[2]} after the paper's "
-        f"{dose.PAPERS_STEPS:,}; with $k = 4$ it was {min(sharp):.1f} to {max(sharp):.1f} % in our short runs. "
-        f"That is an extrapolation, not a measurement."
+        f"In the last epoch the dose was {ends[0]} of a batch after {steps[0]:,} steps and {ends[1]} after "
+        f"{steps[1]:,}. If it went on to grow by as much with every doubling, it would be {ends[2]} after the paper's "
+        f"{dose.PAPERS_STEPS:,}; the mean dose of $k = 4$ was {min(sharp):.1f} to {max(sharp):.1f} % in our short "
+        f"runs. That is an extrapolation, not a measurement."
     )
 
 

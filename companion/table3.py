@@ -112,13 +112,13 @@ def by_photograph(m: Measured) -> str:
     printed = (printed.on_demand - printed.fixated)[gap.index]
     most, near, (low, high) = gap.nsmallest(4), int((gap > -NEAR).sum()), judge.interval(gap)
     lost = ", ".join(f"{name} {judge.number(db)}" for name, db in most.items())
-    unsure = f"includes {judge.number(-NEAR)}: with other photographs the verdict could be another"
+    unsure = f"includes {judge.signed(-NEAR)}: with other photographs the verdict could be another"
     return (
         f"The photographs differ more than the seeds. On {near} of the {len(gap)} the on-demand network is within "
         f"{NEAR:.2f} dB of the fixated one; the four on which it loses most are {lost} dB. Over the photographs, means "
-        f"over seeds, the 95 % interval of the difference is [{judge.number(low)}, {judge.number(high)}]"
+        f"over seeds, the 95 % interval of the difference is [{judge.number(low)}, {judge.number(high)}] dB"
         f"{', which ' + unsure if low < -NEAR < high else ''}. "
-        f"The paper's own differences follow the same order: their rank correlation with ours is "
+        f"The paper's own differences follow much the same order: their rank correlation with ours is "
         f"{gap.corr(printed, 'spearman'):.2f}, and the four on which its network loses most are "
         f"{', '.join(printed.nsmallest(4).index)}."
     )

@@ -66,13 +66,14 @@ def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
 def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right, seeds):
     monkeypatch.setattr(scorecard, "load", lambda *_: world(right, seeds))
     word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
-    problem, gain, dose, ends, seven, near, _, _, scale, _ = story.verdict().split("\n")
+    problem, gain, dose, ends, seven, *alone, near, _, _, scale, _ = story.verdict().split("\n")
     assert (
         f"**The gain of feedback: {word} on all four tasks.**" in gain
-        and f"The first comparison has {len(seeds)} seed" in scale
+        and f"equal shares has {len(seeds)} seed" in scale
     )
     assert f"**Best of seven: {word} on all four tasks.**" in seven and "strongest rival, judged or not, is " in seven
     assert "below the damaged images" not in story.verdict()
+    assert len(alone) == (word != "undecided") and all(("behind the rigid joint" in line) != right for line in alone)
     assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
     assert ("Of 16 comparisons: 16 for the claim." in problem) == (word == "reproduced")
     found = story.found_fixation()
