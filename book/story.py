@@ -112,7 +112,7 @@ PARTS = {  # verdict on a part of a claim → what is said of so many
     judge.EQUIVALENT: "alike",
     judge.REVERSED: "against it",
     judge.UNDECIDED: "open",
-    judge.UNDECIDED + judge.GATED: "not judged, because both networks are below the damaged images",
+    judge.UNDECIDED + judge.GATED: "not judged, because both networks score below the damaged images",
     judge.MISSING: judge.MISSING,
 }
 

@@ -24,6 +24,7 @@ from PIL import Image
 from test_judge import ranking
 from test_lab import check_against_torch, set_fixation
 
+from odl import paper
 from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -268,6 +269,18 @@ def test_no_page_ranks_what_is_undecided(soup, page):
 
 
 # The book on one page
+
+
+def test_what_all_tasks_share_stands_once_on_the_pages_of_table_1(soup):
+    first, *others = (soup(f"notebooks/table1-{task}.html") for task in paper.TASKS)
+    shared = "The schedules", "When is a difference real?", "The paper's test"
+    for page in (first, *others):
+        titles = {" ".join(title.get_text().split()).rstrip("#").replace("’", "'") for title in page.select("h2")}
+        assert ({*shared} <= titles) == (page is first) == bool(page.select(".exercise")) and {
+            "The table",
+            "Verdict",
+        } <= titles
+        assert bool(page.select("article p a[href='table1-inpaint.html']")) == (page is not first)
 
 
 def test_print_page_holds_the_whole_book(html, soup):
