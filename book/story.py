@@ -239,7 +239,10 @@ def above(m, task: str) -> tuple[str, tuple]:
     if task in paper.MASKED:
         return "with the known pixels kept", (judge.LEVELS, "psnr_kept")
     levels = [level for level in judge.LEVELS if not judge.below_input(m.runs, task, PAIR, [level])]
-    return (f"on levels {levels[0]} to {levels[-1]}" if levels else "", (levels,))
+    if not levels:
+        return "", ([],)
+    from_one_on = (*levels,) == judge.LEVELS[-len(levels) :]
+    return f"on levels {f'{levels[0]} to {levels[-1]}' if from_one_on else listed(levels)}", (levels,)
 
 
 SHARP, LAST = dose.NAMES[4], str(paper.N_LEVELS)
@@ -395,14 +398,13 @@ def rivals() -> str:
             cells.append(f"{here} ({judge.number(np.mean(scorecard.paper_gaps(PAIR[0], name, [task])))})")
         rows.append([published.SCHEDULES[name], *cells])
     table = markdown(["On-demand −", *(plain(task).capitalize() for task in paper.TASKS)], rows)
-    longer = dose.strongest(catalogue.ladder(*CASE))
-    return "\n\n".join(filter(None, [table, *lost(m), STRONGEST, longer, mining(m)]))
-
-
-STRONGEST = """\
-One of these rivals was trained longer, too: the cumulative curriculum on denoising, where all networks are on average \
-above the damaged images, as long as the longest rung of {doc}`the ladder </notebooks/dose>`. On-demand learning minus \
-this rival, judged on whether on-demand learning is ahead:"""
+    longer = (
+        "One of these rivals was trained longer, too: the cumulative curriculum on denoising, where all networks are "
+        "on average above the damaged images, as long as the longest rung of {doc}`the ladder </notebooks/dose>`. "
+        "On-demand learning minus this rival, judged on whether on-demand learning is ahead:"
+    )
+    verdicts = dose.strongest(catalogue.ladder(*CASE))
+    return "\n\n".join(filter(None, [table, *lost(m), longer, verdicts, mining(m)]))
 
 
 def mining(m) -> str:

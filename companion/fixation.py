@@ -28,7 +28,7 @@ SPECTRUM = {  # severities at which a curve is measured, the fixated ones and th
 }
 IMAGES = 64  # per point: enough, because every point and every model sees the same crops
 PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]  # of what, as in an evaluation
-PARTS = "levels 1–6", "own severity"  # of a comparison
+SIDES = "levels 1–6", "own severity"  # of a comparison
 SCORED = ["output", "input", "kept", "hole"]  # the same, as `evaluation.scored` has it
 COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS]
 
@@ -194,7 +194,7 @@ def problem(m: Measured) -> Verdict:
         for own in ("easy", "hard"):
             over, there = contests(task, own)
             name = f"{plain(task)}, fixated on {own}, "
-            pairs |= {f"{name}{PARTS[0]}": over, f"{name}{PARTS[1]}": there}
+            pairs |= {f"{name}{SIDES[0]}": over, f"{name}{SIDES[1]}": there}
     return compare(m, pairs)
 
 
@@ -208,7 +208,7 @@ def control(m: Measured) -> pd.DataFrame:
     for task in paper.TASKS:
         for own in ("easy", "hard"):
             trios = judge.paired(m.runs, task, "on_demand", "rigid_joint", f"fixated_{own}")
-            for what, sign, (*_, levels, column) in zip(PARTS, (1, -1), contests(task, own), strict=True):
+            for what, sign, (*_, levels, column) in zip(SIDES, (1, -1), contests(task, own), strict=True):
                 for trio in trios:
                     scores = np.array([judge.score(run, levels, column) for run in trio])
                     rows.append((f"{plain(task)}, fixated on {own}, {what}", *sign * (scores[:2] - scores[2])))

@@ -95,8 +95,8 @@ class Experiment:
         choice("task", self.task, paper.TASKS)
         choice("schedule", self.schedule, SCHEDULES)
         for name in (self.task, self.schedule):
-            if not re.fullmatch(r"[\w ,=-]+", name):
-                raise ParameterError(f"{name!r} names files, so it is made of letters, digits and _ alone")
+            if not re.fullmatch(r"[\w -]+", name):
+                raise ParameterError(f"{name!r} names files, so it is made of letters, digits, spaces, - and _ alone")
         choice("variant", self.variant, VARIANTS)
         choice("precision", self.precision, PRECISIONS)
         known_dataset(self.dataset)
