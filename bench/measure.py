@@ -27,7 +27,7 @@ from odl.data import packs, sets
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.machine.device import make_deterministic
-from odl.machine.provenance import commit, device_name
+from odl.machine.provenance import commit, device_name, processor
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
@@ -138,13 +138,6 @@ def version_of(package: str) -> str | None:
         return version(package).split("+")[0]
     except PackageNotFoundError:
         return None
-
-
-def processor() -> str:
-    """The CPU's model as the system names it."""
-    path = Path("/proc/cpuinfo")
-    found = re.search(r"(?m)^model name\s*: (.*)$", path.read_text(encoding="utf-8")) if path.exists() else None
-    return found[1] if found else platform.processor() or platform.machine()
 
 
 def dataset(options: Options) -> str:

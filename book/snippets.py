@@ -397,6 +397,7 @@ TERMS = {
     "demo": "ship with scikit-image, whose docstrings give their origins; read on this machine, never copied here",
     "bsds500": "non-commercial research and education",
     "celeba": "non-commercial research, no redistribution of any portion",
+    "celeba10k": "as celeba, of which it is a portion",
     "sun397": "non-commercial research",
     "db11": "no licence stated: never redistribute",
 }

@@ -16,8 +16,8 @@ from odl.data.sets import DataError
 from odl.evaluation import evaluate, overall, task_of
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files, store, weights
-from odl.machine.device import lacks
-from odl.machine.provenance import origin
+from odl.machine.device import arithmetic
+from odl.machine.provenance import origin, processor
 from odl.machine.weights import check_manifest, is_of, read_weights
 from odl.network import EncoderDecoder
 from odl.parameters import check_device
@@ -110,7 +110,7 @@ def provenance(experiment: Experiment, device: str) -> dict:
     """What a number was measured with."""
     pack = packs.load(experiment.dataset, "train", experiment.train_images)
     images = {"data_sha256": pack.sha256, "train_images": len(pack), "skipped_images": list(pack.skipped)}
-    how = {"bf16": "fp32, rounded"} if lacks(experiment.precision, device) else {}
+    how = {"arithmetic": arithmetic(experiment.precision, device), "processor": processor()}
     return origin(device) | how | images
 
 

@@ -1,12 +1,14 @@
 """Packing, splits, crops, downloads: whole or absent, and a bad image is never trained on."""
 
 import hashlib
+import io
 import os
 import shutil
 import struct
 import subprocess
 import tarfile
 import threading
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -580,3 +582,44 @@ def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data
     images = pictures.photographs(str(folder), "train", 8)
     half, rest = images.take(3), images.take(8, 3)
     assert half.names + rest.names == packs.load(str(folder), "train").names[:8] and len(half) == 3
+
+
+@pytest.mark.parametrize("kind", ["archive", "folder"])
+def test_celeba10k_is_the_first_faces_of_celeba_halved(tmp_path, root, monkeypatch, capsys, no_shared_data, kind):
+    faces = {f"{k:06}.jpg": jpeg(k, 218, 178) for k in (3, 1, 4, 2)}
+    if kind == "archive":
+        source = tmp_path / "img_align_celeba.zip"
+        with zipfile.ZipFile(source, "w") as file:
+            for name, content in faces.items():
+                file.writestr(f"img_align_celeba/{name}", content)
+        md5 = hashlib.md5(source.read_bytes()).hexdigest()
+        monkeypatch.setitem(DATASETS, "celeba", DATASETS["celeba"] | {"md5": md5})
+    else:
+        source = tmp_path / "img_align_celeba"
+        source.mkdir()
+        for name, content in faces.items():
+            (source / name).write_bytes(content)
+    monkeypatch.setitem(DATASETS, "celeba10k", DATASETS["celeba10k"] | {"images": 3})
+    prepare("celeba10k-native", str(source))
+    assert "differ from those behind the results" in capsys.readouterr().out
+    names = [pack.names for pack in packs_of("celeba10k-native")]
+    assert names == [("000001.jpg",), ("000002.jpg",), ("000003.jpg",)]  # in their order, the fourth left out
+    face = Image.open(io.BytesIO(faces["000001.jpg"])).resize((89, 109), Image.Resampling.LANCZOS)
+    expected = np.asarray(Image.open(io.BytesIO(encoded(face, "JPEG", quality=75))))
+    assert np.array_equal(load("celeba10k-native", "train").image(0), expected)
+
+
+def test_celeba10k_takes_no_archive_but_the_published_one(tmp_path, root):
+    zip_with(tmp_path / "faces.zip", "img_align_celeba/000002.jpg")
+    refused(lambda: prepare("celeba10k", str(tmp_path / "faces.zip")), "checksum differs")
+
+
+def test_celeba10k_here_is_the_published_one(root):
+    try:
+        source = sets.find("celeba10k")
+    except DataError as error:
+        pytest.skip(str(error))
+    assert download.listing_of("celeba10k", source) == DATASETS["celeba10k"]["sha256"]
+    splits = sets.list_images("celeba10k-native", source)
+    assert [len(splits[s]) for s in ("train", "validation", "test")] == [8000, 1000, 1000]
+    assert [splits[s][0] for s in splits] == ["000001.jpg", "008001.jpg", "009001.jpg"]

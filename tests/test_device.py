@@ -94,7 +94,8 @@ def test_bf16_by_rounding_is_what_autocast_computes(part, monkeypatch):
 
 
 @pytest.mark.parametrize(("precision", "native"), [("bf16", True), ("bf16", False), ("fp32", True), ("fp64", False)])
-def test_a_result_says_where_bf16_was_fp32_rounded(demo, monkeypatch, precision, native):
+def test_a_result_says_its_kind_of_arithmetic(demo, monkeypatch, precision, native):
     monkeypatch.setattr(device, "quick_precision", lambda *_: "bf16" if native else "fp32")
     origin = results.provenance(Experiment.of(dataset="demo", precision=precision), "cpu")
-    assert origin.get("bf16") == ("fp32, rounded" if precision == "bf16" and not native else None)
+    assert origin["arithmetic"] == ("bf16 rounded" if precision == "bf16" and not native else precision)
+    assert origin["processor"]

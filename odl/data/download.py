@@ -5,8 +5,10 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 
+from PIL import Image
 from tqdm.auto import tqdm
 
 from odl.data import sets
@@ -27,10 +29,13 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
         if base not in DATASETS or base == "demo":  # which comes with scikit-image
             known = ", ".join(set_ for set_ in DATASETS if set_ != "demo")
             raise DataError(f"--source belongs to a set by name ({known}), not to {name!r}")
-        folder = unpack(base, Path(source).expanduser())
+        get = halved if "of" in DATASETS[base] else unpack
+        folder = get(base, Path(source).expanduser())
     else:
         folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
-    if "sha256" in DATASETS.get(base, {}):
+    if "of" in DATASETS.get(base, {}):
+        warn_of_other_bytes(base, folder)
+    elif "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
     given = source and Path(source).expanduser().resolve()
@@ -50,6 +55,10 @@ def download(base: str) -> Path:
     import torchvision
 
     entry, cache = DATASETS[base], home(base) / "download"
+    if "of" in entry:
+        if sets.is_here(entry["of"]):
+            return halved(base, find(entry["of"]))
+        raise DataError(sets.missing(base, manual=True))
     pooch.get_logger().setLevel("WARNING")  # else it prints the SHA-256 of every file
     try:
         if "torchvision" in entry:
@@ -85,10 +94,7 @@ def unpack(base: str, source: Path) -> Path:
     if source.is_dir():
         return next(source / f for f in folders if (source / f).is_dir())
     if "md5" in entry:
-        from torchvision.datasets.utils import check_md5
-
-        if not check_md5(source, entry["md5"]):
-            raise DataError(f"{source}: checksum differs from the published {entry['archive']}")
+        check_archive(entry, source)
     target = home(base) / "images"
     if target.is_dir() and any(target.iterdir()):  # unpacked before, and whole: it is renamed when complete
         return find(base)
@@ -110,6 +116,51 @@ def unpack(base: str, source: Path) -> Path:
             check_listing(base, next(inside / f for f in folders if (inside / f).is_dir()))
         inside.replace(target)
     return find(base)
+
+
+def halved(base: str, source: Path) -> Path:
+    """The folder of a set made of CelebA's archive, or of its folder: the first 10,000 faces at half their size."""
+    entry, target = DATASETS[base], home(base) / "images"
+    if source.is_dir() and len(sets.files_in(source)) == entry["images"]:
+        return source  # made elsewhere
+    if target.is_dir() and any(target.iterdir()):
+        return find(base)
+    with ExitStack() as opened:
+        if source.is_dir():
+            folder = unpack(entry["of"], source)
+            names, place = sets.files_in(folder), folder.joinpath
+        else:
+            check_archive(DATASETS[entry["of"]], source)
+            archive = opened.enter_context(zipfile.ZipFile(source))
+            names, place = sorted(n for n in archive.namelist() if n.endswith(".jpg")), archive.open
+        if len(names) < entry["images"]:
+            raise DataError(f"{source}: {len(names):,} faces; {base} is made of {entry['images']:,}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=target.parent))) / "images"
+        made.mkdir()
+        for name in tqdm(names[: entry["images"]], desc=f"halving {source.name}", unit="face"):
+            with Image.open(place(name)) as face:
+                face.resize((89, 109), Image.Resampling.LANCZOS).save(made / Path(name).name, quality=75)
+        made.replace(target)
+    return target
+
+
+def check_archive(entry: dict, source: Path) -> None:
+    """Raise DataError when an archive is not the published one."""
+    from torchvision.datasets.utils import check_md5
+
+    if not source.exists():
+        raise DataError(f"source={str(source)!r} does not exist")
+    if not check_md5(source, entry["md5"]):
+        raise DataError(f"{source}: checksum differs from the published {entry['archive']}")
+
+
+def warn_of_other_bytes(base: str, folder: Path) -> None:
+    """Say it when faces that were halved here differ from those that the results were measured on."""
+    if listing_of(base, folder) != DATASETS[base]["sha256"]:
+        print(
+            f"{base}: the faces in {folder} differ from those behind the results here: another source, or JPEG library"
+        )
 
 
 def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
@@ -144,12 +195,17 @@ def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
                 shutil.copyfileobj(source, file)
 
 
-def check_listing(base: str, folder: Path) -> None:
-    """Raise DataError when the SHA-256 over the names and contents of a set's files differs."""
+def listing_of(base: str, folder: Path) -> str:
+    """The SHA-256 over the names and contents of a set's files."""
     total, there = hashlib.sha256(), sets.files_in(folder)
     for file in sorted(set(there) & set(DATASETS[base].get("files", there))):
         total.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
-    if total.hexdigest() != DATASETS[base]["sha256"]:
+    return total.hexdigest()
+
+
+def check_listing(base: str, folder: Path) -> None:
+    """Raise DataError when a set's files differ from the published ones."""
+    if listing_of(base, folder) != DATASETS[base]["sha256"]:
         ours = folder.resolve().is_relative_to(home(base).resolve())  # and no folder that a link leads to
         advice = "delete that folder and run again" if ours else "another copy is needed"
         raise DataError(f"{folder}: its files differ from the published {base}; {advice}")

@@ -99,6 +99,11 @@ def lacks(precision: str, device: str) -> bool:
     return precision == "bf16" and quick_precision(device) == "fp32"
 
 
+def arithmetic(precision: str, device: str) -> str:
+    """The kind of arithmetic: the precision, `bf16 rounded` where `lacks`. Runs of two kinds make no pair."""
+    return f"{precision} rounded" if lacks(precision, device) else precision
+
+
 PRODUCTS = {torch.conv2d, torch.conv_transpose2d, torch.baddbmm, torch.nn.functional.linear}
 
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,13 @@ def device_name(device: str) -> str:
         return torch.cuda.get_device_name()
     threads = torch.get_num_threads()
     return "CPU, 1 thread" if threads == 1 else f"CPU, {threads} threads"
+
+
+def processor() -> str:
+    """The CPU's model as the system names it."""
+    path = Path("/proc/cpuinfo")
+    found = re.search(r"(?m)^model name\s*: (.*)$", path.read_text(encoding="utf-8")) if path.exists() else None
+    return found[1] if found else platform.processor() or platform.machine()
 
 
 def commit(*folders: Path) -> str:
