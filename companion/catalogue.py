@@ -117,7 +117,11 @@ def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list
 # All runs, in order
 
 CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
+FACES = "celeba10k"  # whose campaign was planned before any of its runs: seeds 10 to 14, five for what is close
 DOSES = (4, -1)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
+DOSES_OF_FACES = (4, -4)
+DECAYS = (0.4, 0.0)  # beside the profile's 0.2, which is the cumulative curriculum's last stage
+CONFOUNDED = ("deblur", "denoise")  # tasks on which the cumulative curriculum is ahead on scenes
 LADDER = ("inpaint", "denoise")
 STRONGEST = ("denoise", "cumulative_curriculum")  # ahead of on-demand learning at the profile's length: also when long?
 RUNGS = {  # profile → widths and epochs of the ladder; its last length takes longer than everything before it
@@ -133,6 +137,11 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
 
     How many seeds a contest gets is fixed here, before any is looked at: all for the close one, three for the others.
     """
+    if sets.parse(dataset)[0] == FACES:
+        return [
+            job_with_all(run)
+            for run in dict.fromkeys(run for block in of_faces(profile, dataset, seeds) for run in block)
+        ]
     first, three, page = seeds[:1], seeds[:3], {"task": "inpaint", "dataset": dataset, "profile": profile}
     order = [
         grid(profile, dataset, first, (*CLOSE, *published.FIXATED)),
@@ -158,6 +167,29 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     return list(first_of.values())
 
 
+def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
+    """The campaign on faces, in its blocks: close contest, dose, confound, the other schedules, long runs."""
+    three, widths, lengths = seeds[:3], *RUNGS.get(profile, ((), ()))
+    return [
+        grid(profile, dataset, seeds, (*CLOSE, *published.CUMULATIVE)),
+        doses(profile, dataset, seeds),
+        decayed(profile, dataset, three),
+        grid(profile, dataset, three, (*published.PARTIAL, *published.FIXATED)),
+        [
+            Experiment.of(task, dataset, schedule, seed, profile, width=widths[-1], epochs=lengths[-1])
+            for seed, schedule, task in product(
+                three if lengths else [], (*CLOSE, "cumulative_curriculum"), paper.TASKS
+            )
+        ],
+    ]
+
+
+def decayed(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
+    """On-demand learning and the cumulative curriculum with other ends of the learning rate."""
+    cases = product(DECAYS, seeds, ("on_demand", "cumulative_curriculum"), CONFOUNDED)
+    return [Experiment.of(task, dataset, name, seed, profile, decay=decay) for decay, seed, name, task in cases]
+
+
 def grid(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment]:
     """Some of the schedules of Table 1 and Figure 4, of every task."""
     cases = product(seeds, names, paper.TASKS)
@@ -177,7 +209,8 @@ def every_k(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
 
 def doses(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     """On-demand learning with other feedback: B_i ∝ 1/P_i^k."""
-    cases = product(seeds, DOSES, paper.TASKS)
+    every_k = DOSES_OF_FACES if sets.parse(dataset)[0] == FACES else DOSES
+    cases = product(seeds, every_k, paper.TASKS)
     return [Experiment.of(task, dataset, "on_demand", seed, profile, sharpness=k) for seed, k, task in cases]
 
 

@@ -18,11 +18,12 @@ from companion.tables import show_table
 from odl import paper, results, schedules
 from odl.experiment import PROFILES, Experiment
 
-K = (-1, 0, 1, 4)
-COLOURS = dict(zip(K, ("#009E73", "0.35", "#D55E00", "#CC79A7"), strict=True))
+K = (-4, -1, 0, 1, 4)
+COLOURS = dict(zip(K, ("#0072B2", "#009E73", "0.35", "#D55E00", "#CC79A7"), strict=True))
 WIDTHS = (("#56B4E9", "o"), ("#0072B2", "s"))  # of the ladder: narrow, wide
 SHARP = "on_demand, k = 4"
-NAMES = dict(zip(K, ("on_demand, k = -1", "rigid_joint", "on_demand", SHARP), strict=True))  # as `name` has them
+NAMES = dict(zip(K, ("on_demand, k = -4", "on_demand, k = -1", "rigid_joint", "on_demand", SHARP), strict=True))
+# as `name` has them
 OPEN = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
 PAPERS_STEPS = 1_500_000
 COLUMNS = ["task", "k", "width", "steps", "seeds", "dose", "psnr", "margin", "low", "high", "verdict"]
@@ -30,10 +31,11 @@ PER_SEED = ["doses", "margins"]
 
 
 def name(e: Experiment) -> str:
-    """The schedule of a run, then its k, and its width and steps where these are not the profile's."""
+    """The schedule of a run, then its k, its decay, and its width and steps where these are not the profile's."""
     k = f", k = {e.sharpness:g}" if e.sharpness != 1 else ""
-    rung = f", width {e.width}, {e.epochs * e.iterations:,} steps" if {*e.overrides} - {"sharpness"} else ""
-    return e.schedule + k + rung
+    decay = f", decay {e.decay:g}" if "decay" in e.overrides else ""
+    rung = f", width {e.width}, {e.epochs * e.iterations:,} steps" if {*e.overrides} - {"sharpness", "decay"} else ""
+    return e.schedule + k + decay + rung
 
 
 def load(experiments: list[Experiment]) -> Measured:
@@ -64,11 +66,43 @@ def table(experiments: list[Experiment]) -> pd.DataFrame:
 
 def dose_against_margin(m: Measured, k: int = 4) -> Verdict:
     """B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
-    verdict = compare(m, {plain(task): (task, NAMES[k], "rigid_joint") for task in paper.TASKS})
+    printed = {plain(task): judge.printed_margin(m, task) for task in paper.TASKS}
+    verdict = compare(m, {plain(task): (task, NAMES[k], "rigid_joint") for task in paper.TASKS}, printed=printed)
     if verdict.word == judge.MISSING:
         return verdict
     doses = [100 * dose_of(run) for key, run in m.runs.items() if key[0] in paper.TASKS and key[1] == NAMES[k]]
     return replace(verdict, measured=f"{verdict.measured}, dose {np.mean(doses):.2f} %")
+
+
+def slope(m: Measured) -> Verdict:
+    """How the margin over equal shares changes with the dose to the hard levels: the four tasks' mean, seed by seed.
+
+    In dB for each per cent of a batch that a level is away from its equal share, by least squares through no margin at
+    no dose; a dose to the easy levels counts as negative.
+    """
+    slopes = {}
+    for task in paper.TASKS:
+        found = {}
+        for k in (-4, 1, 4):
+            for ours, equal in paired(m.runs, task, NAMES[k], "rigid_joint"):
+                point = np.sign(k) * 100 * dose_of(ours), score(ours) - score(equal)
+                found.setdefault(ours.experiment["seed"], []).append(point)
+        for seed, points in found.items():
+            if len(points) == 3:
+                x, y = np.transpose(points)
+                slopes.setdefault(seed, []).append(x @ y / (x @ x))
+    whole = [np.mean(each) for each in slopes.values() if len(each) == len(paper.TASKS)]
+    return judge.verdict_on({"": whole}, sign=-1, unit="dB for each %")
+
+
+def confounded(m: Measured) -> Verdict:
+    """How much of the cumulative curriculum's lead over on-demand learning is lost with a rate that falls earlier."""
+    schedules, parts = ("cumulative_curriculum", "on_demand"), {}
+    for task in catalogue.CONFOUNDED:
+        four = paired(m.runs, task, *schedules, *(f"{name}, decay 0.4" for name in schedules))
+        leads = [[score(run) for run in runs] for runs in four]
+        parts[plain(task)] = [(a - b) - (c - d) for a, b, c, d in leads]
+    return judge.verdict_on(parts)
 
 
 def verdict(experiments: list[Experiment]) -> str:

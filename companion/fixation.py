@@ -188,14 +188,18 @@ def verdict(results, task: str, joint=()) -> str:
 
 
 def problem(m: Measured) -> Verdict:
-    """Both fixated models of every task: behind on-demand over the spectrum, and ahead at their own severity."""
-    pairs = {}
+    """Both fixated models of every task: behind on-demand over the spectrum, and at their own severity not behind it.
+
+    Not behind is at most `judge.WITHIN` behind.
+    """
+    pairs, bounds = {}, {}
     for task in paper.TASKS:
         for own in ("easy", "hard"):
             over, there = contests(task, own)
             name = f"{plain(task)}, fixated on {own}, "
             pairs |= {f"{name}{SIDES[0]}": over, f"{name}{SIDES[1]}": there}
-    return compare(m, pairs)
+            bounds[f"{name}{SIDES[1]}"] = -judge.WITHIN
+    return compare(m, pairs, harm=True, beyond=bounds)
 
 
 def control(m: Measured) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from companion import catalogue, dose, judge, prose
+from companion import catalogue, dose, judge, prose, published
 from odl import paper, results, training
 from odl.experiment import Experiment
 from odl.results import Result
@@ -56,7 +57,9 @@ def test_every_run_of_the_page_is_reproduced_and_shown():
     wanted = catalogue.every_k("smoke", "demo", SEEDS) + catalogue.ladder("smoke", "demo", SEEDS)
     shown = {job.experiment for job in catalogue.shown_on("dose", jobs, "smoke", "demo", SEEDS)}
     assert {*wanted} <= shown and len({(e.task, dose.name(e), e.seed) for e in wanted}) == len({*wanted})
-    assert {dose.name(e) for e in wanted if e.overrides.keys() <= {"sharpness"}} == {*dose.NAMES.values()}
+    assert {dose.name(e) for e in wanted if e.overrides.keys() <= {"sharpness"}} == {
+        name for k, name in dose.NAMES.items() if k in (0, 1, *catalogue.DOSES)
+    }
 
 
 def test_the_ladder_ends_the_list_with_its_longest_runs_and_shares_what_others_train():
@@ -152,6 +155,49 @@ def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewe
     ):
         assert f"**{word}**" in line and line.count(f"{margin} dB [{margin}, {margin}]") == len(paper.TASKS)
     assert lines[0].startswith("- k = −1, level 1 − level 5:") and "k = 4, level 5 − level 1:" in lines[2]
+
+
+def test_the_slope_of_the_margin_on_the_dose_against_least_squares():
+    margins, doses = {-4: 0.3, 0: 0, 1: -0.05, 4: -0.5}, {-4: 0.03, 0: 0, 1: 0.01, 4: 0.04}
+    runs = {}
+    for task, seed, k in product(paper.TASKS, SEEDS, margins):
+        run = made_up(Experiment.of(task, "demo", "on_demand", seed, "smoke"))
+        psnr = 25 + margins[k] * (1 + 0.1 * seed)
+        history = [{"dose": doses[k]}]
+        runs[task, dose.NAMES[k], seed] = replace(run, evaluation=run.evaluation.assign(psnr=psnr), history=history)
+    x = 100 * np.array([-doses[-4], doses[1], doses[4]])
+    y = np.array([margins[k] for k in (-4, 1, 4)])
+    expected = np.linalg.lstsq(x[:, None], y, rcond=None)[0][0] * 1.1
+    found = dose.slope(judge.Measured(runs))
+    assert found.margin == pytest.approx(expected) and found.word == judge.REPRODUCED
+    del runs["deblur", "rigid_joint", 0]
+    assert "2 seeds" in dose.slope(judge.Measured(runs)).measured
+
+
+def test_the_confound_is_what_the_lead_loses_with_the_other_decay():
+    runs = {}
+    leads = {"": 0.3, ", decay 0.4": 0.1}
+    for task, seed, decay in product(catalogue.CONFOUNDED, SEEDS, leads):
+        for name, lead in (("cumulative_curriculum", leads[decay]), ("on_demand", 0)):
+            run = made_up(Experiment.of(task, "demo", "on_demand", seed, "smoke"))
+            psnr = 25 + lead * (1 + 0.01 * seed) + (1 if decay else 0)
+            runs[task, name + decay, seed] = replace(run, evaluation=run.evaluation.assign(psnr=psnr))
+    found = dose.confounded(judge.Measured(runs))
+    assert found.word == judge.REPRODUCED and found.margin == pytest.approx(0.2 * 1.01)
+
+
+def test_the_campaign_on_faces_is_paired_and_in_blocks():
+    jobs = [job.experiment for job in catalogue.jobs("reference", "celeba10k-native", [10, 11, 12, 13, 14])]
+    close = jobs[:80]  # four schedules of four tasks, five seeds
+    assert {e.schedule for e in close} == {*catalogue.CLOSE, *published.CUMULATIVE} and not any(
+        e.overrides for e in close
+    )
+    assert {e.seed for e in close} == {10, 11, 12, 13, 14}
+    assert {e.sharpness for e in jobs[80:120]} == {4, -4} and {dose.name(e) for e in jobs[80:120]} <= {
+        *dose.NAMES.values()
+    }
+    assert {e.decay for e in jobs[120:144]} == {0.4, 0.0}
+    assert {e.seed for e in jobs[144:]} == {10, 11, 12}
 
 
 # The page

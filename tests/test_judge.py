@@ -8,7 +8,7 @@ from scipy import stats
 from test_scorecard import TESTED, frame
 
 from companion import allocation, catalogue, extra_data, fixation, judge, prose, published, table1
-from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, WITHIN, decide
+from companion.judge import EQUIVALENT, EXCLUDED, MISSING, MIXED, REPRODUCED, REVERSED, TIED, UNDECIDED, WITHIN, decide
 from odl import paper, results
 
 
@@ -85,8 +85,6 @@ def test_what_would_decide_is_named():
 
     assert needs([0.4]) == "a second and a third seed may tell" and needs([0.4, 0.5]) == "a third seed may tell"
     assert needs([0.4, 0.5, 0.45], []) == "1 part to be measured"
-    assert "damaged image" in needs([1.0, 1.1, 1.2], below={0: None})
-    assert "seed" in needs([1.0], [1.0, 1.1, 1.2], below={1: None})
     against = [-0.12, -0.14, -0.17]
     text = needs(against, *[[0.4]] * 5)
     n = int(re.search(r"about (\d+) seeds \(Holm", text)[1])
@@ -106,59 +104,79 @@ def test_what_would_decide_is_named():
     assert "would not do" in needs([2.0, -2.0, 0.5])
 
 
-def test_a_task_below_its_input_decides_nothing():
-    def run(psnr, damaged):
-        rows = frame(dict.fromkeys(TESTED, psnr)).assign(psnr_input=float(damaged))
-        rows.loc[rows.level == "6", "psnr_input"] = 20.0  # what is damaged most, both networks improve
-        return results.Result({}, {}, [], rows, None)
+def run_of(psnr, damaged, l2=10.0, l2_damaged=20.0, **where):
+    """A result with the same scores on every level; what is damaged most, both networks improve."""
+    rows = frame(dict.fromkeys(TESTED, psnr)).assign(psnr_input=float(damaged), l2=l2, l2_input=l2_damaged)
+    rows.loc[rows.level == "6", "psnr_input"] = 20.0
+    return results.Result({"precision": "bf16"}, where, [], rows, None)
 
-    runs = {("deblur", s, k): run(p, 24) for s, p in (("a", 23), ("b", 22), ("c", 25)) for k in range(3)}
-    assert not judge.below_input(runs, "deblur", ("a", "b"), ["6"])
-    words = [judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b", levels)}).word for levels in (["5"], ["6"])]
-    assert words == [UNDECIDED, REPRODUCED]
-    assert judge.below_input(runs, "deblur", ("a", "b")) and not judge.below_input(runs, "deblur", ("a", "c"))
-    assert not judge.below_input(runs, "denoise", ("a", "b"))
-    assert judge.best(runs, "deblur", ("a", "b")) is None and judge.best(runs, "deblur", ("a", "c")) == "c"
+
+def test_networks_below_their_input_get_their_word_and_that_they_are():
+    runs = {
+        ("deblur", s, k): run_of(p, 24, 20 - p / 10, 10) for s, p in (("a", 23), ("b", 22), ("c", 25)) for k in range(3)
+    }
+    found = judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")})
+    assert found.word == REPRODUCED and found.gated and "below doing nothing" in str(found) and "(" in found.short
+    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}, harm=True).gated
+    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b", ["6"])}).gated
+    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "c", "b")}).gated
+    for run in runs.values():
+        run.evaluation["l2_input"] = 30.0  # by squared error both improve on it
+    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).gated
+    assert judge.best(runs, "deblur", ("a", "c")) == "c" and judge.best(runs, "deblur", ("a", "b")) == "a"
+
+
+def test_the_other_score_decided_the_other_way_makes_a_mixed_word():
+    margins, agree, against, open_ = [0.5, 0.51, 0.52], [0.1, 0.11, 0.1], [-0.1, -0.11, -0.1], [-0.1, 0.2, 0.1]
+    words = [judge.verdict_on({"": margins}, confirm={"": other}).word for other in (agree, open_, against, [])]
+    assert words == [REPRODUCED, REPRODUCED, MIXED, REPRODUCED]
+    assert judge.verdict_on({"": [-x for x in margins]}, confirm={"": agree}).word == MIXED
+    parts = {"sure": [-0.5, -0.51, -0.52], "mixed": margins}  # one part that is lost is enough, whatever the other is
+    assert judge.verdict_on(parts, confirm={"mixed": against}).word == REVERSED
+    runs = {
+        ("deblur", s, k): run_of(p, 20, error) for s, p, error in (("a", 23, 9.0), ("b", 22, 8.0)) for k in range(3)
+    }
+    assert judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).word == MIXED
+
+
+def test_a_claim_to_be_best_is_tied_and_a_paper_margin_is_excluded():
+    even, wide = [0.01, -0.02, 0.0], [-0.2, 0.12, -0.1]
+    assert judge.verdict_on({"": even}, best=True).word == TIED and judge.verdict_on({"": even}).word == EQUIVALENT
+    low, high = stats.ttest_1samp(wide, 0).confidence_interval(0.95)
+    for printed in (high + 0.01, high - 0.01):
+        found = judge.verdict_on({"a": wide}, best=True, printed={"a": printed})
+        assert found.word == (EXCLUDED if printed > high else UNDECIDED)
+        assert (found.low, found.high, found.paper) == pytest.approx((low, high, printed))
+        assert f"{100 * np.mean(wide) / printed:+.0f} % of the paper's".replace("-", "−") in found.measured
+
+
+def test_not_behind_is_non_inferiority():
+    behind = {"own": [-0.05, -0.06, -0.04], "elsewhere": [0.5, 0.6, 0.55]}
+    assert judge.verdict_on(behind).word == EQUIVALENT
+    assert judge.verdict_on(behind, beyond={"own": -WITHIN}).word == REPRODUCED
+    assert judge.verdict_on(behind | {"own": [-0.2, -0.21, -0.22]}, beyond={"own": -WITHIN}).word == REVERSED
+
+
+def test_pairs_are_of_one_kind_of_arithmetic():
+    kinds = [{}, {"arithmetic": "bf16"}, {"arithmetic": "bf16 rounded"}, {"arithmetic": "bf16", "device": "an H100"}]
+    runs = {("deblur", "a", k): run_of(23, 20, **where) for k, where in enumerate(kinds)}
+    runs |= {("deblur", "b", k): run_of(22, 20, arithmetic="bf16", device="CPU, 1 thread") for k in range(4)}
+    assert len(judge.paired(runs, "deblur", "a", "b")) == 2  # older results are of their own precision
 
 
 def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
     margins = {"for": [0.5, 0.51, 0.49], "alike": [0.01, -0.02, 0], "against": [-0.3, -0.35, -0.25]}
     margins |= {"open": [1, -1, 0.5], "below": [0.5, 0.6, 0.7], "missing": []}
-    found = judge.verdict_on(margins, below={"below": None})
-    assert (
-        found.word == UNDECIDED and "6 parts: 1 for it, 1 alike within ±0.03 dB at 90 %, 1 against it" in found.measured
-    )
+    found = judge.verdict_on(margins, below=["below"])
+    tally = "6 parts: 2 for it, 1 alike within ±0.03 dB at 90 % (inside ±0.05), 1 against it"
+    assert found.word == UNDECIDED and tally in found.measured
     assert "against it, but not by Holm's correction" in found.measured  # p = 0.0046 of a sixth of 0.025
-    words = [REPRODUCED, judge.EQUIVALENT, judge.REVERSED, UNDECIDED, "undecided (below damaged)", judge.MISSING]
+    words = [REPRODUCED, EQUIVALENT, REVERSED, UNDECIDED, "reproduced (below doing nothing)", MISSING]
     assert [word for _, word in found.parts.values()] == words and found.parts["missing"][0] == "–"
     margins["against"] = [-0.3, -0.31, -0.29]
-    lost = judge.verdict_on(margins, below={"below": None})
-    assert lost.word == judge.REVERSED and "Holm" not in lost.measured
-
-
-@pytest.mark.parametrize(
-    ("doublings", "gain", "expected"),
-    [
-        (2, -0.45, 80_000),  # −1.5 dB after 10,000 steps, +0.525 dB with a doubling, 2.86 doublings in all
-        (2, 0.5, 30_000),
-        (3, -1.25, None),
-        (3, -1.5, None),
-        (3, -1.6, None),
-    ],
-)
-def test_the_length_that_reaches_the_input(doublings, gain, expected):
-    def run(gain, steps):
-        rows = frame(dict.fromkeys(TESTED, 20.0 + gain)).assign(psnr_input=20.0)
-        return results.Result({"epochs": steps // 200, "iterations": 200}, {}, [], rows, None)
-
-    moved = {0: 0.4, 1: -0.4, 2: 0}  # dB by the seed, of which the mean counts
-    runs = {("deblur", "on_demand", seed): run(db - 1.5, 10_000) for seed, db in moved.items()}
-    longer = {("deblur", seed): run(db + gain, 10_000 * 2**doublings) for seed, db in moved.items() if seed < 2}
-    m = judge.Measured(runs, long=longer)
-    assert judge.steps_to_input(m, "deblur") == expected
-    above = {key: run(2.0, 10_000) for key in runs}  # nothing is lacking
-    assert judge.steps_to_input(judge.Measured(above, long=longer), "deblur") is None
-    assert judge.steps_to_input(judge.Measured(m.runs), "deblur") is None
+    lost = judge.verdict_on(margins, below=["below"])
+    assert lost.word == REVERSED and "Holm" not in lost.measured and not lost.gated
+    assert lost.margin == pytest.approx(-0.3)
 
 
 def test_false_decisions_are_rare_when_seeds_are_planned():
@@ -176,7 +194,7 @@ def test_false_decisions_are_rare_when_seeds_are_planned():
 
 RANKING = re.compile(
     r"\b(ahead|behind|beats?|best|worst|better|worse|wins?|won|leads?|superior|inferior|stronger|weaker|outperforms?|"
-    r"fails?|collapses?|shifts?|holds?|helps?|reproduced|reversed|equivalent)\b|\*\*"
+    r"fails?|collapses?|shifts?|holds?|helps?|reproduced|reversed|tied|equivalent|excluded)\b|\*\*"
 )
 
 

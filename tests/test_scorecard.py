@@ -16,6 +16,7 @@ from companion import (
     denoising,
     fixation,
     judge,
+    predictions,
     published,
     scorecard,
     sweep,
@@ -128,8 +129,9 @@ def spectrum(right: bool, seeds) -> pd.DataFrame:
 
 
 def verdicts(measured: Measured) -> dict:
-    """A claim → its verdict."""
+    """A claim of the paper → its verdict."""
     table = scorecard.score_all(measured)
+    table = table[table.kind != scorecard.ASKED]
     return dict(zip(table.claim, table.verdict, strict=True))
 
 
@@ -147,7 +149,7 @@ def verdicts_of(kind: str) -> dict:
     return verdicts(WORLDS[kind]())
 
 
-@pytest.mark.parametrize("claim", [claim.claim for claim in scorecard.CLAIMS])
+@pytest.mark.parametrize("claim", [claim.claim for claim in scorecard.CLAIMS if claim.kind != scorecard.ASKED])
 def test_every_claim_can_be_reproduced_and_can_be_reversed(claim):
     *found, unmeasured = (verdicts_of(kind)[claim] for kind in WORLDS)
     assert found == ([UNDECIDED, UNDECIDED] if claim.startswith(tuple(LONE)) else [REPRODUCED, REVERSED])
@@ -168,7 +170,8 @@ def test_core_claims_come_first_and_what_is_by_construction_is_not_counted():
     counts = table.kind.value_counts()
     assert counts[scorecard.CORE] == 7 and scorecard.counted(table) == (
         f"7 core claims: 7 to be measured. {counts[scorecard.SECONDARY]} secondary claims: "
-        f"{counts[scorecard.SECONDARY]} to be measured."
+        f"{counts[scorecard.SECONDARY]} to be measured. {counts[scorecard.ASKED]} questions of our own: "
+        f"{counts[scorecard.ASKED]} to be measured."
     )
 
 
@@ -228,14 +231,18 @@ def test_a_collapse_is_3_db_behind(staged, word):
     assert verdict_on("collapses on deblurring", measured) == word
 
 
-def test_a_world_below_its_input_decides_no_contest():
+def test_a_world_below_its_input_says_so_beside_its_words():
     measured = world(True)
     for run in measured.runs.values():
         if "psnr_input" in run.evaluation:
             run.evaluation["psnr_input"] = 40.0  # above the output, and above it with the known pixels kept
+            run.evaluation["l2_input"] = 0.0
     found = scorecard.score_all(measured)
-    grid = found[found.claim.str.contains("schedule|mining is|curriculum|Fixation|fixated|level on which")]
-    assert set(grid.verdict) == {UNDECIDED} and grid.measured.str.contains("below the damaged image").all()
+    found = found[found.kind != scorecard.ASKED]
+    assert set(found.verdict[found.claim.str.contains("schedule|mining is|curriculum")]) == {REPRODUCED}
+    ahead = found.claim.str.contains("best of seven|level on which")
+    assert found.measured[ahead].str.contains("below doing nothing").all()
+    assert not found.measured[found.claim.str.contains("mining is|collapses|Fixation")].str.contains("below").any()
 
 
 def test_the_papers_test_reverses_with_the_seed_and_decides_nothing():
@@ -311,6 +318,7 @@ def test_what_is_on_disk_is_found_and_nothing_else(root):
     write_world(root)
     measured = scorecard.load("smoke", "demo", [0, 1, 2])
     table = scorecard.score_all(measured)
+    table = table[table.kind != scorecard.ASKED]
     absent = (*LONE, "Moving the batch")
     expected = [MISSING if claim.startswith(absent) else REPRODUCED for claim in table.claim]
     assert list(table.verdict) == expected
@@ -357,4 +365,26 @@ def test_the_page_says_every_verdict_without_colour():
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
     rule = scorecard.plot_rule({"a": [1, 1.1, 1.2], "b": [2]}).axes[0]
     assert {text.get_text()[2:] for text in rule.texts} == {"reproduced", "undecided"}
-    assert len(scorecard.show_simulation(judge.simulate()).data) == 27
+    assert len(scorecard.show_simulation(judge.simulate()).data) == 36
+
+
+def test_the_words_of_the_rule_before_stand_beside_on_scenes_and_nowhere_else():
+    claims = {c.claim for c in scorecard.CLAIMS}
+    before = dict(pd.read_csv(scorecard.RULE1).values)
+    assert before.keys() <= claims and len(before) == 27
+    scenes, faces = (scorecard.score_all(world(True), name) for name in ("bsds500", "celeba10k-native"))
+    assert (scenes.before != "").sum() == 27 and "by rule 1: undecided" in scorecard.show(scenes).data
+    assert not faces.before.any() and not faces.place.str.startswith(("Table 2", "Table 3", "Fig. 6")).any()
+
+
+def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has():
+    rows = predictions.beside(world(True))
+    written = predictions.load()
+    assert len(rows) == len(written) and set(written.word) <= set(judge.VERDICTS)
+    sized = written.dropna(subset=["low"])
+    assert ((sized.low <= sized.expected) & (sized.expected <= sized.high)).all()
+    assert written.why[written.part == ""].all()
+    close = rows[(rows.claim == "Equation 3 at its own dose beats equal shares.") & (rows.part == "deblurring")].iloc[0]
+    assert close.margin == pytest.approx(2, abs=0.02) and not close.hit  # 30 and 28 dB in this world
+    assert rows[rows.claim.str.contains("Hard mining")].iloc[0].hit is True
+    assert predictions.beside(Measured()).hit.isna().all()

@@ -1,0 +1,53 @@
+"""What we expected of the campaign on faces, written before two schedules were compared there, beside what came.
+
+`predictions.csv` has a line for each claim, and one for each part whose size was predicted: the margin that we expected
+in dB, the interval that it should lie in, and the judge's word. Seen before it was written: everything on bsds500, and
+on faces one on-demand network for inpainting alone (seed 0, 6,000 steps), which is compared with nothing.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+from companion import judge, scorecard
+from companion.judge import MISSING, Measured
+from companion.tables import show_table
+
+FILE = Path(__file__).with_name("predictions.csv")
+COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin", "hit"]
+
+
+def load() -> pd.DataFrame:
+    """Columns block, claim, part (empty for the claim itself), expected, low, high (dB, may be empty), word, why."""
+    return pd.read_csv(FILE, keep_default_na=False, na_values={name: [""] for name in ("expected", "low", "high")})
+
+
+def beside(measured: Measured) -> pd.DataFrame:
+    """Each prediction beside what was found: `COLUMNS`; `hit` is None where nothing is measured.
+
+    A claim's prediction hits with its word; a part's when its mean margin lies in the predicted interval.
+    """
+    verdicts = {claim.claim: claim.measure(measured) for claim in scorecard.CLAIMS}
+    rows = []
+    for row in load().itertuples():
+        found = verdicts[row.claim]
+        text, word = found.parts.get(row.part, ("–", MISSING)) if row.part else (found.measured, found.word)
+        margin = float(text.split()[0].replace("−", "-")) if row.part and word != MISSING else float("nan")
+        hit = (row.low <= margin <= row.high) if row.part else word == row.word
+        values = row.expected, row.low, row.high, row.word, word, margin, None if word == MISSING else bool(hit)
+        rows.append((row.claim, row.part, *values))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def show(table: pd.DataFrame):
+    """The predictions beside what was found; a tick where they hit."""
+    rows = table.assign(
+        claim=table.claim.where(table.part == "", "– " + table.part),
+        interval=[
+            f"{judge.number(r.low)} to {judge.number(r.high)}" if r.low == r.low else "–" for r in table.itertuples()
+        ],
+        hit=table.hit.map({True: "✓", False: "✗", None: "–"}),
+    )
+    names = {"interval": "predicted (dB)", "word": "predicted", "margin": "found (dB)", "hit": "hit"}
+    shown = rows[["claim", "interval", "word", "margin", "found", "hit"]]
+    return show_table(shown.rename(columns=names), {"found (dB)": lambda db: "–" if db != db else judge.number(db)})
