@@ -1,4 +1,4 @@
-"""`python -m companion reproduce / plan / train / weights / ship`: the paper's runs, their cost, trained opponents."""
+"""`python -m companion reproduce / plan / train / ship`: the paper's runs, their cost, trained opponents."""
 
 import math
 import re
@@ -57,11 +57,6 @@ def parser() -> Parser:
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25")
     option("--profile", default="reference", help="reference, or smoke for a few steps (default reference)")
     option("--device", default="auto", help="auto, cpu or cuda (default auto)")
-
-    weights = commands.add_parser("weights", help="convert a file of the authors' own weights for σ = 25 into runs/")
-    weights.set_defaults(run=run_weights)
-    weights.add_argument("name", help="csf_authors, tnrd_authors or dncnn_authors")
-    weights.add_argument("--weights", required=True, metavar="FILE.mat", help="the file as its authors distribute it")
 
     ship = commands.add_parser("ship", help="copy trained networks to data/models, in half precision")
     ship.set_defaults(run=run_ship)
@@ -141,13 +136,6 @@ def run_train(options) -> None:
     with tqdm(total=100, desc=run.run_id, bar_format=BAR) as bar:
         history = trained.train(run, device, progress=lambda share: bar.update(100 * share - bar.n)).history
     print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
-
-
-def run_weights(options) -> None:
-    from companion.comparators import authors
-
-    authors.keep(options.name, options.weights)
-    print(authors.path_of(options.name))
 
 
 def run_ship(options) -> None:

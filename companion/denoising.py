@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from companion import published
-from companion.comparators import AUTHORS, DENOISERS, Denoiser, authors, trained
+from companion.comparators import DENOISERS, Denoiser, trained
 from companion.notebook import several
 from odl import crops, results
 from odl.corruptions import add_noise
@@ -33,7 +33,7 @@ SYSTEMS = DENOISERS | {
     "fixated": Denoiser("Fixated at 25", "fixated at 25", "#0072B2", None, at_25=True),
     NOISY: Denoiser("noisy, not restored", "noisy", "#737373", lambda y, sigma: y),
 }
-CHOICES = [name for name in SYSTEMS if name != NOISY and name not in AUTHORS]  # every one, measured or not
+CHOICES = [name for name in SYSTEMS if name != NOISY]  # every one, measured or not
 SLOW = ("ksvd", "wnnm")  # up to minutes a photograph: Figure 6 has them fixed at 25 alone
 PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image", "tv": "scikit-image", "wavelet": "scikit-image"}
 DENSE = 'class="odl-table odl-dense"'
@@ -177,8 +177,6 @@ class Case:
             experiment |= {"run": self.ours.asdict(), "stride": STRIDE}
         if self.system in trained.LEARNERS:
             experiment |= {"run": trained.run_of(self.system).asdict()}
-        if self.system in AUTHORS:
-            experiment |= {"weights_sha256": authors.digest(self.system)}
         return experiment
 
     @property
@@ -237,11 +235,6 @@ def provenance(system: str, images, device: str) -> dict:
 
 
 # What a page shows
-
-
-def shown(systems) -> list[str]:
-    """The noisy photographs, the systems, and those whose authors' weights the user has given."""
-    return [NOISY, *systems, *authors.here()]
 
 
 def curves_of(systems) -> list[tuple]:

@@ -16,7 +16,7 @@ from conftest import link, refused
 from skimage.metrics import peak_signal_noise_ratio
 
 from companion import blocks, comparators, db11_spectrum, denoising, gallery, published, table2, table3
-from companion.comparators import AUTHORS, DENOISERS, context_encoder, trained
+from companion.comparators import DENOISERS, context_encoder, trained
 from companion.comparators.context_encoder import ContextEncoder, random_regions
 from odl import crops
 from odl.corruptions import FILL, delete
@@ -34,7 +34,7 @@ def installed(system):
     return pytest.param(system, marks=pytest.mark.skipif(missing, reason="bm3d is not installed"))
 
 
-ALL = [installed(system) for system in DENOISERS if system not in (*trained.LEARNERS, *AUTHORS)]  # these need weights
+ALL = [installed(system) for system in DENOISERS if system not in trained.LEARNERS]  # these need weights
 PHOTOGRAPH = skimage.data.camera()[100:196, 200:312]
 
 

@@ -26,7 +26,7 @@ FLOORS = [  # from the ground up, a floor a line
     "companion.judge companion.comparators.check companion.comparators.fields",
     "companion.prose companion.comparators.classical companion.comparators.csf companion.comparators.dncnn "
     "companion.comparators.ksvd companion.comparators.mlp companion.comparators.tnrd companion.comparators.wnnm",
-    "companion.figures companion.pilot companion.sweep companion.comparators.trained companion.comparators.authors",
+    "companion.figures companion.pilot companion.sweep companion.comparators.trained",
     "companion.tables companion.notebook companion.blocks companion.explanations companion.comparators",
     "companion.denoising companion.comparators.context_encoder",
     "companion.catalogue companion.gpu companion.pictures",

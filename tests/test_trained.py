@@ -10,6 +10,7 @@ from scipy import ndimage
 from scipy.fft import dctn
 
 from companion.comparators import trained
+from companion.comparators.csf import Shrinkage
 from companion.comparators.fields import Filters, Functions, cosine_basis
 from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import Diffusion
@@ -63,6 +64,19 @@ def test_a_step_of_diffusion_against_scipy():
         answer = np.interp(ndimage.correlate(image, k, mode="nearest"), place, values)
         expected -= ndimage.convolve(answer, k, mode="nearest")
     np.testing.assert_allclose(stage(u, y)[0, 0].detach().numpy(), expected, atol=1e-8)
+
+
+def test_a_stage_of_shrinkage_against_scipy():
+    """Eq. 10 of its paper: the image nearest to all shrunk responses and to y, where borders wrap around."""
+    stage, x, y = perturbed(Shrinkage()), 255 * images(1), 255 * images(1, seed=1)
+    weight, place = stage.fidelity.exp().item(), np.linspace(-260, 260, 53)
+    above, below = weight * y[0, 0].numpy(), np.full((20, 20), weight)
+    for k, values in zip(stage.filters()[:, 0].detach().numpy(), stage.shrink.values.detach().numpy(), strict=True):
+        answer = np.interp(ndimage.correlate(x[0, 0].numpy(), k, mode="wrap"), place, values)
+        above = above + ndimage.convolve(answer, k, mode="wrap")
+        below = below + np.abs(np.fft.fft2(k, (20, 20))) ** 2
+    expected = np.fft.ifft2(np.fft.fft2(above) / below).real
+    np.testing.assert_allclose(stage(x, y)[0, 0].detach().numpy(), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("size", [(17, 17), (40, 23), (64, 64)])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 
-from companion.comparators import authors, classical, ksvd, trained, wnnm
+from companion.comparators import classical, ksvd, trained, wnnm
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,6 @@ def retrained(system: str, name: str, colour: str) -> Denoiser:
     return Denoiser(name, name, colour, denoise, **training, **weights)
 
 
-def by_authors(system: str, name: str, colour: str) -> Denoiser:
-    title, denoise = f"{name}, authors' weights", partial(authors.denoise, system=system)
-    weights = {"here": lambda: system in authors.here(), "lacks": "no weights here"}
-    return Denoiser(title, title, colour, denoise, at_25=True, **weights)
-
-
 DENOISERS = {
     "bm3d": Denoiser("BM3D", "BM3D", "#000000", classical.bm3d, True, **needing("bm3d")),
     "ksvd": Denoiser("K-SVD", "K-SVD", "#8C6D31", ksvd.denoise, True),
@@ -73,11 +67,7 @@ DENOISERS = {
     "tnrd": retrained("tnrd", "TNRD at 25", "#7570B3"),
     "dncnn": retrained("dncnn", "DnCNN, blind", "#1B9E77"),
     "dncnn_25": retrained("dncnn_25", "DnCNN at 25", "#666666"),
-    "csf_authors": by_authors("csf_authors", "CSF", "#1F78B4"),
-    "tnrd_authors": by_authors("tnrd_authors", "TNRD", "#B15928"),
-    "dncnn_authors": by_authors("dncnn_authors", "DnCNN", "#E31A1C"),
 }
-AUTHORS = tuple(authors.READ)
 INPAINTERS = {
     "context_encoder_center": "Context encoder, centre",
     "context_encoder_random": "Context encoder, random region dropout",
