@@ -40,7 +40,6 @@ bench: $(READY)  ## measure speed against other ways to do the same, under 15 mi
 	@$(if $(QUALITY),$(BIN)/python -m bench quality)
 
 faults: $(READY)  ## inject every fault a promise is about; goes on where it stopped (results: data/results/faults.json)
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[bench]"
 	@$(BIN)/python -m tests.faults
 
 audit: $(READY)  ## look up the exact versions in the database of known vulnerabilities (needs the network)

@@ -53,7 +53,7 @@ COMMANDS = {
     "pictures": "python tests/test_pictures.py",
     "colour": "EVERY=10 python tests/test_damage.py colour",
 }
-COMMANDS |= dict.fromkeys(("reliability-promises", "reliability-comparison"), "make faults")
+COMMANDS |= {"reliability-promises": "make faults"}
 SCALED = ("introduction", "lab", "reproducibility", "results")  # pages of runs that share one scale
 BENCH = "make bench"
 REPRODUCE = f"python -m companion reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
@@ -182,7 +182,7 @@ FIGURES = {
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= snippets.SNIPPETS | statement.SNIPPETS | story.SNIPPETS
 TABLES |= {"landing": landing.figure, "lab-seeds": lambda: story.tests().split("\n\n")[0], "speed-pages": speed.pages}
-TABLES |= {"reliability-promises": reliability.promises, "reliability-comparison": reliability.comparison}
+TABLES |= {"reliability-promises": reliability.promises}
 CAPTIONS = {  # of the tables that stand on one page alone
     "found-allocations": "What Equation 3 gave the easiest and the hardest level: per cent, means over seeds.",
     "found-tests": "The paper's test of two networks, beside our verdict on two schedules.",

@@ -71,6 +71,7 @@ BAD = {
     "truncated.jpg": jpeg()[:-300],
     "half.jpg": jpeg()[: len(jpeg()) // 2],
     "head.jpg": jpeg()[:20],
+    "zero_end.jpg": jpeg()[:-300] + bytes(300),
     "empty.jpg": b"",
     "zeros.jpg": bytes(5000),
     "text.png": b"this is no image\n" * 50,

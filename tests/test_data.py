@@ -10,6 +10,7 @@ import tarfile
 import threading
 import zipfile
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import torch
 import torchvision
 from conftest import refused
 from made import BAD, GREY, ROUGH, X, chunk, cut, encoded, flip, grey, jpeg, modes, photograph, tar_with, zip_with
+from page_facts import served
 from PIL import Image
 
 from companion import pictures, tables
@@ -327,6 +329,14 @@ def test_packing_reads_side_by_side(folder, tmp_path, monkeypatch):
     assert sha(tmp_path / "two") == sha(tmp_path / "one")
 
 
+def test_of_many_that_need_a_pack_one_makes_it(folder, monkeypatch):
+    read, seen = reader.read_image, []
+    monkeypatch.setattr(reader, "read_image", lambda *a: seen.append(a) or read(*a))
+    with ThreadPoolExecutor(8) as many:
+        found = {pack.sha256 for pack in many.map(lambda _: packs.load(str(folder), "train"), range(8))}
+    assert len(seen) == 12 and len(found) == 1
+
+
 @pytest.mark.parametrize("harm", [lambda pixels: pixels.write_bytes(pixels.read_bytes() + b"x"), Path.unlink])
 def test_a_pack_that_is_too_long_or_gone_is_damaged(folder, harm):
     """As one is whose bits are turned or that is cut off, which the row `packs` damages."""
@@ -547,11 +557,50 @@ def test_links_devices_and_too_many_files_are_not_extracted(tmp_path, kind):
         download.extract(tmp_path / archive, tmp_path / "out")
         assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
         assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
+    for name in ("../../climbed.jpg", "img_align_celeba/../../../climbed.jpg", f"{tmp_path}/absolute.jpg"):
+        for write_archive, archive in ((zip_with, "out.zip"), (tar_with, "out.tar")):
+            write_archive(tmp_path / archive, name)
+            refused(lambda archive=archive: download.extract(tmp_path / archive, tmp_path / "out"), "outside")
+    assert not [*tmp_path.rglob("climbed.jpg"), *tmp_path.rglob("absolute.jpg")]
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("1.jpg", bytes(101_000_000))
+    refused(lambda: download.extract(tmp_path / "bomb.zip", tmp_path / "out"), "bomb.zip", "too large")
     zip_with(tmp_path / "two.zip", "2.jpg")
     refused(lambda: download.extract(tmp_path / "two.zip", tmp_path / "out", limit=1), "two.zip", "refused")
 
 
 # Downloads
+
+
+FAULTS = {"a byte changed": lambda file: flip(file, -30), "cut off": lambda file: cut(file, 100), "gone": Path.unlink}
+FAULTS |= {"a page": lambda file: file.write_text("<!DOCTYPE html><title>Quota exceeded</title>")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", ["db11", "bsds500"])
+def test_a_download_is_whole_or_absent(root, no_shared_data, monkeypatch, tmp_path, name, fault):
+    """Eleven files or an archive, from a server that has one with a fault, and then the right one."""
+    names = DATASETS["db11"]["files"] if name == "db11" else [f"{s}/{k}.jpg" for s in ("train", "val") for k in "abc"]
+    images, site = {file: jpeg(k) for k, file in enumerate(names)}, tmp_path / "site"
+    inside = site if name == "db11" else tmp_path / "BSDS500-a04b7c6/BSDS500/data/images"
+    for file, content in images.items():
+        (inside / file).parent.mkdir(parents=True, exist_ok=True)
+        (inside / file).write_bytes(content)
+    if name == "bsds500":
+        shutil.make_archive(str(site / "x"), "zip", tmp_path, "BSDS500-a04b7c6")
+    one = site / ("Lena.png" if name == "db11" else "x.zip")
+    right = one.read_bytes()
+    listing = "".join(f"{hashlib.sha256(images[file]).hexdigest()}  {file}\n" for file in sorted(images))
+    monkeypatch.setitem(DATASETS[name], "sha256", hashlib.sha256(listing.encode()).hexdigest())
+    with served(site) as address:
+        monkeypatch.setitem(DATASETS[name], "url", address + ("" if name == "db11" else "x.zip"))
+        FAULTS[fault](one)
+        refused(lambda: download.prepare(name))
+        assert not (sets.home(name) / "images").exists()
+        one.write_bytes(right)
+        download.prepare(name)
+    found = sets.find(name)
+    assert {path.relative_to(found).as_posix(): path.read_bytes() for path in found.rglob("*.*")} == images
 
 
 def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):

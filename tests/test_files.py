@@ -1,6 +1,7 @@
 """A full disk, a read-only folder, a clock set back, another user: a clear line, and nothing is lost."""
 
 import json
+import math
 import os
 import shutil
 import time
@@ -8,14 +9,16 @@ import zipfile
 
 import numpy as np
 import pytest
+import torch
 from conftest import refused, tiny
 from PIL import Image
 
-from odl import results, training
+from odl import corruptions, results, training
 from odl.__main__ import main
 from odl.data import download, packs, sets
 from odl.data.sets import DATASETS
 from odl.machine import checkpoint, files
+from odl.machine.checkpoint import TrainingError
 from odl.machine.files import DamagedFile, DiskError
 
 
@@ -120,6 +123,37 @@ def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
     assert min(seconds.values()) >= 0
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert results.load(experiment) and checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
+
+
+# Numbers that are not finite
+
+
+def test_a_number_that_is_not_finite_stops_the_run_and_keeps_the_epoch_before(demo, monkeypatch):
+    """Of a damage of one's own, say, from the second epoch on."""
+    experiment, steps, whole = tiny(epochs=3, iterations=2), [], corruptions.TASKS["inpaint"]
+
+    def broken(x, severity, generator):
+        return whole.apply(x, severity, generator) * (torch.nan if len(steps) > 2 else 1)
+
+    monkeypatch.setitem(corruptions.TASKS, "inpaint", corruptions.Task("inpaint", 3, whole.draw, broken))
+    refused(lambda: training.train(experiment, progress=steps.append), "epoch 2: loss nan", kind=TrainingError)
+    assert len(checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)["history"]) == 1
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("place", ["loss", "psnr", "weight", "running_var", "exp_avg", "exp_avg_sq"])
+def test_no_such_number_is_kept(place, bad):
+    network = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2))
+    optimizer, entry = torch.optim.Adam(network.parameters()), {"loss": 1.0, "psnr": [20.0] * 5}
+    network(torch.ones(2, 1, 4, 4)).sum().backward()
+    optimizer.step()
+    checkpoint.finite(entry, network, optimizer, 0)
+    moments = optimizer.state[network[0].weight]
+    tensors = moments | {"weight": network[0].weight.data, "running_var": network[1].running_var}
+    if place in tensors:
+        tensors[place].view(-1)[0] = bad
+    entry |= {"loss": bad} if place == "loss" else {"psnr": [20.0, bad]} if place == "psnr" else {}
+    refused(lambda: checkpoint.finite(entry, network, optimizer, 0), "epoch 1: ", kind=TrainingError)
 
 
 # Files that were changed by hand

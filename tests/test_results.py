@@ -57,6 +57,24 @@ def test_a_result_of_another_protocol_is_not_loaded(demo):
     assert results.frame().empty
 
 
+OTHER = {"seed": 1, "width": 9, "epochs": 2, "iterations": 3, "learning_rate": 1e-4, "decay": 0.1, "precision": "bf16"}
+OTHER |= {"batch_size": 21, "pool_images": 501, "validation_images": 5, "test_images": 5, "trials": 3}
+OTHER |= {"train_images": 4, "variant": "released", "schedule": "rigid_joint", "task": "inpaint", "profile": "demo"}
+
+
+def test_no_result_and_no_checkpoint_of_another_run_is_loaded(demo):
+    """One number differs, and the other run's files are in the place of this one's."""
+    before = tiny("denoise")
+    result = results.run_or_load(before, "cpu").path.read_bytes()
+    trained = (files.runs() / before.run_id / "checkpoint.pt").read_bytes()
+    for name, value in OTHER.items():
+        experiment = tiny(**({"task": "denoise"} | {name: value}))
+        folder = files.runs() / experiment.run_id
+        files.write_atomically(results.path_of(experiment), result)
+        files.write_atomically(folder / "checkpoint.pt", trained)
+        assert results.load(experiment) is None and checkpoint.load_checkpoint(folder, experiment) is None, name
+
+
 @pytest.mark.parametrize(("task", "missing"), [("inpaint", False), ("denoise", True)])
 def test_without_missing_pixels_there_is_one_way_to_score(demo, task, missing):
     """PSNR of kept pixels and of the hole is then null on disk and NaN in a table."""

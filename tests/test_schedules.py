@@ -44,6 +44,13 @@ def test_equation_3_by_hand():
     assert allocate(np.ones(3), 100).tolist() == [34, 33, 33]
 
 
+@given(st.lists(st.floats(), min_size=5, max_size=5), st.integers(1, 300))
+def test_equation_3_fills_the_batch_whatever_the_scores(psnr, batch):
+    """Also when training has diverged: negative, infinite, not a number."""
+    counts = allocate(on_demand(0.5, psnr, 5), batch)
+    assert counts.dtype.kind == "i" and (counts >= 0).all() and counts.sum() == batch
+
+
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize(
     "bad", [[0, 0], [1, -1], [1, math.nan], [1, math.inf], [1e308] * 5], ids=["zero", "negative", "nan", "inf", "sum"]

@@ -4,13 +4,22 @@ That it starts no shell and evaluates no text is checked by `ruff`: see its rule
 """
 
 import getpass
+import hashlib
+import io
+import pickle
 import re
 import socket
+import struct
 import subprocess
 from pathlib import Path
 
 import nbformat
 import pytest
+import torch
+from conftest import refused, tiny
+
+from odl import results
+from odl.machine import checkpoint, files
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("odl", "companion", "book", "bench")
@@ -26,6 +35,29 @@ def test_nothing_is_unpickled():
         text = path.read_text(encoding="utf-8")
         assert "allow_pickle=True" not in text and "joblib" not in text, path
         assert text.count("torch.load(") == text.count("weights_only=True"), path
+
+
+class Harm:
+    """Unpickled, it leaves a mark."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return Path.touch, (self.mark,)
+
+
+def test_loading_a_run_executes_nothing(demo, tmp_path):
+    """Pickles, a header that lies and a flood of zeros, with the hash that whoever wrote them can compute."""
+    experiment, mark, buffer = tiny(), tmp_path / "mark", io.BytesIO()
+    folder = files.runs() / experiment.run_id
+    torch.save({"network": Harm(mark), "optimizer": {}, "history": [], "experiment": {}}, buffer)
+    for harm in (pickle.dumps(Harm(mark), 2), buffer.getvalue(), struct.pack("<Q", 2**62) + b"{}", bytes(10_000)):
+        files.write_atomically(folder / "checkpoint.pt", hashlib.sha256(harm).digest() + harm)
+        assert checkpoint.load_checkpoint(folder, experiment) is None
+        files.write_atomically(folder / "weights.safetensors", harm)
+        refused(lambda: results.network_of(experiment), "weights.safetensors")
+    assert not mark.exists()
 
 
 def test_text_is_read_and_written_as_utf_8():

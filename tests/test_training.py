@@ -163,7 +163,6 @@ def test_a_run_whose_photographs_change_is_not_resumed_as_one_of_the_new_ones(ro
 
 
 def test_a_checkpoint_of_another_protocol_is_not_resumed(demo, monkeypatch):
-    """Nor one of other numbers, as the row `stale` says."""
     folder = interrupted(tiny(epochs=2, iterations=1), 0.8)
     assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1))
     monkeypatch.setattr(checkpoint, "PROTOCOL", checkpoint.PROTOCOL + 1)

@@ -1,8 +1,7 @@
-"""What every row of the campaign shares: rows, broken promises, outcomes, roots, processes that are killed."""
+"""What every row of the campaign shares: rows, outcomes, roots, processes that are killed."""
 
 import atexit
 import hashlib
-import inspect
 import json
 import multiprocessing
 import os
@@ -11,14 +10,12 @@ import shutil
 import signal
 import sys
 import tempfile
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
-from pkgutil import resolve_name
 from types import SimpleNamespace
 from unittest import mock
 
@@ -28,20 +25,12 @@ from tqdm.auto import tqdm
 from odl.data import download, sets
 from odl.machine.files import OneLine
 
-MODULES = ["tests.faults.training", "tests.faults.files", "tests.faults.sources", "tests.faults.parameters"]
+MODULES = ["tests.faults.training", "tests.faults.files", "tests.faults.parameters"]
 PRELOADED = ["companion.sweep", "companion.scorecard", "skimage.metrics", "torch._dynamo", *MODULES]
 PROCESSES = multiprocessing.get_context("forkserver")  # a server with torch imported makes children in milliseconds
 PROCESSES.set_forkserver_preload(PRELOADED)
 RECOVERED, LOUD, SILENT = "recovered", "loud", "silent"
 PATIENCE = 120  # seconds after which a process counts as hanging
-TEMPORARY = 'temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")'
-IN_PLACE = """file = open(path, "wb", buffering=0)
-    for start in range(0, len(content), 4096):
-        file.write(content[start : start + 4096])
-    return"""
-DIRECT = ("odl.machine.files.write_atomically", TEMPORARY, IN_PLACE)  # in place and piece by piece, no rename
-
-
 ROWS: dict[str, SimpleNamespace] = {}
 
 
@@ -50,31 +39,17 @@ def row(injections: int, short: int, promise: str, fault: str):
 
     def add(inject):
         known = {"injections": injections, "short": short, "promise": promise, "fault": fault}
-        ROWS[inject.__name__] = SimpleNamespace(inject=inject, **known, **vars(inject))
+        ROWS[inject.__name__] = SimpleNamespace(inject=inject, **known)
         return inject
 
     return add
 
 
-def broken_by(mutation: str, *edits: tuple):
-    """How the promise is broken: a function of odl, a piece of its source, what takes its place."""
-
-    def add(inject):
-        inject.mutation, inject.edits = mutation, edits
-        return inject
-
-    return add
-
-
-def measure(name: str, n: int, edits=(), until: str | None = None) -> dict:
-    """Inject n faults, with a promise broken by `edits`: how many of each outcome, and the worst recovery time.
-
-    It stops at the first outcome that is `until`.
-    """
+def measure(name: str, n: int) -> dict:
+    """Inject n faults: how many of each outcome, and the worst recovery time."""
     ended(in_a_child(nothing))  # starting the server of processes is no part of a recovery
     outcomes, worst, start, chance = Counter(), 0.0, time.perf_counter(), random.Random(name)
-    label = f"{name}, promise broken" if edits else name
-    with broken(edits), tqdm(total=n, desc=label, leave=False, unit="fault", disable=None) as bar:
+    with tqdm(total=n, desc=name, leave=False, unit="fault", disable=None) as bar:
         for i in range(n):
             with fresh_root(), quiet():
                 outcome, seconds = ROWS[name].inject(i, chance)
@@ -82,43 +57,8 @@ def measure(name: str, n: int, edits=(), until: str | None = None) -> dict:
             worst = max(worst, seconds if outcome == RECOVERED else 0.0)
             bar.set_postfix(outcomes, refresh=False)
             bar.update()
-            if outcome == until:
-                break
     counts = {kind: outcomes[kind] for kind in (RECOVERED, LOUD, SILENT)}
-    return {"injected": outcomes.total()} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
-
-
-# Promises broken
-
-
-EDITS: tuple = ()
-
-
-@contextmanager
-def broken(edits):
-    """With the promise broken, here and in every process that is started meanwhile."""
-    global EDITS
-    with ExitStack() as undo:
-        for edit in edits:
-            undo.enter_context(edited(*edit))
-        EDITS = tuple(edits)
-        try:
-            yield
-        finally:
-            EDITS = ()
-
-
-def edited(place: str, old: str | None, new):
-    """A patch that replaces a piece of a function's source; or, without one, the value of an attribute."""
-    if old is None:
-        return mock.patch(place, new)
-    original, made = resolve_name(place), {}
-    source = getattr(original, "edited", None) or textwrap.dedent(inspect.getsource(original))
-    assert source.count(old) == 1, f"{place} has no line {old!r}"
-    exec(source.replace(old, new), original.__globals__, made)
-    function = made[original.__name__]
-    function.edited = source.replace(old, new)  # a second edit goes on from here
-    return mock.patch(place, function)
+    return {"injected": n} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
 
 
 # Judging what happened
@@ -207,8 +147,8 @@ def files_below(folder: Path) -> set[str]:
 
 
 def in_a_child(target: Callable, *arguments, shared=None):
-    """Start `target(shared, *arguments)` in a process of its own, with the same root and the same broken promises."""
-    child = PROCESSES.Process(target=child_main, args=(EDITS, dict(os.environ), target, shared, arguments))
+    """Start `target(shared, *arguments)` in a process of its own, with the same root."""
+    child = PROCESSES.Process(target=child_main, args=(dict(os.environ), target, shared, arguments))
     child.start()
     return child
 
@@ -217,12 +157,10 @@ def nothing(_):
     """A process that ends at once."""
 
 
-def child_main(edits, environment, target, shared, arguments):
+def child_main(environment, target, shared, arguments):
     os.environ.clear()
     os.environ.update(environment)
     torch.set_num_threads(1)
-    for edit in edits:
-        edited(*edit).start()
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     target(shared, *arguments)
 
