@@ -8,19 +8,20 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic, sleep
-from unittest import mock
 
+import numpy as np
 import torch
+from loky import ProcessPoolExecutor
 from tqdm.auto import tqdm
 
-from odl import corruptions, results, schedules
+from odl import paper, results
 from odl.__main__ import BAR
 from odl.corruptions import TASKS
 from odl.data import sets
@@ -33,8 +34,7 @@ from odl.results import Result
 from odl.schedules import SCHEDULES
 from odl.training import train
 
-WORKING = []  # the numbers of the jobs that this process works on
-GRACE = 30  # seconds in which a worker that has to end writes its checkpoint
+TABLES = SCHEDULES, paper.TASKS, TASKS  # which a script or a notebook may add to; workers are told
 QUICK = 600  # batches of work that are not worth starting processes for
 
 
@@ -156,21 +156,11 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
     if workers is None:
         quick = sum(m.work for job in todo for m in job.missing()) < QUICK
         workers = 1 if quick or device == "cuda" else torch.get_num_threads()
-    own = set().union(*(added(job.experiment) for job in todo if job.experiment))
-    if own and workers > 1 and device == "cpu":
-        print(f"{', '.join(sorted(own))}: added here, where no other process knows it; training one run at a time.")
-        workers = 1
     run = in_turn if min(workers, len(todo)) == 1 else partial(side_by_side, workers=min(workers, len(todo)))
     done = sum(job.work for job in jobs if job not in todo)
     with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:
         run(todo, device, deadline, partial(show, bar, len(jobs), todo, {}, done))
         bar.refresh()
-
-
-def added(experiment: Experiment) -> set[str]:
-    """Of a run, schedule and task whose rows did not come with the library: a process that is spawned lacks these."""
-    tables = [(experiment.schedule, SCHEDULES, schedules.LIBRARY), (experiment.task, TASKS, corruptions.LIBRARY)]
-    return {name for name, rows, first in tables if rows.get(name, "none") is not first.get(name, "none")}
 
 
 def show(bar, n: int, todo: list[Job], resumed: dict, done: float, shares) -> None:
@@ -214,86 +204,76 @@ def in_turn(todo, device, deadline, show) -> None:
 
 def side_by_side(todo, device, deadline, show, workers: int) -> None:
     """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream."""
-    if device == "cuda":
-        shares = [0.0] * (len(todo) + 1)
-        executor = ThreadPoolExecutor(workers, initializer=start_thread, initargs=(shares,))
-    else:
-        context = get_context("spawn")
-        shares = context.Array("d", len(todo) + 1, lock=False)  # the last one tells everyone to stop
-        executor = ProcessPoolExecutor(workers, context, initializer=start_process, initargs=(shares,))
-    with executor as pool:
-        with mock.patch.dict(vars(sys.modules["__main__"]), __file__=None):  # no worker runs a user's script again
-            futures = [pool.submit(work, job, device, i) for i, job in enumerate(todo)]
-        try:
-            while wait(futures, timeout=1.0).not_done:
-                show(shares[: len(todo)])
-                if monotonic() > deadline:
-                    shares[-1] = 1  # never back to 0: a worker that has to end has told itself so
-            show(shares[: len(todo)])
-            for future in futures:
-                future.result()
-        except BaseException:
-            shares[-1] = 1
-            pool.shutdown(cancel_futures=True)
-            raise
+    with TemporaryDirectory() as folder:
+        shares = np.memmap(Path(folder, "shares"), float, "w+", shape=len(todo) + 1)  # the last one tells all to stop
+        if device == "cuda":
+            executor = ThreadPoolExecutor(workers, initializer=start_thread)
+        else:
+            executor = ProcessPoolExecutor(workers, initializer=start_process, initargs=(os.getpid(),))
+        with executor as pool:
+            futures = [pool.submit(work, job, device, i, shares.filename, TABLES) for i, job in enumerate(todo)]
+            try:
+                while wait(futures, timeout=1.0).not_done:
+                    show(shares[:-1])
+                    if monotonic() > deadline:
+                        shares[-1] = 1
+                show(shares[:-1])
+                for future in futures:
+                    future.result()
+            finally:
+                shares[-1] = 1
 
 
-def share_with(shares) -> None:
-    global SHARES
-    SHARES = shares
-
-
-def start_thread(shares) -> None:
+def start_thread() -> None:
     """Set up a worker on a GPU: a stream of its own, made once, because PyTorch hands out 32 in rotation."""
-    share_with(shares)
     torch.cuda.set_stream(torch.cuda.Stream())
 
 
-def start_process(shares) -> None:
+def start_process(parent: int) -> None:
     """Set up a worker: one thread, Ctrl-C left to the parent, and an end when the parent is gone or asks for it.
 
     Not only a cluster does: a notebook's kernel that is shut down terminates its children.
     """
-    share_with(shares)
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end_worker, daemon=True).start())
-    threading.Thread(target=die_with_parent, daemon=True).start()
+    signal.signal(signal.SIGTERM, end_worker)
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
 
 
-def die_with_parent() -> None:
+def end_with(parent: int) -> None:
     """End this worker when the process that started it is gone, however it went."""
-    connection.wait([parent_process().sentinel])
-    end_worker()
+    while os.getppid() == parent:
+        sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
-def end_worker() -> None:
-    """Let the run that this worker is at be kept, then end."""
-    SHARES[-1], end = 1, monotonic() + GRACE  # a run stops at its next step and writes its last whole epoch
-    while WORKING and monotonic() < end:
-        sleep(0.05)
-    os._exit(1)
+def end_worker(*_) -> None:
+    """Leave the run that this worker is at, which then keeps its last whole epoch."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once
+    raise SystemExit
 
 
-def work(job: Job, device, i: int) -> None:
-    """Run one job in a worker, reporting its share in SHARES[i]."""
+def work(job: Job, device, i: int, file: str, tables) -> None:
+    """Run one job in a worker, reporting its share in place i of a file; `tables` has what was added elsewhere."""
+    shares = np.memmap(file, float, "r+")
+    for here, there in zip(TABLES, tables, strict=True):
+        here |= there
 
     def progress(share):
-        SHARES[i] = min(share, 0.999)
-        if SHARES[-1]:
+        shares[i] = min(share, 0.999)
+        if shares[-1]:
             raise Stopped
 
-    WORKING.append(i)
     try:
         with suppress(Stopped):
             progress(0)
             measure(job, device, progress)
-            SHARES[i] = 1.0
+            shares[i] = 1.0
+    except SystemExit:
+        os._exit(1)
     except Exception as error:
         tqdm.write(f"{job.name}: {error}", file=sys.stderr)
         raise
-    finally:
-        WORKING.remove(i)
 
 
 def measure(job: Job, device, progress) -> None:

@@ -188,5 +188,4 @@ TASKS = {
     "deblur": Task("deblur", 3, draw_widths, blur),
     "denoise": Task("denoise", 1, draw_amount, add_noise),
 }
-LIBRARY = dict(TASKS)  # without rows of one's own
 RELEASED = {"deblur": Task("deblur", 3, draw_widths_and_size, blur)}  # where the released code differs

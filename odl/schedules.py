@@ -97,7 +97,6 @@ SCHEDULES = {
     "fixated_easy": None,  # one severity for every image: nothing to divide
     "fixated_hard": None,
 }
-LIBRARY = dict(SCHEDULES)  # without rows of one's own
 # Paper: "train on the dataset for 50 epochs", of 1M images: 500,000 of its 1,500,000 iterations. Read as 50 of its
 # 1,500 epochs of 1,000 iterations it would be 50 / 1500.
 HARD_MINING_WARM_UP = 1 / 3  # share of training on the whole pool before mining starts (Sec. 6.3)

@@ -163,8 +163,11 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, -2), (signal.SIGKILL, -9)])
-def test_a_signal_ends_all_workers_with_their_checkpoints(demo, sent, status):
+@pytest.mark.parametrize(
+    ("send", "sent"), [(os.kill, signal.SIGINT), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGTERM)]
+)
+def test_a_signal_ends_all_workers_with_their_checkpoints(demo, send, sent):
+    """Ctrl-C, a death without a word, and what a notebook's kernel gets that is shut down, its children too."""
     script = demo / "endless.py"
     script.write_text(ENDLESS)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -175,9 +178,9 @@ def test_a_signal_ends_all_workers_with_their_checkpoints(demo, sent, status):
     while not re.search(rb" [2-9]%", shown):  # both have trained for a while
         shown += process.stderr.read1()
         assert process.poll() is None, shown
-    os.kill(process.pid, sent)
+    send(process.pid, sent)
     process.communicate(timeout=60)  # until the workers, which hold the pipe, have ended
-    assert process.returncode == status and not list((demo / "runs").rglob("*.tmp"))
+    assert process.returncode == -sent and not list((demo / "runs").rglob("*.tmp"))
     assert len(list((demo / "runs").rglob("checkpoint.pt"))) == 2
 
 
