@@ -8,19 +8,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import psutil
 import torch
+from loky import ProcessPoolExecutor
 from tqdm.auto import tqdm
 
 from odl.data import packs, sets
@@ -198,8 +196,7 @@ def cell(value) -> str:
 
 def in_child(function, options: Options, environment: dict | None = None, **given) -> dict:
     """What `function(options, **given)` of a benchmark returns in a new process, which starts with `environment`."""
-    own = ProcessPoolExecutor(1, get_context("spawn"), prepare, (options,))
-    with patch.dict(os.environ, environment or {}), own as pool:
+    with ProcessPoolExecutor(1, initializer=prepare, initargs=(options,), env=environment) as pool:
         return pool.submit(function, options, **given).result()
 
 
