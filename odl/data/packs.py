@@ -5,7 +5,6 @@ its own where that is a crop's or more), training images first.
 """
 
 import hashlib
-import json
 import os
 import shlex
 from concurrent.futures import ThreadPoolExecutor
@@ -68,7 +67,7 @@ def changed(name: str, index: dict) -> bool:
 
 
 def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
-    """Decode, resize and append every image of `source`, unless that was done; goes on where it was killed.
+    """Decode, resize and append every image of `source`, unless that was done; the index is written when all are there.
 
     Raises DataError naming the first image that cannot be read, unless `skip_bad`.
     """
@@ -80,86 +79,43 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
         if there:
             print(f"{source} has changed since it was packed: packing it again")
             skip_bad = skip_bad or bool(there["skipped"])
-            for file in ("index.json", "pixels.bin"):  # removed, not emptied: a run may have the pixels mapped
-                (folder / file).unlink(missing_ok=True)
         for line in sets.remarks(name, source):
             print(line)
         folder.mkdir(exist_ok=True)
-        journal = Journal(folder, listing)
-        append_all(journal, name, source, splits, skip_bad)
-        journal.finish()
+        for file in ("index.json", "pixels.bin"):  # removed, not emptied: a run may have the pixels mapped
+            (folder / file).unlink(missing_ok=True)
+        try:
+            index = write_pixels(folder / "pixels.bin", name, source, splits, skip_bad)
+        except BaseException:
+            (folder / "pixels.bin").unlink()
+            raise
+        if index["skipped"]:
+            print(f"left out, not readable: {', '.join(index['skipped'])}")
+        files.write_atomically(folder / "index.json", files.seal(index | {"listing": listing}))
 
 
-def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> None:
-    """Append every image that the journal lacks, decoded side by side."""
+def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> dict:
+    """Append every image to a file, decoded side by side. Returns what the index says of them."""
     entries = [(split, file) for split, files in splits.items() for file in files]
-    todo, cores = entries[len(journal.entries) :], os.cpu_count() or 1
-    shown = {"desc": f"packing {name}", "initial": len(journal.entries), "total": len(entries), "unit": "image"}
-    with ThreadPoolExecutor(cores) as pool, tqdm(**shown) as bar:  # decoding and resizing leave Python's lock to others
-        for start in range(0, len(todo), 2 * cores):  # so many wait in memory at most
-            some = todo[start : start + 2 * cores]
-            images = [pool.submit(reader.read_image, source / file, parse(name)[1]) for _, file in some]
-            for (split, file), image in zip(some, images, strict=True):
+    images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), os.cpu_count() or 1
+    bar = tqdm(desc=f"packing {name}", total=len(entries), unit="image")
+    with open(path, "wb") as pixels, ThreadPoolExecutor(cores) as pool, bar:  # decoding leaves Python's lock to others
+        for start in range(0, len(entries), 2 * cores):  # so many wait in memory at most
+            some = entries[start : start + 2 * cores]
+            read = [pool.submit(reader.read_image, source / file, parse(name)[1]) for _, file in some]
+            for (split, file), image in zip(some, read, strict=True):
                 try:
-                    journal.append(split, file, image.result())
+                    content, (height, width, _) = image.result().tobytes(), image.result().shape
+                    images.append({"name": file, "split": split, "offset": offset, "height": height, "width": width})
+                    offset += pixels.write(content)
+                    digest.update(content)
                 except DataError as error:
                     if not skip_bad:
                         given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
                         command = f"python -m odl data prepare {shlex.quote(name)}{given} --skip-bad"
                         raise DataError(f"{error}; to leave such images out: {command}") from None
-                    journal.write({"skipped": file})
+                    skipped.append(file)
                 bar.update()
-
-
-class Journal:
-    """Appends images to `pixels.bin` and a line for each to `journal.jsonl`, whose first line says of what listing.
-
-    A packing of the same listing that was killed goes on after the last full line that has its pixels.
-    """
-
-    def __init__(self, folder: Path, listing: str):
-        self.folder, self.listing, self.entries, self.bytes = folder, listing, [], 0
-        path, pixels = folder / "journal.jsonl", folder / "pixels.bin"
-        head, *lines = (path.read_bytes() if path.exists() else b"").splitlines(keepends=True) or [b""]
-        there = pixels.stat().st_size if pixels.exists() else 0
-        first = json.dumps({"listing": listing}).encode() + b"\n"
-        for line in lines if head == first else []:
-            try:
-                entry = json.loads(line)
-                end = self.bytes + 3 * entry.get("height", 0) * entry.get("width", 0)
-            except (ValueError, AttributeError, TypeError):  # half a line, or a damaged one
-                break
-            if end > there:
-                break
-            self.entries.append(entry)
-            self.bytes = end
-        self.journal = open(path, "wb")  # noqa: SIM115
-        self.journal.write(first + b"".join(json.dumps(entry).encode() + b"\n" for entry in self.entries))
-        self.pixels = open(pixels, "ab")  # noqa: SIM115
-        self.pixels.truncate(self.bytes)
-
-    def append(self, split, file, image):
-        self.pixels.write(image.tobytes())
-        self.pixels.flush()
-        height, width, _ = image.shape
-        self.write({"name": file, "split": split, "offset": self.bytes, "height": height, "width": width})
-        self.bytes += image.size
-
-    def write(self, entry):
-        self.entries.append(entry)
-        self.journal.write(json.dumps(entry).encode() + b"\n")
-        self.journal.flush()
-
-    def finish(self):
-        os.fsync(self.pixels.fileno())
-        self.pixels.close()
-        self.journal.close()
-        with open(self.folder / "pixels.bin", "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        images = [entry for entry in self.entries if "offset" in entry]
-        skipped = [entry["skipped"] for entry in self.entries if "skipped" in entry]
-        if skipped:
-            print(f"left out, not readable: {', '.join(skipped)}")
-        index = {"bytes": self.bytes, "sha256": digest, "images": images, "skipped": skipped, "listing": self.listing}
-        files.write_atomically(self.folder / "index.json", files.seal(index))
-        (self.folder / "journal.jsonl").unlink()
+        pixels.flush()
+        os.fsync(pixels.fileno())
+    return {"bytes": offset, "sha256": digest.hexdigest(), "images": images, "skipped": skipped}
