@@ -57,9 +57,10 @@ sweep-slurm: $(READY)  ## one task's graph on a SLURM of its own that loses a no
 test: $(READY)  ## run every test, and every notebook at the smoke profile
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
-lint: $(READY)  ## check formatting and style
+lint: $(READY)  ## check formatting, style, and that imports go down the floors of pyproject.toml
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 clean:  ## remove the built book and the caches; keep .venv, data, results and runs
 	@rm -rf _build .pytest_cache .ruff_cache .hypothesis

@@ -1,6 +1,8 @@
 """`import odl`: what a script uses, and photographs and masks as people have them."""
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,17 @@ def square(height=80, width=100) -> np.ndarray:
     mask = np.zeros((height, width), bool)
     mask[20:40, 30:60] = True
     return mask
+
+
+def test_what_is_imported_is_what_is_needed():
+    """`import odl` no torch, training and planning no matplotlib; each before what would import it after all."""
+    code = """import sys
+def absent(*names): assert not {*names} & {*sys.modules}, {*names} & {*sys.modules}
+import odl; absent("torch")
+import odl.training; absent("matplotlib", "scipy.stats", "git")
+import companion.sweep, companion.catalogue; absent("matplotlib")
+print([getattr(odl, name) for name in odl.__all__])"""
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], timeout=120, check=True)
 
 
 @pytest.mark.filterwarnings("ignore::odl.damage.DamageWarning")
