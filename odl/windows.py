@@ -114,13 +114,19 @@ def check_image(image, network) -> torch.Tensor:
     """The image as (n, channels of the network, height, width) float. Raises ParameterError."""
     array = np.asarray(image, np.float32)
     check_shape(array)
-    if not np.isfinite(array).all():
-        raise ParameterError("image has values that are not finite")
-    if np.abs(array - 0.5).max() > FARTHEST:
-        raise ParameterError(f"image reaches from {array.min():.3g} to {array.max():.3g}; the [0, 1] scale is needed")
+    check_scale("image", array)
     planes = torch.from_numpy(array[None] if array.ndim == 2 else array.transpose(2, 0, 1))  # (1 or 3, height, width)
     alone = network.encoder[0].in_channels == 1
     return planes.unsqueeze(1) if alone else planes.expand(3, *array.shape[:2]).unsqueeze(0)
+
+
+def check_scale(name: str, array: np.ndarray) -> None:
+    """Refuse what is not on the [0, 1] scale, which noise may leave. Raises ParameterError."""
+    if not np.isfinite(array).all():
+        raise ParameterError(f"{name} has values that are not finite")
+    if np.abs(array - 0.5).max() > FARTHEST:
+        reach = f"{array.min():.3g} to {array.max():.3g}"
+        raise ParameterError(f"{name} reaches from {reach}; the [0, 1] scale is needed, not 0–255")
 
 
 def reflect_to_window(x: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ from odl.experiment import Experiment
 from odl.machine.device import set_rate
 from odl.parameters import ParameterError
 from odl.training import rate
-from odl.windows import FARTHEST
+from odl.windows import check_scale
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,7 @@ def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:
         raise ParameterError(f"y has shape {y.shape} and type {y.dtype}; a grey (H, W) of floats in [0, 1] is needed")
     if min(y.shape) < side:
         raise ParameterError(f"y has size {y.shape[1]}×{y.shape[0]}; at least {side}×{side} is needed")
-    if not np.isfinite(y).all():
-        raise ParameterError("y has values that are not finite")
-    if np.abs(y - 0.5).max() > FARTHEST:
-        raise ParameterError(f"y reaches from {y.min():.3g} to {y.max():.3g}; the [0, 1] scale is needed, not 0–255")
+    check_scale("y", y)
     if sigma.shape != () or sigma.dtype.kind not in "iuf" or not 0 < sigma <= 255:
         raise ParameterError(f"sigma={sigma.tolist()!r} is not a number above 0 and at most 255")
     return y.astype(np.float64), float(sigma) / 255
