@@ -93,13 +93,6 @@ def test_slope_of_a_power_law(power):
     assert measure.slope(seconds, seconds)["median"] == pytest.approx(power, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "–"), (True, "yes"), (1234.5, "1,234"), (0.01234, "0.0123"), (7, "7")]
-)
-def test_cells(value, text):
-    assert measure.cell(value) == text
-
-
 # Contestants do the same
 
 

@@ -15,11 +15,10 @@ import sources
 import statement
 import story
 from scipy import stats
-from test_scorecard import psnr, result, world
+from test_scorecard import psnr, result
 
-from companion import denoising, fixation, judge, pilot, plan, published, scorecard, table1, table3
+from companion import denoising, fixation, judge, plan, published, scorecard, table3
 from odl import PROTOCOL, paper
-from odl.experiment import PROFILES
 from odl.machine import files
 from odl.results import Result
 
@@ -45,57 +44,6 @@ def test_counted_arithmetic_is_the_networks():
     outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
     assert [flop for *_, flop in snippets.layers(3, 64)] == [outer, *[middle] * 3, linear, *[middle] * 3, outer]
     assert plan.step_flop(3, 64, 100) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
-
-
-def test_departures_and_the_pilot_are_of_the_profiles(root, monkeypatch):
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in snippets.departures().splitlines()[2:]]
-    said = {name: (theirs, ours) for name, theirs, ours, _ in rows}
-    for name, field in (("Width f of the network", "width"), ("Images a batch", "batch_size")):
-        assert said[name] == tuple(str(PROFILES[p][field]) for p in ("paper", "reference"))
-    assert said["Learning rate"] == ("0.0002, constant", "0.002, falling linearly to 0 over the last 20% of training")
-    assert all(f"`{name}`" in snippets.profiles_table() for name in PROFILES)
-    assert "to be measured" in snippets.piloted()
-    row = ("width 16", "inpaint", 5600, 600.4, 22.123, 23.0)
-    columns = ["contestant", "task", "steps", "core_seconds", "validation", "test"]
-    monkeypatch.setattr(pilot, "table", lambda _: pd.DataFrame([row], columns=columns))
-    assert "| width 16 | inpainting | 5,600 | 600 | 22.12 | 23.00 |" in snippets.piloted()
-
-
-@pytest.mark.parametrize("right", [True, False])
-@pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)])
-def test_the_first_page_and_the_story_say_what_the_judge_says(monkeypatch, right, seeds):
-    monkeypatch.setattr(scorecard, "load", lambda *_: world(right, seeds))
-    word = ("reproduced" if right else "reversed") if len(seeds) > 2 else "undecided"
-    problem, gain, dose, ends, seven, *alone, near, _, _, scale, _ = story.verdict().split("\n")
-    assert (
-        f"**The gain of feedback: {word} on all four tasks.**" in gain
-        and f"equal shares has {len(seeds)} seed" in scale
-    )
-    assert f"**Best of seven: {word} on all four tasks.**" in seven and "strongest rival, judged or not, is " in seven
-    assert "below the damaged images" not in story.verdict()
-    assert len(alone) == (word != "undecided") and all(("behind the rigid joint" in line) != right for line in alone)
-    assert f"**Near the specialist: {word}." in near and "60,000 steps" in near
-    assert ("Of 16 comparisons: 16 for the claim." in problem) == (word == "reproduced")
-    found = story.found_fixation()
-    assert found.startswith(problem[2:]) and found.count("\n|") == (0 if word == "reproduced" else 2 + 16)
-    assert f"the claim's side in {16 * right} of 16." in problem
-    assert f"**Fixation: {word}" in problem and "**The dose of feedback: 1.0 to 1.0 % of a batch.**" in dose
-    assert dose.endswith(f"and the gain is {word} on all four tasks.")
-    sharp = {
-        level: judge.gaps(world(right).runs, "denoise", "on_demand, k = 4", "rigid_joint", [level]) for level in "15"
-    }
-    easy, hard = (judge.span([np.mean(margins)]) for margins in sharp.values())
-    assert f"**Level by level: {easy} on level 1, {hard} on level 5.**" in ends
-    assert len("".join(story.lost(world(right, seeds))[1:]).splitlines()) == (
-        4 * len(table1.RIVALS) if word == "reversed" else 0
-    )
-    assert story.tests().count(f"| {word} |") == 4 * len(seeds) and "| Denoising |" in story.allocations()
-    monkeypatch.setattr(judge, "below_input", lambda runs, task, *_, column=None: task == "deblur")
-    assert "On deblurring the raw output of both networks is on average below the damaged" in story.verdict()
-    said = "would decide nothing either" if word == "undecided" else f"would read **{word}**"
-    gate = story.found_gate()
-    assert f"Without the clause the rule {said}" in gate and "on levels 1, 2, 3, 4, 5 and 6" in gate
-    assert "nan" not in gate and "with the known pixels kept" not in gate  # no score of deblurring is above them
 
 
 @pytest.mark.parametrize("feedback", [0.0, 0.5])
@@ -159,16 +107,6 @@ def test_the_dose_of_the_papers_length_is_a_line_through_two_lengths(monkeypatch
     assert f"it would be {far:.1f} to {far:.1f} % after the paper's 1,500,000" in story.papers_dose()
     monkeypatch.setattr(scorecard, "load", lambda *_: judge.Measured(runs))
     assert "to be measured" in story.papers_dose()
-
-
-def test_a_quoted_sentence_names_what_is_alike_and_what_is_open(monkeypatch):
-    monkeypatch.setattr(scorecard, "load", lambda *_: world(True))
-    assert story.sentence() == ""  # nothing is alike
-    near = [0.02, -0.01, 0.03]  # dB, a margin a seed
-    monkeypatch.setattr(judge, "gaps", lambda runs, task, *_: near if task == "denoise" else [0.3, -0.3, 0.1])
-    within = max(map(abs, judge.interval(near, 0.9)))
-    assert f"alike within ±{within:.2f} dB on denoising (3 seeds), while the feedback moved at" in story.sentence()
-    assert "1.0 % of a batch from or to a level; on inpainting, interpolation and deblur" in story.sentence()
 
 
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):

@@ -37,18 +37,6 @@ def test_a_new_network_can_be_trained_at_once():
     assert weight.abs().max() <= 0.25 and weight.std().item() == pytest.approx(0.25 / 3**0.5, rel=0.03)
 
 
-def test_layers_are_those_of_the_supplement():
-    """Four strided convolutions, each with BatchNorm and LeakyReLU(0.2); four back, the last with Tanh alone."""
-    network = EncoderDecoder(3, 8)
-    encoder, decoder = ([type(m).__name__ for m in part] for part in (network.encoder, network.decoder))
-    assert encoder == ["Conv2d", "BatchNorm2d", "LeakyReLU"] * 4
-    assert decoder == ["ConvTranspose2d", "BatchNorm2d", "ReLU"] * 3 + ["ConvTranspose2d", "Tanh"]
-    convolutions = [m for m in network.modules() if isinstance(m, nn.Conv2d | nn.ConvTranspose2d)]
-    assert all((m.kernel_size, m.stride, m.padding, m.bias) == ((4, 4), (2, 2), (1, 1), None) for m in convolutions)
-    assert [m.out_channels for m in convolutions] == [8, 16, 32, 64, 32, 16, 8, 3]
-    assert {m.negative_slope for m in network.modules() if isinstance(m, nn.LeakyReLU)} == {0.2}
-
-
 def test_initial_weights_have_the_moments_of_the_paper():
     """Convolutions N(0, 0.02), BatchNorm N(1, 0.02) and 0, the map between U(-1/4, 1/4)."""
     network = initialize(EncoderDecoder(3, 64), torch.Generator().manual_seed(0))

@@ -14,24 +14,19 @@ from urllib.parse import unquote, urldefrag
 
 import build
 import live
-import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from filelock import FileLock
 from page_facts import HTML, KEPT, LAB, LOADED, bytes_of, first_restoration, load, network, requests, served
-from PIL import Image
-from test_judge import ranking
 from test_lab import check_against_torch, set_fixation
 
-from odl import paper
 from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
 
 SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "companion", "data/results"]
 PAGES = [f"{file}.html" for file in build.toc()]
-NOTEBOOKS = [page for page in PAGES if page.startswith("notebooks/")]
 PRINT, SCORECARD = "book/print.html", "notebooks/scorecard.html"
 ALL = [*PAGES, PRINT, "search.html", "genindex.html"]
 PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
@@ -197,47 +192,11 @@ def test_every_picture_says_what_it_shows_and_every_figure_has_a_number(soup, pa
     assert not article.select("div.cell_output > img, div.cell_output > .output > img")  # outside of a figure
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_what_is_drawn_on_white_is_marked_for_the_dark_and_no_photograph_is(html, soup, page):
-    for image in soup(page).select("article figure img:not(.odl-moving img)"):
-        file, marked = html / Path(page).parent / unquote(image["src"]), "odl-drawn" in image.get("class", [])
-        pixels = [] if file.suffix == ".svg" else np.asarray(Image.open(file).convert("RGBA"))
-        assert marked == (file.suffix == ".svg" or (pixels.min(-1) > 240).mean() > 0.4), file
-
-
-def test_every_page_has_an_icon_that_is_there(html, soup):
-    for page in [*ALL, "index.html"]:
-        assert (html / Path(page).parent / soup(page).select_one("link[rel~=icon]")["href"]).exists()
-
-
-@pytest.mark.parametrize("page", NOTEBOOKS)
-def test_tables_of_a_notebook_have_captions(soup, page):
-    for table in soup(page).select("div.cell_output table"):
-        figure = table.find_parent("figure", class_="odl-tabular")
-        assert figure.select_one(".caption-number").get_text().startswith("Tab. ")
-        assert len(figure.select_one(".caption-text").get_text()) > 12
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_has_one_line_of_provenance(soup, page):
-    lines = soup(page).select(".odl-source")
-    assert len(lines) <= 1  # none where nothing of it is measured
-    said = soup(page).select_one("article").get_text().count("Scale: ")
-    assert said == sum("Scale: " in line.summary.get_text() for line in lines)
-    assert said == 1 or page not in ("notebooks/scorecard.html", "notebooks/table1-inpaint.html", "book/results.html")
-
-
 @pytest.mark.parametrize("page", build.plan("reference"), ids=lambda page: page.name)
 def test_a_page_shows_the_parameters_that_it_was_run_with(soup, page):
     shown = soup(f"notebooks/{page.name}.html").select_one("div.tag_parameters").get_text()
     for name, value in page.parameters.items():
         assert f"{name} = {value!r}".replace("'", '"') in shown
-
-
-def test_tables_are_numbered_through_the_book(soup):
-    numbers = [number.get_text() for page in PAGES for number in soup(page).select("article .caption-number")]
-    tables = [int(number.removeprefix("Tab. ")) for number in numbers if number.startswith("Tab. ")]
-    assert tables == list(range(1, len(tables) + 1)) and len(tables) > 15
 
 
 def test_links_under_what_is_measured_lead_to_the_results_files(html, soup):
@@ -255,32 +214,7 @@ def test_links_under_what_is_measured_lead_to_the_results_files(html, soup):
     assert named > 10
 
 
-@pytest.mark.parametrize("notebook", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
-def test_cells_that_show_what_is_measured_are_marked(notebook):
-    for cell in json.loads(notebook.read_text())["cells"]:
-        if re.search(r"\.show(?!_simulation)(_\w+)?\(|\.verdict\(|scorecard\.summary\(", "".join(cell["source"])):
-            assert "measured" in cell["metadata"]["tags"]
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if "scorecard" not in page])  # it explains the rule's words
-def test_no_page_ranks_what_is_undecided(soup, page):
-    said = [" ".join(element.get_text().split()) for element in soup(page).select("p, li:not(:has(p))")]
-    assert [text for text in said if "undecided" in text and ranking(text)] == []
-
-
 # The book on one page
-
-
-def test_what_all_tasks_share_stands_once_on_the_pages_of_table_1(soup):
-    first, *others = (soup(f"notebooks/table1-{task}.html") for task in paper.TASKS)
-    shared = "The schedules", "When is a difference real?", "The paper's test"
-    for page in (first, *others):
-        titles = {" ".join(title.get_text().split()).rstrip("#").replace("’", "'") for title in page.select("h2")}
-        assert ({*shared} <= titles) == (page is first) == bool(page.select(".exercise")) and {
-            "The table",
-            "Verdict",
-        } <= titles
-        assert bool(page.select("article p a[href='table1-inpaint.html']")) == (page is not first)
 
 
 def test_print_page_holds_the_whole_book(html, soup):

@@ -9,19 +9,6 @@ from companion import published
 from odl import paper
 
 
-def test_the_severity_intervals_are_those_of_section_6_2():
-    levels = {task: entry["levels"] for task, entry in paper.TASKS.items()}
-    assert levels["inpaint"] == tuple((6 * k + 1, 6 * k + 6) for k in range(6))
-    assert levels["interpolate"] == tuple((15 * k, 15 * k + 15) for k in range(6))
-    assert levels["deblur"] == tuple((k, k + 1) for k in range(6))
-    assert levels["denoise"] == tuple((20 * k, 20 * k + 20) for k in range(6))
-
-
-def test_the_fixated_severities_are_those_of_section_6_4():
-    severities = {task: (entry["easy"], entry["hard"]) for task, entry in paper.TASKS.items()}
-    assert severities == {"inpaint": (5, 32), "interpolate": (10, 80), "deblur": (1, 5), "denoise": (10, 90)}
-
-
 def test_table_1_has_every_cell():
     assert set(published.TABLE1) == set(paper.TASKS)
     for rows in published.TABLE1.values():
