@@ -2,7 +2,6 @@
 
 make bench                       all but the last two, on the GPU if there is one, under 15 minutes
 python -m bench training         one benchmark
-python -m bench without_bf16     training where the CPU has no bf16, simulated
 python -m bench quality          core-seconds to a PSNR, 45 minutes (make bench QUALITY=1)
 python -m bench packing          100,000 files into a pack
 python -m bench --quick          tiny sizes, into runs/benchmarks/: whether it works, not how fast
@@ -18,13 +17,12 @@ from odl.__main__ import main as run_command
 from odl.machine.device import quick_precision
 from odl.parameters import DEVICES, ParameterError, check_device, choice, integer
 
-from . import corruptions, evaluation, measure, notebooks, packing, quality, scaling, training, whole_images
-from . import without_bf16 as without
+from . import corruptions, measure, notebooks, packing, quality, training, whole_images
 
-MODULES = (training, corruptions, evaluation, whole_images, scaling, without, notebooks, quality, packing)
+MODULES = (training, corruptions, whole_images, notebooks, quality, packing)
 BENCHMARKS = {module.__name__.split(".")[-1]: module for module in MODULES}
 ON_REQUEST = ("quality", "packing")
-LEFT_OUT = {"cpu": (), "cuda": ("without_bf16", "notebooks")}  # what a device leaves out
+LEFT_OUT = {"cpu": (), "cuda": ("notebooks",)}  # what a device leaves out
 ROUNDS = 7
 
 

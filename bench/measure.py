@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 import pandas as pd
 import psutil
 import torch
@@ -29,7 +28,6 @@ from odl.machine.provenance import commit, device_name, processor
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
-PROPORTIONAL, FLAT = (0.9, 1.1), (-0.1, 0.1)  # slopes that count as such
 
 
 @dataclass(frozen=True)
@@ -100,17 +98,6 @@ def faster(seconds: dict, other: str) -> dict[str, float] | None:
 def comparison(seconds: dict, what: str, other: str, counts: bool = True, ours: str = "ours") -> dict:
     """One bar of the page: `what` by us against another way; `counts` is false where a gate failed."""
     return {"what": what, "against": other, "counts": counts} | ratio(seconds, ours, other)
-
-
-def slope(sizes, seconds: dict) -> dict[str, float]:
-    """Slope of log seconds against log size, fitted for each round; 1 is proportional, 0 is flat."""
-    x = np.log(list(sizes))
-    rounds = zip(*(seconds[size] for size in sizes), strict=True)
-    return spread([float(np.polyfit(x, np.log(taken), 1)[0]) for taken in rounds])
-
-
-def within(value: dict, limits: tuple) -> bool:
-    return limits[0] <= value["median"] <= limits[1]
 
 
 # Where a number comes from

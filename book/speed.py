@@ -9,8 +9,7 @@ from bench.measure import cell
 from odl.machine import files, store
 
 COLOUR, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
-ORDER = ("training", "quality", "without_bf16", "corruptions", "evaluation", "whole_images", "scaling", "notebooks")
-ORDER += ("packing",)
+ORDER = ("training", "quality", "corruptions", "whole_images", "notebooks", "packing")
 
 
 def measured() -> list[dict[str, dict]]:
@@ -119,31 +118,6 @@ def plain_ticks(axis) -> None:
     axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axis.set_minor_locator(ticker.NullLocator())
-
-
-def scaling():
-    """Time against size, log-log, with the fitted slope; a row per device."""
-    benchmarks = [found["scaling"] for found in measured() if "scaling" in found]
-    rows = max(1, len(benchmarks))
-    figure, axes = plt.subplots(rows, 4, figsize=(11, 2.9 * rows), squeeze=False, layout="constrained")
-    for line, content in zip(axes, benchmarks, strict=False):
-        store.used(content["path"])
-        for axis, curve in zip(line, content["curves"], strict=True):
-            x, y, slope = np.array(curve["x"]), 1000 * np.array(curve["seconds"]), curve["slope"]["median"]
-            fit = np.exp(np.log(y).mean() + slope * (np.log(x) - np.log(x).mean()))
-            axis.loglog(x, fit, color=MUTED, linewidth=1)
-            axis.loglog(x, y, "o", color=COLOUR, markersize=5)
-            axis.set_ylim(y.min() / 1.6, y.max() * 1.6)
-            axis.set(xlabel=curve["against"])
-            axis.set_xticks(x, [f"{n:,}" for n in x], fontsize=8)
-            axis.xaxis.set_minor_locator(ticker.NullLocator())
-            plain_ticks(axis.yaxis)
-            axis.set_title(f"slope {slope:.2f}".replace("-", "−"), fontsize=10)
-        line[0].set_ylabel(f"ms\n{content['provenance']['device']}")
-    if not benchmarks:
-        for axis in axes.flat:
-            empty(axis)
-    return figure
 
 
 def empty(axis) -> None:
