@@ -204,7 +204,7 @@ def in_turn(todo, device, deadline, show) -> None:
 
 def side_by_side(todo, device, deadline, show, workers: int) -> None:
     """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         shares = np.memmap(Path(folder, "shares"), float, "w+", shape=len(todo) + 1)  # the last one tells all to stop
         if device == "cuda":
             executor = ThreadPoolExecutor(workers, initializer=start_thread)
