@@ -47,6 +47,7 @@ OPTIONS = [[option, value] for option in ("--task", "--schedule", "--profile", "
 OPTIONS += [["--seed", "-1"], ["--device", "gpu"], ["--device", ""]]
 OPTIONS += [["--set", f"{name}={value}"] for name in NUMBERS for value in ("", "x", "-1", "null", "true", "[]", "NaN")]
 OPTIONS += [["--set", f"{name}x=1"] for name in NUMBERS]
+OPTIONS.remove(["--set", "sharpness=-1"])  # which is a good value
 
 
 @cache
