@@ -19,6 +19,7 @@ import live
 import nbformat
 import snippets
 import sources
+from bs4 import BeautifulSoup
 from jinja2 import Environment, StrictUndefined
 from nbconvert import SlidesExporter
 from nbformat.v4 import new_markdown_cell, new_notebook, new_output
@@ -37,6 +38,7 @@ from offline import write_mathjax  # noqa: E402
 CLASS = build.BUILD / "class"
 STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER HERE"}
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
+ALONE = BOOK / "lab" / "alone.html.j2"
 LECTURE = BOOK / "lecture.md.j2"
 QUOTED = {"judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard, "table1": table1}
 GATES = ("```{solution-start}", "```{solution-end}")
@@ -150,6 +152,24 @@ def write_book(source: Path, html: Path) -> None:
         path.write_text(text, encoding="utf-8")
     build.build(source.parent)
     shutil.move(source.parent / "html", html)
+
+
+def write_lab(page: Path, target: Path) -> None:
+    """The lab as one file that opens from anywhere, from its built page: pictures, scripts and networks within it."""
+    article = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select_one("article")
+    for part in article.select("link, script, noscript, .headerlink, .exercise, .solution, .odl-sources"):
+        part.decompose()
+    for image in article.select("img[src]"):
+        file = page.parent / image["src"]
+        kind = "svg+xml" if file.suffix == ".svg" else "png"
+        image["src"] = f"data:image/{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"
+    static = page.parents[1] / "_static" / "lab"
+    ends = [static / "data.js", static / "lab.js"]
+    order = [ends[0], *sorted(set(static.glob("*.js")) - {*ends}), ends[1]]  # what lab.js asks for lies before it
+    given = {"style": (static / "lab.css").read_text(encoding="utf-8"), "article": article}
+    given["scripts"] = [path.read_text(encoding="utf-8") for path in order]
+    template = Environment(undefined=StrictUndefined).from_string(ALONE.read_text(encoding="utf-8"))
+    target.write_text(template.render(given), encoding="utf-8")
 
 
 # The lecture

@@ -177,11 +177,11 @@ FIGURES = {
     "concept.png": concept, "network.svg": network, "schedules.png": table1.plot_schedules,
     "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
     "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
-    "speed-ratios.svg": speed.ratios,
+    "lab-seeds.svg": live.still_seeds, "speed-ratios.svg": speed.ratios,
 }  # fmt: skip
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= snippets.SNIPPETS | statement.SNIPPETS | story.SNIPPETS
-TABLES |= {"landing": landing.figure, "lab-seeds": lambda: story.tests().split("\n\n")[0], "speed-pages": speed.pages}
+TABLES |= {"landing": landing.figure, "speed-pages": speed.pages}
 TABLES |= {"reliability-promises": reliability.promises}
 CAPTIONS = {  # of the tables that stand on one page alone
     "found-allocations": "What Equation 3 gave the easiest and the hardest level: per cent, means over seeds.",
@@ -198,7 +198,6 @@ CAPTIONS = {  # of the tables that stand on one page alone
     "results-table": "Every table and figure with results: its notebook, the paper's numbers and those measured here.",
     "departures": "Where the profile of this book departs from the paper, and why.",
     "pilot": "The pilot: what differs from the chosen profile, PSNR in dB.",
-    "lab-seeds": "The paper's test on every seed: two networks each, and the judge's word on the two schedules.",
 }
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ runtime (onnxruntime-web, from npm) and the networks as gzip in base64, a networ
 import base64
 import gzip
 import io
-import itertools
 import json
 import re
 import shutil
@@ -17,6 +16,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pooch
 import skimage
@@ -28,20 +28,19 @@ from PIL import Image, ImageOps
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
 
-from companion import catalogue, dose, figures, judge, prose, published, table1
+from companion import catalogue, dose, figures, judge, published, table1
 from companion.judge import Measured, plain
-from companion.pictures import restored_by
 from odl import paper, results
 from odl.corruptions import FILL, TASKS
 from odl.crops import grey
 from odl.experiment import Experiment
 from odl.machine.files import write_atomically
-from odl.windows import inpaint_image
+from odl.windows import inpaint_image, restore_image
 
 LAB = snippets.ROOT / "book" / "lab"
 NPM = snippets.ROOT / "_build" / "npm"  # what was fetched, for the next build
-MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photographs", "fill"]  # in the order of imports
-MODULES += ["fixation", "allocation", "inpaint", "seeds", "main"]
+MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photographs"]  # in the order of imports
+MODULES += ["predict", "fill", "fixation", "allocation", "inpaint", "seeds", "main"]
 FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
 # And what the fixation lab offers; their networks ship, in data/models.
 SCHEDULES = {"on_demand": "On-demand", "rigid_joint": "Rigid joint"} | published.FIXATED
@@ -88,7 +87,7 @@ def data(missing: str | None) -> str:
     ]
     m = dose.load(catalogue.every_k("reference", "bsds500", snippets.SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
-    lab |= {"seeds": seeds(m), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
+    lab |= {"seeds": seeds(m), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     lab["margins"] = {task: {k: margin(m, task, name) for k, name in dose.NAMES.items()} for task in TASKS}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
@@ -97,22 +96,19 @@ def data(missing: str | None) -> str:
 def runs() -> dict:
     """task → k of 1/P^k → the run where it is measured, of the first seed and levels 1 to 5.
 
-    After each epoch `psnr` (dB) on the validation images; of each epoch `allocation` (% of its images) and `dose`;
-    `not_restored`: PSNR (dB) of the damaged test images themselves.
+    After each epoch `psnr` (dB) on the validation images; of each epoch `allocation` (% of its images) and `dose`.
     """
     found, decimals = {}, {"psnr": 4, "allocation": 2, "dose": 6}
     for e in catalogue.every_k("reference", "bsds500", [0]):
         if run := results.load(e):
-            damaged = run.evaluation.groupby("level").psnr_input.mean()
             shown = {key: np.round([epoch[key] for epoch in run.history], n).tolist() for key, n in decimals.items()}
-            shown["not_restored"] = damaged[list(judge.LEVELS[:-1])].round(4).tolist()
             found.setdefault(e.task, {})[int(e.sharpness) if e.schedule == "on_demand" else 0] = shown
     return found
 
 
 def seeds(m: Measured) -> list[dict]:
     """Of each task and seed what `table1.papers_test` says of the close contest; `verdict`: of all seeds together."""
-    verdicts = {plain(task): margin(m, task, "on_demand") for task in TASKS}
+    verdicts = {plain(task): judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word for task in TASKS}
     return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(m).to_dict("records")]
 
 
@@ -134,15 +130,15 @@ def photograph(name: str) -> Image.Image:
     return Image.open(Path(skimage.__file__).parent / "data" / name).convert("RGB")
 
 
-def square(name: str) -> Image.Image:
-    """A square part of a photograph at 64×64."""
+def square(name: str, pixels: int = 64) -> Image.Image:
+    """A square part of a photograph, reduced to so many pixels a side."""
     left, top, side = PHOTOGRAPHS[name][1]
-    return photograph(name).crop((left, top, left + side, top + side)).resize((64, 64), Image.Resampling.LANCZOS)
+    return photograph(name).crop((left, top, left + side, top + side)).resize((pixels,) * 2, Image.Resampling.LANCZOS)
 
 
-def as_input(name: str) -> torch.Tensor:
-    """A photograph's square as networks take it: (1, 3, 64, 64) in [-1, 1]."""
-    return torch.from_numpy(np.array(square(name))).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
+def as_input(name: str, side: int = 64) -> torch.Tensor:
+    """A photograph's square as networks take it: (1, 3, side, side) in [-1, 1]."""
+    return torch.from_numpy(np.array(square(name, side))).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
 
 
 def reduced(name: str) -> Image.Image:
@@ -223,24 +219,55 @@ def packed(files: dict[str, bytes]) -> str:
 # The still pictures
 
 
+def restorations(name: str, task: str, severity: float, shown=FIXATION, side: int = 192):
+    """A photograph, damaged, and what networks make of it by overlapping windows, with PSNR in dB."""
+    x = as_input(name, side)
+    x = grey(x) if TASKS[task].channels == 1 else x
+    y = TASKS[task].corrupt_between(x, severity, severity, torch.Generator().manual_seed(5))
+    image, damaged = (figures.to_picture(planes[0]) for planes in (x, y))
+    trained = networks(task)
+    pictures = {"photograph": image, "damaged": damaged}
+    pictures |= {SCHEDULES[key].lower(): restore_image(trained[key], damaged, 8) for key in shown}
+    scores = [f"{peak_signal_noise_ratio(image, x, data_range=1):.1f} dB" for x in [*pictures.values()][1:]]
+    return figures.picture_grid([list(pictures.values())], list(pictures), None, [["", *scores]], size=2.2)
+
+
 def still_fixation():
-    """Each task at the severities of its two fixated models: damaged, and by every network, with PSNR in dB."""
-    rows, trained = [], {name: networks(name) for name in TASKS}
-    titles = {"not_restored": "\ndamaged"}
-    titles |= {name: title.lower().replace(" ", "\n", 1) for name, title in SCHEDULES.items()}
-    for (name, task), end in itertools.product(TASKS.items(), ("easy", "hard")):
-        x, severity = as_input("chelsea.png"), float(paper.TASKS[name][end])
-        x = grey(x) if task.channels == 1 else x
-        y = task.corrupt_between(x, severity, severity, torch.Generator().manual_seed(5), centred=True)
-        shown = restored_by(trained[name], x, y).items()
-        pictures = [(titles[key], image[0], f"{score.item():.1f} dB") for key, (image, score) in shown]
-        rows.append((f"{plain(name).capitalize()}\n{prose.severity_text(name, end)}", pictures))
-    return figures.picture_blocks(rows)
+    """A sharper photograph than the network fixated on hard was made for, and the networks."""
+    return restorations("chelsea.png", "deblur", 2.0)
+
+
+def still_seeds():
+    """Of each task a dot for each seed's pair of networks, and the largest p of the paper's test of them."""
+    m = dose.load(catalogue.every_k("reference", "bsds500", snippets.SEEDS))
+    found, titles = table1.papers_test(m), [plain(task) for task in TASKS]
+    figure, axis = plt.subplots(figsize=(8.6, 2.6), layout="constrained")
+    axis.axvline(0, color="0.3", linewidth=1.5)
+    axis.scatter(found.ahead, found.task.map(titles.index), c=np.where(found.ahead < 0, "#D55E00", "#0072B2"), s=70)
+    for row, task in enumerate(titles):
+        p = found.p[found.task == task].max()
+        axis.text(1.01, row, f"largest p {p:.0e}" if p < 1 else "", transform=axis.get_yaxis_transform(), va="center")
+    axis.set(yticks=range(len(titles)), yticklabels=titles, ylim=(len(titles) - 0.5, -0.5))
+    axis.set_xlim(*np.array([-1.15, 1.15]) * max(found.ahead.abs().max(), 0.01) if len(found) else (-1, 1))
+    axis.set_xlabel("← rigid joint ahead     PSNR of two networks of one seed (dB)     on-demand ahead →")
+    return figure
 
 
 def still_allocation():
     """Of every k the margin over equal shares against the dose."""
     return dose.plot_margins(dose.table(catalogue.every_k("reference", "bsds500", snippets.SEEDS)))
+
+
+def why_grey() -> str:
+    """Why the equation's fill is so often the nearer one, and the network's is grey."""
+    run, side = results.load(reference("inpaint", "on_demand")), paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
+    small, large = (judge.score(run, [level], "psnr_hole") for level in "15") if run else (float("nan"),) * 2
+    return (
+        "The equation continues the picture smoothly from the edge of a hole, and across a thin stroke that is nearly "
+        f"right. The network has trained on squares of at most {side} pixels a side with the mean squared error, which "
+        "asks for the mean of everything that might be there, a grey: on the test crops its fill has "
+        f"{small:.1f} dB in the smallest squares and {large:.1f} dB in the largest."
+    )
 
 
 def still_inpaint():

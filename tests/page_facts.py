@@ -34,9 +34,9 @@ while (!root.dataset.curve) await new Promise((next) => setTimeout(next, 5));
 const slider = root.querySelector("[name=severity]");
 const taken = [];
 for (let i = 0; i < 60; i++) {
-  slider.value = 5 + (i % 30);
+  slider.value = 0.5 + (i % 30) / 10;
   slider.dispatchEvent(new Event("input"));
-  while (root.dataset.drawn !== `inpaint ${slider.value}`) await new Promise((next) => setTimeout(next));
+  while (root.dataset.drawn !== `deblur ${Number(slider.value)}`) await new Promise((next) => setTimeout(next));
   taken.push(Number(root.dataset.milliseconds));
 }
 return taken;
@@ -96,7 +96,7 @@ def first_restoration(browser: Browser, address: str) -> tuple[float, float]:
 
 
 def slider_step(browser: Browser) -> float:
-    """Median milliseconds of a step of the lab's first slider: damage, fill, four restorations, scores, drawing."""
+    """Median milliseconds of a step of the lab's first slider: damage, four restorations, scores, drawing."""
     return statistics.median(browser.run(STEPS))
 
 

@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import classroom
 import landing
 import live
 import numpy as np
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 import torch
 from bs4 import BeautifulSoup
+from page_facts import network, requests
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
@@ -43,19 +45,25 @@ def open_lab(browser, page: Path) -> None:
         browser.wait(lambda lab=lab: browser.run(f"return document.getElementById('lab-{lab}').dataset.ready"))
 
 
-def status(browser, lab: str) -> str:
-    return browser.texts(f"#lab-{lab} [role=status]")[0]
+def status(browser, lab: str, part: str = "done") -> str:
+    return browser.texts(f"#lab-{lab} [data-say={part}]")[0]
+
+
+def guess(browser, lab: str, which: int) -> None:
+    """Pick a guess, by keyboard: what comes after the question shows."""
+    browser.type(f"#lab-{lab} [data-guess]:nth-of-type({which})", " ")
+    browser.wait(lambda: status(browser, lab, "answer"))
 
 
 def write_page(folder: Path) -> Path:
     """A small page around the labs, laid out like the book."""
     parts = [(LAB / f"{name}.html").read_text() for name in FRAGMENTS]
-    stills = [f'<figure id="fig-lab-{name}">A still</figure>' for name in FRAGMENTS]  # of the seeds it is a table
+    stills = [f'<figure id="fig-lab-{name}">A still</figure>' for name in FRAGMENTS]
     [scripts] = re.findall(r"(?s)<link.*</script>", (ROOT / "book" / "lab.md").read_text())
     head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     page = folder / "book" / "lab.html"
     page.parent.mkdir()
-    page.write_text("\n".join([head, *stills, *parts, scripts]))
+    page.write_text("\n".join([head, "<article><h1>Lab</h1>", *stills, *parts, scripts, "</article>"]))
     return page
 
 
@@ -71,7 +79,7 @@ def made_up_result(task: str, schedule: str = "on_demand", seed: int = 0, psnr=2
     epochs = zip(HISTORY, SHARES, strict=True)
     history = [{"psnr": psnr, "allocation": shares, "dose": dose(shares)} for psnr, shares in epochs]
     trials = {"trial": [0] * 6 + [1] * 6, "psnr": [psnr] * 6 + [psnr + 1e-3 * psnr] * 6, "l2": [1.0] * 12}
-    evaluation = trials | {"level": list("123456") * 2, "psnr_input": [*DAMAGED, 10.0] * 2}
+    evaluation = trials | {"level": list("123456") * 2, "psnr_input": [*DAMAGED, 10.0] * 2, "psnr_hole": [psnr] * 12}
     content = {"protocol": PROTOCOL, "experiment": run.asdict(), "provenance": {}, "history": history}
     files.write_atomically(results.path_of(run), files.seal(content | {"evaluation": evaluation}))
 
@@ -98,8 +106,13 @@ def site(tmp_path_factory):
 
 @pytest.fixture
 def browser(chromium, site):
-    if chromium.run("return location.href") != site.as_uri():
+    """A browser in which every question has been answered."""
+    answered = "return [...document.querySelectorAll('[data-say=answer]')].filter((line) => line.textContent).length"
+    if chromium.run("return location.href") != site.as_uri() or chromium.run(answered) < len(FRAGMENTS):
         open_lab(chromium, site)
+        for lab in FRAGMENTS:
+            guess(chromium, lab, 1)
+        chromium.run("document.querySelectorAll('details').forEach((part) => (part.open = true))")
     return chromium
 
 
@@ -222,7 +235,7 @@ def test_known_pixels_are_kept_as_odl_keeps_them(browser, task, severity):
     curve = browser.run("return document.getElementById('lab-fixation').curve")
     for kind, answer in {"raw": raw, "kept": kept}.items():
         assert curve[str(severity)][kind] == pytest.approx(answer["scores"], abs=1e-6)
-    assert "known pixels kept" in status(browser, "fixation")
+    browser.wait(lambda: "known pixels kept" in status(browser, "fixation"))
     browser.type("#lab-fixation [name=keep]", " ")
 
 
@@ -233,34 +246,37 @@ def test_the_damaged_picture_can_be_best(browser):
     assert browser.run(best) == ["y"]
 
 
-def test_a_line_wipes_between_two_pictures_by_keys(browser):
+def test_nothing_is_told_before_the_guess(chromium, site):
+    open_lab(chromium, site)
+    for lab in FRAGMENTS:
+        assert not status(chromium, lab, "answer")
+        assert not any(chromium.shown(f"#lab-{lab} [data-after]"))
+        guess(chromium, lab, 2)
+        assert chromium.run(f"return document.querySelector('#lab-{lab} [aria-pressed=true]').textContent")
+        assert "predicted" in status(chromium, lab, "answer") and all(chromium.shown(f"#lab-{lab} [data-after]"))
+    scores = chromium.run("return document.getElementById('lab-fixation').scores")
+    for key in ("y", "fixated_hard", "on_demand"):
+        assert f"{scores[key]:.1f} dB" in status(chromium, "fixation", "answer")
+    assert f"{SHARES[-1][4]:.1f} of 100" in status(chromium, "allocation", "answer")
+    ours, theirs = (
+        chromium.run("return document.getElementById('lab-inpaint').scores")[key] for key in ("x_hat", "fill")
+    )
+    assert status(chromium, "inpaint", "answer").startswith("As you" if theirs > ours else "Not as you")
+    assert re.search(r"at most 30 pixels .* grey.*\d dB", chromium.texts("[data-say=why]")[0])
+
+
+def test_the_legend_has_a_line_and_a_score_for_every_curve(browser):
     set_fixation(browser, "inpaint", 20)
-    at = "return getComputedStyle(document.querySelector('[data-side=right]')).clipPath"
-    assert browser.run(at).endswith(" 50%)")
-    browser.type("#lab-fixation .odl-wipe [type=range]", "\ue012\ue012")  # left, left
-    assert browser.run(at).endswith(" 48%)")
-    browser.type("#lab-fixation [name=compare]", "\ue015\ue015")  # down, down
-    pixels = """const shown = [...document.querySelectorAll("#lab-fixation canvas:not([data-show=x], [data-show=y])")];
-    return shown.map((canvas) => canvas.getContext("2d").getImageData(0, 0, 64, 64).data.join());"""
-    left, right, one, two = browser.run(pixels)
-    assert (left, right) == (one, two)
-
-
-def test_what_networks_have_seen_is_said_of_the_networks_shown(browser):
-    def said(task, severity):
-        set_fixation(browser, task, severity)
-        return browser.texts("#lab-fixation [data-say=level]")[0]
-
-    assert said("interpolate", 80) == "level 6 of 6, on which only “Fixated on hard” has trained"
-    assert said("interpolate", 85) == "level 6 of 6, on which none of these networks has trained"
-    assert said("interpolate", 50) == "level 4 of 6"
-    browser.click("#lab-fixation [data-do=easy]")
-    set_fixation(browser, "inpaint", 20)
-    browser.click("#lab-fixation [data-do=hard]")  # in the middle
-    assert said("inpaint", 32).endswith("only “Fixated on hard” has trained")
-    browser.type("#lab-fixation canvas[data-show=y]", "\ue012")  # left
-    assert said("inpaint", 32).endswith("none of these networks has trained")
-    assert set(browser.texts("#lab-fixation [data-seen]")) == {"never held this"}
+    browser.wait(lambda: browser.run("return document.getElementById('lab-fixation').dataset.curve"))
+    key = "return [...document.querySelectorAll('.odl-legend li')].map((item) => item.dataset.key)"
+    scores = browser.run("return document.getElementById('lab-fixation').scores")
+    assert set(browser.run(key)) == set(scores)
+    for name, text in zip(browser.run(key), browser.texts(".odl-legend li [data-score]"), strict=True):
+        assert text.startswith(f"{scores[name]:.1f} dB, ")
+    lines = browser.run(
+        "return [...document.querySelectorAll('.odl-curve polyline')].map((line) => line.style.strokeWidth)"
+    )
+    assert len(lines) == len(scores) + 2 and lines.count("10") == 2  # a dot where a fixated network is at home
 
 
 def test_fixation_lab_starts_with_the_books_photograph(browser):
@@ -315,70 +331,67 @@ def test_allocation_lab_replays_what_the_run_did(browser):
     const told = [];
     for (epoch.value = 1; ; epoch.value = Number(epoch.value) + 1) {
       epoch.dispatchEvent(new Event("input"));
-      const psnr = [...root.querySelectorAll("[type=number]")].map((box) => box.value);
-      const shares = [...root.querySelectorAll("output")].map((share) => share.textContent);
-      told.push([psnr, shares, root.querySelector("[role=status]").textContent]);
+      const psnr = [...root.querySelectorAll(".odl-own output")].map((box) => box.textContent);
+      const shares = [...root.querySelectorAll(".odl-levels output")].map((share) => share.textContent);
+      told.push([psnr, shares, root.querySelector("[data-say=run]").textContent]);
       if (epoch.value === epoch.max) return told;
     }
     """
     for done, (before, shares, words) in enumerate(browser.run(script)):
-        assert before == ([f"{p:.1f}" for p in HISTORY[done - 1]] if done else [""] * 5)  # before the epoch
+        assert not done or before == [f"{p:.1f} dB" for p in HISTORY[done - 1]]  # before the epoch
         assert shares == [f"{share:.1f}" for share in SHARES[done]]
-        assert f"{100 * dose(SHARES[done]):.2f} %" in words
-    assert browser.texts("[data-damaged]") == [f"not restored {p:.1f} dB" for p in DAMAGED]
-    ahead = "return [...document.querySelectorAll('[data-worse]')].map((row) => Number(row.dataset.level))"
-    assert browser.run(ahead) == [n for n, p in enumerate(DAMAGED, 1) if p > HISTORY[-2][n - 1]]
-    browser.click("#lab-allocation [data-do=play]")
-    browser.wait(lambda: browser.run("return Number(document.querySelector('[name=epoch]').value)") >= 2)
-    browser.click("#lab-allocation [data-do=play]")
-    assert browser.texts("[data-do=play]") == ["Play"]
+        assert f"{100 * np.mean([dose(shares) for shares in SHARES]):.2f} %" in words
+        assert "−0.05 dB" in words and "2 seeds: undecided" in words  # of `PAIRS`
 
 
 def test_sharpness_replays_what_is_measured_and_says_what_is_not(browser):
-    stops = browser.texts(".odl-stops > div")
-    assert [text.count("to be measured") for text in stops] == [1, 0, 0, 1]
-    assert f"dose {100 * np.mean([dose(shares) for shares in SHARES]):.2f} %" in stops[2]
-    assert "−0.05 dB" in stops[2] and "2 seeds: undecided" in stops[2]  # of `PAIRS`
     right, left, home = "\ue014", "\ue012", "\ue011"
-    for key, words in {right: "No run with k = 4", left: "Measured, k = 1", home: "No run with k = −1"}.items():
+    for key, words in {right: "No run with k = 4", left: "Measured on inpainting", home: "No run with k = −1"}.items():
         browser.type("[name=k]", key)
-        assert words in status(browser, "allocation")
-        assert browser.shown("[data-part=run]") == [words.startswith("Measured")]
-    boxes = "[...document.querySelectorAll('#lab-allocation [type=number]')]"
-    psnr = browser.run(f"return {boxes}.map((box) => Number(box.value))")
-    assert browser.texts("#lab-allocation output") == [str(n) for n in allocate(np.array(psnr), 100)]  # shares as P
+        assert words in status(browser, "allocation", "run")
+        assert browser.shown("[data-part=epoch]") == [words.startswith("Measured")]
+    psnr = browser.run("return [...document.querySelectorAll('.odl-own input')].map((box) => Number(box.value))")
+    assert browser.texts(".odl-levels output") == [str(n) for n in allocate(np.array(psnr), 100)]  # shares as P
     browser.type("[name=k]", "\ue014\ue014")
+
+
+def test_allocation_lab_takes_numbers(browser):
+    browser.run("for (const slider of document.querySelectorAll('.odl-own input')) slider.value = 20")
+    browser.run("document.querySelectorAll('.odl-own input')[4].value = 10.1")
+    browser.type(".odl-own label:nth-child(5) input", "\ue012")  # left: 10
+    shares = browser.run("return document.getElementById('lab-allocation').shares")
+    assert shares == allocate(on_demand(0.5, [20, 20, 20, 20, 10], 5), 100).tolist()
+    assert "not a measured run" in status(browser, "allocation", "run")
 
 
 # Flip the seed
 
 
-def test_flip_the_seed_reverses_ranking_and_p_value(browser):
+def test_a_dot_crosses_the_line_while_p_stays_tiny(chromium, site):
+    side = "return document.querySelector('.odl-track i').style.left"
+    open_lab(chromium, site)
     found = []
     for _ in range(3):
-        found.append(browser.texts("#lab-seeds tbody :is(th, td)"))
-        browser.type("#lab-seeds button", " ")  # by keyboard
-    assert [row[1] for row in found] == ["On-demand", "Rigid joint", "On-demand"] and found[0] == found[2]
-    assert [row[2] for row in found[:2]] == ["0.100 dB", "0.200 dB"] and {row[4] for row in found} == {found[0][4]}
-    assert "undecided" in found[0][4] and all(float(row[3].replace("−", "-")) < 0.05 for row in found)
-    assert "1 of 1 tasks: inpainting" in status(browser, "seeds")
-
-
-def test_allocation_lab_takes_numbers(browser):
-    browser.run("for (const box of document.querySelectorAll('#lab-allocation [type=number]')) box.value = 20")
-    browser.run("document.getElementById('odl-level-5').value = ''")
-    browser.type("#odl-level-5", "10")
-    shares = browser.run("return document.getElementById('lab-allocation').shares")
-    assert shares == allocate(on_demand(0.5, [20, 20, 20, 20, 10], 5), 100).tolist()
-    assert "17, 17, 17, 16, 33" in status(browser, "allocation")
+        found.append((float(chromium.run(side)[:-1]), chromium.texts("#lab-seeds [data-p]")[0]))
+        if len(found) == 1:
+            guess(chromium, "seeds", 2)  # which flips
+        else:
+            chromium.type("#lab-seeds [data-do=flip]", " ")  # by keyboard
+    assert found[0] == found[2] and found[0][0] > 50 > found[1][0]
+    for (_, text), ahead in zip(found, ("+0.10 dB", "−0.20 dB"), strict=False):
+        margin, p = re.fullmatch(r"(\S+ dB), p = (\S+)", text).groups()
+        assert margin == ahead and float(p.replace("−", "-")) < 0.05
+    assert "1 of 1 dots crossed the line: inpainting" in status(chromium, "seeds")
+    answer = status(chromium, "seeds", "answer")
+    assert answer.startswith("As you predicted: over 2 seeds 1 of 1 dots") and "inpainting undecided" in answer
 
 
 # Inpaint your photo
 
 
 def test_fill_is_inpaint_image(browser):
-    assert "Draw over" in status(browser, "inpaint")
-    browser.click("#lab-inpaint [data-do=fill]")
+    browser.type("#lab-inpaint [data-do=clear]", " ")
+    browser.type("#lab-inpaint [data-do=fill]", " ")
     assert "Nothing is drawn" in status(browser, "inpaint")
     browser.drag("#lab-inpaint canvas[data-show=y]", (-60, -30), (40, 30), (100, -20))
     browser.type("#lab-inpaint canvas[data-show=y]", "\ue014 \ue014 ")  # right, Space, right, Space
@@ -421,8 +434,42 @@ def test_without_npm_the_pictures_stand_and_the_page_says_why(chromium, tmp_path
     assert missing in chromium.texts(".odl-lab-note")[0]
     stands = "return ['fixation', 'allocation', 'inpaint'].map((n) => !document.getElementById(`fig-lab-${n}`).hidden)"
     assert chromium.run(stands) == [True, False, True]
-    chromium.click("#lab-seeds button")
     assert "Only seed 7 is measured" in status(chromium, "seeds")
+
+
+def test_the_lab_as_one_file_needs_nothing_beside_it(chromium, site, tmp_path):
+    alone = tmp_path / "lab.html"
+    classroom.write_lab(site, alone)
+    chromium.log("performance"), chromium.log("browser")
+    open_lab(chromium, alone)
+    for lab in FRAGMENTS:
+        guess(chromium, lab, 1)
+    check_against_torch(set_fixation(chromium, "inpaint", 20), "inpaint", 20)
+    asked = requests(network(chromium))
+    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [alone.as_uri()]
+    assert not [entry["message"] for entry in chromium.log("browser") if entry["level"] != "INFO"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_lab_is_accessible_and_fits_a_phone(chromium, site, tmp_path, scheme):
+    found, missing = live.vendored("axe-core")
+    if missing:
+        pytest.skip(missing)
+    alone = tmp_path / "lab.html"
+    classroom.write_lab(site, alone)
+    chromium.devtools("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+    chromium.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    open_lab(chromium, alone)
+    chromium.run("(0, eval)(args[0])", found[0].read_text())
+    axe = """const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    return violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(" ")}`));"""
+    for answered in (False, True):
+        assert chromium.run("return document.documentElement.scrollWidth") <= 390
+        assert chromium.run(axe) == []
+        for lab in () if answered else FRAGMENTS:
+            guess(chromium, lab, 1)
+        chromium.run("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+    chromium.devtools("Emulation.clearDeviceMetricsOverride")
 
 
 def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):

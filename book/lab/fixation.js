@@ -5,6 +5,7 @@ import { CORRUPT, MISSING, SIDE, drawChance, keepKnown, missingOf } from "./corr
 import { network } from "./networks.js";
 import { offerPhotographs } from "./photographs.js";
 import { decibels, psnr, squareOf, toGrey, toImageData, toPlanes } from "./pictures.js";
+import { predict } from "./predict.js";
 
 const SAY = {
   inpaint: (side) => `${side}×${side} pixels missing`,
@@ -12,7 +13,7 @@ const SAY = {
   deblur: (sigma) => `blur of σ = ${sigma} pixels`,
   denoise: (sigma) => `noise of σ = ${sigma} (of 255)`,
 };
-const INSIDE = { inpaint: "in the hole", interpolate: "deleted pixels" };
+const START = { inpaint: 20, interpolate: 40, deblur: 2, denoise: 40 }; // milder than what “fixated on hard” was made for
 const ABOVE = 6; // dB above the networks, for what is ahead of them
 const POINTS = 24; // of a curve, about
 const [WIDTH, HEIGHT] = [300, 120]; // of the drawing of the curves
@@ -21,8 +22,8 @@ const [CUT, STILL] = [50, 150]; // dB, where the curves are cut; ms without a ch
 export async function startFixation(root) {
   const { tasks, schedules, colours } = globalThis.odlLab;
   const $ = (selector) => root.querySelector(selector);
-  const [task, severity, keep, status] = [$("[name=task]"), $("[name=severity]"), $("[name=keep]"), $("[role=status]")];
-  const [one, two, compare, contest] = [$("[name=one]"), $("[name=two]"), $("[name=compare]"), $("tbody")];
+  const [task, severity, keep, legend] = [$("[name=task]"), $("[name=severity]"), $("[name=keep]"), $(".odl-legend")];
+  const slots = { one: $("[name=one]"), two: $("[name=two]") };
   const chance = { ...drawChance(), top: 16, left: 16 };
   let middle = [SIDE / 2, SIDE / 2]; // of the missing square: row, column
   let colour; // planes of the photograph
@@ -31,7 +32,7 @@ export async function startFixation(root) {
   let curve; // severity → PSNR of every picture, as it is and with the known pixels kept
   let waiting; // a timer, before a curve is begun
 
-  const say = (line) => (status.textContent = line);
+  const say = (line) => ($("[data-say=done]").textContent = line);
   const amount = () => Number(severity.value);
   const names = Object.keys(schedules);
   const fills = () => (task.value === "inpaint" ? ["fill"] : []); // classical ones, quick enough for every step
@@ -87,82 +88,51 @@ export async function startFixation(root) {
     const { raw, kept, missing } = await restored(networks, x, strength, chance);
     if (name !== task.value) return;
     const pictures = keep.checked ? kept : raw;
-    const scores = scoresOf(pictures, x);
     const holes = missing ? scoresOf(pictures, x, missing) : {};
-    Object.assign(root, { shown: { x, ...pictures }, kept, scores, holes }); // also for the tests
+    Object.assign(root, { shown: { x, ...pictures }, scores: scoresOf(pictures, x), holes }); // also for the tests
     drawPictures();
-    drawContest();
+    drawLegend();
     drawCurve();
     root.dataset.milliseconds = (performance.now() - began).toFixed(1);
     root.dataset.drawn = `${name} ${strength}`;
   }
 
-  // The four pictures, and the two of them that the line divides.
   function drawPictures() {
-    const { shown, kept } = root;
-    if (!shown) return;
-    const [named, same] = [titles(), two.value === "kept"];
-    const slots = { x: shown.x, y: shown.y, one: shown[one.value], two: same ? kept[one.value] : shown[two.value] };
-    const said = { x: "Photograph", y: "Damaged", one: named[one.value] };
-    said.two = same ? `${said.one}, known pixels kept` : named[two.value];
-    const draw = (canvas, image) => canvas.getContext("2d").putImageData(toImageData(image, SIDE, SIDE), 0, 0);
-    for (const [slot, image] of Object.entries(slots)) {
-      draw(canvasOf(slot), image);
+    if (!root.shown) return;
+    for (const slot of ["x", "y", "one", "two"]) {
+      const image = root.shown[slots[slot]?.value ?? slot];
+      canvasOf(slot).getContext("2d").putImageData(toImageData(image, SIDE, SIDE), 0, 0);
       const line = canvasOf(slot).parentElement.querySelector("[data-score]");
-      if (line) line.textContent = decibels(psnr(image, shown.x));
-    }
-    compare.value.split(" ").forEach((slot, i) => {
-      const side = ["left", "right"][i];
-      draw($(`canvas[data-side=${side}]`), slots[slot]);
-      $(`[data-say=${side}]`).textContent = said[slot];
-    });
-  }
-
-  // A row each, in bold the best, which the damaged picture may be.
-  function drawContest() {
-    const { scores, holes } = root;
-    const best = Math.max(...Object.values(scores));
-    for (const row of contest.rows) {
-      const { key } = row.dataset;
-      row.querySelector("[data-score]").textContent = decibels(scores[key]);
-      row.querySelector("[data-hole]").textContent = key in holes ? decibels(holes[key], 1) : "";
-      row.toggleAttribute("data-best", scores[key] === best);
-      const line = row.querySelector("[data-seen]");
-      if (line) line.textContent = hasSeen(key) ? "held this" : "never held this";
+      if (line) line.textContent = decibels(psnr(image, root.shown.x), 1);
     }
   }
 
-  // Whether a network's training held the present severity; a fixated one's square was always in the middle.
-  function hasSeen(schedule) {
-    const [low, high] = tasks[task.value].trained[schedule];
-    const placed = task.value === "inpaint" && low === high;
-    const centre = Math.floor(SIDE / 2 - amount() / 2);
-    return low <= amount() && amount() <= high && (!placed || (chance.top === centre && chance.left === centre));
-  }
-
-  // Which of the networks shown have trained on the present severity, where that is not what their levels say.
-  function strangers(last) {
-    const seen = names.filter(hasSeen);
-    if (!seen.length) return ", on which none of these networks has trained";
-    return last ? `, on which only “${seen.map((key) => schedules[key].title).join("” and “")}” has trained` : "";
+  // A line of each curve with its PSNR at the slider, in bold the best, which the damaged picture may be.
+  function drawLegend() {
+    const best = Math.max(...Object.values(root.scores));
+    for (const item of legend.children) {
+      const { key } = item.dataset;
+      const hole = key in root.holes ? `, ${decibels(root.holes[key], 1)} where pixels are missing` : "";
+      item.lastChild.textContent = `${decibels(root.scores[key], 1)}${hole}`;
+      item.toggleAttribute("data-best", root.scores[key] === best);
+    }
   }
 
   function describe() {
     const { levels } = tasks[task.value];
     const level = levels.findIndex(([, high]) => amount() <= high) + 1;
+    const untrained = level === levels.length ? ", for tests alone" : "";
     $("[data-say=severity]").textContent = SAY[task.value](amount());
-    $("[data-say=level]").textContent = `level ${level} of ${levels.length}${strangers(level === levels.length)}`;
+    $("[data-say=level]").textContent = `level ${level} of ${levels.length}${untrained}`;
     severity.setAttribute("aria-valuetext", `${SAY[task.value](amount())}, level ${level}`);
   }
 
   // The summary a screen reader hears, once a movement has ended.
   function summarize() {
-    const { scores, dataset } = root;
-    if (!scores) return;
-    const parts = Object.entries(titles()).map(([key, title]) => `${title} ${decibels(scores[key])}`);
+    if (!root.scores || $("[data-after]").hidden) return;
+    const parts = Object.entries(titles()).map(([key, title]) => `${title} ${decibels(root.scores[key], 1)}`);
     const kept = keep.checked && MISSING.includes(task.value) ? ", known pixels kept" : "";
-    const made = `${names.length} restorations in ${dataset.milliseconds} ms`;
-    say(`${SAY[task.value](amount())}${kept}: ${parts.join(", ")}. ${made}.`);
+    say(`${SAY[task.value](amount())}${kept}: ${parts.join(", ")}.`);
   }
 
   async function changed() {
@@ -203,7 +173,7 @@ export async function startFixation(root) {
   }
 
   function drawCurve() {
-    const { levels } = tasks[task.value];
+    const { levels, trained } = tasks[task.value];
     const [first, last] = [Number(severity.min), Number(severity.max)];
     const across = (s) => (WIDTH * (s - first)) / (last - first);
     const points = [...(curve ?? [])].map(([s, both]) => [s, keep.checked ? both.kept : both.raw]);
@@ -211,16 +181,22 @@ export async function startFixation(root) {
     const low = Math.floor(Math.min(...all, ...points.map(([, scores]) => scores.y))) - 1;
     const high = Math.ceil(Math.max(...all)) + ABOVE;
     const down = (p) => Math.max(-9, HEIGHT * (1 - (p - low) / (high - low)));
-    const line = (key, style) => {
-      const places = points.map(([s, scores]) => `${across(s).toFixed(1)},${down(scores[key]).toFixed(1)}`);
+    const line = (key, style, shown = points) => {
+      const places = shown.map(([s, scores]) => `${across(s).toFixed(1)},${down(scores[key]).toFixed(1)}`);
       return `<polyline points="${places.join(" ")}" style="${style}"/>`;
+    };
+    const dot = (key) => {
+      const [own] = trained[key].filter((s, i, ends) => ends[0] === ends[1]);
+      const [there] = points.filter(([s]) => s === own);
+      const style = `stroke: ${schedules[key].colour}; stroke-width: 10; stroke-linecap: round`;
+      return there ? line(key, style, [there, there]) : "";
     };
     const band = across(levels.at(-2)[1]);
     $(".odl-curve svg").innerHTML = [
       `<rect x="${band}" width="${WIDTH - band}" height="${HEIGHT}"/>`,
       line("y", "stroke: var(--odl-damaged); stroke-dasharray: 6 4"),
       ...fills().map((key) => line(key, "stroke-dasharray: 1 5; stroke-linecap: round")),
-      ...names.map((key) => line(key, `stroke: ${schedules[key].colour}`)),
+      ...names.map((key) => line(key, `stroke: ${schedules[key].colour}`) + dot(key)),
     ].join("");
     $("[data-say=high]").textContent = points.length ? `${high} dB` : "";
     $("[data-say=low]").textContent = points.length ? `${low} dB` : "";
@@ -249,23 +225,19 @@ export async function startFixation(root) {
   function showContestants() {
     const { levels } = tasks[task.value];
     const lines = { y: ["var(--odl-damaged)", "dashed"], fill: ["currentcolor", "dotted"] };
-    contest.replaceChildren(
+    legend.replaceChildren(
       ...Object.entries(titles()).map(([key, title]) => {
-        const row = document.createElement("tr");
+        const item = document.createElement("li");
         const [colour, style] = lines[key] ?? [schedules[key].colour, "solid"];
-        row.dataset.key = key;
-        row.innerHTML =
-          `<th scope="row"><i style="border-top: 3px ${style} ${colour}"></i>${title}</th><td data-score></td>` +
-          `<td data-hole></td><td ${key in lines ? ">none" : "data-seen>"}</td>`;
-        return row;
+        item.dataset.key = key;
+        item.innerHTML = `<i style="border-top: 3px ${style} ${colour}"></i><span>${title}</span> <span data-score></span>`;
+        return item;
       }),
     );
     const options = () => Object.entries(titles()).slice(1).map(([key, title]) => new Option(title, key));
-    one.replaceChildren(...options());
-    two.replaceChildren(...options(), ...(MISSING.includes(task.value) ? [new Option("known pixels kept", "kept")] : []));
-    one.value = names[0];
-    two.value = { inpaint: "fill", interpolate: "kept" }[task.value] ?? names.at(-1);
-    $("[data-say=inside]").textContent = INSIDE[task.value] ?? "";
+    for (const slot of Object.values(slots)) slot.replaceChildren(...options());
+    slots.one.value = "fixated_hard";
+    slots.two.value = names[0];
     const width = ([, high], i) => high - (i ? levels[i - 1][1] : levels[0][0]);
     const piece = (level, i) =>
       `<span style="flex: ${width(level, i)}; --odl-level: ${colours[i]}">${i + 1}${level === levels.at(-1) ? ", tests" : ""}</span>`;
@@ -273,17 +245,13 @@ export async function startFixation(root) {
   }
 
   async function chooseTask() {
-    const { levels, easy, hard } = tasks[task.value];
+    const { levels } = tasks[task.value];
     const inpainting = task.value === "inpaint";
     severity.step = task.value === "deblur" ? 0.1 : 1;
     severity.min = levels[0][0];
     severity.max = levels.at(-1)[1];
-    severity.value = hard;
+    severity.value = START[task.value];
     if (inpainting) place(SIDE / 2, SIDE / 2);
-    for (const [end, own] of Object.entries({ easy, hard })) {
-      $(`[data-do=${end}]`).textContent = `${SAY[task.value](own)} (${schedules[`fixated_${end}`].title.toLowerCase()})`;
-    }
-    $("[data-do=again]").hidden = !["interpolate", "denoise"].includes(task.value);
     $("[data-part=keep]").hidden = !MISSING.includes(task.value);
     $("[data-say=drag]").hidden = !inpainting;
     const damaged = canvasOf("y");
@@ -311,22 +279,7 @@ export async function startFixation(root) {
   };
   severity.onchange = () => update().then(summarize);
   keep.onchange = () => update().then(summarize);
-
-  for (const end of ["easy", "hard"]) {
-    $(`[data-do=${end}]`).onclick = () => {
-      severity.value = tasks[task.value][end];
-      if (task.value === "inpaint") place(SIDE / 2, SIDE / 2);
-      forgetCurve();
-      changed().then(summarize);
-    };
-  }
-  $("[data-do=again]").onclick = () => {
-    Object.assign(chance, drawChance());
-    forgetCurve();
-    changed().then(summarize);
-  };
-
-  one.onchange = two.onchange = compare.onchange = drawPictures;
+  slots.one.onchange = slots.two.onchange = drawPictures;
 
   const damaged = canvasOf("y");
   damaged.onpointerdown = (event) => {
@@ -351,7 +304,19 @@ export async function startFixation(root) {
   damaged.onkeyup = summarize;
 
   root.chance = chance; // for the tests
-  const first = await offerPhotographs($("fieldset"), "small", choosePhotograph, say);
+  $("[data-say=own]").textContent = SAY.deblur(tasks.deblur.hard);
+  $("[data-say=start]").textContent = SAY.deblur(START.deblur);
+  predict(root, () => {
+    const { y, fixated_hard, on_demand } = root.scores;
+    const gain = fixated_hard - y;
+    return [
+      gain > 1 ? 0 : gain > -1 ? 1 : 2,
+      `it takes the photograph from ${decibels(y, 1)} to ${decibels(fixated_hard, 1)}. ` +
+        `The on-demand network, which has trained on all levels, makes ${decibels(on_demand, 1)} of it. ` +
+        "Move the line to the dots: where is each network at home?",
+    ];
+  });
+  const first = await offerPhotographs($(".odl-photographs"), "small", choosePhotograph, say);
   await load(); // an error here leaves the still picture in place
   colour = toPlanes(squareOf(first));
   await chooseTask();

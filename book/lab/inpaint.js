@@ -6,14 +6,14 @@ import { fillHoles } from "./fill.js";
 import { network } from "./networks.js";
 import { offerPhotographs } from "./photographs.js";
 import { decibels, fitted, psnr, toImageData, toPlanes } from "./pictures.js";
+import { predict } from "./predict.js";
 
 const INK = [230, 0, 120];
 
 export async function startInpaint(root) {
   const $ = (selector) => root.querySelector(selector);
-  const [canvas, brush, bar, status] = [$("[data-show=y]"), $("[name=brush]"), $("progress"), $("[role=status]")];
-  const results = { x_hat: "[data-show=x_hat], [data-side=left]", fill: "[data-show=fill], [data-side=right]" };
-  const say = (line) => (status.textContent = line);
+  const [canvas, brush, bar] = [$("[data-show=y]"), $("[name=brush]"), $("progress")];
+  const say = (line) => ($("[data-say=done]").textContent = line);
   let photo; // ImageData
   let missing; // 1 where drawn
   let cursor; // [x, y] of the keyboard's brush
@@ -39,19 +39,21 @@ export async function startInpaint(root) {
   function clear() {
     missing = new Uint8Array(photo.width * photo.height);
     forgetScores();
-    for (const key of Object.keys(results)) showResult(key, photo);
+    for (const key of ["x_hat", "fill"]) showResult(key, photo);
     show();
   }
 
   function showResult(key, image) {
-    for (const one of root.querySelectorAll(results[key])) one.getContext("2d").putImageData(image, 0, 0);
+    $(`[data-show=${key}]`).getContext("2d").putImageData(image, 0, 0);
   }
 
+  // With a stroke to begin with, so that there is something to fill.
   function usePhotograph(picture) {
     photo = fitted(picture);
     for (const one of root.querySelectorAll("canvas")) Object.assign(one, { width: photo.width, height: photo.height });
     cursor = [photo.width >> 1, photo.height >> 1];
     clear();
+    paint([0.15 * photo.width, 0.25 * photo.height], [0.85 * photo.width, 0.75 * photo.height]);
     say(`${photo.width}×${photo.height} pixels. Draw over what should go.`);
   }
 
@@ -61,15 +63,16 @@ export async function startInpaint(root) {
     const best = Math.max(...Object.values(scores));
     for (const [key, image] of Object.entries(pictures)) {
       const cell = $(`[data-show=${key}]`).parentElement;
-      cell.querySelector("[data-score]").textContent = `${decibels(scores[key])} in the hole`;
-      cell.querySelector("[data-hole]").textContent = `${decibels(psnr(image, x), 1)} in the whole picture`;
+      const line = cell.querySelector("[data-score]");
+      if (line) line.textContent = `${decibels(scores[key])} where you drew`;
       cell.toggleAttribute("data-best", scores[key] === best);
     }
     root.scores = scores; // for the tests
   }
 
   function forgetScores() {
-    root.querySelectorAll("[data-score], [data-hole]").forEach((line) => (line.textContent = ""));
+    delete root.scores;
+    root.querySelectorAll("[data-score]").forEach((line) => (line.textContent = ""));
     root.querySelectorAll("[data-best]").forEach((cell) => cell.removeAttribute("data-best"));
   }
 
@@ -119,7 +122,7 @@ export async function startInpaint(root) {
   brush.oninput = show;
   $("[data-do=clear]").onclick = clear;
 
-  $("[data-do=fill]").onclick = async () => {
+  async function fill() {
     const gone = missing.reduce((sum, one) => sum + one, 0);
     if (!gone) return say("Nothing is drawn yet. Draw over what should go, then press Fill.");
     if (gone === missing.length) return say("Everything is drawn over. Leave something to go by.");
@@ -147,8 +150,19 @@ export async function startInpaint(root) {
       $("fieldset[data-part=all]").disabled = false;
       bar.hidden = true;
     }
-  };
+  }
 
+  $("[data-do=fill]").onclick = fill;
+  $("[data-say=why]").textContent = globalThis.odlLab.why;
+  predict(root, async () => {
+    await fill();
+    const { x_hat, fill: classical } = root.scores ?? {};
+    if (!classical) return [-1, "nothing is filled yet"];
+    return [
+      Number(classical > x_hat),
+      `the network’s fill has ${decibels(x_hat, 1)}, that of the equation ${decibels(classical, 1)}. Draw a large blot: who is nearer now?`,
+    ];
+  });
   const first = await offerPhotographs($("fieldset[data-part=photographs]"), "large", usePhotograph, say);
   await network("inpaint", "on_demand"); // an error here leaves the still picture in place
   usePhotograph(first);

@@ -31,11 +31,6 @@ async function start(root, begin) {
   }
 }
 
-// The slider over two pictures moves the line between them.
-for (const slider of document.querySelectorAll(".odl-wipe [type=range]")) {
-  slider.oninput = () => slider.parentElement.style.setProperty("--at", `${slider.value}%`);
-}
-
 for (const [id, begin] of Object.entries(LABS)) {
   const root = document.getElementById(id);
   if (root) start(root, begin);
