@@ -10,15 +10,17 @@ import re
 import shutil
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import build
+import figures
 import live
+import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import snippets
-import sources
 from bs4 import BeautifulSoup
 from jinja2 import Environment, StrictUndefined
 from nbconvert import SlidesExporter
@@ -27,7 +29,8 @@ from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
 
-from companion import judge, scorecard, table1
+from companion import catalogue, fixation, judge, scorecard
+from companion.judge import Measured
 from odl import paper, schedules
 from odl.machine import files
 
@@ -40,7 +43,7 @@ STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER 
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 ALONE = BOOK / "lab" / "alone.html.j2"
 LECTURE = BOOK / "lecture.md.j2"
-QUOTED = {"judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard, "table1": table1}
+QUOTED = {"judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
 GATES = ("```{solution-start}", "```{solution-end}")
 NBGRADER = f"""c = get_config()
 c.CourseDirectory.course_id = "on-demand-learning"
@@ -184,22 +187,60 @@ def slides(text: str) -> list:
     return cells
 
 
-def solutions() -> list:
-    """Cells of a deck: a slide for each exercise, below it the solution with what it prints."""
-    cells, prints = [], expected()
-    for path in snippets.NOTEBOOKS:
-        notebook = for_teachers(nbformat.read(path, 4), prints.get(path.stem, ""))
-        task = next(cell for cell in notebook.cells if cell.source.startswith("## Exercise"))
-        shown = [cell for cell in notebook.cells if "BEGIN SOLUTION" in cell.source]
-        for cell, kind in zip([task, *shown], ("slide", "subslide", "-"), strict=True):
-            cell.source = sources.MARK.sub("", cell.source)
-            cell.id, cell.metadata = f"solution-{len(cells)}", {"slideshow": {"slide_type": kind}}
-            cells.append(cell)
-    return cells
+def board(m: Measured) -> list[str]:
+    """The three sentences that the lesson ends on, in the judge's words."""
+    fixated, words = fixation.problem(m), {task: judge.compare(m, {"": pair(task)}).word for task in paper.TASKS}
+    parts = [word for _, word in fixated.parts.values()]
+    tasks = {word: " and ".join(judge.plain(task) for task in words if words[task] == word) for word in words.values()}
+    moved = [250 * judge.dose_of(run) for key, run in m.runs.items() if key[0] in words and key[1] == "on_demand"]
+    signs = [set(np.sign(judge.gaps(m.runs, *pair(task)))) for task in words]
+    return [
+        f"Trained on one damage, a network falls behind elsewhere: **{fixated.word}** "
+        f"({parts.count(judge.REPRODUCED)} of {len(parts)} parts {judge.REPRODUCED}).",
+        f"Feedback against equal shares: {', '.join(f'**{word}** on {names}' for word, names in tasks.items())}.",
+        f"Equation 3 moves {min(moved, default=0):.0f} to {max(moved, default=0):.0f} of 100 images; another seed "
+        f"turns the sign on {sum(len(each) > 1 for each in signs)} of {len(signs)} tasks.",
+    ]
 
 
-def write_picture(path: Path, source: Path) -> None:
-    """Beside the deck, a figure of the laid-out book: generated/NAME, or fig-PAGE-NAME.png of an executed page."""
+def pair(task: str) -> tuple[str, str, str]:
+    """The close contest of a task, as `judge.compare` takes it."""
+    return task, *catalogue.CLOSE
+
+
+def plot_contest(m: Measured):
+    """Of each task the paper's margins over equal shares, and ours with its interval and the verdict."""
+    figure, axis = plt.subplots(figsize=(8.6, 3), layout="constrained")
+    axis.axvline(0, color="0.3", linewidth=1.5)
+    for row, task in enumerate(paper.TASKS):
+        mean, low, high, _ = judge.lead(m, *pair(task))
+        word = judge.compare(m, {"": pair(task)}).word
+        axis.plot(scorecard.paper_gaps("on_demand", "rigid_joint", [task]), [row] * 2, "D", color="0.55")
+        axis.errorbar(mean, row, xerr=[[mean - low], [high - mean]], fmt="o", color=scorecard.COLOURS[word])
+        axis.text(1.01, row, word, transform=axis.get_yaxis_transform(), va="center", color=scorecard.COLOURS[word])
+    axis.set(
+        yticks=range(len(paper.TASKS)), yticklabels=map(judge.plain, paper.TASKS), ylim=(len(paper.TASKS) - 0.5, -0.5)
+    )
+    axis.set_xlabel("on-demand − equal shares (dB): ● ours, 95 % interval over seeds   ◆ the paper, two data sets")
+    return figure
+
+
+BLUR, NOISE = 2.0, 60.0  # σ of the photographs of the deck, in pixels and of 255
+SHOT = partial(live.restorations, "astronaut.png", "deblur", BLUR)
+DRAWN = {  # pictures of the deck alone
+    "deck-title.png": lambda m: live.restorations("astronaut.png", "denoise", NOISE, ["on_demand"]),
+    "deck-predict.png": lambda m: SHOT([]),
+    "deck-fixation.png": lambda m: SHOT(["on_demand", "fixated_hard"]),
+    "deck-noise.png": lambda m: live.restorations("coffee.png", "denoise", NOISE, ["fixated_easy", "on_demand"]),
+    "deck-seed.svg": lambda m: live.still_seeds([0]),
+    "deck-found.svg": plot_contest,
+}
+
+
+def write_picture(path: Path, source: Path, m: Measured) -> None:
+    """Beside the deck, one of `DRAWN`, or of the laid-out book generated/NAME, or fig-PAGE-NAME.png of a page."""
+    if path.name in DRAWN:
+        return figures.save(DRAWN[path.name](m), path)
     drawn = source / "generated" / path.name
     if drawn.exists():
         return shutil.copy2(drawn, path)
@@ -208,14 +249,8 @@ def write_picture(path: Path, source: Path) -> None:
     path.write_bytes(base64.b64decode(cell.outputs[-1].data["image/png"]))
 
 
-def write_deck(cells: list, title: str, path: Path) -> None:
-    notebook = new_notebook(cells=cells, metadata={"title": title})
-    exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"))
-    path.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
-
-
 def write_lecture(source: Path, folder: Path) -> str | None:
-    """The deck of the lecture and that of the solutions; returns in a line why there are none."""
+    """The deck of the lecture; returns in a line why there is none."""
     vendored, missing = live.vendored("reveal.js")
     if missing:
         return missing
@@ -224,12 +259,15 @@ def write_lecture(source: Path, folder: Path) -> str | None:
     for path in [*vendored, BOOK / "slides.css"]:
         shutil.copy2(path, assets)
     m = scorecard.load(snippets.PROFILE, snippets.DATASET, snippets.SEEDS)
+    given = QUOTED | {"m": m, "card": scorecard.score_all(m), "board": board(m), "BLUR": BLUR, "NOISE": NOISE}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
-    text = template.render(QUOTED, m=m, card=scorecard.score_all(m))
+    text = template.render(given)
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):
-        write_picture(assets / name, source)
-    write_deck(slides(text), "On-Demand Learning: a lecture", folder / "lecture.html")
-    write_deck(solutions(), "On-Demand Learning: solutions", folder / "solutions.html")
+        write_picture(assets / name, source, m)
+    notebook = new_notebook(cells=slides(text), metadata={"title": "On-Demand Learning: a lecture"})
+    exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"))
+    (folder / "lecture.html").write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
+    return None
 
 
 def main():

@@ -229,7 +229,7 @@ def restorations(name: str, task: str, severity: float, shown=FIXATION, side: in
     pictures = {"photograph": image, "damaged": damaged}
     pictures |= {SCHEDULES[key].lower(): restore_image(trained[key], damaged, 8) for key in shown}
     scores = [f"{peak_signal_noise_ratio(image, x, data_range=1):.1f} dB" for x in [*pictures.values()][1:]]
-    return figures.picture_grid([list(pictures.values())], list(pictures), None, [["", *scores]], size=2.2)
+    return figures.picture_grid([list(pictures.values())], list(pictures), None, [["", *scores]], size=1.6)
 
 
 def still_fixation():
@@ -237,9 +237,9 @@ def still_fixation():
     return restorations("chelsea.png", "deblur", 2.0)
 
 
-def still_seeds():
+def still_seeds(seeds=tuple(snippets.SEEDS)):
     """Of each task a dot for each seed's pair of networks, and the largest p of the paper's test of them."""
-    m = dose.load(catalogue.every_k("reference", "bsds500", snippets.SEEDS))
+    m = dose.load(catalogue.every_k("reference", "bsds500", seeds))
     found, titles = table1.papers_test(m), [plain(task) for task in TASKS]
     figure, axis = plt.subplots(figsize=(8.6, 2.6), layout="constrained")
     axis.axvline(0, color="0.3", linewidth=1.5)
@@ -254,8 +254,15 @@ def still_seeds():
 
 
 def still_allocation():
-    """Of every k the margin over equal shares against the dose."""
-    return dose.plot_margins(dose.table(catalogue.every_k("reference", "bsds500", snippets.SEEDS)))
+    """Of every k what the last epoch of its inpainting run gave each level, and the PSNRs before it."""
+    measured = dict(sorted(runs().get("inpaint", {}).items()))
+    given = {f"k = {k}".replace("-", "−"): np.round(run["psnr"][-2], 1) for k, run in measured.items()}
+    figure, axes = figures.share_panels(given or {judge.MISSING: []}, (8.6, 2.6))
+    for axis, run in zip(axes, measured.values(), strict=False):
+        bars = axis.bar(range(1, paper.N_LEVELS + 1), run["allocation"][-1], color=figures.LEVEL_COLOURS)
+        axis.bar_label(bars, fmt="%.1f", fontsize=9)
+    axes[0].set_ylabel("images of 100")
+    return figure
 
 
 def why_grey() -> str:

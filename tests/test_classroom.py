@@ -17,8 +17,10 @@ import nbformat
 import numpy as np
 import pytest
 import snippets
+from bs4 import BeautifulSoup
 from page_facts import network, requests
 from PIL import Image
+from skimage.metrics import peak_signal_noise_ratio
 
 from companion import judge, scorecard
 from companion import notebook as pages
@@ -178,59 +180,96 @@ def test_the_book_for_students_has_no_solution():
 
 
 @pytest.fixture(scope="module")
-def decks(tmp_path_factory):
-    """The lecture and the solutions, with a plain picture in place of every figure."""
+def deck(tmp_path_factory):
+    """The lecture, with a plain picture in place of every figure."""
     folder = tmp_path_factory.mktemp("slides")
-    plain = Image.new("RGB", (1000, 500), "teal")
+
+    def plain(path, *_):
+        if path.suffix == ".svg":
+            path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="1000" height="500"/>')
+        else:
+            Image.new("RGB", (1000, 500), "teal").save(path)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classroom, "write_picture", lambda path, source: plain.save(path, "PNG"))
+        patch.setattr(classroom, "write_picture", plain)
         missing = classroom.write_lecture(folder, folder / "lecture")
     if missing:  # npm is not installed, or offline
         pytest.skip(missing)
-    return folder / "lecture"
+    return folder / "lecture" / "lecture.html"
 
 
-CUT = """
+MOST_SLIDES, MOST_WORDS = 15, 60
+SLIDES = """
 return Reveal.getSlides().map((slide, i) => {
-  const { h, v } = Reveal.getIndices(slide);
-  Reveal.slide(h, v);
-  return slide.scrollWidth > slide.clientWidth + 1 || slide.scrollHeight > slide.clientHeight + 1 ? i + 1 : 0;
-}).filter(Boolean);
+  Reveal.slide(i);
+  const cut = [slide, ...slide.querySelectorAll("p, li, table, h1, h2")];
+  const end = slide.getBoundingClientRect();
+  return {
+    words: slide.innerText.split(/\\s+/).filter((word) => /[\\p{L}\\d]/u.test(word)).length,
+    fits: cut.every((e) => e.scrollWidth <= e.clientWidth + 1 && e.getBoundingClientRect().bottom <= end.bottom + 1),
+    pictures: [...slide.querySelectorAll("img")].filter((image) => image.naturalWidth > 0 && image.alt).length,
+    vote: slide.innerText.includes("Vote"),
+    noted: Boolean(Reveal.getSlideNotes(slide)),
+  };
+});
 """
 
 
-@pytest.mark.parametrize("name", ["lecture", "solutions"])
-def test_slides_open_from_the_file_system_without_a_network(name, decks, chromium):
+def test_every_slide_fits_says_little_and_has_a_picture_or_a_vote(deck, chromium):
     chromium.log("browser"), chromium.log("performance")
-    chromium.go((decks / f"{name}.html").as_uri())
+    chromium.devtools("Emulation.setDeviceMetricsOverride", width=1280, height=720, deviceScaleFactor=1, mobile=False)
+    chromium.go(deck.as_uri())
     chromium.wait(lambda: chromium.run("return !!(window.Reveal?.isReady() && window.MathJax?.startup?.promise)"))
-    chromium.run("await MathJax.startup.promise")
-    across, slides = chromium.run("return [Reveal.getHorizontalSlides().length, Reveal.getTotalSlides()]")
-    if name == "lecture":
-        assert slides == across == chromium.run("return Reveal.getSlides().filter(Reveal.getSlideNotes).length")
-    else:
-        assert slides == 2 * across == 2 * len(EXERCISES)
+    chromium.run("await MathJax.startup.promise; Reveal.configure({ transition: 'none' })")
+    slides = chromium.run(SLIDES)
+    assert 10 <= len(slides) <= MOST_SLIDES
+    assert [i for i, slide in enumerate(slides, 1) if not slide["fits"]] == []
+    assert all(0 < slide["words"] <= MOST_WORDS for slide in slides), [slide["words"] for slide in slides]
+    assert all(slide["noted"] and (slide["pictures"] or slide["vote"]) for slide in slides)
+    assert sum(slide["pictures"] > 0 for slide in slides) >= 10 and sum(slide["vote"] for slide in slides) >= 5
     text = chromium.run("return document.querySelector('.slides').textContent")
     assert not re.search(r"\{\w+\}`|\{\{|SOLUTION|\(eq-", text)
-    assert chromium.run(CUT) == []
     assert not [entry["message"] for entry in chromium.log("browser") if entry["level"] != "INFO"]
     asked = requests(network(chromium))
     assert asked and all(url.startswith(("file:", "data:")) for url in asked), asked
+    chromium.devtools("Emulation.clearDeviceMetricsOverride")
 
 
-def test_the_lecture_quotes_the_judge_and_types_no_number(decks):
-    text, stored = (decks / "lecture.html").read_text(), classroom.LECTURE.read_text()
-    assert all(f"<td>{judge.plain(task)}</td>" in text for task in paper.TASKS)
+def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
+    text, stored = BeautifulSoup(deck.read_text(), "html.parser").get_text(), classroom.LECTURE.read_text()
     measured = scorecard.load("reference", "bsds500", list(range(10)))
-    assert scorecard.counted(scorecard.score_all(measured)) in text
+    card = scorecard.score_all(measured)
+    assert scorecard.counted(card) in text
     assert not re.findall(r"[+−-]?\d+\.\d+ (?:dB|%)", re.sub(r"(?s)\{[{%].*?[%}]\}", "", stored))
+    board = [re.sub(r"\*\*", "", sentence) for sentence in classroom.board(measured)]
+    assert len(board) == 3 and all(sentence in text for sentence in board)
+    [fixated] = card[card.claim.str.startswith("Fixation")].verdict
+    assert f": {fixated} (" in board[0]
+    for task in paper.TASKS:
+        word = judge.compare(measured, {"": (task, "on_demand", "rigid_joint")}).word
+        assert re.search(rf"{word} on [^,]*{judge.plain(task)}", board[1])
+    own = card[card.test.str.startswith("our test")]
+    assert f"Of the core claims {len(own)} is ours" in text and set(own.kind) == {scorecard.CORE}
+
+
+@pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png", "deck-noise.png"])
+def test_the_deck_has_photographs_that_shipped_networks_restored(name):
+    figure = classroom.DRAWN[name](None)
+    titles = [axis.get_title() for axis in figure.axes]
+    scores = dict(zip(titles[1:], (float(axis.get_xlabel()[:-3]) for axis in figure.axes[1:]), strict=True))
+    x, *others = (axis.images[0].get_array() for axis in figure.axes)
+    for title, image in zip(titles[1:], others, strict=True):
+        assert abs(peak_signal_noise_ratio(np.asarray(x), np.asarray(image), data_range=1) - scores[title]) < 0.06
+    assert scores["on-demand"] > scores["damaged"]
+    if "fixated on hard" in scores:
+        assert scores["fixated on hard"] < scores["damaged"] - 10  # it ruins a sharper photograph
 
 
 # The teaching page
 
 
 def test_every_picture_of_the_lecture_is_drawn_for_the_book():
-    for name in re.findall(r"\(assets/(\S+)\)", classroom.LECTURE.read_text(encoding="utf-8")):
+    for name in {*re.findall(r"\(assets/(\S+)\)", classroom.LECTURE.read_text(encoding="utf-8"))} - {*classroom.DRAWN}:
         page, _, figure = name.removeprefix("fig-").removesuffix(".png").partition("-")
         path = ROOT / "notebooks" / f"{page}.ipynb"
         assert name in figures.FIGURES or f'"name": "{figure}"' in path.read_text(encoding="utf-8"), name
