@@ -110,7 +110,7 @@ def without_solution(notebook):
 
 def for_teachers(notebook, printed: str = ""):
     """A stored notebook in plain Markdown, its solution with what it prints at the demo profile."""
-    notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith(GATES)]
+    notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith(GATES) and cell.id != "samples"]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = plain(cell.source)
@@ -132,14 +132,26 @@ def expected() -> dict[str, str]:
     return {name: one["prints"] for name, one in found.items()}
 
 
+def samples() -> str:
+    """Of each exercise three answers that the tests grade with all, half and none of their points."""
+    parts = ["# Sample answers\n\nA student's words, the points of 2 that the tests give, and the answer in code.\n"]
+    for path in snippets.NOTEBOOKS:
+        cells = nbformat.read(path, 4).cells
+        [title] = re.findall(r"\{exercise\} (.*)", "\n".join(cell.source for cell in cells))
+        [code] = [cell.source for cell in cells if cell.id == "samples"]
+        parts.append(f"## {title}\n\n`{path.stem}`\n\n```python\n{code}\n```\n")
+    return "\n".join(parts)
+
+
 def write_notebooks(folder: Path) -> None:
-    """students/NAME.ipynb and the course of nbgrader in teachers/."""
+    """students/NAME.ipynb, the course of nbgrader and the sample answers in teachers/."""
     course, prints = folder / "teachers" / "source" / "exercises", expected()
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
     for path in snippets.NOTEBOOKS:
         nbformat.write(for_students(nbformat.read(path, 4)), folder / "students" / path.name)
         nbformat.write(for_teachers(nbformat.read(path, 4), prints.get(path.stem, "")), course / path.name)
+    (folder / "teachers" / "samples.md").write_text(samples(), encoding="utf-8")
     (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
 
 

@@ -31,7 +31,8 @@ DATASET, PROFILE = "bsds500", "reference"  # what the book shows
 SEEDS = list(range(10))
 NOT_MEASURED = judge.MISSING
 EXERCISES = sorted((ROOT / "book" / "exercises").glob("*.ipynb"))  # of the pages
-NOTEBOOKS = [*sorted((ROOT / "notebooks").glob("*.ipynb")), *EXERCISES]  # with an exercise each
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))  # and of the notebooks that have one
+NOTEBOOKS = [*(path for path in NOTEBOOKS if "```{exercise}" in path.read_text(encoding="utf-8")), *EXERCISES]
 PAGES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
 
 
@@ -427,6 +428,17 @@ def checksums() -> str:
 # Exercises
 
 
+def exercises() -> str:
+    """What a class can do: every exercise with its minutes and its difficulty, the short ones first."""
+    rows = []
+    for path in NOTEBOOKS:
+        [task] = [c.source for c in nbformat.read(path, as_version=4).cells if "```{exercise}" in c.source]
+        [(title, label, minutes, how)] = re.findall(r"\{exercise\} (.*)\n:label: (\S+)\n\n\*(\d+) minutes, (\w+)", task)
+        [question] = re.findall(r"(?s)\*\*Predict\.\*\* (.*?)\n\n", task)
+        rows.append([int(minutes), how, f"`{path.stem}`", title, " ".join(question.split())])
+    return markdown(["Minutes", "", "Notebook", "Exercise", "Predict"], sorted(rows, key=lambda row: row[0]))
+
+
 def exercise(path: Path) -> str:
     """MyST: the exercise of a page and, of the same notebook, the solution with what it prints; its tests must pass."""
     notebook = nbformat.read(path, as_version=4)
@@ -450,7 +462,7 @@ SNIPPETS = {
     "results-table": results_table,
     "tasks-table": tasks, "parameter-counts": parameter_counts, "profiles-table": profiles_table,
     "departures": departures, "pilot": piloted, "cost": cost, "plans": plans,
-    "lessons": lessons, "data-table": data_table, "checksums": checksums,
+    "lessons": lessons, "exercises": exercises, "data-table": data_table, "checksums": checksums,
 }
 # fmt: on
 SNIPPETS |= {f"exercise-{path.stem}": partial(exercise, path) for path in EXERCISES}

@@ -133,18 +133,43 @@ class NotYet(AssertionError):
         return [str(self)]
 
 
-def grade(answer: dict | None, statements: Callable) -> str:
-    """Raise NotYet with the first of `statements(answer)`, text → whether it holds, that does not."""
+PASSED, NOT_TESTED = "The tests of this exercise pass.", "Not tested: nothing is measured here. Set train = True."
+POINTS, HALF = 2, 1  # nbgrader reads a number below a cell as its points, and anything else as all of them
+
+
+def grade(answer: dict | None, statements: Callable) -> str | int:
+    """That all of `statements(answer)`, text → whether it holds, hold; or half of the points where half of them do.
+
+    A line names the first that does not hold; where fewer than half do, it is raised as NotYet.
+    """
+    points, line = graded(answer, statements)
+    if points == 0:
+        raise NotYet(f"Not yet. {line}")
+    if points == HALF:
+        print(f"Half of it. {line}")
+        return HALF
+    return line
+
+
+def graded(answer: dict | None, statements: Callable) -> tuple[int | None, str]:
+    """The points of an answer, None where nothing is measured, and a line that says why."""
     if answer is None:
-        raise NotYet("Not yet. `answer` is still the stand-in. The exercise says what to put into it.")
+        return 0, "`answer` is still the stand-in. The exercise says what to put into it."
     try:
         found = statements(answer)
         wrong = [text for text, holds in found.items() if not np.all(holds)]
     except KeyError as error:
-        raise NotYet(f"Not yet. `answer` has no {error}.") from None
+        return 0, f"`answer` has no {error}."
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         problem = " ".join(str(error).split())
-        raise NotYet(f"Not yet. `answer` does not have the form that the exercise asks for ({problem}).") from None
+        return 0, f"`answer` does not have the form that the exercise asks for ({problem})."
     if wrong:
-        raise NotYet(f"Not yet. This should hold: {wrong[0]}.")
-    return "The tests of this exercise pass." if found else "Not tested: nothing is measured here. Set train = True."
+        return HALF * (2 * len(wrong) <= len(found)), f"This should hold: {wrong[0]}."
+    return (POINTS, PASSED) if found else (None, NOT_TESTED)
+
+
+def check_samples(samples: dict, statements: Callable) -> None:
+    """Raise AssertionError where the tests give a sample, a student's words → (points, answer), other points."""
+    for words, (points, answer) in samples.items():
+        given, line = graded(answer, statements)
+        assert given in (points, None), f"{given} points, not {points}: “{words}” ({line})"

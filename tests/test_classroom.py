@@ -4,7 +4,6 @@ import inspect
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,8 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 EXERCISES = snippets.NOTEBOOKS  # of notebooks, and of the pages in prose
 NAMES = [path.stem for path in EXERCISES]
-NO_CHAPTERS = {"introduction", "teaching", "references", "reproducibility"}  # nothing to practise
-CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("*.md") if path.stem not in NO_CHAPTERS)
+CHAPTERS = [path.stem for path in snippets.EXERCISES]
 STEPS = ["**Predict.**", "**Change.**", "**Measure.**"]
 
 
@@ -52,7 +50,7 @@ def solutions(notebook):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_every_chapter_ends_with_an_exercise_and_shows_the_solution_that_passes(name, shipped):
+def test_a_chapter_shows_the_solution_that_passes_with_its_samples(name, shipped):
     assert f"```{{include}} /generated/exercise-{name}.md\n```" in (ROOT / "book" / f"{name}.md").read_text()
     shown = snippets.exercise(ROOT / "book" / "exercises" / f"{name}.ipynb")  # runs its tests
     assert f"````{{solution}} ex-{name}\n:class: dropdown\n" in shown and "import notebook" not in shown
@@ -69,11 +67,16 @@ def test_every_exercise_has_a_marked_solution_and_tests(path):
     [(label, body)] = re.findall(r"(?ms)^```\{exercise\} \S.*?\n:label: (\S+)\n(.*?)^```$", prose)
     assert label == f"ex-{path.stem}" and "{admonition} Exercise" not in prose
     assert re.search(".*".join(map(re.escape, STEPS)), body, re.DOTALL)
+    assert re.search(r"^\n\*\d\d minutes, (easy|medium|hard)\.\*\n", body)
+    [graded] = [cell.source for cell in notebook.cells if cell.id == "samples"]
+    assert graded.endswith("notebook.check_samples(samples, statements)")
+    assert re.findall(r'(?m)^    "[^"]+": \(\s*(\d),', graded) == ["2", "1", "0"]
     code, test, text = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
     assert solutions(notebook) == [code, text]
     assert code.source.startswith("# BEGIN SOLUTION\n") and code.source.endswith("\n# END SOLUTION")
     if path.parent.name == "notebooks":
-        *_, start, first, _, _, end, _ = notebook.cells
+        *_, start, first, _, graded, _, end, _ = notebook.cells
+        assert graded.id == "samples" and "remove-cell" in graded.metadata.tags
         assert start.source == f"```{{solution-start}} ex-{path.stem}\n:class: dropdown\n```" and first == code
         assert end.source == "```{solution-end}\n```" and "remove-cell" in test.metadata.tags
     graded = [cell.metadata.nbgrader for cell in (code, test, text)]  # as nbgrader wants them
@@ -97,7 +100,18 @@ def test_the_stand_in_gets_one_helpful_line(path):
 def test_a_wrong_answer_gets_one_helpful_line(answer, why):
     with pytest.raises(pages.NotYet, match=why):
         pages.grade(answer, lambda answer: {"x is even": np.add(answer["x"], 0) % 2 == 0})
-    assert pages.grade({"x": 8}, lambda answer: {"x is even": answer["x"] % 2 == 0})
+    assert pages.grade({"x": 8}, lambda answer: {"x is even": answer["x"] % 2 == 0}) == pages.PASSED
+
+
+@pytest.mark.parametrize("wrong, points", [(0, 2), (1, 1), (2, 1), (3, 0), (4, 0)])
+def test_half_of_the_statements_give_half_of_the_points(wrong, points):
+    def statements(answer):
+        return {f"part {n}": n >= wrong for n in range(4)}
+
+    pages.check_samples({"a student's words": (points, {})}, statements)
+    for other in {0, 1, 2} - {points}:
+        with pytest.raises(AssertionError, match=f"{points} points, not {other}"):
+            pages.check_samples({"a student's words": (other, {})}, statements)
 
 
 # Notebooks
@@ -127,18 +141,25 @@ def test_students_get_no_solution_and_teachers_get_it_apart(path, written):
         [c.source for c in book.cells if c.cell_type == "code" and not c.metadata.get("nbgrader", {}).get("solution")]
         for book in (source, student)
     )
-    assert given == kept
+    assert [code for code in given if "check_samples" not in code] == kept
+    assert "check_samples" in (written / "teachers" / "samples.md").read_text()
     teacher = nbformat.read(written / "teachers" / "source" / "exercises" / path.name, 4)
     assert [cell.source for cell in solutions(teacher) if cell.cell_type == "code"] == [hidden[0].source]
 
 
 def test_nbgrader_gives_the_points_of_the_tests(written, shipped):
-    """The course as a teacher runs it: one student hands in the solution, one the stand-in."""
+    """The course as a teacher runs it: three students hand in the samples, one the stand-in."""
     pytest.importorskip("nbgrader", reason="the optional extra `class`")
     course, folder = written / "teachers", Path(sys.executable).parent
-    for name, source in {"able": course / "source" / "exercises", "idle": written / "students"}.items():
+    [graded] = [c.source for c in nbformat.read(ROOT / "book/exercises/method.ipynb", 4).cells if c.id == "samples"]
+    for which, name in enumerate(("full", "half", "wrong", "idle")):
+        source = written / "students" if name == "idle" else course / "source" / "exercises"
+        notebook = nbformat.read(source / "method.ipynb", 4)
+        if name != "idle":
+            [code] = [cell for cell in solutions(notebook) if cell.cell_type == "code"]
+            code.source += f"\n{graded.rpartition('notebook.')[0]}answer = [*samples.values()][{which}][1]"
         (course / "submitted" / name / "exercises").mkdir(parents=True)
-        shutil.copy2(source / "method.ipynb", course / "submitted" / name / "exercises")
+        nbformat.write(notebook, course / "submitted" / name / "exercises" / "method.ipynb")
     environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     for command in ("generate_assignment", "autograde"):
         given = [folder / "nbgrader", command, "exercises", "--notebook", "method"]
@@ -147,7 +168,7 @@ def test_nbgrader_gives_the_points_of_the_tests(written, shipped):
 
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
         scores = {each.student.id: each.score for each in book.assignment_submissions("exercises")}
-    assert scores == {"able": 2, "idle": 0}
+    assert scores == {"full": 2, "half": 1, "wrong": 0, "idle": 0}
 
 
 # fmt: off
@@ -175,7 +196,7 @@ def test_the_book_for_students_has_no_solution():
         notebook = nbformat.read(path, 4)
         kept = classroom.without_solution(nbformat.read(path, 4)).cells
         gates = [cell for cell in notebook.cells if cell.source.startswith(classroom.GATES)]
-        assert len(gates) == 2 and len(kept) == len(notebook.cells) - 5 and not solutions(SimpleNamespace(cells=kept))
+        assert len(gates) == 2 and len(kept) == len(notebook.cells) - 6 and not solutions(SimpleNamespace(cells=kept))
         assert kept[-1] == notebook.cells[-1] and "{exercise}" in kept[-2].source
 
 
