@@ -23,7 +23,7 @@ book: $(READY)  ## execute every notebook and build the book (PROFILE=reference 
 demo: $(READY)  ## the same, with everything retrained on the demo photographs: no download, a laptop is enough
 	@$(BIN)/python book/build.py demo
 
-class: $(READY)  ## write what a class needs: book and notebooks without solutions, the solutions apart, a lecture with notes
+class: $(READY)  ## write what a class needs: the lab as one file, a lecture with notes, exercises, and their solutions apart
 	@$(BIN)/python book/classroom.py
 
 table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, going on after Ctrl-C (TASK=inpaint, interpolate, deblur or denoise)

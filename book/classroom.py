@@ -1,8 +1,9 @@
 """Write what a class needs into _build/class, from the notebooks, pages and results: python book/classroom.py
 
+lab.html   the lab as one file, which opens from anywhere and prints as a sheet
+lecture/   a deck of reveal.js slides with speaker notes, which needs no network
 students/  every exercise as a notebook, with stand-ins for the solution and with its tests; book/ without solutions
-teachers/  the same notebooks as a course of nbgrader: with solutions, and what they print at the demo profile
-lecture/   a deck of reveal.js slides with speaker notes and one of the solutions; neither needs a network
+teachers/  the same notebooks as a course of nbgrader with solutions and what they print; sample answers with points
 """
 
 import base64
@@ -42,6 +43,7 @@ CLASS = build.BUILD / "class"
 STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER HERE"}
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 ALONE = BOOK / "lab" / "alone.html.j2"
+LIVE = build.ROOT / "notebooks" / "algorithm1.ipynb"  # the one notebook for a hosted service
 LECTURE = BOOK / "lecture.md.j2"
 QUOTED = {"judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
 GATES = ("```{solution-start}", "```{solution-end}")
@@ -151,6 +153,8 @@ def write_notebooks(folder: Path) -> None:
     for path in snippets.NOTEBOOKS:
         nbformat.write(for_students(nbformat.read(path, 4)), folder / "students" / path.name)
         nbformat.write(for_teachers(nbformat.read(path, 4), prints.get(path.stem, "")), course / path.name)
+    if LIVE.exists():
+        shutil.copy2(LIVE, folder / "students")
     (folder / "teachers" / "samples.md").write_text(samples(), encoding="utf-8")
     (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
 
@@ -293,6 +297,7 @@ def main():
     build.lay_out(pages, work / "source")
     missing = write_lecture(work / "source", CLASS / "lecture")
     write_book(work / "source", CLASS / "students" / "book")
+    write_lab(CLASS / "students" / "book" / "book" / "lab.html", CLASS / "lab.html")
     shutil.rmtree(work)
     print(f"the class is ready after {time.perf_counter() - began:.0f} s: {CLASS.relative_to(files.root())}/")
     if missing:

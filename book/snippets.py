@@ -435,7 +435,9 @@ def exercises() -> str:
         [task] = [c.source for c in nbformat.read(path, as_version=4).cells if "```{exercise}" in c.source]
         [(title, label, minutes, how)] = re.findall(r"\{exercise\} (.*)\n:label: (\S+)\n\n\*(\d+) minutes, (\w+)", task)
         [question] = re.findall(r"(?s)\*\*Predict\.\*\* (.*?)\n\n", task)
-        rows.append([int(minutes), how, f"`{path.stem}`", title, " ".join(question.split())])
+        page = label.replace("table1", "table1-inpaint")  # one of the four pages of this notebook has it
+        first = " ".join(question.split()).partition("?")[0]
+        rows.append([int(minutes), how, f"`{path.stem}`", f"{{ref}}`{title} <{page}>`", f"{first}?"])
     return markdown(["Minutes", "", "Notebook", "Exercise", "Predict"], sorted(rows, key=lambda row: row[0]))
 
 
