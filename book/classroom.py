@@ -176,7 +176,7 @@ def write_book(source: Path, html: Path) -> None:
 def write_lab(page: Path, target: Path) -> None:
     """The lab as one file that opens from anywhere, from its built page: pictures, scripts and networks within it."""
     article = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select_one("article")
-    for part in article.select("link, script, noscript, .headerlink, .exercise, .solution, .odl-sources"):
+    for part in article.select("link, script, noscript, .headerlink, .caption-number, .exercise"):
         part.decompose()
     for image in article.select("img[src]"):
         file = page.parent / image["src"]

@@ -450,6 +450,17 @@ def test_the_lab_as_one_file_needs_nothing_beside_it(chromium, site, tmp_path):
     assert not [entry["message"] for entry in chromium.log("browser") if entry["level"] != "INFO"]
 
 
+def test_the_lab_prints_as_a_sheet_with_the_questions_in_front(chromium, site, tmp_path):
+    alone = tmp_path / "lab.html"
+    classroom.write_lab(site, alone)
+    open_lab(chromium, alone)
+    chromium.devtools("Emulation.setEmulatedMedia", media="print")
+    assert all(chromium.shown(".odl-guess legend, [id^=fig-lab]")) and not any(chromium.shown(".odl-lab canvas"))
+    chromium.devtools("Emulation.setEmulatedMedia", media="")
+    pdf = base64.b64decode(chromium.devtools("Page.printToPDF")["data"])
+    assert len(re.findall(rb"/Type /Page\b", pdf)) == 2
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_lab_is_accessible_and_fits_a_phone(chromium, site, tmp_path, scheme):
     found, missing = live.vendored("axe-core")
