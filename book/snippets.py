@@ -437,8 +437,8 @@ def exercises() -> str:
         [question] = re.findall(r"(?s)\*\*Predict\.\*\* (.*?)\n\n", task)
         page = label.replace("table1", "table1-inpaint")  # one of the four pages of this notebook has it
         first = " ".join(question.split()).partition("?")[0]
-        rows.append([int(minutes), how, f"`{path.stem}`", f"{{ref}}`{title} <{page}>`", f"{first}?"])
-    return markdown(["Minutes", "", "Notebook", "Exercise", "Predict"], sorted(rows, key=lambda row: row[0]))
+        rows.append([f"{minutes} min, {how}", f"{{ref}}`{title} <{page}>`, `{path.stem}`", f"{first}?"])
+    return markdown(["Takes", "Exercise and notebook", "Predict"], sorted(rows))
 
 
 def exercise(path: Path) -> str:
