@@ -7,7 +7,6 @@ noise was not clipped; `sigma` is on the 0–255 scale.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 
 from companion.comparators import classical, ksvd, trained, wnnm
 
@@ -40,12 +39,6 @@ class Denoiser:
         return "to be measured" if self.here() else self.lacks
 
 
-def needing(module: str, package: str = "") -> dict:
-    """Of a system that needs a package beyond the core."""
-    lacks = f"the package {package or module} is not installed, so it is not measured here"
-    return {"here": lambda: find_spec(module) is not None, "lacks": lacks}
-
-
 def retrained(system: str, name: str, colour: str) -> Denoiser:
     learner, denoise = trained.LEARNERS[system], partial(trained.denoise, system=system)
     training = {"at_25": learner.low == learner.high, "steps": learner.steps}
@@ -54,14 +47,12 @@ def retrained(system: str, name: str, colour: str) -> Denoiser:
 
 
 DENOISERS = {
-    "bm3d": Denoiser("BM3D", "BM3D", "#000000", classical.bm3d, True, **needing("bm3d")),
+    "bm3d": Denoiser("BM3D", "BM3D", "#000000", classical.bm3d, True, here=classical.has_bm3d, lacks=classical.NO_BM3D),
     "ksvd": Denoiser("K-SVD", "K-SVD", "#8C6D31", ksvd.denoise, True),
     "wnnm": Denoiser("WNNM", "WNNM", "#E69F00", wnnm.denoise, True),
     "nlm": Denoiser("Non-local means", "NLM", "#009E73", classical.nlm, True),
     "tv": Denoiser("Total variation", "TV", "#CC79A7", classical.tv, True),
-    "wavelet": Denoiser(
-        "Wavelets, BayesShrink", "Wavelets", "#56B4E9", classical.wavelet, True, **needing("pywt", "PyWavelets")
-    ),
+    "wavelet": Denoiser("Wavelets, BayesShrink", "Wavelets", "#56B4E9", classical.wavelet, True),
     "mlp": retrained("mlp", "Small MLP at 25", "#A6761D"),
     "csf": retrained("csf", "CSF at 25", "#66A61E"),
     "tnrd": retrained("tnrd", "TNRD at 25", "#7570B3"),
