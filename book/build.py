@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
+import address
 import live
 import nbformat
 import papermill
@@ -125,9 +126,10 @@ def execute_all(pages):
 def buttons(notebook: str) -> str:
     """Links that open a notebook in Colab and in Binder; empty where _config.yml has no address of the repository."""
     repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
-    if not repository["url"]:
+    url, branch = repository["url"].removesuffix(".git"), repository["branch"]
+    name = url.removeprefix("https://github.com/")
+    if name == url:  # none, or none that the services know
         return ""
-    name, branch = repository["url"].removeprefix("https://github.com/").removesuffix(".git"), repository["branch"]
     colab = f"https://colab.research.google.com/github/{name}/blob/{branch}/notebooks/{notebook}.ipynb"
     binder = f"https://mybinder.org/v2/gh/{name}/{branch}?urlpath=lab/tree/notebooks/{notebook}.ipynb"
     return f"\n\n[Open in Colab]({colab}){BUTTON} [Open in Binder]({binder}){BUTTON}"
@@ -249,6 +251,7 @@ def main():
     options = parser.parse_args()
 
     began = time.perf_counter()
+    address.check()
     pages = plan(options.profile, options.dataset, options.seeds)
     if options.page:
         named = [page for page in pages if page.name == options.page]

@@ -9,6 +9,8 @@ from functools import cache
 import torch
 from torch.overrides import TorchFunctionMode
 
+from odl.machine.cores import cores
+
 
 @cache
 def constant(values: tuple, device: torch.device) -> torch.Tensor:
@@ -47,8 +49,12 @@ def quick_precision(device: str = "cpu") -> str:
 
 
 def prepare(device) -> None:
-    """Set this process up for training on a device: memory that is kept, kernels that give the same bits."""
+    """Set this process up for training on a device: memory that is kept, kernels that give the same bits.
+
+    On a CPU with no more threads than a container grants cores, because PyTorch counts those of the machine.
+    """
     keep_memory()
+    torch.set_num_threads(min(torch.get_num_threads(), cores()))
     if str(device).startswith("cuda"):
         make_deterministic()
 

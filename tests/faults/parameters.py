@@ -54,8 +54,8 @@ OPTIONS.remove(["--set", "sharpness=-1"])  # which is a good value
 def cells_of(notebook: Path) -> tuple[str, str]:
     """The cell of parameters and the first that is executed after it."""
     code = [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
-    assert "parameters" in code[0].metadata.tags
-    return code[0].source, code[1].source
+    [i] = [i for i, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", [])]
+    return code[i].source, code[i + 1].source
 
 
 def cases() -> list[tuple[Path, str, object]]:

@@ -45,7 +45,7 @@ def papermill(notebook: Path, folder: Path, *given, timeout=240, **parameters):
 def run(notebook: Path, folder: Path, **parameters) -> dict:
     """The same without a kernel, in a child that has imported already: its error, what it shows, what it says."""
     sources = [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
-    sources.insert(1, "# Parameters\n" + "".join(f"{name} = {value!r}\n" for name, value in parameters.items()))
+    sources.insert(2, "# Parameters\n" + "".join(f"{name} = {value!r}\n" for name, value in parameters.items()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(folder))
         child = in_a_child(run_cells, folder, sources)

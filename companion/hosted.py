@@ -1,0 +1,87 @@
+"""What the first cell of every notebook does where the companion is not installed, as in Colab, Kaggle and Binder.
+
+On a checkout whose packages are there it does nothing. It runs before anything is installed, so it imports the standard
+library and `packaging`, which every kernel of Jupyter has.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from importlib.metadata import PackageNotFoundError, distributions, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from odl.machine.cores import cores
+
+ROOT = Path(__file__).resolve().parents[1]
+DRIVES = (Path("/content/drive/MyDrive"), Path("/kaggle/working"))  # Colab's, where it is mounted, and Kaggle's
+COLAB = Path("/content")
+
+
+class SetUpError(RuntimeError):
+    """The notebook cannot run here; the message is one line that says what to do."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+def set_up() -> None:
+    """Install what is missing, put results where the service keeps them, and count the cores that are ours.
+
+    Raises SetUpError.
+    """
+    if lacking := missing():
+        install(lacking)
+    if not os.environ.get("ODL_ROOT"):
+        keep_results()
+    if cores() < (os.cpu_count() or 1):  # PyTorch counts those of the host
+        os.environ.setdefault("OMP_NUM_THREADS", str(cores()))
+
+
+def missing() -> list[str]:
+    """Of the packages that pyproject.toml asks for, those that are not here. Raises SetUpError where one is too old.
+
+    A service's package stays as it is, whether or not a kernel has loaded it: another PyTorch may not fit its GPU.
+    """
+    project = ROOT / "pyproject.toml"
+    if not project.exists():  # a wheel, which came with its packages
+        return []
+    found = []
+    for text in tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]:
+        need = Requirement(text)
+        try:
+            here = version(need.name)
+        except PackageNotFoundError:
+            found.append(text)
+            continue
+        if not need.specifier.contains(here, prereleases=True):
+            command = f"pip install '{text}'"
+            raise SetUpError(f"{need.name} {here} is here, and {need} is needed: {command}, then restart the kernel")
+    return found
+
+
+def install(packages: list[str]) -> None:
+    """Install packages for this kernel, with everything that is here pinned to its version. Raises SetUpError."""
+    print("installing", ", ".join(packages))
+    pinned = sorted(f"{d.name}=={d.version}" for d in distributions() if d.name)
+    with tempfile.TemporaryDirectory() as folder:
+        constraints = Path(folder, "constraints.txt")
+        constraints.write_text("\n".join(pinned), encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--constraint", constraints, *packages]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["no reason given"]
+        raise SetUpError(f"pip could not install {', '.join(packages)} ({said[-1]}); install them, then run this again")
+
+
+def keep_results() -> None:
+    """Set `ODL_ROOT` to a folder that outlives the session, where there is one and this checkout is not in it."""
+    drive = next((folder for folder in DRIVES if folder.is_dir()), None)
+    if drive and not ROOT.is_relative_to(drive):
+        os.environ["ODL_ROOT"] = str(drive / "on-demand-learning")
+        print("results and checkpoints go to", os.environ["ODL_ROOT"])
+    elif not drive and COLAB.is_dir() and ROOT.is_relative_to(COLAB):
+        print("Colab deletes results at the end: mount a drive, restart the kernel, and they go to", DRIVES[0])

@@ -1,0 +1,211 @@
+"""Notebooks where their repository is not: one first cell, what it does to a machine, and how many cores are ours.
+
+`python -m tests.services` runs one in environments like those of Colab, Kaggle and Binder.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import address
+import nbformat
+import pytest
+import torch
+import yaml
+from packaging.requirements import Requirement
+
+from companion import hosted
+from odl.machine import cores, device
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+COUNT = "import sys; from odl.machine.cores import cores; import os; os.sched_setaffinity(0, {0}); print(cores())"
+
+
+# The cell
+
+
+def test_every_notebook_begins_with_the_same_cell():
+    firsts = {next(c for c in nbformat.read(path, 4).cells if c.cell_type == "code").source for path in NOTEBOOKS}
+    [cell] = firsts
+    [shown] = re.findall(r'(?m)^address = "(.*?)"  # ', cell)
+    assert shown == address.address()
+
+
+def test_a_checkout_stays_as_it_is(monkeypatch, capsys):
+    monkeypatch.delenv("ODL_ROOT", raising=False)
+    monkeypatch.setattr(hosted.subprocess, "run", None)  # nothing is installed
+    monkeypatch.setattr(hosted, "cores", os.cpu_count)
+    before = dict(os.environ), list(sys.path)
+    hosted.set_up()
+    assert (dict(os.environ), sys.path) == before and capsys.readouterr() == ("", "")
+
+
+def test_the_address_goes_from_the_configuration_to_where_it_stands_alone(tmp_path, monkeypatch):
+    files = ["_config.yml", "CITATION.cff", *(f"notebooks/{path.name}" for path in NOTEBOOKS)]
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    monkeypatch.setattr(address, "ROOT", tmp_path)
+    config = (tmp_path / "_config.yml").read_text(encoding="utf-8")
+    url, before = "https://github.com/owner/name", address.address()
+    (tmp_path / "_config.yml").write_text(re.sub(r'(?m)^  url: ".*"', f'  url: "{url}"', config), encoding="utf-8")
+    with pytest.raises(SystemExit, match="python book/address.py"):
+        address.check()
+    changed = address.with_address(address.address())
+    for path, text in changed.items():
+        path.write_text(text, encoding="utf-8")
+    address.check()
+    assert yaml.safe_load(changed[tmp_path / "CITATION.cff"])["repository-code"] == url
+    for path in NOTEBOOKS:
+        cells = nbformat.read(tmp_path / "notebooks" / path.name, 4).cells
+        namespace, source = {}, next(c.source for c in cells if c.cell_type == "code")
+        exec(next(line for line in source.splitlines() if line.startswith("address")), namespace)
+        assert namespace["address"] == url
+    back = {path: text.encode() for path, text in address.with_address(before).items()}
+    assert all(text == (ROOT / path.relative_to(tmp_path)).read_bytes() for path, text in back.items())
+
+
+# What it does
+
+
+def test_only_what_is_missing_is_installed_and_nothing_else_moves(monkeypatch):
+    """pip gets what is missing, and every version that is here as a constraint."""
+    calls = []
+
+    def run(command, **_):
+        constraints = Path(command[command.index("--constraint") + 1]).read_text(encoding="utf-8").splitlines()
+        calls.append((command[command.index("--constraint") + 2 :], constraints))
+        return subprocess.CompletedProcess(command, 0)
+
+    def version(name):
+        if name == "pooch":
+            raise hosted.PackageNotFoundError(name)
+        return real(name)
+
+    real = hosted.version
+    monkeypatch.setattr(hosted, "version", version)
+    monkeypatch.setattr(hosted.subprocess, "run", run)
+    hosted.set_up()
+    [(asked, constraints)] = calls
+    assert [Requirement(text).name for text in asked] == ["pooch"]
+    assert f"torch=={real('torch')}" in constraints and f"numpy=={real('numpy')}" in constraints
+
+
+def test_a_package_that_is_too_old_is_named_and_kept(monkeypatch):
+    old = {"pandas": "1.5.3"}
+    real = hosted.version
+    monkeypatch.setattr(hosted, "version", lambda name: old.get(name) or real(name))
+    with pytest.raises(
+        hosted.SetUpError, match=r"^pandas 1\.5\.3 is here, and pandas>=2\.2 is needed: pip install"
+    ) as e:
+        hosted.set_up()
+    assert e.value._render_traceback_() == [f"SetUpError: {e.value}"]
+
+
+def test_what_pip_cannot_do_is_one_line(monkeypatch):
+    monkeypatch.setattr(hosted, "missing", lambda: ["no-such-package-of-anybody>=1"])
+    failed = subprocess.CompletedProcess([], 1, "", "looking\nERROR: No matching distribution\n")
+    monkeypatch.setattr(hosted.subprocess, "run", lambda *a, **k: failed)
+    with pytest.raises(hosted.SetUpError, match="no-such-package.*No matching distribution") as error:
+        hosted.set_up()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("place", ["elsewhere", "on the drive"])
+def test_results_go_to_the_drive_unless_the_checkout_is_there(place, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("ODL_ROOT", raising=False)
+    drive = tmp_path / "drive"
+    drive.mkdir()
+    monkeypatch.setattr(hosted, "DRIVES", (tmp_path / "not mounted", drive))
+    monkeypatch.setattr(hosted, "ROOT", tmp_path / "clone" if place == "elsewhere" else drive / "clone")
+    monkeypatch.setenv("ODL_ROOT", "")  # so that what is set is undone
+    hosted.keep_results()
+    expected = str(drive / "on-demand-learning") if place == "elsewhere" else ""
+    assert os.environ["ODL_ROOT"] == expected and expected in capsys.readouterr().out
+
+
+def test_colab_without_a_drive_says_what_is_lost(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ODL_ROOT", "")
+    monkeypatch.setattr(hosted, "DRIVES", (tmp_path / "drive",))
+    monkeypatch.setattr(hosted, "COLAB", tmp_path)
+    monkeypatch.setattr(hosted, "ROOT", tmp_path / "clone")
+    hosted.keep_results()
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1 and "mount a drive" in said and not os.environ["ODL_ROOT"]
+
+
+# What Binder builds
+
+
+def test_binder_has_the_core_for_a_cpu_at_the_tested_versions():
+    pinned = {line.split(" ;")[0].lower() for line in (ROOT / "requirements.txt").read_text().splitlines()}
+    lines = (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    needs = [Requirement(line) for line in lines if line[0] not in "#-"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    core = {Requirement(text).name.lower() for text in project["dependencies"]}
+    assert core | {"ipywidgets", "papermill"} == {need.name.lower() for need in needs}
+    for need in needs:
+        [wanted] = need.specifier
+        assert f"{need.name.lower()}=={wanted.version.removesuffix('+cpu')}" in pinned
+        assert wanted.version.endswith("+cpu") == need.name.startswith("torch")
+    assert not any(line.startswith(("-r", "-e", ".")) for line in lines)  # each would build a new image at every commit
+
+
+# Cores
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "expected"),
+    [
+        ("0::/", {}, []),
+        ("0::/", {"cpu.max": "max 100000"}, []),
+        ("0::/", {"cpu.max": "150000 100000"}, [1.5]),  # a container, whose root is its group
+        ("0::/pod/box", {"pod/cpu.max": "400000 100000", "pod/box/cpu.max": "200000 100000"}, [2, 4]),
+        ("0::/gone", {"cpu.max": "100000 100000"}, [1]),
+        ("4:x:/\n1:cpu,cpuacct:/b", {"cpu/b/cpu.cfs_quota_us": "50000", "cpu/b/cpu.cfs_period_us": "100000"}, [0.5]),
+        ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, []),
+    ],
+)  # fmt: skip
+def test_cores_that_cgroups_grant(own, files, expected, tmp_path, monkeypatch):
+    system = tmp_path / "cgroup"
+    for name, text in files.items():
+        (system / name).parent.mkdir(parents=True, exist_ok=True)
+        (system / name).write_text(text + "\n")
+    (tmp_path / "own").write_text(own + "\n")
+    assert cores.quotas(system, tmp_path / "own") == expected
+    monkeypatch.setattr(cores, "SYSTEM", system)
+    monkeypatch.setattr(cores, "OWN", tmp_path / "own")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
+    assert cores.cores() == min([8, *(max(1, round(n + 0.49)) for n in expected)])
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux can be told so")
+def test_cores_that_a_process_may_run_on():
+    assert subprocess.check_output([sys.executable, "-c", COUNT], text=True) == "1\n"
+
+
+def test_training_takes_no_more_threads_than_cores(monkeypatch):
+    monkeypatch.setattr(device, "cores", lambda: 1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        device.prepare("cpu")
+        assert torch.get_num_threads() == 1
+        monkeypatch.setattr(device, "cores", lambda: 64)
+        device.prepare("cpu")
+        assert torch.get_num_threads() == 1  # what a user has chosen is not raised
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_container_s_kernel_is_told_before_pytorch_counts(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("ODL_ROOT", "somewhere")
+    monkeypatch.setattr(hosted, "cores", lambda: 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    hosted.set_up()
+    assert os.environ.pop("OMP_NUM_THREADS") == "1"
