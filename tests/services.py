@@ -103,22 +103,29 @@ def interpreter(version: str) -> str:
     return found or sys.executable
 
 
-def steps_alone(service: Service) -> None:
-    """Colab and Kaggle: nothing but the notebook is there, and then what the first run has left."""
+def steps_alone(service: Service) -> Path:
+    """Kaggle: nothing but the notebook is there, and some packages are missing. Returns the notebook."""
+    before, notebook = service.packages(), service.alone()
+    said = service.open(notebook, service.address)
+    assert said.endswith("FINISHED") and "installing" in said, said
+    after = service.packages()
+    assert before < after  # nothing that was there is gone or of another version
+    assert {"pooch", "pywavelets"} <= {name.split("==")[0].lower() for name in after - before}
+    assert list(service.work.glob("on-demand-learning/data/results/smoke/demo/*/*.json")), "no results in the clone"
+    return notebook
+
+
+def steps_again(service: Service) -> None:
+    """Colab: without an address, with one that is wrong, then as above, and again with what the first run has left."""
     before, notebook = service.packages(), service.alone()
     said = service.open(notebook, "")
     assert "set `address` in this cell" in said and "FINISHED" not in said, said
     said = service.open(notebook, NOWHERE)
     assert f"{NOWHERE} cannot be cloned" in said and "FINISHED" not in said, said
     assert service.packages() == before and {*service.work.iterdir()} == {notebook}
-    said = service.open(notebook, service.address)
-    assert said.endswith("FINISHED") and "installing" in said, said
+    notebook = steps_alone(service)
     after = service.packages()
-    assert before < after  # nothing that was there is gone or of another version
-    assert {"pooch", "pywavelets"} <= {name.split("==")[0].lower() for name in after - before}
-    clone = service.work / "on-demand-learning"
-    assert list(clone.glob("data/results/smoke/demo/*/*.json")), "no results in the clone"
-    said = service.open(notebook, NOWHERE, PIP_NO_INDEX="1")  # again, without a network
+    said = service.open(notebook, NOWHERE, PIP_NO_INDEX="1")  # without a network
     assert said.endswith("FINISHED") and "installing" not in said, said
     assert service.packages() == after
 
@@ -134,7 +141,7 @@ def steps_in_a_clone(service: Service) -> None:
     assert not status, status
 
 
-STEPS = {"colab": steps_alone, "kaggle": steps_alone, "binder": steps_in_a_clone}
+STEPS = {"colab": steps_again, "kaggle": steps_alone, "binder": steps_in_a_clone}
 
 
 def main(*names: str) -> None:
