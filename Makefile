@@ -1,12 +1,16 @@
 # The commands a person types. Each one first makes .venv when it is missing or older than the dependency lists; not
-# where the conda environment of environment.yml is active, nor with BIN=FOLDER, whose python and uv are then used.
+# where an active conda environment has this project, as that of environment.yml does, whatever its name or path; nor on
+# Binder, nor with BIN=FOLDER. The programs there are then used.
 
 PYTHON  ?= python3
 PROFILE ?= reference
 TASK    ?= inpaint
 
-BIN   := $(if $(filter on-demand-learning,$(CONDA_DEFAULT_ENV)),$(CONDA_PREFIX)/bin,.venv/bin)
-READY := $(if $(filter .venv/bin,$(BIN)),.venv/ready)
+INSTALLED := import importlib.metadata as m; m.version("on-demand-learning")
+CONDA := $(shell [ -d "$$CONDA_PREFIX/conda-meta" ] && "$$CONDA_PREFIX/bin/python" -I -c '$(INSTALLED)' 2>/dev/null && echo "$$CONDA_PREFIX")
+ACTIVE := $(or $(NB_PYTHON_PREFIX),$(CONDA))
+BIN   := $(if $(ACTIVE),$(ACTIVE)/bin,.venv/bin)
+READY := $(if $(subst .venv/bin,,$(BIN)),,.venv/ready)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -15,63 +19,63 @@ MAKEFLAGS += --no-print-directory
 
 help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
-	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-13s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1|/p' Makefile | while IFS='|' read -r name text; do printf '%-13s %s\n' "$$name" "$$text"; done
 
 book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo retrains everything; STRICT=1 fails on results of another protocol or of uncommitted code)
-	@$(BIN)/python book/build.py $(PROFILE) $(if $(STRICT),--strict)
+	@"$(BIN)/python" book/build.py $(PROFILE) $(if $(STRICT),--strict)
 
 demo: $(READY)  ## the same, with everything retrained on the demo photographs: no download, a laptop is enough
-	@$(BIN)/python book/build.py demo
+	@"$(BIN)/python" book/build.py demo
 
 class: $(READY)  ## write what a class needs: the lab as one file, a lecture with notes, exercises, and their solutions apart
-	@$(BIN)/python book/classroom.py
+	@"$(BIN)/python" book/classroom.py
 
 table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, going on after Ctrl-C (TASK=inpaint, interpolate, deblur or denoise)
-	@$(BIN)/python -m companion reproduce --profile demo --dataset demo --seeds 0 --page table1-$(TASK)
+	@"$(BIN)/python" -m companion reproduce --profile demo --dataset demo --seeds 0 --page table1-$(TASK)
 	@mkdir -p runs/notebooks
-	@$(BIN)/papermill notebooks/table1.ipynb runs/notebooks/table1-$(TASK).ipynb -p task $(TASK)
+	@"$(BIN)/papermill" notebooks/table1.ipynb runs/notebooks/table1-$(TASK).ipynb -p task $(TASK)
 	@echo "notebook: runs/notebooks/table1-$(TASK).ipynb"
 	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
-	@$(BIN)/python -c "from companion import prose; from odl import results as r; print(prose.dose([r.load(r.Experiment.of('$(TASK)'))]))"
+	@"$(BIN)/python" -c "from companion import prose; from odl import results as r; print(prose.dose([r.load(r.Experiment.of('$(TASK)'))]))"
 
 bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (QUALITY=1 adds three quarters of an hour: core-seconds to a PSNR; results: data/results/benchmarks/)
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[bench]"
-	@$(BIN)/python -m bench
-	@$(if $(QUALITY),$(BIN)/python -m bench quality)
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[bench]"
+	@"$(BIN)/python" -m bench
+	@$(if $(QUALITY),"$(BIN)/python" -m bench quality)
 
 faults: $(READY)  ## inject every fault a promise is about; goes on where it stopped (results: data/results/faults.json)
-	@$(BIN)/python -m tests.faults
+	@"$(BIN)/python" -m tests.faults
 
 audit: $(READY)  ## look up the exact versions in the database of known vulnerabilities (needs the network)
-	@$(BIN)/uv tool run --from pip-audit pip-audit --strict --disable-pip --no-deps --requirement requirements.txt
+	@"$(BIN)/uv" tool run --from pip-audit pip-audit --strict --disable-pip --no-deps --requirement requirements.txt
 
 sweep: $(READY)  ## every run, notebook and the book as one graph, on this machine at the smoke profile (in runs/sweep/)
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[sweep]"
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[sweep]"
 	@mkdir -p runs/sweep
-	@PATH="$(abspath $(BIN)):$$PATH" ODL_ROOT=$(CURDIR)/runs/sweep $(BIN)/snakemake --cores 2
+	@PATH="$$(cd "$(BIN)" && pwd):$$PATH" ODL_ROOT="$(CURDIR)/runs/sweep" "$(BIN)/snakemake" --cores 2
 
 sweep-slurm: $(READY)  ## one task's graph on a SLURM of its own that loses a node; needs root and slurm-wlm, munge
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.txt --editable ".[sweep]"
-	@$(BIN)/python -m pytest tests/slurm/on_slurm.py
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[sweep]"
+	@"$(BIN)/python" -m pytest tests/slurm/on_slurm.py
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@"$(BIN)/python" -m pytest -n auto --dist worksteal
 
 lint: $(READY)  ## check formatting, style, and that imports go down the floors of pyproject.toml
-	@$(BIN)/ruff format --check .
-	@$(BIN)/ruff check .
-	@$(BIN)/lint-imports --no-cache --no-logo
+	@"$(BIN)/ruff" format --check .
+	@"$(BIN)/ruff" check .
+	@"$(BIN)/lint-imports" --no-cache --no-logo
 
 clean:  ## remove the built book and the caches; keep .venv, data, results and runs
 	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
 	@find odl companion bench tests book -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/ready: requirements.txt pyproject.toml setup.py
-	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or say make PYTHON=..." >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11; say make PYTHON=python3.11" >&2; exit 1; }
+	@command -v "$(PYTHON)" >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or say make PYTHON=..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11; say make PYTHON=python3.11" >&2; exit 1; }
 	@echo "installing into .venv (a minute or two; about 6 GB on Linux, most of it PyTorch's CUDA libraries)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@test -x "$(BIN)/python" || "$(PYTHON)" -m venv .venv
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check uv
+	@"$(BIN)/uv" pip install --quiet --compile-bytecode --python "$(BIN)/python" -r requirements.txt
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --no-deps --editable .
 	@touch $@
