@@ -14,8 +14,6 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from odl.machine.cores import cores
-
 ROOT = Path(__file__).resolve().parents[1]
 DRIVES = (Path("/content/drive/MyDrive"), Path("/kaggle/working"))  # Colab's, where it is mounted, and Kaggle's
 COLAB = Path("/content")
@@ -37,8 +35,10 @@ def set_up() -> None:
         install(lacking)
     if not os.environ.get("ODL_ROOT"):
         keep_results()
-    if cores() < (os.cpu_count() or 1):  # PyTorch counts those of the host
-        os.environ.setdefault("OMP_NUM_THREADS", str(cores()))
+    from loky import cpu_count  # perhaps just installed
+
+    if cpu_count() < (os.cpu_count() or 1):  # PyTorch counts those of the host
+        os.environ.setdefault("OMP_NUM_THREADS", str(cpu_count()))
 
 
 def missing() -> list[str]:

@@ -18,7 +18,7 @@ from time import monotonic, sleep
 
 import numpy as np
 import torch
-from loky import ProcessPoolExecutor
+from loky import ProcessPoolExecutor, cpu_count
 from tqdm.auto import tqdm
 
 from odl import paper, results
@@ -29,7 +29,6 @@ from odl.data.packs import load
 from odl.evaluation import TESTED
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files, store
-from odl.machine.cores import cores
 from odl.parameters import check_device
 from odl.results import Result
 from odl.schedules import SCHEDULES
@@ -156,7 +155,7 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
         load(dataset, "train", train_images)  # packed once, before the workers start
     if workers is None:
         quick = sum(m.work for job in todo for m in job.missing()) < QUICK
-        workers = 1 if quick or device == "cuda" else min(torch.get_num_threads(), cores())
+        workers = 1 if quick or device == "cuda" else min(torch.get_num_threads(), cpu_count())
     run = in_turn if min(workers, len(todo)) == 1 else partial(side_by_side, workers=min(workers, len(todo)))
     done = sum(job.work for job in jobs if job not in todo)
     with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:

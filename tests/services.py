@@ -30,7 +30,7 @@ def binder() -> list[str]:
     return [*(line.removesuffix("+cpu") for line in lines if line[0] not in "#-"), "ipykernel"]
 
 
-PACKAGES = {  # Python, and what is installed before the first cell; neither Colab nor Kaggle is given pooch, PyWavelets
+PACKAGES = {  # Python, and what is installed before the first cell; Colab and Kaggle lack loky, pooch, PyWavelets
     "colab": ("3.13", ["torch==2.11.0", "torchvision==0.26.0", *EVERYWHERE.split()]),
     "kaggle": ("3.12", ["torch==2.15.0", "torchvision==0.29.2", *EVERYWHERE.split()]),
     "binder": ("3.11", binder()),
@@ -110,7 +110,7 @@ def steps_alone(service: Service) -> Path:
     assert said.endswith("FINISHED") and "installing" in said, said
     after = service.packages()
     assert before < after  # nothing that was there is gone or of another version
-    assert {"pooch", "pywavelets"} <= {name.split("==")[0].lower() for name in after - before}
+    assert {"loky", "pooch", "pywavelets"} <= {name.split("==")[0].lower() for name in after - before}
     assert list(service.work.glob("on-demand-learning/data/results/smoke/demo/*/*.json")), "no results in the clone"
     return notebook
 

@@ -1,4 +1,4 @@
-"""Notebooks where their repository is not: one first cell, what it does to a machine, and how many cores are ours.
+"""Notebooks where their repository is not: one first cell, what it does to a machine, and how many cores are taken.
 
 `python -m tests.services` runs one in environments like those of Colab, Kaggle and Binder.
 """
@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import address
+import loky
 import nbformat
 import pytest
 import torch
@@ -18,11 +19,10 @@ import yaml
 from packaging.requirements import Requirement
 
 from companion import hosted
-from odl.machine import cores, device
+from odl.machine import device
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-COUNT = "import sys; from odl.machine.cores import cores; import os; os.sched_setaffinity(0, {0}); print(cores())"
 
 
 # The cell
@@ -38,7 +38,7 @@ def test_every_notebook_begins_with_the_same_cell():
 def test_a_checkout_stays_as_it_is(monkeypatch, capsys):
     monkeypatch.delenv("ODL_ROOT", raising=False)
     monkeypatch.setattr(hosted.subprocess, "run", None)  # nothing is installed
-    monkeypatch.setattr(hosted, "cores", os.cpu_count)
+    monkeypatch.setattr(loky, "cpu_count", os.cpu_count)
     before = dict(os.environ), list(sys.path)
     hosted.set_up()
     assert (dict(os.environ), sys.path) == before and capsys.readouterr() == ("", "")
@@ -158,44 +158,14 @@ def test_binder_has_the_core_for_a_cpu_at_the_tested_versions():
 # Cores
 
 
-@pytest.mark.parametrize(
-    ("own", "files", "expected"),
-    [
-        ("0::/", {}, []),
-        ("0::/", {"cpu.max": "max 100000"}, []),
-        ("0::/", {"cpu.max": "150000 100000"}, [1.5]),  # a container, whose root is its group
-        ("0::/pod/box", {"pod/cpu.max": "400000 100000", "pod/box/cpu.max": "200000 100000"}, [2, 4]),
-        ("0::/gone", {"cpu.max": "100000 100000"}, [1]),
-        ("4:x:/\n1:cpu,cpuacct:/b", {"cpu/b/cpu.cfs_quota_us": "50000", "cpu/b/cpu.cfs_period_us": "100000"}, [0.5]),
-        ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, []),
-    ],
-)  # fmt: skip
-def test_cores_that_cgroups_grant(own, files, expected, tmp_path, monkeypatch):
-    system = tmp_path / "cgroup"
-    for name, text in files.items():
-        (system / name).parent.mkdir(parents=True, exist_ok=True)
-        (system / name).write_text(text + "\n")
-    (tmp_path / "own").write_text(own + "\n")
-    assert cores.quotas(system, tmp_path / "own") == expected
-    monkeypatch.setattr(cores, "SYSTEM", system)
-    monkeypatch.setattr(cores, "OWN", tmp_path / "own")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    assert cores.cores() == min([8, *(max(1, round(n + 0.49)) for n in expected)])
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux can be told so")
-def test_cores_that_a_process_may_run_on():
-    assert subprocess.check_output([sys.executable, "-c", COUNT], text=True) == "1\n"
-
-
 def test_training_takes_no_more_threads_than_cores(monkeypatch):
-    monkeypatch.setattr(device, "cores", lambda: 1)
+    monkeypatch.setattr(device, "cpu_count", lambda: 1)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
         device.prepare("cpu")
         assert torch.get_num_threads() == 1
-        monkeypatch.setattr(device, "cores", lambda: 64)
+        monkeypatch.setattr(device, "cpu_count", lambda: 64)
         device.prepare("cpu")
         assert torch.get_num_threads() == 1  # what a user has chosen is not raised
     finally:
@@ -205,7 +175,7 @@ def test_training_takes_no_more_threads_than_cores(monkeypatch):
 def test_a_container_s_kernel_is_told_before_pytorch_counts(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setenv("ODL_ROOT", "somewhere")
-    monkeypatch.setattr(hosted, "cores", lambda: 1)
+    monkeypatch.setattr(loky, "cpu_count", lambda: 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     hosted.set_up()
     assert os.environ.pop("OMP_NUM_THREADS") == "1"

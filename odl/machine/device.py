@@ -7,9 +7,8 @@ import threading
 from functools import cache
 
 import torch
+from loky import cpu_count
 from torch.overrides import TorchFunctionMode
-
-from odl.machine.cores import cores
 
 
 @cache
@@ -54,7 +53,7 @@ def prepare(device) -> None:
     On a CPU with no more threads than a container grants cores, because PyTorch counts those of the machine.
     """
     keep_memory()
-    torch.set_num_threads(min(torch.get_num_threads(), cores()))
+    torch.set_num_threads(min(torch.get_num_threads(), cpu_count()))
     if str(device).startswith("cuda"):
         make_deterministic()
 
