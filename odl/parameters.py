@@ -47,12 +47,15 @@ def known_dataset(name, parameter: str = "dataset") -> None:
 
 
 def check_device(device) -> str:
-    """`auto` becomes cuda where there is one, else cpu. Raises ParameterError."""
+    """`auto` becomes cuda where PyTorch can use one, else cpu; a line says what stays idle. Raises ParameterError."""
     choice("device", device, DEVICES)
     if device == "cpu":
         return device
-    import torch
+    from odl.machine.device import gpu  # and with it torch
 
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ParameterError("device='cuda' is not available on this machine; nearest: 'cpu'")
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    usable, remark = gpu()
+    if device == "cuda" and not usable:
+        raise ParameterError(
+            f"device='cuda' is not available on this machine{remark and f': {remark}'}; nearest: 'cpu'"
+        )
+    return "cuda" if usable else "cpu"

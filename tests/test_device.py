@@ -6,12 +6,14 @@ import sys
 
 import pytest
 import torch
+from conftest import refused
 from torch import nn
 
 from odl import results
 from odl.experiment import Experiment
 from odl.machine import device
 from odl.network import ChannelwiseLinear
+from odl.parameters import check_device
 
 COUNT = """
 import resource, torch
@@ -44,6 +46,68 @@ def test_a_torch_without_onednn_is_not_asked_what_it_knows(monkeypatch):
     monkeypatch.setattr(device.torch.backends.mkldnn, "is_available", lambda: False)
     monkeypatch.setattr(device.torch.ops, "mkldnn", object())
     assert device.quick_precision() == "fp32"
+
+
+# GPUs
+
+
+@pytest.mark.parametrize(
+    ("capability", "built_for", "runs"),
+    [
+        ((6, 0), "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120", False),  # a P100 under recent wheels
+        ((7, 5), "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120", True),  # a T4
+        ((8, 9), "sm_75 sm_80 sm_86", True),  # an L4 runs what its generation's elder runs
+        ((8, 0), "sm_86", False),
+        ((9, 0), "sm_80 compute_80", True),  # translated when it is loaded
+        ((7, 0), "sm_80 compute_80", False),
+        ((9, 0), "sm_90a", True),
+        ((10, 0), "sm_90a compute_90a", False),
+        ((10, 3), "sm_100f", True),
+        ((12, 0), "sm_100f", False),
+        ((9, 4), "gfx90a gfx942", True),  # AMD's
+    ],
+)
+def test_a_gpu_is_usable_where_pytorch_has_kernels_for_it(capability, built_for, runs):
+    assert device.has_kernels(capability, built_for.split()) == runs
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """`machine(capability, count)` has so many GPUs of that capability, as far as can be asked."""
+
+    def has(capability, count=1):
+        answers = {"is_available": count > 0, "device_count": count, "get_device_capability": capability}
+        answers |= {"get_device_name": "Tesla", "get_arch_list": ["sm_75", "sm_80"]}
+        for name, answer in answers.items():
+            monkeypatch.setattr(device.torch.cuda, name, lambda *_, answer=answer: answer)
+        device.gpu.cache_clear()
+
+    yield has
+    device.gpu.cache_clear()
+
+
+def test_a_gpu_that_this_pytorch_does_not_know_gives_way_to_the_cpu(machine, capsys):
+    machine((6, 0))
+    assert [check_device("auto"), check_device("auto")] == ["cpu", "cpu"]
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "no kernels for Tesla" in said and "the CPU is used" in said
+    refused(lambda: check_device("cuda"), "no kernels for Tesla", "nearest: 'cpu'")
+    assert check_device("cpu") == "cpu"
+
+
+def test_without_a_gpu_auto_is_the_cpu_and_says_nothing(machine, capsys):
+    machine(None, 0)
+    assert check_device("auto") == check_device("cpu") == "cpu" and capsys.readouterr().err == ""
+    refused(lambda: check_device("cuda"), "not available on this machine; nearest: 'cpu'")
+
+
+def test_a_second_gpu_is_named_idle_once(machine, capsys):
+    machine((7, 5), 2)
+    assert {check_device(name) for name in ("auto", "cuda", "auto")} == {"cuda"}
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "1 of 2 GPUs is used" in said
+    machine((7, 5), 1)
+    assert check_device("auto") == "cuda" and capsys.readouterr().err == ""
 
 
 # bf16

@@ -15,7 +15,6 @@ from odl import paper
 from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment
 from odl.machine import checkpoint, files
-from odl.parameters import check_device
 from odl.schedules import SCHEDULES
 
 
@@ -154,13 +153,6 @@ def test_packs_of_folders_lie_below_the_root(root, tmp_path):
 )
 def test_seeds(seeds, answer):
     assert check_seeds(seeds) == answer
-
-
-def test_devices(monkeypatch):
-    assert check_device("cpu") == "cpu" and check_device("auto") in ("cpu", "cuda")
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert check_device("auto") == "cpu"
-    refused(lambda: check_device("cuda"), "nearest: 'cpu'")
 
 
 def test_images(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import sys
 import threading
 from functools import cache
@@ -37,6 +38,40 @@ def keep_memory() -> None:
 
 CAPTURING = threading.Lock()  # one capture at a time, where several runs share a GPU
 WARM_UP = 3  # steps before a capture, in which libraries choose their kernels
+
+
+@cache
+def gpu() -> tuple[bool, str]:
+    """Whether PyTorch can use a GPU here, and a remark on one that it cannot or does not use, printed once."""
+    if not torch.cuda.is_available():
+        return False, ""
+    name, count = torch.cuda.get_device_name(), torch.cuda.device_count()
+    usable, remark = has_kernels(torch.cuda.get_device_capability(), torch.cuda.get_arch_list()), ""
+    if not usable:
+        remark = f"PyTorch {torch.__version__} has no kernels for {name}"
+        print(f"{remark}; the CPU is used", file=sys.stderr)
+    elif count > 1:
+        remark = f"1 of {count} GPUs is used, {name}; the others are idle"
+        print(remark, file=sys.stderr)
+    return usable, remark
+
+
+def has_kernels(capability: tuple[int, int], built_for: list[str]) -> bool:
+    """Whether a GPU of that compute capability runs what PyTorch was built for, as `torch.cuda.get_arch_list` has it.
+
+    `sm_86` runs on its own generation from 8.6 on, `sm_90a` on that GPU alone, and `compute_90` is translated for any
+    that is newer. Names of another form are AMD's, and not judged.
+    """
+    named = [re.fullmatch(r"(sm|compute)_(\d+)(\d)(\w?)", name) for name in built_for]
+    found = [(m[1], (int(m[2]), int(m[3])), m[4]) for m in named if m]
+
+    def runs(kind, built, special):
+        if special == "a":
+            return built == capability
+        same = kind == "compute" and not special or built[0] == capability[0]
+        return same and built <= capability
+
+    return not found or any(runs(*one) for one in found)
 
 
 def quick_precision(device: str = "cpu") -> str:

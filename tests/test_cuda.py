@@ -1,0 +1,144 @@
+"""The path of a training step on a GPU, as far as a machine without one can walk it: devices, shapes and waits.
+
+Tensors here have a device and a shape and no content. What mixes devices raises, what asks for a number, which on a GPU
+waits for it, raises, and what copies between a GPU and the host is noted: a CUDA graph can hold none of these.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+import torch
+from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from odl import corruptions, evaluation
+from odl.corruptions import RELEASED, TASKS
+from odl.crops import CROP, Pack, crop, grey
+from odl.machine import device
+from odl.network import EncoderDecoder
+
+CUDA = torch.device("cuda", 0)
+BATCH = 4
+EVERY = [*TASKS.values(), *RELEASED.values()]
+
+
+@dataclass
+class Generator:
+    """A generator's place: a real one on a GPU needs a driver."""
+
+    device: torch.device = CUDA
+
+
+class Copies(TorchDispatchMode):
+    """`with` it, every copy between devices goes into `seen`, as (from, to)."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        found = operation(*args, **(kwargs or {}))
+        if operation in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default):
+            source = args[-1] if operation is torch.ops.aten.copy_.default else args[0]
+            if source.device != found.device:
+                self.seen.append((source.device.type, found.device.type))
+        return found
+
+
+def drawn(draw, *size, generator, **how):
+    return draw(*size, **how)
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """A machine whose GPU has everything but numbers."""
+    for draw in (torch.rand, torch.randn):
+        monkeypatch.setattr(torch, draw.__name__, partial(drawn, draw))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (8, 0))
+    caches = device.constant, corruptions.border  # of tensors that are made once on a device
+    for cache in caches:
+        cache.cache_clear()
+    with FakeTensorMode():
+        yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+def pack_of(n: int) -> Pack:
+    """So many images of 100 × 120 pixels on the GPU."""
+    index = [torch.zeros(n, dtype=torch.long, device=CUDA) for _ in range(3)]
+    return Pack(torch.zeros(n * 100 * 120 * 3, dtype=torch.uint8, device=CUDA), *index, tuple(map(str, range(n))), "")
+
+
+def network_of(task, dtype=torch.float32) -> EncoderDecoder:
+    torch.set_default_dtype(dtype)
+    try:
+        with CUDA:
+            return EncoderDecoder(task.channels, 8)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def step(task, network, pack, precision="fp32"):
+    """What a training step does up to its loss, whose gradient needs a driver: (B,)."""
+    x = crop(pack, torch.zeros(BATCH, dtype=torch.long, device=CUDA), Generator())
+    x = grey(x) if task.channels == 1 else x
+    low, high = torch.zeros(2, BATCH, device=CUDA)
+    y = task.corrupt_between(x, low, high, Generator())
+    x_hat = device.forward(network, y, precision)
+    assert x.shape == y.shape == x_hat.shape == (BATCH, task.channels, CROP, CROP)
+    return ((x_hat - x) ** 2).flatten(1).mean(1)
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0)], ids=["no bf16", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp64"])
+@pytest.mark.parametrize("task", EVERY, ids=lambda task: f"{task.name}-{task.draw.__name__}")
+@pytest.mark.filterwarnings("ignore:CUDA is not available")  # says autocast, where no driver is
+def test_a_step_stays_on_the_gpu(task, precision, capability, cuda, monkeypatch):
+    """From the second step on nothing crosses to the host or back: what is constant was copied in the first."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
+    dtype = torch.float64 if precision == "fp64" else torch.float32
+    network, pack = network_of(task, dtype), pack_of(3)
+    step(task, network, pack, precision)
+    with Copies() as copies:
+        loss = step(task, network, pack, precision)
+    assert loss.device == CUDA and loss.dtype == dtype
+    assert copies.seen == []
+
+
+@pytest.mark.parametrize("level", evaluation.TESTED)
+@pytest.mark.parametrize("task", EVERY, ids=lambda task: f"{task.name}-{task.draw.__name__}")
+def test_scores_are_not_waited_for(task, level, cuda):
+    """A level is a number of the host and has to get there; what was scored stays until somebody asks."""
+    x = torch.zeros(3, task.channels, CROP, CROP, device=CUDA)
+    errors = evaluation.errors.__wrapped__  # without inference mode, in which a stand-in cannot be converted
+    with Copies() as copies, torch.no_grad():
+        found = errors(network_of(task).eval(), task, x, level, Generator(), batch=2)
+        db = {name: evaluation.psnr(error) for name, error in found.items()}
+    assert ("cuda", "cpu") not in copies.seen
+    assert all(value.device == CUDA and value.shape == (3,) for value in (*found.values(), *db.values()))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda x: x + torch.ones(3), "two devices"),
+        (lambda x: x[torch.zeros(3, device=CUDA)].sum().item(), "tensors used as indices"),
+        (lambda x: float(x.sum()), None),
+        (lambda x: x / 2 if x.max() > 1 else x, None),
+    ],
+    ids=["another device", "a wrong index", "a number", "a question"],
+)
+def test_what_a_gpu_would_refuse_or_wait_for_is_noticed(wrong, error, cuda):
+    with pytest.raises((RuntimeError, IndexError, DataDependentOutputException), match=error):
+        wrong(torch.zeros(3, device=CUDA))
+
+
+def test_a_copy_either_way_is_noticed(cuda):
+    with Copies() as copies:
+        torch.zeros(3, device=CUDA).cpu()
+        torch.tensor([1.0, 2.0], device=CUDA)
+        torch.zeros(3, device=CUDA).copy_(torch.zeros(3))
+    assert copies.seen == [("cuda", "cpu"), ("cpu", "cuda"), ("cpu", "cuda")]
