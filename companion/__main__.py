@@ -1,4 +1,4 @@
-"""`python -m companion reproduce / plan / train / ship`: the paper's runs, their cost, trained opponents."""
+"""`python -m companion reproduce / plan / verdicts / merge / …`: the paper's runs, their cost, what came of them."""
 
 import math
 import re
@@ -57,6 +57,17 @@ def parser() -> Parser:
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25")
     option("--profile", default="reference", help="reference, or smoke for a few steps (default reference)")
     option("--device", default="auto", help="auto, cpu or cuda (default auto)")
+
+    verdicts = commands.add_parser("verdicts", help="write every verdict as JSON, to be cited")
+    verdicts.set_defaults(run=run_verdicts)
+    option = verdicts.add_argument
+    option("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
+    option("--dataset", default="bsds500", help=f"{sets} or a folder (default bsds500)")
+    option("--seeds", type=int, nargs="+", default=[0, 1, 2], help="those of them that are measured (default 0 1 2)")
+
+    merge = commands.add_parser("merge", help="show results that were measured elsewhere beside ours, per device")
+    merge.set_defaults(run=run_merge)
+    merge.add_argument("archives", nargs="*", metavar="FILE.zip", help="as reproduce --pack writes it")
 
     ship = commands.add_parser("ship", help="copy trained networks to data/models, in half precision")
     ship.set_defaults(run=run_ship)
@@ -136,6 +147,30 @@ def run_train(options) -> None:
     with tqdm(total=100, desc=run.run_id, bar_format=BAR) as bar:
         history = trained.train(run, device, progress=lambda share: bar.update(100 * share - bar.n)).history
     print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
+
+
+def run_verdicts(options) -> None:
+    from companion import scorecard, verdicts
+    from companion.notebook import check_seeds
+    from odl.parameters import choice, known_dataset
+
+    choice("profile", options.profile, PROFILES)
+    known_dataset(options.dataset)
+    measured = scorecard.load(options.profile, options.dataset, check_seeds(options.seeds))
+    print(verdicts.write(measured, options.profile, options.dataset))
+
+
+def run_merge(options) -> int:
+    from companion import merge
+
+    refused = {name: merge.merge(name) for name in options.archives}
+    for archive, reasons in refused.items():
+        for why, names in reasons.items():
+            count = f"{len(names)} files, the first {names[0]}" if len(names) > 1 else names[0]
+            print(f"{archive}: refused, {why}: {count}", file=sys.stderr)
+    table = merge.table()
+    print("nothing was measured elsewhere yet" if table.empty else table.to_string(index=False, na_rep="–"))
+    return 2 if any(refused.values()) else 0
 
 
 def run_ship(options) -> None:

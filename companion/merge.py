@@ -1,0 +1,136 @@
+"""Results that were measured elsewhere, beside ours: `python -m companion merge home.zip`.
+
+What `reproduce --pack` has written goes to `data/others/<device>/`, each file by its own name, and nothing of ours is
+touched: two machines round differently, so their runs are compared and never paired.
+"""
+
+import json
+import math
+import re
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+
+import pandas as pd
+
+from odl import PROTOCOL
+from odl.evaluation import overall
+from odl.machine import files
+from odl.parameters import ParameterError
+
+RESULT = re.compile(r"data/results/((?:[\w-][\w =.-]*/){2,3}[\w-][\w =.-]*\.json)")
+LARGEST = 64 << 20  # bytes of one result
+COLUMNS = ["device", "profile", "dataset", "task", "run", "seeds", "theirs (dB)", "ours (dB)"]
+
+
+class Refused(Exception):
+    """A file of an archive is not taken; the message is why."""
+
+
+def others() -> Path:
+    return files.root() / "data" / "others"
+
+
+def merge(file: Path) -> dict[str, list[str]]:
+    """Keep every sound result of an archive; what is refused: why → names. Raises ParameterError where none is one."""
+    refused = defaultdict(list)
+    try:
+        archive = zipfile.ZipFile(file)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ParameterError(f"archive={str(file)!r} cannot be read ({error}); `reproduce --pack` writes one") from None
+    with archive:
+        # Beside results there is what a GPU's gates and probe found; networks are in archives of their own.
+        found = [info for info in archive.infolist() if info.filename.startswith("data/results/")]
+        for info in found:
+            try:
+                keep(info.filename, read(archive, info))
+            except Refused as why:
+                refused[str(why)].append(info.filename)
+    if not found:
+        raise ParameterError(f"archive={str(file)!r} holds no results; `reproduce --pack` writes one that does")
+    return dict(refused)
+
+
+def read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict:
+    """The content of a result whose seal is whole."""
+    if not RESULT.fullmatch(info.filename) or info.file_size > LARGEST:
+        raise Refused("no result of this companion")
+    try:
+        content = json.loads(archive.read(info))
+        seal = content.pop("seal", None)
+        device = content["provenance"]["device"]
+        sound = math.isfinite(score(content)) if of_levels(content) else len(pd.DataFrame(content["evaluation"]))
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError, zipfile.BadZipFile):
+        sound = False
+    if not sound:
+        raise Refused("no result of this companion")
+    if seal != files.seal_of(content):
+        raise Refused("changed since it was measured: the seal is not its own")
+    if not isinstance(device, str) or not device.strip():
+        raise Refused("measured on a device without a name")
+    return content
+
+
+def keep(name: str, content: dict) -> None:
+    """Write a result where those of its device lie, unless it is of another protocol, place or kind than ours."""
+    if content.get("protocol") != PROTOCOL:
+        raise Refused(f"of protocol {content.get('protocol')}, and this is protocol {PROTOCOL}")
+    own = RESULT.fullmatch(name)[1]
+    if not belongs(own, content["experiment"]):
+        raise Refused("not the experiment that its name says")
+    ours = files.results() / own
+    if ours.exists():
+        compare(content, files.unseal(ours))
+    place = others() / re.sub(r"\W+", "-", content["provenance"]["device"]).strip("-") / own
+    if place.exists() and files.unseal(place) != content:
+        raise Refused("not what this device has sent before")
+    files.write_atomically(place, files.seal(content))
+
+
+def belongs(own: str, experiment: dict) -> bool:
+    """Whether an experiment is the one of its path: a run's, or a system's on photographs."""
+    where = [str(experiment.get(key)) for key in ("dataset", "task", "schedule")]
+    if "system" in experiment:
+        where = [str(experiment["dataset"]), str(experiment["system"])]
+    folder, _, name = "/".join(where).rpartition("/")
+    return re.fullmatch(rf"[^/]+/{re.escape(folder)}/{re.escape(name)}(-.*)?\.json", own) is not None
+
+
+def compare(theirs: dict, ours: dict) -> None:
+    """Raise Refused where the two are not one experiment on the same pixels in the same arithmetic."""
+    if theirs["experiment"] != ours["experiment"]:
+        raise Refused("other numbers of the experiment than ours has")
+    here, there = ours["provenance"], theirs["provenance"]
+    if here.get("data_sha256") != there.get("data_sha256"):
+        raise Refused("other photographs than ours: the hash of the pixels differs")
+    key = "arithmetic" if "arithmetic" in here and "arithmetic" in there else "bf16"
+    if here.get(key) != there.get(key):
+        raise Refused(f"other arithmetic than ours: {there.get(key, 'native')}, not {here.get(key, 'native')}")
+
+
+def table() -> pd.DataFrame:
+    """PSNR of every run that was measured elsewhere, a row per device and run, beside the same of ours, as `COLUMNS`.
+
+    Theirs is the mean over their seeds, ours over those of these seeds that are measured here.
+    """
+    rows = []
+    for path in sorted(others().glob("*/*/*/*/*.json")):
+        content = files.unseal(path)
+        if not of_levels(content):
+            continue
+        _, *own = path.relative_to(others()).parts
+        ours, run = files.results().joinpath(*own), re.sub(r"-seed\d+", "", path.stem)
+        same = score(files.unseal(ours)) if ours.exists() else math.nan
+        rows.append([content["provenance"]["device"], *own[:3], run, 1, score(content), same])
+    means = {"seeds": "sum", "theirs (dB)": "mean", "ours (dB)": "mean"}
+    return pd.DataFrame(rows, columns=COLUMNS).groupby(COLUMNS[:5], as_index=False).agg(means).round(2)
+
+
+def of_levels(content: dict) -> bool:
+    """Whether a result is a run's on the levels of its task."""
+    return "psnr_input" in content["evaluation"]
+
+
+def score(content: dict) -> float:
+    """Mean PSNR over levels 1 to 6 and trials, in dB."""
+    return float(overall(pd.DataFrame(content["evaluation"])).psnr.mean())

@@ -1,0 +1,65 @@
+"""Every verdict as data, to be cited: `data/results/<profile>/tables/verdicts-<dataset>.json`."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from companion import scorecard
+from companion.judge import MISSING, Measured
+from odl import PROTOCOL
+from odl.data import sets
+from odl.machine import files, store
+
+ESTIMATE = re.compile(r"(\S+) (\S+?)(?: \[(\S+), (\S+)\])?")  # `+0.31 dB [+0.12, +0.50]`, as judge.estimate has it
+ON_DB11 = ("Table 3", "Fig. 6")  # places whose claims rest on all that is measured of the eleven photographs
+
+
+class Noting(dict):
+    """Results that note the files of those that are looked up."""
+
+    def __init__(self, results: dict, noted: set[Path]):
+        super().__init__(results)
+        self.noted = noted
+
+    def __getitem__(self, key):
+        self.noted.add(super().__getitem__(key).path)
+        return super().__getitem__(key)
+
+
+def record(claim: scorecard.Claim, number: int, measured: Measured) -> dict:
+    """One claim: its test, the verdict, what was measured in words, each part in numbers, and the files behind it."""
+    noted = set()
+    found = claim.measure(replace(measured, runs=Noting(measured.runs, noted), long=Noting(measured.long, noted)))
+    if claim.place.startswith(ON_DB11) and found.word != MISSING:
+        noted |= {path for path in store.USED if path.parent.name == "db11" and path.suffix == ".json"}
+    said = {name: getattr(claim, name) for name in ("kind", "place", "claim", "test", "paper")}
+    return {"number": number} | said | {
+        "verdict": found.word,
+        "measured": found.measured,
+        "needs": found.needs,
+        "parts": [{"part": label} | numbers(text) | {"verdict": word} for label, (text, word) in found.parts.items()],
+        "files": sorted(path.relative_to(files.results()).as_posix() for path in noted),
+    }  # fmt: skip
+
+
+def numbers(text: str) -> dict:
+    """The margin of a part, its unit and its 95 % interval, null where there is none."""
+    match = ESTIMATE.fullmatch(text)
+    margin, unit, *ends = match.groups() if match else (None,) * 4
+    low, high = (end and float(end.replace("−", "-")) for end in ends)
+    return {
+        "margin": margin and float(margin.replace("−", "-")),
+        "unit": unit,
+        "interval": [low, high] if low is not None else None,
+    }
+
+
+def write(measured: Measured, profile: str, dataset: str) -> Path:
+    """Write every verdict, sealed; it has neither date nor commit, so that the same results make the same file."""
+    claims = [record(claim, number, measured) for number, claim in enumerate(scorecard.CLAIMS, 1)]
+    content = {"protocol": PROTOCOL, "profile": profile, "dataset": sets.slug(dataset), "claims": claims}
+    content |= {"seal": files.seal_of(content)}
+    path = files.results() / profile / "tables" / f"verdicts-{sets.slug(dataset)}.json"
+    files.write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+    return path

@@ -1,0 +1,121 @@
+"""What was measured elsewhere: kept beside ours, per device, and refused where it is not the same experiment."""
+
+import json
+import os
+import zipfile
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from conftest import refused, tiny
+
+from companion import gpu, merge, sweep
+from companion.__main__ import main
+from odl import results
+from odl.machine import files
+from odl.results import overall
+
+DEVICE = "Tesla T4"
+
+
+@pytest.fixture
+def archive(demo, tmp_path):
+    """`archive(changes)`: two runs of ours as a stranger with a GPU sends them; `changes(content)` after sealing."""
+    runs = [tiny("inpaint"), replace(tiny("inpaint"), seed=1), tiny("denoise")]
+    sweep.run_many(runs, "cpu", workers=1)
+
+    def write(change=lambda content: None, seal=True, name=None, first=0):
+        members = {}
+        for run in runs:
+            path = results.path_of(run)
+            content = files.unseal(path)
+            content["provenance"]["device"] = DEVICE
+            content["evaluation"]["psnr"] = [value + 1 for value in content["evaluation"]["psnr"]]
+            whole = json.loads(files.seal(content))
+            change(whole if not seal else content)
+            own = name or path.relative_to(files.root()).as_posix()
+            members[own] = files.seal(content) if seal else json.dumps(whole).encode()
+        gpu.write_zip(tmp_path / "home.zip", members | {"runs/gpu/probe.json": b"{}"})
+        return tmp_path / "home.zip"
+
+    write.runs = runs
+    return write
+
+
+def below(folder) -> dict:
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_theirs_stand_beside_ours_which_stay(archive, capsys):
+    before = below(files.results())
+    assert main(["merge", str(archive())]) == 0
+    said = capsys.readouterr()
+    assert DEVICE in said.out and not said.err and below(files.results()) == before
+    table = merge.table().set_index("task")
+    assert dict(table.seeds) == {"inpaint": 2, "denoise": 1} and set(table.device) == {DEVICE}
+    ours = [overall(results.load(run).evaluation).psnr.mean() for run in archive.runs[:2]]
+    assert table.loc["inpaint", "ours (dB)"] == pytest.approx(sum(ours) / 2, abs=0.006)
+    assert (table["theirs (dB)"] - table["ours (dB)"]).tolist() == pytest.approx([1, 1], abs=0.011)
+    kept = below(merge.others())
+    assert main(["merge", str(archive())]) == 0 and below(merge.others()) == kept  # again: nothing new
+    assert results.frame().device.eq("CPU, 1 thread").all()  # nobody takes theirs for ours
+    results.path_of(archive.runs[2]).unlink()
+    assert merge.table().set_index("task").loc["denoise"].isna()["ours (dB)"]
+
+
+@pytest.mark.parametrize(
+    ("change", "seal", "why"),
+    [
+        (lambda c: c["evaluation"]["psnr"].__setitem__(0, 99.0), False, "the seal is not its own"),
+        (lambda c: c.pop("seal"), False, "the seal is not its own"),
+        (lambda c: c.update(protocol=1), True, "of protocol 1, and this is protocol 2"),
+        (lambda c: c["experiment"].update(seed=7), True, "not the experiment that its name says|other numbers"),
+        (lambda c: c["experiment"].update(width=16), True, "other numbers of the experiment"),
+        (lambda c: c["provenance"].update(data_sha256="0" * 64), True, "other photographs"),
+        (lambda c: c["provenance"].update(bf16="fp32, rounded too"), True, "other arithmetic"),
+        (lambda c: c["provenance"].pop("device"), True, "no result of this companion"),
+        (lambda c: c["provenance"].update(device=" "), True, "a device without a name"),
+        (lambda c: c["evaluation"].update(psnr=[1.0]), True, "no result of this companion"),
+        (lambda c: c["evaluation"].update(psnr=["x"] * len(c["evaluation"]["level"])), True, "no result"),
+        (lambda c: c.clear(), True, "no result of this companion"),
+    ],
+)
+def test_what_differs_is_refused_in_one_line(archive, change, seal, why, capsys):
+    before = below(files.results())
+    assert main(["merge", str(archive(change, seal))]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "refused" in said and pd.Series([said]).str.contains(why).all(), said
+    assert below(files.results()) == before and not merge.others().exists()
+
+
+def test_a_kind_of_arithmetic_that_both_name_is_compared(archive, monkeypatch):
+    real = files.unseal
+    named = {"arithmetic": "bf16, native"}
+    monkeypatch.setattr(files, "unseal", lambda path: (c := real(path)) | {"provenance": c["provenance"] | named})
+    [why] = merge.merge(archive(lambda c: c["provenance"].update(arithmetic="fp32")))
+    assert why == "other arithmetic than ours: fp32, not bf16, native"
+
+
+@pytest.mark.parametrize(
+    "name", ["data/results/../../../evil.json", "data/results/a/b.json", "data/results/x/y/z/z.sh"]
+)
+def test_a_name_leads_nowhere_else(archive, name, tmp_path):
+    before = {*tmp_path.rglob("*")}
+    assert merge.merge(archive(name=name))
+    assert {*tmp_path.rglob("*")} - before <= {tmp_path / "home.zip"}
+
+
+def test_another_answer_of_the_same_device_is_refused(archive):
+    assert merge.merge(archive()) == {}
+    [why] = merge.merge(archive(lambda c: c["provenance"].update(commit="fffffff")))
+    assert why == "not what this device has sent before"
+
+
+def test_what_is_no_archive_is_one_line(demo, tmp_path):
+    refused(lambda: merge.merge(tmp_path / "none.zip"), "archive=", "none.zip", "--pack")
+    (tmp_path / "page.zip").write_text("<html>quota</html>")
+    refused(lambda: merge.merge(tmp_path / "page.zip"), "page.zip", "--pack")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
+        other.writestr("readme.txt", "hello")
+    refused(lambda: merge.merge(tmp_path / "other.zip"), "holds no results")
+    assert os.listdir(tmp_path / "root") == ["data"]

@@ -1,0 +1,76 @@
+"""Verdicts as data say what the scorecard says, and which files are behind each."""
+
+import json
+import os
+
+import pytest
+
+from companion import judge, scorecard, verdicts
+from companion.__main__ import main
+from odl.machine import files
+
+SEEDS = [0, 1, 2]
+
+
+@pytest.fixture(scope="module")
+def written():
+    """The verdicts on what comes with the repository, and the table of the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ODL_ROOT", raising=False)
+        measured = scorecard.load("reference", "bsds500", SEEDS)
+        home = files.results()
+        patch.setattr(verdicts.files, "write_atomically", lambda path, content: kept.append(content))
+        kept = []
+        verdicts.write(measured, "reference", "bsds500")
+        verdicts.write(measured, "reference", "bsds500")
+    assert kept[0] == kept[1]  # the same results, the same file
+    return json.loads(kept[0]), scorecard.score_all(measured), home
+
+
+def test_every_claim_has_the_scorecard_s_word(written):
+    content, table, _ = written
+    assert [c["verdict"] for c in content["claims"]] == list(table.verdict)
+    assert [c["claim"] for c in content["claims"]] == list(table.claim)
+    assert [c["number"] for c in content["claims"]] == list(table.number)
+
+
+def test_margins_are_numbers_with_their_intervals(written):
+    """As the judge words them: `+0.31 dB [+0.12, +0.50]`."""
+    content, table, _ = written
+    for claim, shown in zip(content["claims"], table.parts, strict=True):
+        for part in claim["parts"]:
+            margin, unit, interval = part["margin"], part["unit"], part["interval"]
+            if part["verdict"] == judge.MISSING:
+                assert margin is None
+                continue
+            text = judge.signed(margin, unit)
+            if interval:
+                low, high = interval
+                assert low <= margin <= high
+                text += f" [{judge.number(low)}, {judge.number(high)}]"
+            text = text.replace("+0.00", "0.00").replace("−0.00", "0.00")
+            plain = shown.replace("+0.00", "0.00").replace("−0.00", "0.00")
+            assert not shown or f"{part['part']} {text}: {part['verdict']}" in plain
+    assert any(part["interval"] for claim in content["claims"] for part in claim["parts"])
+
+
+def test_files_are_those_that_a_claim_compares(written):
+    content, _, home = written
+    for claim in content["claims"]:
+        assert (claim["verdict"] == judge.MISSING) or claim["files"], claim["claim"]
+        assert all((home / name).exists() for name in claim["files"])
+    [own] = [c for c in content["claims"] if c["claim"].startswith("Inpainting: a fixated model fails")]
+    models = ("fixated_easy", "fixated_hard", "on_demand")
+    assert own["files"] == [f"reference/bsds500/inpaint/{name}-seed{seed}.json" for name in models for seed in SEEDS]
+
+
+def test_the_command_writes_a_sealed_file_also_where_nothing_is_measured(root, capsys):
+    assert main(["verdicts", "--profile", "smoke", "--dataset", "demo"]) == 0
+    path = root / "data" / "results" / "smoke" / "tables" / "verdicts-demo.json"
+    assert capsys.readouterr().out.strip() == os.fspath(path)
+    content = files.unseal(path)
+    assert content["protocol"] and {claim["verdict"] for claim in content["claims"]} <= {*judge.VERDICTS}
+    assert main(["verdicts", "--profile", "smok"]) == 2 and "nearest: 'smoke'" in capsys.readouterr().err
+    path.write_text(path.read_text().replace(judge.MISSING, judge.REPRODUCED, 1))
+    with pytest.raises(files.DamagedFile):
+        files.unseal(path)
