@@ -3,6 +3,7 @@
 `python -m tests.services` runs one in environments like those of Colab, Kaggle and Binder.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import address
+import build
 import loky
 import nbformat
 import pytest
@@ -18,6 +20,7 @@ import torch
 import yaml
 from packaging.requirements import Requirement
 
+import odl
 from companion import hosted
 from odl.machine import device
 
@@ -67,6 +70,35 @@ def test_the_address_goes_from_the_configuration_to_where_it_stands_alone(tmp_pa
         assert namespace["address"] == url
     back = {path: text.encode() for path, text in address.with_address(before).items()}
     assert all(text == (ROOT / path.relative_to(tmp_path)).read_bytes() for path, text in back.items())
+
+
+# To be cited and joined
+
+
+def test_what_programs_read_to_cite_it_agrees():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    zenodo = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    assert citation["version"] == project["version"] == odl.__version__ and citation["license"] == project["license"]
+    assert {zenodo[name] == citation[name] for name in ("title", "license", "keywords")} == {True}
+    assert zenodo["description"] == " ".join(citation["abstract"].split())
+    assert [a["name"] for a in zenodo["creators"]] == [a["name"] for a in citation["authors"]]
+    assert citation["references"][0]["title"] in zenodo["references"][0]
+    assert bool(address.address()) == ("repository-code" in citation)
+
+
+def test_the_newest_change_is_of_this_version_and_protocol():
+    headings = re.findall(r"(?m)^## (\S+), protocol (\d+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    assert headings[0] == (odl.__version__, str(odl.PROTOCOL))
+    assert [int(protocol) for _, protocol in headings] == sorted((int(p) for _, p in headings), reverse=True)
+
+
+def test_the_workflow_runs_what_is_there_and_publishes_what_it_makes():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8"))["jobs"]
+    steps = jobs["test"]["steps"]
+    assert any(step.get("run") == ".ci/run" for step in steps) and os.access(ROOT / ".ci" / "run", os.X_OK)
+    [path] = [step["with"]["path"] for step in steps if "upload-pages-artifact" in step.get("uses", "")]
+    assert ROOT / path == build.ROOT / "_build" / "html"
 
 
 # What it does
