@@ -6,6 +6,7 @@ import runpy
 import tempfile
 from contextlib import redirect_stdout
 from functools import cache, partial
+from math import ceil
 from pathlib import Path
 from statistics import median
 
@@ -384,6 +385,13 @@ def lessons() -> str:
     return f"{table}\n\nMeasured on {origin['threads']} cores ({origin['processor']}), on the demo photographs."
 
 
+def first_command() -> str:
+    """How long README's first command takes: Table 1 on the demo photographs, of which one run was there when timed."""
+    step, runs = files.unseal(files.results() / "teaching.json")["steps"]["table1"], len(published.SCHEDULES)
+    minutes = ceil(step["seconds"] * runs / (runs - 1) / 60)
+    return f"That takes about {minutes} minutes on {step['provenance']['threads']} cores, without a GPU or a download."
+
+
 def tried(name: str) -> str:
     """The rows of a results file as a table."""
     found = files.unseal(store.used(files.results() / f"{name}.json"))["rows"]
@@ -472,7 +480,7 @@ SNIPPETS |= {name: partial(tried, name) for name in ("platforms", "pictures", "c
 
 
 README = {"scale": scale, "verdicts": verdicts}
-README |= {"results-table": partial(results_table, book=False), "data-table": partial(data_table, book=False)}
+README |= {"first-command": first_command, "results-table": partial(results_table, book=False), "data-table": partial(data_table, book=False)}
 
 
 def filled(text: str) -> str:
