@@ -124,15 +124,19 @@ def execute_all(pages):
 
 
 def buttons(notebook: str) -> str:
-    """Links that open a notebook in Colab and in Binder; empty where _config.yml has no address of the repository."""
+    """Links that open a notebook in Colab, Kaggle and Binder; empty where _config.yml has no address of the repository."""
     repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
     url, branch = repository["url"].removesuffix(".git"), repository["branch"]
     name = url.removeprefix("https://github.com/")
     if name == url:  # none, or none that the services know
         return ""
     colab = f"https://colab.research.google.com/github/{name}/blob/{branch}/notebooks/{notebook}.ipynb"
+    kaggle = (
+        f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/blob/{branch}/notebooks/{notebook}.ipynb"
+    )
     binder = f"https://mybinder.org/v2/gh/{name}/{branch}?urlpath=lab/tree/notebooks/{notebook}.ipynb"
-    return f"\n\n[Open in Colab]({colab}){BUTTON} [Open in Binder]({binder}){BUTTON}"
+    places = {"Colab": colab, "Kaggle": kaggle, "Binder": binder}
+    return "\n\n" + " ".join(f"[Open in {place}]({link}){BUTTON}" for place, link in places.items())
 
 
 def is_progress(output):

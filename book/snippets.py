@@ -480,7 +480,11 @@ SNIPPETS |= {name: partial(tried, name) for name in ("platforms", "pictures", "c
 
 
 README = {"scale": scale, "verdicts": verdicts}
-README |= {"first-command": first_command, "results-table": partial(results_table, book=False), "data-table": partial(data_table, book=False)}
+README |= {
+    "first-command": first_command,
+    "results-table": partial(results_table, book=False),
+    "data-table": partial(data_table, book=False),
+}
 
 
 def filled(text: str) -> str:

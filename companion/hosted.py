@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 DRIVES = (Path("/content/drive/MyDrive"), Path("/kaggle/working"))  # Colab's, where it is mounted, and Kaggle's
@@ -66,15 +67,26 @@ def missing() -> list[str]:
 def install(packages: list[str]) -> None:
     """Install packages for this kernel, with everything that is here pinned to its version. Raises SetUpError."""
     print("installing", ", ".join(packages))
-    pinned = sorted(f"{d.name}=={d.version}" for d in distributions() if d.name)
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder, "constraints.txt")
-        constraints.write_text("\n".join(pinned), encoding="utf-8")
+        constraints.write_text("\n".join(pinned()), encoding="utf-8")
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--constraint", constraints, *packages]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["no reason given"]
         raise SetUpError(f"pip could not install {', '.join(packages)} ({said[-1]}); install them, then run this again")
+
+
+def pinned() -> list[str]:
+    """Every package that is here, at the version that is imported, but for those whose version pip cannot read.
+
+    A service's image has some of Debian's, too.
+    """
+    found = []
+    for name in sorted({d.name for d in distributions() if d.name}):
+        with suppress(InvalidRequirement, PackageNotFoundError):
+            found.append(str(Requirement(f"{name}=={version(name)}")))
+    return found
 
 
 def keep_results() -> None:

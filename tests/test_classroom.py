@@ -330,7 +330,8 @@ def test_buttons_appear_with_a_repository_and_name_the_template(tmp_path, monkey
         (tmp_path / "_config.yml").write_text(f"repository:\n  url: {url}\n  branch: v1\n")
         return re.findall(r"\]\((\S+)\)", build.buttons("table1"))
 
-    assert publish('""') == []
-    colab, binder = publish("https://github.com/someone/something")
+    assert publish('""') == publish("https://git.example.org/someone/something") == []
+    colab, kaggle, binder = publish("https://github.com/someone/something.git")
     assert colab.endswith("/github/someone/something/blob/v1/notebooks/table1.ipynb")
+    assert kaggle.endswith("?src=https://github.com/someone/something/blob/v1/notebooks/table1.ipynb")
     assert binder.endswith("/gh/someone/something/v1?urlpath=lab/tree/notebooks/table1.ipynb")

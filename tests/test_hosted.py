@@ -127,6 +127,25 @@ def test_only_what_is_missing_is_installed_and_nothing_else_moves(monkeypatch):
     assert f"torch=={real('torch')}" in constraints and f"numpy=={real('numpy')}" in constraints
 
 
+def test_what_is_here_is_pinned_once_and_readably(tmp_path, monkeypatch):
+    """As where Debian's packages lie behind a service's: two of a name, another form of version, a broken one."""
+    debian = {
+        "first/twice": "2.0",
+        "second/twice": "1.0",
+        "second/devscripts": "2.22.1ubuntu1",
+        "second/local": "1.0+cu128",
+    }
+    for name, number in debian.items():
+        folder = tmp_path / f"{name}-{number}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {folder.name.split('-')[0]}\nVersion: {number}\n"
+        )
+    (tmp_path / "second" / "broken-1.0.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "first"), str(tmp_path / "second")])
+    assert hosted.pinned() == ["local==1.0+cu128", "twice==2.0"]
+
+
 def test_a_package_that_is_too_old_is_named_and_kept(monkeypatch):
     old = {"pandas": "1.5.3"}
     real = hosted.version
