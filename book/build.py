@@ -124,7 +124,7 @@ def execute_all(pages):
 
 
 def buttons(notebook: str) -> str:
-    """Links that open a notebook in Colab, Kaggle and Binder; empty where _config.yml has no address of the repository."""
+    """Links that open a notebook in Colab, Kaggle and Binder; empty where _config.yml has no address on GitHub."""
     repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
     url, branch = repository["url"].removesuffix(".git"), repository["branch"]
     name = url.removeprefix("https://github.com/")
