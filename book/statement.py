@@ -19,6 +19,8 @@ def files() -> pd.DataFrame:
     """
     found = []
     for path in sorted((results() / PROFILE).glob("**/*.json")):
+        if path.parent.name == "tables":  # verdicts on them
+            continue
         content = unseal(path)
         timed = content["provenance"].get("seconds")
         each = timed.values() if timed else content["evaluation"].get("seconds", [])  # of a system's photographs
