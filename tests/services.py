@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 NOTEBOOK = "allocation.ipynb"
@@ -25,9 +27,9 @@ NOWHERE = "/nowhere/at/all.git"
 
 
 def binder() -> list[str]:
-    """What its image has, without the local version that only PyTorch's own index knows."""
-    lines = (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    return [*(line.removesuffix("+cpu") for line in lines if line[0] not in "#-"), "ipykernel"]
+    """What its image has, with the versions of PyTorch and NumPy that are tested here."""
+    content = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text(encoding="utf-8"))
+    return ["torch==2.15.0", "torchvision==0.29.2", "numpy", *content["dependencies"][-1]["pip"], "ipykernel"]
 
 
 PACKAGES = {  # Python, and what is installed before the first cell; Colab and Kaggle lack loky, pooch, PyWavelets
