@@ -1,7 +1,6 @@
 """The systems the paper compares with: they denoise, refuse bad input, and are measured where they should be."""
 
 import copy
-import itertools
 import json
 import tomllib
 from dataclasses import replace
@@ -14,7 +13,7 @@ import torch
 from conftest import link, refused
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion import blocks, comparators, db11_spectrum, denoising, gallery, published, table2, table3
+from companion import blocks, db11_spectrum, denoising, gallery, published, table2, table3
 from companion.comparators import DENOISERS, classical, context_encoder, trained
 from companion.comparators.context_encoder import ContextEncoder, random_regions
 from odl import crops
