@@ -178,19 +178,32 @@ def run_restore(options) -> int:
 
 
 def restore_file(source: Path, mask: Path | None, output: Path, options, progress) -> None:
-    """Restore one file; a warning is one line on stderr."""
+    """Restore one file; a warning is one line on stderr, before the work where that can tell."""
     from odl.damage import DamageWarning
     from odl.pretrained import restore
 
-    if (n := reader.frames(source)) > 1 and output.exists() and output.samefile(source):
-        raise ParameterError(f"{source}: of its {n} pages --overwrite would leave only the first; give another output")
-    image, mask = reader.open_image(source), mask and reader.opened(mask)
-    with warnings.catch_warnings(record=True) as said:
+    def warn(message, *_):
+        tqdm.write(f"warning: {source}: {message}", sys.stderr)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", DamageWarning)
-        restored = restore(image, options.task, mask, options.stride, options.device, progress)
-    photographs.save(restored, source, output)
-    for line in [f"of its {n} pages the first is restored"] * (n > 1) + [str(warning.message) for warning in said]:
-        tqdm.write(f"warning: {source}: {line}", sys.stderr)
+        warnings.showwarning = warn
+        pages, deep = reader.kind(source)
+        if pages > 1 and output.exists() and output.samefile(source):
+            raise ParameterError(
+                f"{source}: of its {pages} pages --overwrite would leave only the first; give another output"
+            )
+        stored, mask = reader.opened(source), mask and reader.opened(mask)
+        with reader.named(source):
+            image = reader.flat(stored)
+        keeping, lost = photographs.kept(stored, output)
+        lines = [f"of its {pages} pages the first is restored"] * (pages > 1) + lost
+        lines += ["of more than 8 bits a value, 8 are kept"] * deep
+        for line in filter(None, [*lines, reader.faint(image)]):
+            warn(line)
+        photographs.save(
+            restore(image, options.task, mask, options.stride, options.device, progress), stored, output, keeping
+        )
 
 
 def run_data_list(options) -> None:

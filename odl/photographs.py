@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, JpegImagePlugin
+from PIL import Image, JpegImagePlugin, PngImagePlugin
 
 from odl import paper
 from odl.data import reader
@@ -14,7 +14,17 @@ from odl.data.sets import SUFFIXES, files_in
 from odl.machine import files
 from odl.parameters import ParameterError, choice, integer
 
-QUALITY = 95  # of a JPEG or WebP whose original has no quality to keep
+FORMATS = {  # in which a photograph is written, with Pillow's options: all but JPEG keep every pixel
+    "PNG": {},
+    "JPEG": {"quality": 95, "subsampling": 0},  # where the original has no quality to keep
+    "WEBP": {"lossless": True, "exact": True},
+    "TIFF": {},
+    "BMP": {},
+    "PPM": {},
+}
+CLEAR = ("PNG", "WEBP", "TIFF")  # those with transparency
+LONGEST = 255  # bytes of a file's name
+XMP = "XML:com.adobe.xmp"  # where PNG has it
 MASK_HELP = "white, red or transparent where pixels are missing"
 TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that do not describe its storage
 
@@ -30,14 +40,17 @@ def check_call(task: str, mask, stride: int | None) -> None:
         raise ParameterError(f"a mask (--mask) belongs to {' and '.join(paper.MASKED)}, not to task={task!r}")
 
 
-def check_shape(array: np.ndarray) -> None:
-    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ParameterError."""
+def check_image(array: np.ndarray) -> None:
+    """Refuse what is no grey or colour image of at least 2×2 pixels, uint8 or floats. Raises ParameterError."""
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
         raise ParameterError(
             f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed, or a Pillow image"
         )
     if min(array.shape[:2]) < 2:
         raise ParameterError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
+    if array.dtype.kind in "iu" and array.dtype != np.uint8:
+        how = "image / 65535" if array.dtype == np.uint16 else "np.uint8(image)"
+        raise ParameterError(f"image has type {array.dtype}; floats in [0, 1] or uint8 are needed, as {how}")
 
 
 # Pillow images and arrays
@@ -106,7 +119,10 @@ def marked(mask) -> np.ndarray:
         if array.ndim != 2:
             raise ParameterError(f"mask has shape {array.shape}; (height, width) is needed")
         return array != 0
-    mask = reader.upright(mask)
+    try:
+        mask = reader.upright(reader.eight_bits(mask))
+    except ValueError as error:
+        raise ParameterError(f"mask: {error}") from None
     red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
     shown, white = alpha > 127, np.minimum(np.minimum(red, green), blue) > 127
     marks = (red > 220) & (green < 60) & (blue < 60)
@@ -131,37 +147,84 @@ def size_of(shape) -> str:
 # Files
 
 
-def save(restored: Image.Image, source: Path, output: Path) -> None:
-    """Write an image with the transparency, EXIF, colour profile and JPEG quality of the file it was made of.
+def format_of(output: Path) -> str:
+    """Pillow's name of the format of a file to be written, of those that keep photographs. Raises ParameterError."""
+    file_format = Image.registered_extensions().get(output.suffix.lower())
+    if file_format not in FORMATS:
+        why = (
+            "has no suffix of an image"
+            if file_format not in Image.SAVE
+            else f"would be {file_format}, not written here"
+        )
+        raise ParameterError(f"output={str(output)!r} {why}; nearest: '.png'")
+    return file_format
 
-    Where the format cannot hold these, without. Raises ParameterError where it cannot hold the image.
+
+def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
+    """Pillow's options for what is restored of a stored image, with all that belongs to it, and a line on what is lost.
+
+    Tried on a row and a column of pixels, before the work. Raises ParameterError where nothing could be written.
     """
-    stored = reader.opened(source)
-    upright = reader.upright(stored)
-    restored = restored.convert({"LA": "L", "RGBA": "RGB"}.get(restored.mode, restored.mode))  # its own comes below
-    restored.info = {}  # else Pillow would keep from it what is left out below
-    file_format = Image.registered_extensions()[output.suffix.lower()]
-    plain = {"quality": QUALITY} if file_format in ("JPEG", "WEBP") else {}
-    given = {key: stored.info[key] for key in ("dpi", "comment") if key in stored.info}
-    given |= plain | profile_of(stored, restored.mode)
+    file_format, picture = format_of(output), reader.upright(reader.eight_bits(stored))
+    mode, clear = "L" if picture.mode in ("1", "L", "LA") else "RGB", picture.has_transparency_data
+    options = dict(FORMATS[file_format])
+    if file_format == "JPEG" and getattr(stored, "quantization", None) and stored.mode in ("L", "RGB"):
+        options = {"qtables": stored.quantization, "subsampling": JpegImagePlugin.get_sampling(stored)}
+    try:
+        for size in ((picture.width, 1), (1, picture.height)):
+            encoded(Image.new(mode, size), file_format, options)
+    except Exception as error:  # Pillow raises anything
+        raise ParameterError(f"{output}: not written ({reader.reason(error)})") from None
+    lost = ["transparency, so that what was hidden shows"] if clear and file_format not in CLEAR else []
+    for name, value in metadata(stored, picture).items():
+        with suppress(Exception):
+            more = options | option(name, value, file_format, mode, options)
+            written = Image.open(io.BytesIO(encoded(Image.new(mode, (1, 1)), file_format, more)))
+            if name in metadata(written, written):
+                options = more
+                continue
+        lost.append(name)
+    return options, [f"{output.name} does not keep the {', '.join(lost)}"] if lost else []
+
+
+def metadata(stored: Image.Image, picture: Image.Image) -> dict:
+    """What an image file has beside its pixels, by name, the most precious first; `picture` is the same upright."""
+    found = {"colour profile": stored.info.get("icc_profile")}
     with suppress(Exception):  # damaged metadata are no damaged picture
-        exif = stored.getexif()
+        exif = (stored if stored.format == "TIFF" else picture).getexif()
         for tag in set(exif) - set(TAGS) if stored.format == "TIFF" else {274}:  # 274: how it was turned
             exif.pop(tag, None)
-        if len(exif):
-            given["exif"] = exif.tobytes()
-    if upright.has_transparency_data and file_format in ("PNG", "WEBP", "TIFF"):
-        restored.putalpha(upright.convert("RGBA").getchannel("A"))
-    if file_format == "JPEG" and getattr(stored, "quantization", None) and stored.mode in ("L", "RGB"):
-        del given["quality"]
-        given |= {"qtables": stored.quantization, "subsampling": JpegImagePlugin.get_sampling(stored)}
-    try:
-        content = encoded(restored, file_format, given)
-    except Exception:  # Pillow raises anything
-        try:
-            content = encoded(restored, file_format, plain)
-        except Exception as error:
-            raise ParameterError(f"{output}: not written ({reader.reason(error)})") from None
+        found["EXIF"] = exif
+    found |= {"resolution": stored.info.get("dpi"), "XMP": picture.info.get("xmp")}  # which may say it, too
+    found |= {"comment": stored.info.get("comment"), "text": {**getattr(stored, "text", {})}}
+    found["text"].pop(XMP, None)
+    return {name: value for name, value in found.items() if value}
+
+
+def option(name: str, value, file_format: str, mode: str, options: dict) -> dict:
+    """Pillow's option for a piece of `metadata`, beside the options that there are. Raises KeyError without one."""
+    if name == "colour profile":  # of other colours it would be wrong
+        return {"icc_profile": value} if value[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[mode] else {}
+    if name == "XMP" and file_format == "TIFF":
+        exif = options.get("exif", Image.Exif())
+        exif[700] = value
+        return {"exif": exif}
+    if name in ("XMP", "text") and file_format == "PNG":
+        chunks = options.get("pnginfo", PngImagePlugin.PngInfo())
+        for key, text in value.items() if name == "text" else [(XMP, value)]:
+            chunks.add_itxt(key, text)
+        return {"pnginfo": chunks}
+    return {{"EXIF": "exif", "resolution": "dpi", "XMP": "xmp", "comment": "comment"}[name]: value}
+
+
+def save(restored: Image.Image, stored: Image.Image, output: Path, options: dict) -> None:
+    """Write what was restored of a stored image, with its transparency, by the options of `kept`."""
+    file_format, picture = format_of(output), reader.upright(reader.eight_bits(stored))
+    restored = restored.convert({"LA": "L", "RGBA": "RGB"}.get(restored.mode, restored.mode))  # its own comes below
+    restored.info = {}  # else Pillow would keep from it what is left out
+    if picture.has_transparency_data and file_format in CLEAR:
+        restored.putalpha(picture.convert("RGBA").getchannel("A"))
+    content = encoded(restored, file_format, options)
     output, mode = output.resolve(), output.stat().st_mode if output.exists() else None  # of a link, where it leads
     files.write_atomically(output, content)
     if mode:
@@ -223,9 +286,13 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
 
 def check_output(source: Path, output: Path, overwrite: bool, alone: bool) -> None:
     """Refuse an output of no known format, in a folder that is not writable, or that replaces the input or another."""
-    if Image.registered_extensions().get(output.suffix.lower()) not in Image.SAVE:
-        raise ParameterError(f"output={str(output)!r} has no suffix of an image; nearest: '.png'")
+    if alone:  # of a folder, others are restored
+        format_of(output)
+    if len(os.fsencode(output.name)) > LONGEST:
+        raise ParameterError(f"output={str(output)!r}: a file's name has at most {LONGEST} bytes")
     files.need_writable(output.parent, "give another output")
+    if output.exists() and not output.is_file():
+        raise ParameterError(f"output={str(output)!r} is no regular file; another output is needed")
     if not overwrite and output.exists() and os.path.samefile(source, output):
         raise ParameterError(f"output={str(output)!r} is the input itself; --overwrite replaces it")
     if alone and not overwrite and output.exists():  # such as the second of two photographs that a shell found by *

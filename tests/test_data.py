@@ -15,7 +15,23 @@ import pytest
 import torch
 import torchvision
 from conftest import refused
-from made import BAD, GREY, ROUGH, X, chunk, cut, encoded, flip, grey, jpeg, modes, photograph, tar_with, zip_with
+from made import (
+    BAD,
+    GREY,
+    ROUGH,
+    X,
+    chunk,
+    cut,
+    encoded,
+    flip,
+    grey,
+    jpeg,
+    modes,
+    photograph,
+    tar_with,
+    tiff_of,
+    zip_with,
+)
 from PIL import Image
 
 from companion import pictures, tables
@@ -360,20 +376,30 @@ def test_an_image_that_is_not_there_is_named(tmp_path):
 # One reader
 
 
-def rgb_16_png() -> bytes:
+def rgb_16_png(grey=ROUGH) -> bytes:
     """Pillow cannot write one: 16 bits a colour."""
-    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in np.dstack([ROUGH, ROUGH[::-1], ROUGH]))
-    header = struct.pack(">IIBBBBB", 80, 70, 16, 2, 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in np.dstack([grey, grey[::-1], grey]))
+    header = struct.pack(">IIBBBBB", *grey.shape[::-1], 16, 2, 0, 0, 0)
     parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
 UNIT = ROUGH.astype(np.float32) / 65535
+EVEN, ODD = ROUGH[:, ::2] >> 4, ROUGH[:, 1::2] >> 4  # of 12 bits, two in three bytes
+TWELVE = np.stack([EVEN >> 4, (EVEN & 15) << 4 | ODD >> 8, ODD & 255], -1).astype(np.uint8).tobytes()
 FILES = {  # bytes of a file, and the RGB pixels that it shows
     **{name: (encoded(image, "PNG"), shown) for name, image, shown in modes()},
     "RGB of 16 bits": (rgb_16_png(), np.dstack([ROUGH, ROUGH[::-1], ROUGH]) // 256),  # Pillow cuts the low byte off
     "grey TIFF of 16 bits": (encoded(ROUGH), grey(ROUGH / 65535 * 255)),
     "grey PGM of 16 bits": (encoded(ROUGH, "PPM"), grey(ROUGH / 65535 * 255)),
+    "grey TIFF of 12 bits": (tiff_of(80, 70, 12, TWELVE), grey((ROUGH >> 4) / 4095 * 255)),
+    "TIFF of 15 bits and a sign": (
+        tiff_of(80, 70, 16, (ROUGH >> 1).astype("<i2").tobytes(), 2),
+        grey((ROUGH >> 1) / 32767 * 255),
+    ),
+    "TIFF of 7 bits and a sign": (tiff_of(80, 70, 8, (GREY >> 1).tobytes(), 2), grey((GREY >> 1) / 127 * 255)),
+    "16 bits whose 0 is white": (tiff_of(80, 70, 16, (65535 - ROUGH).tobytes(), black=0), grey(ROUGH / 65535 * 255)),
+    "floats whose 0 is white": (tiff_of(80, 70, 32, (1 - UNIT).tobytes(), 3, 0), grey(UNIT * 255)),
     "integers to 255": (encoded(GREY.astype(np.int32)), grey(GREY)),
     "integers to 65535": (encoded(ROUGH.astype(np.int32)), grey(ROUGH / 65535 * 255)),
     "floats to 1": (encoded(UNIT), grey(UNIT * 255)),
@@ -393,6 +419,23 @@ def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     pixels = reader.read_image(tmp_path / "x.jpg", 0)
     assert np.array_equal(pixels, expected)
     assert image.mode == ("L" if (expected == expected[..., :1]).all() and name != "P" else "RGB")
+
+
+@pytest.mark.parametrize("bits", [8, 10, 12, 14, 16])
+@pytest.mark.parametrize("form", ["PNG", "TIFF", "PPM", "colours"])
+def test_a_file_that_uses_little_of_its_range_is_told(folder, capsys, bits, form):
+    """A maximum of 14 bits is a quarter of 16; training is told once, however many there are."""
+    for k in range(3):
+        x = photograph(k)[..., 0].astype(np.uint16) * 257 >> 16 - bits
+        content = rgb_16_png(x) if form == "colours" else encoded(x, form)
+        (folder / f"{k}.png").write_bytes(content)
+        found = reader.faint(reader.open_image(folder / f"{k}.png"))
+        least, most = (int(f(255 / 2 ** (16 - bits))) for f in (np.floor, np.ceil))
+        assert found is None if bits == 16 else any(f"above {top} of" in found for top in (least, most))
+        assert reader.kind(folder / f"{k}.png") == (1, True)
+    download.prepare(f"{folder}-native")
+    printed = capsys.readouterr().out
+    assert not printed if bits == 16 else (printed.startswith("3 images use little") and printed.count("\n") == 1)
 
 
 @pytest.mark.parametrize(

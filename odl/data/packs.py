@@ -93,7 +93,7 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
 def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> None:
     """Append every image that the journal lacks, decoded side by side."""
     entries = [(split, file) for split, files in splits.items() for file in files]
-    todo, cores = entries[len(journal.entries) :], os.cpu_count() or 1
+    todo, cores, faint = entries[len(journal.entries) :], os.cpu_count() or 1, []
     shown = {"desc": f"packing {name}", "initial": len(journal.entries), "total": len(entries), "unit": "image"}
     with ThreadPoolExecutor(cores) as pool, tqdm(**shown) as bar:  # decoding and resizing leave Python's lock to others
         for start in range(0, len(todo), 2 * cores):  # so many wait in memory at most
@@ -102,6 +102,7 @@ def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, li
             for (split, file), image in zip(some, images, strict=True):
                 try:
                     journal.append(split, file, image.result())
+                    faint += [(file, said)] if (said := reader.faint(image.result())) else []
                 except DataError as error:
                     if not skip_bad:
                         given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
@@ -109,6 +110,8 @@ def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, li
                         raise DataError(f"{error}; to leave such images out: {command}") from None
                     journal.write({"skipped": file})
                 bar.update()
+    if faint:
+        print(f"{len(faint)} images use little of their range, as {': '.join(faint[-1])}")
 
 
 class Journal:
