@@ -35,7 +35,7 @@ from made import (
 from PIL import Image
 
 from companion import pictures, tables
-from odl import crops
+from odl import crops, photographs
 from odl.data import download, packs, reader, sets
 from odl.data.download import prepare
 from odl.data.packs import load
@@ -129,16 +129,84 @@ def test_bsds500_keeps_val_out_of_training(root):
 # A folder of one's own
 
 
-def test_hidden_files_are_left_out_and_formats_not_read_are_told(folder, capsys):
+def test_hidden_files_are_left_out_and_what_is_not_read_is_told(folder, capsys):
     for name in ("._00.png", "0/._02.png", ".thumbnails/00.png"):
         write(folder / name, photograph(0))
     Image.fromarray(photograph(50)).save(folder / "12.JFIF", "JPEG")
-    for name in ("a.HEIC", "b.heic", "c.cr2", "._d.heic"):
+    Image.fromarray(photograph(51)).save(folder / "13.jpe", "JPEG")
+    Image.fromarray(photograph(52)).save(folder / "14.pnm", "PPM")
+    for name in ("a.HEIC", "b.heic", "c.cr3", "d.raf", "e", "._d.heic", "f.JP2", "notes.md"):
         (folder / name).write_bytes(b"x")
+    os.mkfifo(folder / "pipe.jpg")
+    (folder / "gone.jpg").symlink_to(folder / "nowhere")
     download.prepare(str(folder))
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
-    assert sorted(names) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "12.JFIF"])
-    assert capsys.readouterr().out == f"{folder}: .cr2, .heic is not read (3 here); save such files as JPEG or PNG\n"
+    assert sorted(names) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "12.JFIF", "13.jpe", "14.pnm"])
+    said = capsys.readouterr().out
+    assert said.startswith(f"{folder}: 8 files are left out (2 ") and said.count("\n") == 1
+    assert all(word in said for word in ("2 .heic", "2 .jpg", "1 .cr3", "1 .raf", "1 .jp2", "1 without a suffix"))
+
+
+def test_links_to_folders_are_followed_once(folder, tmp_path):
+    """Not upwards, nor around in a ring, nor a second time to what is reached anyway."""
+    for k in range(3):
+        write(tmp_path / f"other/{k}.png", photograph(50 + k))
+        write(tmp_path / f"other/.hidden/{k}.png", photograph(60 + k))
+    for link, target in {
+        "a link": "other",
+        "again": "other",
+        "shown": "other/.hidden",
+        "up": ".",
+        "self": "album",
+        "half": "album/1",
+    }.items():
+        (folder / link).symlink_to(tmp_path / target, target_is_directory=True)
+    (tmp_path / "other/back").symlink_to(folder, target_is_directory=True)
+    (folder / "ring").symlink_to(folder / "ring")
+    own = [f"{k % 2}/{k:02}.png" for k in range(12)]
+    linked = [f"{place}/{k}.png" for place in ("a link", "shown") for k in range(3)]
+    assert sets.files_in(folder) == sorted(own + linked)
+    assert len({n for pack in packs_of(str(folder)) for n in pack.names}) == 18
+    found = photographs.todo(str(folder), str(tmp_path / "out"), None, False)
+    assert {str(output.relative_to(tmp_path / "out")) for *_, output in found} == {*own, *linked}
+
+
+def test_a_folder_that_cannot_be_entered_is_told(folder, monkeypatch):
+    """As to a user without rights in it; root has them all."""
+    scandir = os.scandir
+
+    def closed(path):
+        if str(path).endswith("/1"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert sets.unread(folder) == [f"{folder}/1: Permission denied"] and len(sets.files_in(folder)) == 6
+
+
+@pytest.mark.parametrize("copies", ["names", "links", "formats"])
+def test_no_photograph_is_on_two_sides_of_a_division(folder, tmp_path, capsys, copies):
+    """Copies of files stay together, and the division is that of the files alone; the same pixels are told of."""
+    alone = sets.list_images(str(folder), folder)
+    for k, file in enumerate(sets.files_in(folder)):
+        if copies == "formats":
+            Image.open(folder / file).save(folder / f"{k}.bmp")
+        elif copies == "links":
+            (folder / f"{k}.png").symlink_to(folder / file)
+        else:
+            shutil.copy(folder / file, (folder / file).with_stem(f"{Path(file).stem} (1)"))
+    sides = {}
+    for side, pack in enumerate(packs_of(str(folder))):
+        for i in range(len(pack)):
+            sides.setdefault(pack.image(i).tobytes(), []).append(side)
+    assert len(sides) == 12 and {len(found) for found in sides.values()} == {2}
+    twice = sum(len(set(found)) > 1 for found in sides.values())
+    if copies == "formats":
+        assert twice and f"{twice} images are on two sides of the division, as " in capsys.readouterr().out
+    else:
+        test = sets.list_images(str(folder), folder)["test"]
+        assert not twice and set(alone["test"]) < set(test) and len(test) == 2
+        assert [len(pack) for pack in packs_of(str(folder))] == [20, 2, 2]
 
 
 CHANGES = {
@@ -179,8 +247,6 @@ def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder.parent))
     assert packs.load("~/album", "train").sha256 == packs.load(str(folder), "train").sha256
     assert sets.slug("~/album-native") == sets.slug(f"{folder}-native")
-    for name in ("demo", "demo-native"):  # as a shell completes what happens to lie here
-        assert sets.slug(f"{name}/") == name and sets.parse(f"{name}/") == sets.parse(name)
     for name in ("~/albums", "./albums", "C:\\albums"):
         refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
     refused(lambda: packs.load("album", "train"), "'album' is neither a set (demo, ")
@@ -189,6 +255,23 @@ def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
         refused(lambda name=name: download.prepare(name, "~/album"), "--source", "bsds500, ")
     folder.rename(folder.parent / "my-native")
     assert sets.find("~/my-native") == folder.parent / "my-native" and sets.parse("~/my-native")[1] == 96
+
+
+def test_with_a_slash_at_its_end_a_name_is_a_folder_s(demo, folder, monkeypatch):
+    """As a shell completes it; without one the set is meant."""
+    monkeypatch.chdir(folder.parent)
+    for name in ("demo/", "demo//", "demo-native/", "bsds500/"):
+        refused(lambda name=name: Experiment.of("deblur", name), f"dataset={name!r}: no such folder", "nearest: ")
+        refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
+    folder.rename("demo")
+    for name in ("demo/", "./demo", "demo//", str(folder.parent / "demo")):
+        assert sorted(packs.load(name, "test").names) != sorted(sets.DEMO["test"])
+        assert sets.slug(name) == sets.slug("./demo") != "demo" and sets.parse(name)[1] == 96
+        assert Experiment.of("deblur", name).asdict()["images"]
+    assert sets.parse("demo-native/")[1] == sets.parse("./demo-native")[1] == 0
+    assert packs.load("demo", "test").names == sets.DEMO["test"] and sets.slug("demo") == "demo"
+    Path("demo").rename("demo-native")
+    assert sets.parse("demo-native/")[1] == 96 and sets.parse("demo-native")[1] == 0
 
 
 @pytest.mark.parametrize(("name", "own"), [("album", True), ("bsds500", False), ("db11-native", False)])
@@ -567,6 +650,73 @@ def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data
     download.prepare(name, archive)  # again: nothing is unpacked twice
     assert everything(sets.home(name) / "images") == unpacked
     assert {p.name for p in sets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
+
+
+LISTS = {  # CelebA's official list, as people have it
+    "text": (sets.PARTITION, OFFICIAL.encode()),
+    "with a mark at its start": (sets.PARTITION, b"\xef\xbb\xbf" + OFFICIAL.encode()),
+    "of Windows": (sets.PARTITION, OFFICIAL.replace("\n", "\r\n").encode()),
+    "Kaggle's table": (
+        "list_eval_partition.csv",
+        b"image_id,partition\n" + OFFICIAL.replace(" ", ",").encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize("given", ["archive", "img_align_celeba", "img_align_celeba/img_align_celeba"])
+@pytest.mark.parametrize("place", ["", "img_align_celeba", "img_align_celeba/img_align_celeba"])
+@pytest.mark.parametrize("kind", LISTS)
+def test_celeba_is_found_as_kaggle_nests_it_with_its_list(root, no_shared_data, tmp_path, kind, place, given):
+    archive, (name, content) = tmp_path / "archive", LISTS[kind]
+    celeba(tmp_path)
+    archive.mkdir()
+    (archive / "img_align_celeba").mkdir()
+    (tmp_path / "img_align_celeba").rename(archive / "img_align_celeba/img_align_celeba")
+    (archive / place / name).write_bytes(content)
+    download.prepare("celeba", str(archive if given == "archive" else archive / given))
+    assert sizes("celeba") == [20, 6, 4] and sets.find("celeba").samefile(archive / "img_align_celeba/img_align_celeba")
+    shutil.rmtree(sets.home("celeba") / "packed-96")
+    assert sizes("celeba") == [20, 6, 4]  # again, from where it was
+
+
+def berkeley(folder, monkeypatch):
+    """BSDS500 in small, with a checksum of its own."""
+    for k in range(12):
+        write(folder / f"{('train', 'test', 'val', 'val')[k % 4]}/{k}.jpg", photograph(k, 100, 120))
+    listing = hashlib.sha256()
+    for file in sets.files_in(folder):
+        listing.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
+    monkeypatch.setitem(DATASETS, "bsds500", DATASETS["bsds500"] | {"sha256": listing.hexdigest()})
+
+
+@pytest.mark.parametrize("form", ["gztar", "zip", "tar", "folder"])
+@pytest.mark.parametrize(
+    "above", ["BSR/BSDS500/data/", "BSDS500-a04b7c6/BSDS500/data/", "a/BSR/BSDS500/data/", "data/", ""]
+)
+def test_bsds500_is_found_as_its_archives_nest_it(root, no_shared_data, tmp_path, monkeypatch, form, above):
+    images = tmp_path / "copy" / above / "images"
+    berkeley(images, monkeypatch)
+    write(tmp_path / "copy/BSR/bench/data/images/1.jpg", photograph(9))
+    write(tmp_path / "copy/__MACOSX/BSR/BSDS500/data/images/train/._1.jpg", photograph(9))
+    (images / "train/Thumbs.db").write_bytes(b"of Windows")
+    source = tmp_path / "copy" if form == "folder" else shutil.make_archive(tmp_path / "x", form, tmp_path / "copy")
+    download.prepare("bsds500", str(source))
+    assert sizes("bsds500") == [6, 3, 3]
+    assert sets.find("bsds500").resolve().is_relative_to(tmp_path if form == "folder" else root)
+    if form != "folder":
+        flip(next(images.glob("val/*.jpg")), -30)
+        shutil.rmtree(sets.home("bsds500"))
+        source = shutil.make_archive(tmp_path / "x", form, tmp_path / "copy")
+        message = refused(lambda: download.prepare("bsds500", str(source)), str(source), "differ", "another copy")
+        assert "delete" not in message and not everything(root)
+
+
+def test_a_pipe_is_no_source_and_no_image(tmp_path, root):
+    os.mkfifo(tmp_path / "pipe.zip")
+    refused(lambda: download.prepare("celeba", str(tmp_path / "pipe.zip")), "pipe.zip", "no regular file")
+    for place in (tmp_path / "pipe.zip", Path("/dev/zero"), tmp_path):
+        for read in (reader.opened, reader.kind, reader.open_image):
+            refused(lambda read=read, place=place: read(place), str(place), "no regular file")
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -94,6 +94,7 @@ def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, li
     """Append every image that the journal lacks, decoded side by side."""
     entries = [(split, file) for split, files in splits.items() for file in files]
     todo, cores, faint = entries[len(journal.entries) :], os.cpu_count() or 1, []
+    seen, twice = {}, []  # pixels: (split, file)
     shown = {"desc": f"packing {name}", "initial": len(journal.entries), "total": len(entries), "unit": "image"}
     with ThreadPoolExecutor(cores) as pool, tqdm(**shown) as bar:  # decoding and resizing leave Python's lock to others
         for start in range(0, len(todo), 2 * cores):  # so many wait in memory at most
@@ -102,6 +103,8 @@ def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, li
             for (split, file), image in zip(some, images, strict=True):
                 try:
                     journal.append(split, file, image.result())
+                    first = seen.setdefault(hashlib.sha256(image.result()).digest(), (split, file))
+                    twice += [(first[1], file)] if first[0] != split else []
                     faint += [(file, said)] if (said := reader.faint(image.result())) else []
                 except DataError as error:
                     if not skip_bad:
@@ -110,6 +113,8 @@ def append_all(journal: "Journal", name: str, source: Path, splits: dict[str, li
                         raise DataError(f"{error}; to leave such images out: {command}") from None
                     journal.write({"skipped": file})
                 bar.update()
+    if twice:
+        print(f"{len(twice)} images are on two sides of the division, as {' and '.join(twice[-1])}: delete the copies")
     if faint:
         print(f"{len(faint)} images use little of their range, as {': '.join(faint[-1])}")
 
