@@ -2,6 +2,7 @@
 
 import io
 import os
+import unicodedata
 from contextlib import suppress
 from pathlib import Path
 
@@ -268,10 +269,10 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     given = [masks] * len(sources)
     if masks and masks.is_dir():
         found = [Path(file) for file in files_in(masks)]
-        drawn = {file.with_suffix(""): masks / file for file in found}
-        if two := next((file for file in found if drawn[file.with_suffix("")] != masks / file), None):
-            raise ParameterError(f"mask={mask!r} has both {two} and {drawn[two.with_suffix('')].name}; one is needed")
-        names = [(path.relative_to(start) if start.is_dir() else Path(path.name)).with_suffix("") for path in sources]
+        drawn = {stem(file): masks / file for file in found}
+        if two := next((file for file in found if drawn[stem(file)] != masks / file), None):
+            raise ParameterError(f"mask={mask!r} has both {two} and {drawn[stem(two)].name}; one is needed")
+        names = [stem(path.relative_to(start) if start.is_dir() else Path(path.name)) for path in sources]
         given = [drawn.get(name, drawn.get(Path(name.name))) for name in names]  # of the same subfolder, or of none
         if None in given:
             name = names[given.index(None)]
@@ -282,6 +283,11 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
             raise ParameterError(f"output={str(after)!r} is a mask of this call; another output is needed")
         check_output(before, after, overwrite, alone=not start.is_dir())
     return list(zip(sources, given, outputs, strict=True))
+
+
+def stem(path: Path) -> Path:
+    """A path without its suffix, in one form of Unicode: macOS writes ö as two characters."""
+    return Path(unicodedata.normalize("NFC", str(path.with_suffix(""))))
 
 
 def check_output(source: Path, output: Path, overwrite: bool, alone: bool) -> None:

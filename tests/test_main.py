@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -327,6 +328,48 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
         refused(lambda wrong=wrong: photographs.todo(*wrong, None, False), "names no file", kind=ParameterError)
     (root / "masks").rename(root / "in/masks")  # where they lie among the photographs, they are none
     assert {path.as_posix() for path, *_ in photographs.todo("in", "out", "in/masks", False)} == {*expected}
+
+
+@pytest.mark.parametrize(("one", "other"), ["CD", "DC", "CC", "DD"])
+@pytest.mark.parametrize("name", ["Köln", "naïve/Å", "가나", "é" * 60])
+def test_masks_are_found_in_either_form_of_unicode(root, name, one, other):
+    """As a telephone, macOS and an archive write the same name."""
+    photograph, mask = (Path(unicodedata.normalize(f"NF{form}", name)) for form in (one, other))
+    for path in ("in" / photograph.with_suffix(".jpg"), "masks" / mask.with_suffix(".png")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    [found] = photographs.todo("in", "out", "masks", False)
+    assert found == (
+        "in" / photograph.with_suffix(".jpg"),
+        "masks" / mask.with_suffix(".png"),
+        "out" / photograph.with_suffix(".jpg"),
+    )
+
+
+@pytest.mark.parametrize("length", [200, 249, 255, 256, 300])
+def test_a_name_is_as_long_as_the_system_has_it_or_refused_before_the_work(root, noise, capsys, length):
+    Image.fromarray(photograph(0, 70, 70)).save("in.png")
+    name = "ö" * 20 + "x" * (length - 44) + ".png"
+    assert main(["restore", "--task", "denoise", "in.png", name]) == (2 if length > 255 else 0)
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert Path(name).exists() if length < 256 else error.startswith("error: ") and "%" not in error
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/null", "link to a pipe"])
+def test_pipes_and_devices_are_refused_at_once(root, noise, capsys, place):
+    os.mkfifo("pipe")
+    Path("link to a pipe").symlink_to("pipe")
+    Image.fromarray(photograph(0, 70, 70)).save("in.png")
+    Image.fromarray(np.eye(70) > 0).save("m.png")
+    for given in (
+        ["--task", "denoise", place, "out.png"],
+        ["--task", "inpaint", "--mask", place, "in.png", "out.png"],
+        ["--task", "inpaint", "--mask", "m.png", place, "out.png"],
+    ):
+        assert main(["restore", *given]) == 2 and "no regular file" in capsys.readouterr().err
+    Path("pipe").rename("pipe.png")
+    assert main(["restore", "--overwrite", "--task", "denoise", "in.png", "pipe.png"]) == 2
+    assert "no regular file" in capsys.readouterr().err and Path("pipe.png").is_fifo()
 
 
 def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys):

@@ -195,7 +195,7 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
         return {"train": train + test, "validation": val[: len(val) // 2], "test": val[len(val) // 2 :]}
     groups = [[name] for name in names] if base in DATASETS else by_content(folder, names)
     if len(groups) < 3:
-        raise DataError(f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed")
+        raise DataError(f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different")
     if base == "celeba" and (official := partition(folder)):
         given = [official.get(os.path.basename(name)) for name in names]
         if None in given:
@@ -214,9 +214,9 @@ def by_content(folder: Path, names: list[str]) -> list[list[str]]:
     sizes, groups = {}, {}
     for name in names:
         sizes.setdefault(os.stat(os.path.join(folder, name)).st_size, []).append(name)
-    alone = {some[0] for some in sizes.values() if len(some) == 1}
+    several = {name for size, some in sizes.items() if size and len(some) > 1 for name in some}
     for name in names:
-        groups.setdefault(name if name in alone else digest_of(os.path.join(folder, name)), []).append(name)
+        groups.setdefault(digest_of(os.path.join(folder, name)) if name in several else name, []).append(name)
     return list(groups.values())
 
 

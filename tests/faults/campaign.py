@@ -34,7 +34,7 @@ PROCESSES = multiprocessing.get_context("forkserver")  # a server with torch imp
 PROCESSES.set_forkserver_preload(PRELOADED)
 RECOVERED, LOUD, SILENT = "recovered", "loud", "silent"
 PATIENCE = 120  # seconds after which a process counts as hanging
-TEMPORARY = 'temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")'
+TEMPORARY = 'temporary = path.with_name(f".{short(path.name, 40)}.{os.getpid()}.tmp")'
 IN_PLACE = """file = open(path, "wb", buffering=0)
     for start in range(0, len(content), 4096):
         file.write(content[start : start + 4096])
