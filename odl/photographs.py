@@ -164,7 +164,8 @@ def format_of(output: Path) -> str:
 def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
     """Pillow's options for what is restored of a stored image, with all that belongs to it, and a line on what is lost.
 
-    Tried on a row and a column of pixels, before the work. Raises ParameterError where nothing could be written.
+    Tried on a row and a column of pixels, before the work. Raises ParameterError where nothing could be written, and
+    DiskError where as much as the middle of the picture takes has no room.
     """
     file_format, picture = format_of(output), reader.upright(reader.eight_bits(stored))
     mode, clear = "L" if picture.mode in ("1", "L", "LA") else "RGB", picture.has_transparency_data
@@ -176,6 +177,10 @@ def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
             encoded(Image.new(mode, size), file_format, options)
     except Exception as error:  # Pillow raises anything
         raise ParameterError(f"{output}: not written ({reader.reason(error)})") from None
+    top, bottom = picture.height // 2, min(picture.height // 2 + 64, picture.height)
+    middle = picture.crop((0, top, picture.width, bottom)).convert(mode)
+    size = len(encoded(middle, file_format, options)) * picture.height / middle.height
+    files.need_room(next(place for place in output.resolve().parents if place.exists()), size)
     lost = ["transparency, so that what was hidden shows"] if clear and file_format not in CLEAR else []
     for name, value in metadata(stored, picture).items():
         with suppress(Exception):

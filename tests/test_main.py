@@ -1,5 +1,6 @@
 """The command line: what a user types, and what a user gets wrong."""
 
+import io
 import json
 import os
 import shlex
@@ -14,11 +15,12 @@ from conftest import refused
 from made import encoded, photograph
 from PIL import Image, ImageCms, PngImagePlugin
 from PIL.TiffImagePlugin import IFDRational
+from tqdm import tqdm
 
 from bench.__main__ import main as bench
 from companion.__main__ import main as companion
 from odl import photographs, results
-from odl.__main__ import main
+from odl.__main__ import advance, main
 from odl.data import reader
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
@@ -270,7 +272,7 @@ def test_every_pixel_outside_the_mask_stays_in_every_format_but_jpeg(root, noise
     before, after = Image.open("in.png"), Image.open(f"out{suffix}")
     keeps = after.has_transparency_data or not before.has_transparency_data
     form = "RGBA" if keeps else "RGB"
-    x, y = (np.asarray(image.convert(form)) for image in (before, after))
+    x, y = (np.asarray(image.convert("RGBA").convert(form)) for image in (before, after))
     assert (x[~gone] == y[~gone]).all() and (x[gone] != y[gone]).any()
     assert keeps == ("transparency" not in capsys.readouterr().err)
     assert keeps or suffix in (".bmp", ".ppm", ".pnm")
@@ -393,6 +395,21 @@ def test_a_folder_into_the_one_above_it(root, noise, tmp_path, monkeypatch, caps
     assert main(["restore", "--task", "denoise", "album", "."]) == 0 and Path("a.png").exists()
     assert main(["restore", "--task", "denoise", "album", "a.png/b"]) == 2
     assert "error: a.png: not writable, it is a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("first", "step"), [(0.01, 0.02), (0.5, 0.1)])
+def test_the_first_estimate_is_of_the_work_alone(first, step):
+    """What comes before the first sign of progress, as reading and what another call has done, does not count."""
+    clock = [0.0]
+    with tqdm(total=100, smoothing=0, file=io.StringIO()) as bar:
+        bar._time = lambda: clock[0]
+        bar.start_t = bar.last_print_t = 0.0
+        for clock[0], share in ((60.0, first), (61.0, first + step), (62.0, first + 2 * step)):
+            advance(bar, 100 * share)
+        now = bar.format_dict
+    assert now["elapsed"] == 2 and (now["total"] - now["n"]) / ((now["n"] - now["initial"]) / now["elapsed"]) == (
+        pytest.approx((1 - first - 2 * step) / step)
+    )
 
 
 def test_a_misspelt_task_is_refused_without_torch(root):
