@@ -72,7 +72,7 @@ def path_of(file):
 
 
 def name_of(rule, what):
-    return re.sub(r"\W", "_", f"{rule}_{what}")
+    return files.short(re.sub(r"\W", "_", f"{rule}_{what}"), 200).replace("-", "_")
 
 
 def pack_of(dataset):

@@ -123,7 +123,7 @@ def experiment_of(options) -> Experiment:
 
 def advance(bar, to: float) -> None:
     """Move a bar; its times begin at the first sign of progress, behind what was read, packed, warmed up or resumed."""
-    if bar.n:
+    if bar.n or to >= bar.total:
         bar.update(to - bar.n)
     else:
         bar.initial = bar.n = to
@@ -236,4 +236,5 @@ def run_results(options) -> None:
 
 
 if __name__ == "__main__":
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # on one line, Pillow's too
     sys.exit(main())

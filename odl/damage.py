@@ -9,7 +9,7 @@ from scipy.ndimage import gaussian_filter
 # photograph. The bound of blur is wide, because a soft picture seems blurred before anything blurs it.
 MOST_CHANGE = 1.25  # mean square of what denoising changes, in variances of the noise; of the harmed at least 1.31
 LEAST_BLUR = 2.5  # σ in pixels as `blur_of` finds it; of the harmed at most 1.44
-MOST_MISSING = 0.5  # share of an image to be inpainted
+MOST_MISSING = {"inpaint": 0.5, "interpolate": 0.92}  # share of an image; the hardest level's is 90 %
 BLOCK = 16  # side of the blocks in which noise is measured
 
 
@@ -40,9 +40,9 @@ def doubt(y: np.ndarray, x_hat: np.ndarray | None, task: str) -> str | None:
 def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str) -> str | None:
     """One line where the mask (H, W) bool of an image, uint8 or on [0, 1], seems inverted; else None.
 
-    So it does where most is to be inpainted, or where what stays is of one colour and what goes is not.
+    So it does where more is missing than the task is for, or where what stays is of one colour and what goes is not.
     """
-    if task == "inpaint" and (share := missing.mean()) > MOST_MISSING:
+    if (share := missing.mean()) > MOST_MISSING[task]:
         return f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
     step = int(np.ceil(np.sqrt(missing.size / 1e6)))  # a million pixels tell
     y, missing = y[::step, ::step], missing[::step, ::step]

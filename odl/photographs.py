@@ -102,7 +102,7 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
         raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(array.shape)}")
     if gone.all() or not gone.any():
         share = "every pixel is missing: nothing is known" if gone.all() else "no pixel is missing"
-        if isinstance(mask, Image.Image) and (lightest := mask.convert("L").getextrema()[1]) < 128:
+        if isinstance(mask, Image.Image) and (lightest := reader.flat(mask).convert("L").getextrema()[1]) < 128:
             share += f", its lightest value being {lightest} of 255"
         raise ParameterError(f"by the mask {share}; it must be {MASK_HELP}")
     return gone
@@ -133,7 +133,7 @@ def marked(mask) -> np.ndarray:
     if shades.max(initial=0) > shades.sum() / 2:  # a photograph's reds differ
         return marks
     grey = np.asarray(mask.convert("L"))
-    blurred = red - np.maximum(green, blue).astype(int) > 64  # a stroke that was saved as JPEG
+    blurred = red - np.maximum(green, blue).astype(np.int16) > 64  # a stroke that was saved as JPEG
     if marks.any() and max(np.mean(grey[~blurred] > 190), np.mean(grey[~blurred] < 65)) > 0.9:
         return blurred
     if np.mean((grey < 65) | (grey > 190)) < 0.9:

@@ -111,9 +111,10 @@ def test_a_photograph_that_is_hardly_damaged_gives_a_warning(task, noise):
         odl.restore(np.repeat(np.repeat(photograph(0, 10, 10), 9, 0), 9, 1), task, stride=32)
 
 
-def test_an_inverted_mask_gives_a_warning(noise):
+@pytest.mark.parametrize("task", paper.MASKED)
+def test_an_inverted_mask_gives_a_warning(task, noise):
     with pytest.warns(damage.DamageWarning, match="9[0-9]% of the image is missing"):
-        odl.restore(photograph(0, 80, 100), "inpaint", ~square(), stride=32)
+        odl.restore(photograph(0, 80, 100), task, ~square(), stride=32)
 
 
 @pytest.mark.parametrize("task", paper.MASKED)

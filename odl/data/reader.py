@@ -89,7 +89,7 @@ def eight_bits(image: Image.Image) -> Image.Image:
     low, high = float(x.min()), float(x.max())
     top = next((top for top in ranges if high <= 1.05 * top), None)
     if top is None or not low >= -0.05 * top or (top > ranges[0] and high <= top / 4):
-        raise ValueError(f"values from {low:g} to {high:g} have no range that is known; save them on [0, 1]")
+        raise ValueError(f"values from {low + 0:g} to {high + 0:g} have no range that is known; save them on [0, 1]")
     x = top - x if tags.get(262) == 0 else x  # white is 0, which Pillow turns for 8 bits alone
     scaled = Image.fromarray((x * (255 / top)).clip(0, 255).round().astype(np.uint8))
     scaled.info = dict(image.info)
