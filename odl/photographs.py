@@ -81,15 +81,14 @@ def like(image: Image.Image, array: np.ndarray) -> Image.Image:
     """The pixels (H, W[, 3]) uint8 as an image with the transparency and the metadata of another."""
     restored = Image.fromarray(array)
     kept = {key: value for key, value in image.info.items() if key not in ("transparency", "icc_profile")}
-    restored.info = kept | profile_of(image, restored.mode)
+    restored.info = kept | profile_of(image.info.get("icc_profile") or b"", restored.mode)
     if image.has_transparency_data:
         restored.putalpha(image.convert("RGBA").getchannel("A"))
     return restored
 
 
-def profile_of(image: Image.Image, mode: str) -> dict:
-    """The colour profile of an image as Pillow has it, if it is one of L or RGB as `mode` is; else nothing."""
-    profile = image.info.get("icc_profile") or b""
+def profile_of(profile: bytes, mode: str) -> dict:
+    """A colour profile as Pillow has it, if it is one of L or RGB as `mode` is; else nothing: it would be wrong."""
     return {"icc_profile": profile} if profile[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[mode] else {}
 
 
@@ -152,11 +151,7 @@ def format_of(output: Path) -> str:
     """Pillow's name of the format of a file to be written, of those that keep photographs. Raises ParameterError."""
     file_format = Image.registered_extensions().get(output.suffix.lower())
     if file_format not in FORMATS:
-        why = (
-            "has no suffix of an image"
-            if file_format not in Image.SAVE
-            else f"would be {file_format}, not written here"
-        )
+        why = f"would be {file_format}, not written here" if file_format in Image.SAVE else "has no suffix of an image"
         raise ParameterError(f"output={str(output)!r} {why}; nearest: '.png'")
     return file_format
 
@@ -168,7 +163,7 @@ def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
     DiskError where as much as the middle of the picture takes has no room.
     """
     file_format, picture = format_of(output), reader.upright(reader.eight_bits(stored))
-    mode, clear = "L" if picture.mode in ("1", "L", "LA") else "RGB", picture.has_transparency_data
+    mode = "L" if picture.mode in ("1", "L", "LA") else "RGB"
     options = dict(FORMATS[file_format])
     if file_format == "JPEG" and getattr(stored, "quantization", None) and stored.mode in ("L", "RGB"):
         options = {"qtables": stored.quantization, "subsampling": JpegImagePlugin.get_sampling(stored)}
@@ -181,6 +176,7 @@ def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
     middle = picture.crop((0, top, picture.width, bottom)).convert(mode)
     size = len(encoded(middle, file_format, options)) * picture.height / middle.height
     files.need_room(next(place for place in output.resolve().parents if place.exists()), size)
+    clear = picture.has_transparency_data and picture.convert("RGBA").getchannel("A").getextrema()[0] < 255
     lost = ["transparency, so that what was hidden shows"] if clear and file_format not in CLEAR else []
     for name, value in metadata(stored, picture).items():
         with suppress(Exception):
@@ -209,8 +205,8 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
 
 def option(name: str, value, file_format: str, mode: str, options: dict) -> dict:
     """Pillow's option for a piece of `metadata`, beside the options that there are. Raises KeyError without one."""
-    if name == "colour profile":  # of other colours it would be wrong
-        return {"icc_profile": value} if value[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[mode] else {}
+    if name == "colour profile":
+        return profile_of(value, mode)
     if name == "XMP" and file_format == "TIFF":
         exif = options.get("exif", Image.Exif())
         exif[700] = value

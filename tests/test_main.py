@@ -278,6 +278,11 @@ def test_every_pixel_outside_the_mask_stays_in_every_format_but_jpeg(root, noise
     assert keeps or suffix in (".bmp", ".ppm", ".pnm")
 
 
+def test_an_opaque_layer_is_no_loss(tmp_path):
+    Image.fromarray(photograph(0, 70, 90)).convert("RGBA").save(tmp_path / "in.png")
+    assert not saved(reader.open_image(tmp_path / "in.png"), tmp_path / "in.png", tmp_path / "out.jpg")
+
+
 @pytest.mark.parametrize(
     "suffix", [".gif", ".ico", ".icns", ".avif", ".mpo", ".jp2", ".pdf", ".tga", ".pcx", ".txt", ""]
 )
