@@ -20,8 +20,6 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 START = os.environ.setdefault("ODL_START", os.getcwd())  # of the jobs, too, which begin in the root
-for name in {"ODL_ROOT", "ODL_DATA"} & os.environ.keys():
-    os.environ[name] = os.path.join(START, os.path.expanduser(os.environ[name]))
 
 sys.path[:0] = [workflow.basedir, f"{workflow.basedir}/book"]
 import build
@@ -52,8 +50,7 @@ def options():
     for name, low, high in (("gpu", 0, 64), ("bundle", 1, 64), ("mem_mb", 1, 10**7), ("runtime", 1, 10**6)):
         integer(name, given[name], low, high)
     dataset = check_text("dataset", given["dataset"] or build.DATASETS[given["profile"]])
-    if sets.parse(dataset)[0] not in sets.DATASETS:
-        dataset = os.path.join(START, os.path.expanduser(dataset))
+    dataset = sets.absolute(dataset, START)
     seeds = listed(given["seeds"])
     seeds = [word_or_number(str(seed)) for seed in (seeds if isinstance(seeds, list) else [seeds])]  # [0,1] is text
     return given | {"dataset": dataset, "seeds": check_seeds(seeds)}

@@ -773,3 +773,13 @@ def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data
     images = pictures.photographs(str(folder), "train", 8)
     half, rest = images.take(3), images.take(8, 3)
     assert half.names + rest.names == packs.load(str(folder), "train").names[:8] and len(half) == 3
+
+
+def test_a_name_means_the_same_in_any_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    there = [sets.absolute(name) for name in ("album", "album/", "./album", "~/album", str(folder))]
+    monkeypatch.chdir("/")
+    there.append(sets.absolute("album", str(folder.parent)))
+    assert set(there) == {str(folder)} and sets.absolute("demo") == "demo"
+    assert sets.absolute("bsds500-native") == "bsds500-native" and sets.absolute("demo/") == "/demo"

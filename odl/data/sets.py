@@ -85,6 +85,11 @@ def parse(name: str) -> tuple[str, int]:
     return base, DATASETS.get(base, {}).get("shorter_side", 96) if base == whole else 0
 
 
+def absolute(name: str, start: str = "") -> str:
+    """A name that means the same in any working folder: a set's own, or the whole path of a folder below `start`."""
+    return name if parse(name)[0] in DATASETS else os.path.abspath(os.path.join(start, os.path.expanduser(name)))
+
+
 def slug(name: str) -> str:
     """The name of a data set in paths: itself, or the last part of a folder and a hash of where it is."""
     if parse(name)[0] in DATASETS:
