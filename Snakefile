@@ -11,6 +11,7 @@ code and of the configuration (profiles/default). Checkpoints are no outputs: a 
 """
 
 import hashlib
+import os
 import re
 import sys
 from shlex import join, quote
@@ -18,12 +19,14 @@ from shlex import join, quote
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
+START = os.environ.setdefault("ODL_START", os.getcwd())  # of the jobs, too, which begin in the root
+
 sys.path[:0] = [workflow.basedir, f"{workflow.basedir}/book"]
 import build
 from companion import catalogue
-from companion.notebook import check_seeds
+from companion.notebook import check_seeds, check_text, listed, word_or_number
 from odl import paper
-from odl.data import packs
+from odl.data import packs, sets
 from odl.data.sets import DataError
 from odl.experiment import PROFILES
 from odl.machine import files
@@ -46,8 +49,11 @@ def options():
     choice("task", given["task"], ("", *paper.TASKS))
     for name, low, high in (("gpu", 0, 64), ("bundle", 1, 64), ("mem_mb", 1, 10**7), ("runtime", 1, 10**6)):
         integer(name, given[name], low, high)
-    dataset = given["dataset"] or build.DATASETS[given["profile"]]
-    return given | {"dataset": dataset, "seeds": check_seeds(given["seeds"])}
+    dataset = check_text("dataset", given["dataset"] or build.DATASETS[given["profile"]])
+    dataset = sets.absolute(dataset, START)
+    seeds = listed(given["seeds"])
+    seeds = [word_or_number(str(seed)) for seed in (seeds if isinstance(seeds, list) else [seeds])]  # [0,1] is text
+    return given | {"dataset": dataset, "seeds": check_seeds(seeds)}
 
 
 def pages():
@@ -63,7 +69,7 @@ def path_of(file):
 
 
 def name_of(rule, what):
-    return re.sub(r"\W", "_", f"{rule}_{what}")
+    return files.short(re.sub(r"\W", "_", f"{rule}_{what}"), 200).replace("-", "_")
 
 
 def pack_of(dataset):

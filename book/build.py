@@ -32,8 +32,11 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
 
 from companion import denoising
+from odl.data import sets
 from odl.machine import files
 
+for name in {"ODL_ROOT", "ODL_DATA"} & os.environ.keys():  # the notebooks run elsewhere
+    os.environ[name] = os.path.abspath(os.path.expanduser(os.environ[name]))
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = files.root() / "_build"
 LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "companion"]
@@ -74,7 +77,7 @@ def toc():
 def plan(profile, dataset=None, seeds=None):
     """The pages to execute and, for each, those of our parameters that its notebook declares."""
     trained = profile in TRAINED_HERE
-    given = {"profile": profile, "dataset": dataset or DATASETS[profile], "train": trained}
+    given = {"profile": profile, "dataset": sets.absolute(dataset or DATASETS[profile]), "train": trained}
     given |= {} if trained else {"seeds": sources.seeds()}
     given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
     given |= {"photographs": "demo"} if trained else {"photographs": "db11", "systems": denoising.CHOICES}

@@ -19,6 +19,8 @@ from odl.machine import files, store
 from odl.machine.provenance import commit
 from odl.parameters import DEVICES, ParameterError, choice, integer, nearest, number
 
+TEXTS = {"task", "dataset", "profile", "device", "photographs", "image", "mask"}  # parameters that are names or paths
+
 
 def record(**parameters) -> dict:
     """What a notebook was run with: its parameters, hashes and versions, and the results files behind what it shows."""
@@ -39,12 +41,19 @@ def check_parameters(namespace: dict, names: str) -> None:
     """Refuse a parameter that papermill injected and the notebook does not know. `names`: the known ones.
 
     `namespace` is the notebook's globals, which hold the cells that ran as `In`; papermill itself only logs a misspelt
-    parameter. What else a reader has defined in the kernel is no concern, so that every cell can run again.
+    parameter. What else a reader has defined in the kernel is no concern, so that every cell can run again. From here
+    on the kernel shows figures, whatever MPLBACKEND says, and results are noted as used.
     """
+    shell = namespace.get("get_ipython", lambda: None)()
+    if hasattr(shell, "kernel") and not os.environ.get("MPLBACKEND", "").startswith("module://"):
+        shell.enable_matplotlib("inline")
+    store.USED.clear()
     known = names.split()
     for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
         if name not in known:
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    for name in TEXTS & namespace.keys():
+        namespace[name] = check_text(name, namespace[name])
     for name, options in (("device", DEVICES), ("profile", PROFILES)):
         if name in namespace:
             choice(name, namespace[name], options)
@@ -61,6 +70,14 @@ def injected(cell: str) -> list[str]:
 
 
 # Values
+
+
+def check_text(name: str, value) -> str:
+    """A name or a path as text. Raises ParameterError, as for 2023 and 007, of which papermill's -p makes numbers."""
+    if not isinstance(value, str | os.PathLike):
+        how = f"a path such as ./NAME is taken as typed, and so is what follows papermill's -r {name}"
+        raise ParameterError(f"{name}={value!r} is no text but {type(value).__name__}; {how}")
+    return os.fspath(value)
 
 
 def check_seeds(seeds) -> list[int]:

@@ -10,7 +10,7 @@ from companion.comparators.context_encoder import untrained
 from odl import results
 from odl.crops import Pack
 from odl.data.packs import load
-from odl.data.reader import opened, read_image, upright
+from odl.data.reader import opened, read_image
 from odl.data.sets import DataError
 from odl.evaluation import psnr, squared_error
 from odl.photographs import marked, missing
@@ -62,7 +62,7 @@ def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
 
     A pixel is missing where any that it is the mean of is. Raises ParameterError.
     """
-    gone = Image.fromarray(marked(upright(opened(path))).astype(np.float32))
+    gone = Image.fromarray(marked(opened(path)).astype(np.float32))
     return missing(image, "inpaint", reduced(gone, longest) > 0)
 
 

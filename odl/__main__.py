@@ -14,7 +14,7 @@ from odl import __version__, paper, photographs
 from odl.data import reader
 from odl.data.sets import DATASETS, is_here, unread
 from odl.experiment import PROFILES, Experiment
-from odl.machine.files import OneLine
+from odl.machine.files import DiskError, OneLine
 from odl.parameters import ParameterError, check_device, known_dataset
 from odl.schedules import SCHEDULES
 
@@ -121,14 +121,23 @@ def experiment_of(options) -> Experiment:
     return Experiment.of(**numbers)
 
 
+def advance(bar, to: float) -> None:
+    """Move a bar; its times begin at the first sign of progress, behind what was read, packed, warmed up or resumed."""
+    if bar.n or to >= bar.total:
+        bar.update(to - bar.n)
+    else:
+        bar.initial = bar.n = to
+        bar.unpause()
+
+
 def run_train(options) -> None:
     from odl.results import load, run_or_load
 
     experiment, device = experiment_of(options), check_device(options.device)
     result = load(experiment)
     if not result:
-        with tqdm(total=100, desc=experiment.schedule, bar_format=BAR) as bar:
-            result = run_or_load(experiment, device, lambda share: bar.update(100 * share - bar.n))
+        with tqdm(total=100, desc=experiment.schedule, bar_format=BAR, smoothing=0) as bar:
+            result = run_or_load(experiment, device, lambda share: advance(bar, 100 * share))
     print_evaluation(result)
     print(result.path)
 
@@ -160,14 +169,14 @@ def run_restore(options) -> int:
 
     load(options.task)
     failed = 0
-    with tqdm(total=len(todo), bar_format=BAR) as bar:
+    with tqdm(total=len(todo), bar_format=BAR, smoothing=0) as bar:
         for done, (source, mask, output) in enumerate(todo):
             bar.set_description_str(f"{options.task} {source.name}")
             try:
-                restore_file(source, mask, output, options, lambda share, done=done: bar.update(done + share - bar.n))
+                restore_file(source, mask, output, options, lambda share, done=done: advance(bar, done + share))
                 tqdm.write(str(output))
             except (OneLine, OSError) as error:
-                if not Path(options.input).is_dir():
+                if not Path(options.input).is_dir() or isinstance(error, DiskError):  # full for the others, too
                     raise
                 failed += 1
                 tqdm.write(f"error: {source}: {str(error).removeprefix(f'{source}: ')}", sys.stderr)
@@ -178,19 +187,32 @@ def run_restore(options) -> int:
 
 
 def restore_file(source: Path, mask: Path | None, output: Path, options, progress) -> None:
-    """Restore one file; a warning is one line on stderr."""
+    """Restore one file; a warning is one line on stderr, before the work where that can tell."""
     from odl.damage import DamageWarning
     from odl.pretrained import restore
 
-    if (n := reader.frames(source)) > 1 and output.exists() and output.samefile(source):
-        raise ParameterError(f"{source}: of its {n} pages --overwrite would leave only the first; give another output")
-    image, mask = reader.open_image(source), mask and reader.opened(mask)
-    with warnings.catch_warnings(record=True) as said:
+    def warn(message, *_):
+        tqdm.write(f"warning: {source}: {message}", sys.stderr)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", DamageWarning)
-        restored = restore(image, options.task, mask, options.stride, options.device, progress)
-    photographs.save(restored, source, output)
-    for line in [f"of its {n} pages the first is restored"] * (n > 1) + [str(warning.message) for warning in said]:
-        tqdm.write(f"warning: {source}: {line}", sys.stderr)
+        warnings.showwarning = warn
+        pages, deep = reader.kind(source)
+        if pages > 1 and output.exists() and output.samefile(source):
+            raise ParameterError(
+                f"{source}: of its {pages} pages --overwrite would leave only the first; give another output"
+            )
+        stored, mask = reader.opened(source), mask and reader.opened(mask)
+        with reader.named(source):
+            image = reader.flat(stored)
+        keeping, lost = photographs.kept(stored, output)
+        lines = [f"of its {pages} pages the first is restored"] * (pages > 1) + lost
+        lines += ["of more than 8 bits a value, 8 are kept"] * deep
+        for line in filter(None, [*lines, reader.faint(image)]):
+            warn(line)
+        photographs.save(
+            restore(image, options.task, mask, options.stride, options.device, progress), stored, output, keeping
+        )
 
 
 def run_data_list(options) -> None:
@@ -214,4 +236,5 @@ def run_results(options) -> None:
 
 
 if __name__ == "__main__":
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # on one line, Pillow's too
     sys.exit(main())

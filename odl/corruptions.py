@@ -20,6 +20,8 @@ from odl.parameters import ParameterError, choice, integer
 # Paper: the average pixel values of the training images; here: the constants of the released code.
 FILL = (117, 104, 123)  # of deleted pixels, 0–255 scale
 WIDEST = 6  # σ of a blur, in pixels
+FARTHEST = 10  # from 0: noise of the hardest level goes to 8, and what is on the 0–255 scale beyond
+CHECKED = set()  # tasks of which a batch was in this range
 MAX_RADIUS = 4 * WIDEST  # of a blur kernel cut at 4σ, for the largest σ of level 6
 
 
@@ -71,6 +73,13 @@ class Task:
         if not isinstance(y, torch.Tensor) or (y.shape, y.dtype) != (x.shape, x.dtype):
             made = f"{y.dtype} {tuple(y.shape)}" if isinstance(y, torch.Tensor) else type(y).__name__
             raise ParameterError(f"task {self.name!r} made {made} of images {x.dtype} {tuple(x.shape)}")
+        if self not in CHECKED and not (y.is_cuda and torch.cuda.is_current_stream_capturing()):  # once: a GPU waits
+            low, high = (float(end) for end in y.aminmax())
+            if not -FARTHEST <= low <= high <= FARTHEST:
+                raise ParameterError(
+                    f"task {self.name!r} made values from {low:.3g} to {high:.3g} of images in [-1, 1]"
+                )
+            CHECKED.add(self)
         return y
 
 

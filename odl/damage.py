@@ -9,7 +9,7 @@ from scipy.ndimage import gaussian_filter
 # photograph. The bound of blur is wide, because a soft picture seems blurred before anything blurs it.
 MOST_CHANGE = 1.25  # mean square of what denoising changes, in variances of the noise; of the harmed at least 1.31
 LEAST_BLUR = 2.5  # σ in pixels as `blur_of` finds it; of the harmed at most 1.44
-MOST_MISSING = 0.5  # share of an image to be inpainted
+MOST_MISSING = {"inpaint": 0.5, "interpolate": 0.92}  # share of an image; the hardest level's is 90 %
 BLOCK = 16  # side of the blocks in which noise is measured
 
 
@@ -17,13 +17,11 @@ class DamageWarning(UserWarning):
     """The result may be worse than the image: it is hardly damaged, or the mask seems inverted."""
 
 
-def doubt(y: np.ndarray, x_hat: np.ndarray, task: str, missing: np.ndarray | None = None) -> str | None:
+def doubt(y: np.ndarray, x_hat: np.ndarray | None, task: str) -> str | None:
     """One line where x_hat may be worse than y, both (H, W[, 3]) floats in [0, 1]; else None.
 
-    Missing pixels, (H, W) bool, are always worse than filled ones: there may be doubt of the mask alone.
+    Of a blur y alone can tell, and of a mask `doubt_of_mask`.
     """
-    if task == "inpaint" and (share := missing.mean()) > MOST_MISSING:
-        return f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
     if task == "denoise":
         sigma, change = noise_of(y), float(np.sqrt(np.mean((x_hat - y) ** 2)))
         if change**2 > MOST_CHANGE * sigma**2:
@@ -37,6 +35,26 @@ def doubt(y: np.ndarray, x_hat: np.ndarray, task: str, missing: np.ndarray | Non
             f"from {LEAST_BLUR} on"
         )
     return None
+
+
+def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str) -> str | None:
+    """One line where the mask (H, W) bool of an image, uint8 or on [0, 1], seems inverted; else None.
+
+    So it does where more is missing than the task is for, or where what stays is of one colour and what goes is not.
+    """
+    if (share := missing.mean()) > MOST_MISSING[task]:
+        return f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
+    step = int(np.ceil(np.sqrt(missing.size / 1e6)))  # a million pixels tell
+    y, missing = y[::step, ::step], missing[::step, ::step]
+    if missing.any() and not missing.all() and one_colour(y[~missing]) and not one_colour(y[missing]):
+        return "by the mask all that stays is of one colour, and what is missing is not; if so, invert the mask"
+    return None
+
+
+def one_colour(pixels: np.ndarray) -> bool:
+    """Whether 99 % of the pixels (n[, 3]), uint8 or on [0, 1], are within 8 of 255 of their median, or no numbers."""
+    near = 8 if pixels.dtype == np.uint8 else 8 / 255
+    return np.mean(np.abs(pixels - np.median(pixels, 0)) > near) < 0.01
 
 
 def noise_of(y: np.ndarray) -> float:

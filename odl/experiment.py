@@ -7,6 +7,7 @@ import numpy as np
 
 from odl import paper
 from odl.data import sets
+from odl.machine import files
 from odl.parameters import ParameterError, choice, integer, known_dataset, nearest, number
 from odl.schedules import SCHEDULES
 
@@ -95,8 +96,9 @@ class Experiment:
         choice("task", self.task, paper.TASKS)
         choice("schedule", self.schedule, SCHEDULES)
         for name in (self.task, self.schedule):
-            if not re.fullmatch(r"[\w -]+", name):
-                raise ParameterError(f"{name!r} names files, so it is made of letters, digits, spaces, - and _ alone")
+            if not re.fullmatch(r"[\w -]{1,50}", name):
+                allowed = "at most 50 letters, digits, spaces, - and _ alone"
+                raise ParameterError(f"{name!r} names files, so it is made of {allowed}")
         choice("variant", self.variant, VARIANTS)
         choice("precision", self.precision, PRECISIONS)
         known_dataset(self.dataset)
@@ -128,7 +130,8 @@ class Experiment:
     def run_id(self) -> str:
         """`<profile>/<dataset>/<task>/<schedule>-seed<k>`, then whatever is overridden; 25 and 25.0 are the same."""
         extra = "".join(f"-{name}={str(value).removesuffix('.0')}" for name, value in self.overrides.items())
-        return f"{self.profile}/{sets.slug(self.dataset)}/{self.task}/{self.schedule}-seed{self.seed}{extra}"
+        name = files.short(f"{self.schedule}-seed{self.seed}{extra}", 200)
+        return f"{self.profile}/{sets.slug(self.dataset)}/{self.task}/{name}"
 
     def asdict(self) -> dict:
         """The fields as JSON, without those that are as by default; a folder goes by its last name and its files."""

@@ -2,11 +2,12 @@
 
 import io
 import os
+import unicodedata
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, JpegImagePlugin
+from PIL import Image, JpegImagePlugin, PngImagePlugin
 
 from odl import paper
 from odl.data import reader
@@ -14,7 +15,17 @@ from odl.data.sets import SUFFIXES, files_in
 from odl.machine import files
 from odl.parameters import ParameterError, choice, integer
 
-QUALITY = 95  # of a JPEG or WebP whose original has no quality to keep
+FORMATS = {  # in which a photograph is written, with Pillow's options: all but JPEG keep every pixel
+    "PNG": {},
+    "JPEG": {"quality": 95, "subsampling": 0},  # where the original has no quality to keep
+    "WEBP": {"lossless": True, "exact": True},
+    "TIFF": {},
+    "BMP": {},
+    "PPM": {},
+}
+CLEAR = ("PNG", "WEBP", "TIFF")  # those with transparency
+LONGEST = 255  # bytes of a file's name
+XMP = "XML:com.adobe.xmp"  # where PNG has it
 MASK_HELP = "white, red or transparent where pixels are missing"
 TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that do not describe its storage
 
@@ -30,14 +41,17 @@ def check_call(task: str, mask, stride: int | None) -> None:
         raise ParameterError(f"a mask (--mask) belongs to {' and '.join(paper.MASKED)}, not to task={task!r}")
 
 
-def check_shape(array: np.ndarray) -> None:
-    """Refuse what is no grey or colour image of at least 2×2 pixels. Raises ParameterError."""
+def check_image(array: np.ndarray) -> None:
+    """Refuse what is no grey or colour image of at least 2×2 pixels, uint8 or floats. Raises ParameterError."""
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
         raise ParameterError(
             f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed, or a Pillow image"
         )
     if min(array.shape[:2]) < 2:
         raise ParameterError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
+    if array.dtype.kind in "iu" and array.dtype != np.uint8:
+        how = "image / 65535" if array.dtype == np.uint16 else "np.uint8(image)"
+        raise ParameterError(f"image has type {array.dtype}; floats in [0, 1] or uint8 are needed, as {how}")
 
 
 # Pillow images and arrays
@@ -67,15 +81,14 @@ def like(image: Image.Image, array: np.ndarray) -> Image.Image:
     """The pixels (H, W[, 3]) uint8 as an image with the transparency and the metadata of another."""
     restored = Image.fromarray(array)
     kept = {key: value for key, value in image.info.items() if key not in ("transparency", "icc_profile")}
-    restored.info = kept | profile_of(image, restored.mode)
+    restored.info = kept | profile_of(image.info.get("icc_profile") or b"", restored.mode)
     if image.has_transparency_data:
         restored.putalpha(image.convert("RGBA").getchannel("A"))
     return restored
 
 
-def profile_of(image: Image.Image, mode: str) -> dict:
-    """The colour profile of an image as Pillow has it, if it is one of L or RGB as `mode` is; else nothing."""
-    profile = image.info.get("icc_profile") or b""
+def profile_of(profile: bytes, mode: str) -> dict:
+    """A colour profile as Pillow has it, if it is one of L or RGB as `mode` is; else nothing: it would be wrong."""
     return {"icc_profile": profile} if profile[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[mode] else {}
 
 
@@ -88,7 +101,7 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
         raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(array.shape)}")
     if gone.all() or not gone.any():
         share = "every pixel is missing: nothing is known" if gone.all() else "no pixel is missing"
-        if isinstance(mask, Image.Image) and (lightest := mask.convert("L").getextrema()[1]) < 128:
+        if isinstance(mask, Image.Image) and (lightest := reader.flat(mask).convert("L").getextrema()[1]) < 128:
             share += f", its lightest value being {lightest} of 255"
         raise ParameterError(f"by the mask {share}; it must be {MASK_HELP}")
     return gone
@@ -106,7 +119,10 @@ def marked(mask) -> np.ndarray:
         if array.ndim != 2:
             raise ParameterError(f"mask has shape {array.shape}; (height, width) is needed")
         return array != 0
-    mask = reader.upright(mask)
+    try:
+        mask = reader.upright(reader.eight_bits(mask))
+    except ValueError as error:
+        raise ParameterError(f"mask: {error}") from None
     red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
     shown, white = alpha > 127, np.minimum(np.minimum(red, green), blue) > 127
     marks = (red > 220) & (green < 60) & (blue < 60)
@@ -116,7 +132,7 @@ def marked(mask) -> np.ndarray:
     if shades.max(initial=0) > shades.sum() / 2:  # a photograph's reds differ
         return marks
     grey = np.asarray(mask.convert("L"))
-    blurred = red - np.maximum(green, blue).astype(int) > 64  # a stroke that was saved as JPEG
+    blurred = red - np.maximum(green, blue).astype(np.int16) > 64  # a stroke that was saved as JPEG
     if marks.any() and max(np.mean(grey[~blurred] > 190), np.mean(grey[~blurred] < 65)) > 0.9:
         return blurred
     if np.mean((grey < 65) | (grey > 190)) < 0.9:
@@ -131,37 +147,86 @@ def size_of(shape) -> str:
 # Files
 
 
-def save(restored: Image.Image, source: Path, output: Path) -> None:
-    """Write an image with the transparency, EXIF, colour profile and JPEG quality of the file it was made of.
+def format_of(output: Path) -> str:
+    """Pillow's name of the format of a file to be written, of those that keep photographs. Raises ParameterError."""
+    file_format = Image.registered_extensions().get(output.suffix.lower())
+    if file_format not in FORMATS:
+        why = f"would be {file_format}, not written here" if file_format in Image.SAVE else "has no suffix of an image"
+        raise ParameterError(f"output={str(output)!r} {why}; nearest: '.png'")
+    return file_format
 
-    Where the format cannot hold these, without. Raises ParameterError where it cannot hold the image.
+
+def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
+    """Pillow's options for what is restored of a stored image, with all that belongs to it, and a line on what is lost.
+
+    Tried on a row and a column of pixels, before the work. Raises ParameterError where nothing could be written, and
+    DiskError where as much as the middle of the picture takes has no room.
     """
-    stored = reader.opened(source)
-    upright = reader.upright(stored)
-    restored = restored.convert({"LA": "L", "RGBA": "RGB"}.get(restored.mode, restored.mode))  # its own comes below
-    restored.info = {}  # else Pillow would keep from it what is left out below
-    file_format = Image.registered_extensions()[output.suffix.lower()]
-    plain = {"quality": QUALITY} if file_format in ("JPEG", "WEBP") else {}
-    given = {key: stored.info[key] for key in ("dpi", "comment") if key in stored.info}
-    given |= plain | profile_of(stored, restored.mode)
+    file_format, picture = format_of(output), reader.upright(reader.eight_bits(stored))
+    mode = "L" if picture.mode in ("1", "L", "LA") else "RGB"
+    options = dict(FORMATS[file_format])
+    if file_format == "JPEG" and getattr(stored, "quantization", None) and stored.mode in ("L", "RGB"):
+        options = {"qtables": stored.quantization, "subsampling": JpegImagePlugin.get_sampling(stored)}
+    try:
+        for size in ((picture.width, 1), (1, picture.height)):
+            encoded(Image.new(mode, size), file_format, options)
+    except Exception as error:  # Pillow raises anything
+        raise ParameterError(f"{output}: not written ({reader.reason(error)})") from None
+    top, bottom = picture.height // 2, min(picture.height // 2 + 64, picture.height)
+    middle = picture.crop((0, top, picture.width, bottom)).convert(mode)
+    size = len(encoded(middle, file_format, options)) * picture.height / middle.height
+    files.need_room(next(place for place in output.resolve().parents if place.exists()), size)
+    clear = picture.has_transparency_data and picture.convert("RGBA").getchannel("A").getextrema()[0] < 255
+    lost = ["transparency, so that what was hidden shows"] if clear and file_format not in CLEAR else []
+    for name, value in metadata(stored, picture).items():
+        with suppress(Exception):
+            more = options | option(name, value, file_format, mode, options)
+            written = Image.open(io.BytesIO(encoded(Image.new(mode, (1, 1)), file_format, more)))
+            if name in metadata(written, written):
+                options = more
+                continue
+        lost.append(name)
+    return options, [f"{output.name} does not keep the {', '.join(lost)}"] if lost else []
+
+
+def metadata(stored: Image.Image, picture: Image.Image) -> dict:
+    """What an image file has beside its pixels, by name, the most precious first; `picture` is the same upright."""
+    found = {"colour profile": stored.info.get("icc_profile")}
     with suppress(Exception):  # damaged metadata are no damaged picture
-        exif = stored.getexif()
+        exif = (stored if stored.format == "TIFF" else picture).getexif()
         for tag in set(exif) - set(TAGS) if stored.format == "TIFF" else {274}:  # 274: how it was turned
             exif.pop(tag, None)
-        if len(exif):
-            given["exif"] = exif.tobytes()
-    if upright.has_transparency_data and file_format in ("PNG", "WEBP", "TIFF"):
-        restored.putalpha(upright.convert("RGBA").getchannel("A"))
-    if file_format == "JPEG" and getattr(stored, "quantization", None) and stored.mode in ("L", "RGB"):
-        del given["quality"]
-        given |= {"qtables": stored.quantization, "subsampling": JpegImagePlugin.get_sampling(stored)}
-    try:
-        content = encoded(restored, file_format, given)
-    except Exception:  # Pillow raises anything
-        try:
-            content = encoded(restored, file_format, plain)
-        except Exception as error:
-            raise ParameterError(f"{output}: not written ({reader.reason(error)})") from None
+        found["EXIF"] = exif
+    found |= {"resolution": stored.info.get("dpi"), "XMP": picture.info.get("xmp")}  # which may say it, too
+    found |= {"comment": stored.info.get("comment"), "text": {**getattr(stored, "text", {})}}
+    found["text"].pop(XMP, None)
+    return {name: value for name, value in found.items() if value}
+
+
+def option(name: str, value, file_format: str, mode: str, options: dict) -> dict:
+    """Pillow's option for a piece of `metadata`, beside the options that there are. Raises KeyError without one."""
+    if name == "colour profile":
+        return profile_of(value, mode)
+    if name == "XMP" and file_format == "TIFF":
+        exif = options.get("exif", Image.Exif())
+        exif[700] = value
+        return {"exif": exif}
+    if name in ("XMP", "text") and file_format == "PNG":
+        chunks = options.get("pnginfo", PngImagePlugin.PngInfo())
+        for key, text in value.items() if name == "text" else [(XMP, value)]:
+            chunks.add_itxt(key, text)
+        return {"pnginfo": chunks}
+    return {{"EXIF": "exif", "resolution": "dpi", "XMP": "xmp", "comment": "comment"}[name]: value}
+
+
+def save(restored: Image.Image, stored: Image.Image, output: Path, options: dict) -> None:
+    """Write what was restored of a stored image, with its transparency, by the options of `kept`."""
+    file_format, picture = format_of(output), reader.upright(reader.eight_bits(stored))
+    restored = restored.convert({"LA": "L", "RGBA": "RGB"}.get(restored.mode, restored.mode))  # its own comes below
+    restored.info = {}  # else Pillow would keep from it what is left out
+    if picture.has_transparency_data and file_format in CLEAR:
+        restored.putalpha(picture.convert("RGBA").getchannel("A"))
+    content = encoded(restored, file_format, options)
     output, mode = output.resolve(), output.stat().st_mode if output.exists() else None  # of a link, where it leads
     files.write_atomically(output, content)
     if mode:
@@ -205,10 +270,10 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     given = [masks] * len(sources)
     if masks and masks.is_dir():
         found = [Path(file) for file in files_in(masks)]
-        drawn = {file.with_suffix(""): masks / file for file in found}
-        if two := next((file for file in found if drawn[file.with_suffix("")] != masks / file), None):
-            raise ParameterError(f"mask={mask!r} has both {two} and {drawn[two.with_suffix('')].name}; one is needed")
-        names = [(path.relative_to(start) if start.is_dir() else Path(path.name)).with_suffix("") for path in sources]
+        drawn = {stem(file): masks / file for file in found}
+        if two := next((file for file in found if drawn[stem(file)] != masks / file), None):
+            raise ParameterError(f"mask={mask!r} has both {two} and {drawn[stem(two)].name}; one is needed")
+        names = [stem(path.relative_to(start) if start.is_dir() else Path(path.name)) for path in sources]
         given = [drawn.get(name, drawn.get(Path(name.name))) for name in names]  # of the same subfolder, or of none
         if None in given:
             name = names[given.index(None)]
@@ -221,11 +286,20 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     return list(zip(sources, given, outputs, strict=True))
 
 
+def stem(path: Path) -> Path:
+    """A path without its suffix, in one form of Unicode: macOS writes ö as two characters."""
+    return Path(unicodedata.normalize("NFC", str(path.with_suffix(""))))
+
+
 def check_output(source: Path, output: Path, overwrite: bool, alone: bool) -> None:
     """Refuse an output of no known format, in a folder that is not writable, or that replaces the input or another."""
-    if Image.registered_extensions().get(output.suffix.lower()) not in Image.SAVE:
-        raise ParameterError(f"output={str(output)!r} has no suffix of an image; nearest: '.png'")
+    if alone:  # of a folder, others are restored
+        format_of(output)
+    if len(os.fsencode(output.name)) > LONGEST:
+        raise ParameterError(f"output={str(output)!r}: a file's name has at most {LONGEST} bytes")
     files.need_writable(output.parent, "give another output")
+    if output.exists() and not output.is_file():
+        raise ParameterError(f"output={str(output)!r} is no regular file; another output is needed")
     if not overwrite and output.exists() and os.path.samefile(source, output):
         raise ParameterError(f"output={str(output)!r} is the input itself; --overwrite replaces it")
     if alone and not overwrite and output.exists():  # such as the second of two photographs that a shell found by *

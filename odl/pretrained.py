@@ -16,13 +16,13 @@ from odl.data import reader
 from odl.experiment import PROFILES, Experiment
 from odl.machine.device import quick_precision
 from odl.network import EncoderDecoder
-from odl.parameters import ParameterError, check_device, choice
+from odl.parameters import check_device, choice
 from odl.results import network_of, place_of_weights
-from odl.windows import inpaint_image, restore_image, shares, window_starts
+from odl.windows import holes, inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
-LEAST = -0.5  # below 0 there is only what filters overshoot, and what is on another scale
+SAMPLE = 256  # pixels of a side of what is denoised first, to warn before the work
 # For the networks behind pictures and for Table 3's.
 LONG = {profile: {"epochs": 6 * PROFILES[profile]["epochs"]} for profile in ("reference", "gpu")}
 
@@ -69,41 +69,64 @@ def restore(
     picture = isinstance(image, Image.Image)
     image = reader.upright(image) if picture else image
     y = photographs.pixels(image) if picture else photographs.as_array("image", image)
-    photographs.check_shape(y)
-    if y.dtype.kind in "iu" and y.dtype != np.uint8:
-        how = "image / 65535" if y.dtype == np.uint16 else "np.uint8(image)"
-        raise ParameterError(f"image has type {y.dtype}; floats in [0, 1] or uint8 are needed, as {how}")
+    photographs.check_image(y)
     missing = photographs.missing(y, task, mask)
-    damaged = (y / 255 if y.dtype == np.uint8 else y).astype(np.float32)
-    if missing is not None:
-        damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
-    low = means_of_blocks(damaged).min(initial=0) < LEAST / 5 if task == "denoise" else damaged.min() < LEAST
-    if low:  # noise that is not clipped goes there, but not in the mean of many pixels
-        reach = f"{damaged.min():.3g} to {damaged.max():.3g}"
-        raise ParameterError(f"image reaches from {reach}; the [0, 1] scale is needed, as (image + 1) / 2")
-    device, stride = check_device(device), stride or stride_for(damaged, task, missing)
-    by = partial(inpaint_image, mask=missing) if task == "inpaint" else restore_image
-    x_hat = by(load(task), damaged, stride=stride, precision=quick_precision(device), device=device, progress=progress)
-    if doubt := damage.doubt(damaged, x_hat, task, missing):
+    device, stride, network = check_device(device), stride or stride_for(y, task, missing), load(task)
+    how = {"precision": quick_precision(device), "device": device}
+    if doubt := before(network, y, task, missing, how):
         warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
-    x_hat = (x_hat * 255).round().astype(np.uint8) if y.dtype == np.uint8 else x_hat
-    x_hat = x_hat.astype(y.dtype) if y.dtype.kind == "f" else x_hat
-    if missing is not None:
-        x_hat = np.where(missing if y.ndim == 2 else missing[..., None], x_hat, y)
+    x_hat = np.array(y, np.float32 if y.dtype == bool else None)
+    for rows, columns, within in parts(y, missing, stride, progress):
+        part, gone = y[rows, columns], None if missing is None else missing[rows, columns]
+        by = partial(inpaint_image, mask=gone) if task == "inpaint" else restore_image
+        whole = by(network, floats(part, gone), stride=stride, progress=within, **how)
+        if y.dtype == np.uint8:
+            whole = (whole * 255).round()
+        keep = False if gone is None else ~gone if y.ndim == 2 else ~gone[..., None]
+        x_hat[rows, columns] = np.where(keep, part, whole)
+    if task == "denoise" and not doubt and (doubt := damage.doubt(floats(y), floats(x_hat), task)):
+        warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
     return photographs.like(image, x_hat) if picture else x_hat
 
 
-def means_of_blocks(image: np.ndarray, side: int = 16) -> np.ndarray:
-    """Means of the whole blocks of side×side pixels in an image (H, W[, 3])."""
-    height, width = (length // side * side for length in image.shape[:2])
-    blocks = image[:height, :width].reshape(height // side, side, width // side, side, *image.shape[2:])
-    return blocks.mean((1, 3))
+def floats(y: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
+    """An image (H, W[, 3]) uint8 or on [0, 1] as float32 on [0, 1], its missing pixels grey."""
+    damaged = np.array(y, np.float32)
+    if y.dtype == np.uint8:
+        damaged /= 255
+    if missing is not None:
+        damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
+    return damaged
+
+
+def before(network, y: np.ndarray, task: str, missing: np.ndarray | None, how: dict) -> str | None:
+    """The doubt that there is before the work, if any; of noise, from the middle of a large image."""
+    if missing is not None:
+        return damage.doubt_of_mask(y, missing, task)
+    if task != "denoise":
+        return damage.doubt(floats(y), None, task)
+    top, left = ((side - SAMPLE) // 2 for side in y.shape[:2])
+    if min(top, left) < SAMPLE // 2:
+        return None
+    middle = floats(y[top : top + SAMPLE, left : left + SAMPLE])
+    return damage.doubt(middle, restore_image(network, middle, STRIDES[-1], **how), task)
+
+
+def parts(y: np.ndarray, missing: np.ndarray | None, stride: int, progress):
+    """(rows, columns, progress) of the parts of an image that are restored: around its holes, else the whole."""
+    boxes = [(slice(0, y.shape[0]), slice(0, y.shape[1]))] if missing is None else holes(missing, stride)
+    areas = [y[box].size for box in boxes]
+    for k, box in enumerate(boxes):
+        done, part = sum(areas[:k]) / sum(areas), areas[k] / sum(areas)
+        yield *box, progress and (lambda share, done=done, part=part: progress(done + share * part))
 
 
 def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:
     """The closest of STRIDES at which the network sees at most MAX_WINDOWS windows, to inpaint those with holes."""
     area = image.size if TASKS[task].channels == 1 else image.shape[0] * image.shape[1]
     if task == "inpaint" and min(missing.shape) > CROP:
-        starts = [window_starts(side, STRIDES[0]) for side in missing.shape]
-        area = int((shares(torch.from_numpy(missing), *starts) > 0).sum()) * STRIDES[0] ** 2
+        area = 0
+        for part in (missing[box] for box in holes(missing, STRIDES[0])):
+            starts = [window_starts(side, STRIDES[0]) for side in part.shape]
+            area += int((shares(torch.from_numpy(part), *starts) > 0).sum()) * STRIDES[0] ** 2
     return next((stride for stride in STRIDES if area / stride**2 <= MAX_WINDOWS), STRIDES[-1])

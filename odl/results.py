@@ -1,10 +1,10 @@
 """Run or load: one JSON per run with its provenance, and its trained network."""
 
 import base64
-import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import pandas as pd
@@ -152,7 +152,7 @@ def place_of_weights(experiment: Experiment) -> Path | None:
 
     Those in `runs/` may be of the same name and of another protocol, or of photographs that have changed since.
     """
-    name = experiment.run_id.replace("/", "-") + ".safetensors"
+    name = files.short(experiment.run_id.replace("/", "-"), 240) + ".safetensors"
     trained_here = files.runs() / experiment.run_id / "weights.safetensors"
     if trained_here.exists() and is_of(trained_here, checkpoint.owner_of(experiment)):
         return trained_here
@@ -171,7 +171,7 @@ def command_of(experiment: Experiment) -> str:
     e = experiment
     extra = "".join(f" --set {name}={value}" for name, value in e.overrides.items())
     return (
-        f"python -m odl train --task {e.task} --dataset {shlex.quote(e.dataset)} --schedule {e.schedule} "
+        f"python -m odl train --task {quote(e.task)} --dataset {quote(e.dataset)} --schedule {quote(e.schedule)} "
         f"--seed {e.seed} --profile {e.profile}{extra}"
     )
 

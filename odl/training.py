@@ -63,7 +63,7 @@ def allocation(experiment, epoch: int, history) -> np.ndarray | None:
     schedule = SCHEDULES[experiment.schedule]
     if schedule is None:
         return None
-    last = history[-1]["psnr"] if history else None
+    last = list(history[-1]["psnr"]) if history else None  # a copy: what is measured stays as it is
     given = schedule(epoch / experiment.epochs, last, paper.N_LEVELS)
     try:
         weights = np.asarray(given, dtype=float)

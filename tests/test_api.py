@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from made import photograph
 from PIL import Image
 
 import odl
-from odl import damage, paper
+from odl import damage, paper, pretrained
 from odl.machine import files
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
@@ -123,9 +124,64 @@ def test_a_photograph_that_is_hardly_damaged_gives_a_warning(task, noise):
         odl.restore(np.repeat(np.repeat(photograph(0, 10, 10), 9, 0), 9, 1), task, stride=32)
 
 
-def test_an_inverted_mask_gives_a_warning(noise):
+@pytest.mark.parametrize("task", paper.MASKED)
+def test_an_inverted_mask_gives_a_warning(task, noise):
     with pytest.warns(damage.DamageWarning, match="9[0-9]% of the image is missing"):
-        odl.restore(photograph(0, 80, 100), "inpaint", ~square(), stride=32)
+        odl.restore(photograph(0, 80, 100), task, ~square(), stride=32)
+
+
+@pytest.mark.parametrize("task", paper.MASKED)
+@pytest.mark.parametrize("gone", [0, 117, 255])
+@pytest.mark.parametrize("kind", ["uint8", "float", "grey", "Pillow"])
+def test_a_mask_of_what_stays_gives_a_warning(task, gone, kind, noise, recwarn):
+    """Where what is missing was painted over in one colour, and by the mask it is what stays."""
+    kept = np.random.default_rng(0).random((80, 100)) < 0.25
+    x = np.where(kept[..., None], photograph(0, 80, 100), np.uint8(gone))
+    x = {"uint8": x, "float": x / 255, "grey": x[..., 0], "Pillow": Image.fromarray(x)}[kind]
+    with pytest.warns(damage.DamageWarning, match="all that stays is of one colour"):
+        odl.restore(x, task, kept, stride=32)
+    recwarn.clear()
+    odl.restore(x, "interpolate", ~kept, stride=32)
+    flat = np.full((80, 100, 3), 9, np.uint8)
+    odl.restore(flat, "interpolate", kept, stride=32)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("top", [1, 255, 65535])
+@pytest.mark.parametrize("kind", [np.float32, np.int32, np.uint16])
+def test_a_mask_of_any_range_is_read_like_a_photograph(top, kind):
+    mask = Image.fromarray((square() * top).astype(kind))
+    if top == (65535 if kind is np.uint16 else 1 if kind is np.float32 else 255) or kind is not np.uint16 and top > 1:
+        np.testing.assert_array_equal(marked(mask), square())
+    else:  # of integers 1 is black
+        assert not marked(mask).any()
+
+
+@pytest.mark.parametrize("task", paper.MASKED)
+@pytest.mark.parametrize("stride", [8, 20, 64])
+def test_what_lies_far_from_a_hole_is_not_looked_at(task, stride, noise, monkeypatch):
+    """And the hole is filled as it is in the whole image: two far holes, one of them in a corner."""
+    x, mask = photograph(0, 700, 900), np.zeros((700, 900), bool)
+    mask[300:310, 200:290], mask[690:, 880:] = True, True
+    seen = []
+    for name in ("inpaint_image", "restore_image"):
+        whole = getattr(pretrained, name)
+        spy = lambda network, y, *a, whole=whole, **k: seen.append(y.shape[:2]) or whole(network, y, *a, **k)  # noqa: E731
+        monkeypatch.setattr(pretrained, name, spy)
+    parts = odl.restore(x, task, mask, stride)
+    assert len(seen) == 2 and sum(h * w for h, w in seen) < 0.2 * mask.size
+    monkeypatch.setattr(pretrained, "holes", lambda mask, stride: [(slice(0, 700), slice(0, 900))])
+    assert np.abs(odl.restore(x, task, mask, stride).astype(int) - parts).max() <= 1
+    assert len(seen) == 3 and (parts != x).any(-1)[mask].mean() > 0.9 and (parts == x)[~mask].all()
+
+
+def test_a_large_photograph_that_is_hardly_noisy_gives_the_warning_before_the_work(noise):
+    """And once."""
+    said, x = [], np.tile(np.repeat(np.repeat(photograph(0, 70, 70), 9, 0), 9, 1), (1, 1, 1))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        odl.restore(x, "denoise", stride=64, progress=lambda share: said.append(len(found)))
+    assert set(said) == {1} and len(found) == 1
 
 
 def test_a_profile_of_other_colours_does_not_come_back(noise):

@@ -18,12 +18,28 @@ import pytest
 import torch
 import torchvision
 from conftest import refused
-from made import BAD, GREY, ROUGH, X, chunk, cut, encoded, flip, grey, jpeg, modes, photograph, tar_with, zip_with
+from made import (
+    BAD,
+    GREY,
+    ROUGH,
+    X,
+    chunk,
+    cut,
+    encoded,
+    flip,
+    grey,
+    jpeg,
+    modes,
+    photograph,
+    tar_with,
+    tiff_of,
+    zip_with,
+)
 from page_facts import served
 from PIL import Image
 
 from companion import pictures, tables
-from odl import crops
+from odl import crops, photographs
 from odl.data import download, packs, reader, sets
 from odl.data.download import prepare
 from odl.data.packs import load
@@ -117,16 +133,84 @@ def test_bsds500_keeps_val_out_of_training(root):
 # A folder of one's own
 
 
-def test_hidden_files_are_left_out_and_formats_not_read_are_told(folder, capsys):
+def test_hidden_files_are_left_out_and_what_is_not_read_is_told(folder, capsys):
     for name in ("._00.png", "0/._02.png", ".thumbnails/00.png"):
         write(folder / name, photograph(0))
     Image.fromarray(photograph(50)).save(folder / "12.JFIF", "JPEG")
-    for name in ("a.HEIC", "b.heic", "c.cr2", "._d.heic"):
+    Image.fromarray(photograph(51)).save(folder / "13.jpe", "JPEG")
+    Image.fromarray(photograph(52)).save(folder / "14.pnm", "PPM")
+    for name in ("a.HEIC", "b.heic", "c.cr3", "d.raf", "e", "._d.heic", "f.JP2", "notes.md"):
         (folder / name).write_bytes(b"x")
+    os.mkfifo(folder / "pipe.jpg")
+    (folder / "gone.jpg").symlink_to(folder / "nowhere")
     download.prepare(str(folder))
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
-    assert sorted(names) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "12.JFIF"])
-    assert capsys.readouterr().out == f"{folder}: .cr2, .heic is not read (3 here); save such files as JPEG or PNG\n"
+    assert sorted(names) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "12.JFIF", "13.jpe", "14.pnm"])
+    said = capsys.readouterr().out
+    assert said.startswith(f"{folder}: 8 files are left out (2 ") and said.count("\n") == 1
+    assert all(word in said for word in ("2 .heic", "2 .jpg", "1 .cr3", "1 .raf", "1 .jp2", "1 without a suffix"))
+
+
+def test_links_to_folders_are_followed_once(folder, tmp_path):
+    """Not upwards, nor around in a ring, nor a second time to what is reached anyway."""
+    for k in range(3):
+        write(tmp_path / f"other/{k}.png", photograph(50 + k))
+        write(tmp_path / f"other/.hidden/{k}.png", photograph(60 + k))
+    for link, target in {
+        "a link": "other",
+        "again": "other",
+        "shown": "other/.hidden",
+        "up": ".",
+        "self": "album",
+        "half": "album/1",
+    }.items():
+        (folder / link).symlink_to(tmp_path / target, target_is_directory=True)
+    (tmp_path / "other/back").symlink_to(folder, target_is_directory=True)
+    (folder / "ring").symlink_to(folder / "ring")
+    own = [f"{k % 2}/{k:02}.png" for k in range(12)]
+    linked = [f"{place}/{k}.png" for place in ("a link", "shown") for k in range(3)]
+    assert sets.files_in(folder) == sorted(own + linked)
+    assert len({n for pack in packs_of(str(folder)) for n in pack.names}) == 18
+    found = photographs.todo(str(folder), str(tmp_path / "out"), None, False)
+    assert {str(output.relative_to(tmp_path / "out")) for *_, output in found} == {*own, *linked}
+
+
+def test_a_folder_that_cannot_be_entered_is_told(folder, monkeypatch):
+    """As to a user without rights in it; root has them all."""
+    scandir = os.scandir
+
+    def closed(path):
+        if str(path).endswith("/1"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert sets.unread(folder) == [f"{folder}/1: Permission denied"] and len(sets.files_in(folder)) == 6
+
+
+@pytest.mark.parametrize("copies", ["names", "links", "formats"])
+def test_no_photograph_is_on_two_sides_of_a_division(folder, tmp_path, capsys, copies):
+    """Copies of files stay together, and the division is that of the files alone; the same pixels are told of."""
+    alone = sets.list_images(str(folder), folder)
+    for k, file in enumerate(sets.files_in(folder)):
+        if copies == "formats":
+            Image.open(folder / file).save(folder / f"{k}.bmp")
+        elif copies == "links":
+            (folder / f"{k}.png").symlink_to(folder / file)
+        else:
+            shutil.copy(folder / file, (folder / file).with_stem(f"{Path(file).stem} (1)"))
+    sides = {}
+    for side, pack in enumerate(packs_of(str(folder))):
+        for i in range(len(pack)):
+            sides.setdefault(pack.image(i).tobytes(), []).append(side)
+    assert len(sides) == 12 and {len(found) for found in sides.values()} == {2}
+    twice = sum(len(set(found)) > 1 for found in sides.values())
+    if copies == "formats":
+        assert twice and f"{twice} images are on two sides of the division, as " in capsys.readouterr().out
+    else:
+        test = sets.list_images(str(folder), folder)["test"]
+        assert not twice and set(alone["test"]) < set(test) and len(test) == 2
+        assert [len(pack) for pack in packs_of(str(folder))] == [20, 2, 2]
 
 
 CHANGES = {
@@ -167,8 +251,6 @@ def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder.parent))
     assert packs.load("~/album", "train").sha256 == packs.load(str(folder), "train").sha256
     assert sets.slug("~/album-native") == sets.slug(f"{folder}-native")
-    for name in ("demo", "demo-native"):  # as a shell completes what happens to lie here
-        assert sets.slug(f"{name}/") == name and sets.parse(f"{name}/") == sets.parse(name)
     for name in ("~/albums", "./albums", "C:\\albums"):
         refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
     refused(lambda: packs.load("album", "train"), "'album' is neither a set (demo, ")
@@ -177,6 +259,23 @@ def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
         refused(lambda name=name: download.prepare(name, "~/album"), "--source", "bsds500, ")
     folder.rename(folder.parent / "my-native")
     assert sets.find("~/my-native") == folder.parent / "my-native" and sets.parse("~/my-native")[1] == 96
+
+
+def test_with_a_slash_at_its_end_a_name_is_a_folder_s(demo, folder, monkeypatch):
+    """As a shell completes it; without one the set is meant."""
+    monkeypatch.chdir(folder.parent)
+    for name in ("demo/", "demo//", "demo-native/", "bsds500/"):
+        refused(lambda name=name: Experiment.of("deblur", name), f"dataset={name!r}: no such folder", "nearest: ")
+        refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
+    folder.rename("demo")
+    for name in ("demo/", "./demo", "demo//", str(folder.parent / "demo")):
+        assert sorted(packs.load(name, "test").names) != sorted(sets.DEMO["test"])
+        assert sets.slug(name) == sets.slug("./demo") != "demo" and sets.parse(name)[1] == 96
+        assert Experiment.of("deblur", name).asdict()["images"]
+    assert sets.parse("demo-native/")[1] == sets.parse("./demo-native")[1] == 0
+    assert packs.load("demo", "test").names == sets.DEMO["test"] and sets.slug("demo") == "demo"
+    Path("demo").rename("demo-native")
+    assert sets.parse("demo-native/")[1] == 96 and sets.parse("demo-native")[1] == 0
 
 
 @pytest.mark.parametrize(("name", "own"), [("album", True), ("bsds500", False), ("db11-native", False)])
@@ -346,20 +445,30 @@ def test_an_image_that_is_not_there_is_named(tmp_path):
 # One reader
 
 
-def rgb_16_png() -> bytes:
+def rgb_16_png(grey=ROUGH) -> bytes:
     """Pillow cannot write one: 16 bits a colour."""
-    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in np.dstack([ROUGH, ROUGH[::-1], ROUGH]))
-    header = struct.pack(">IIBBBBB", 80, 70, 16, 2, 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in np.dstack([grey, grey[::-1], grey]))
+    header = struct.pack(">IIBBBBB", *grey.shape[::-1], 16, 2, 0, 0, 0)
     parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
 UNIT = ROUGH.astype(np.float32) / 65535
+EVEN, ODD = ROUGH[:, ::2] >> 4, ROUGH[:, 1::2] >> 4  # of 12 bits, two in three bytes
+TWELVE = np.stack([EVEN >> 4, (EVEN & 15) << 4 | ODD >> 8, ODD & 255], -1).astype(np.uint8).tobytes()
 FILES = {  # bytes of a file, and the RGB pixels that it shows
     **{name: (encoded(image, "PNG"), shown) for name, image, shown in modes()},
     "RGB of 16 bits": (rgb_16_png(), np.dstack([ROUGH, ROUGH[::-1], ROUGH]) // 256),  # Pillow cuts the low byte off
     "grey TIFF of 16 bits": (encoded(ROUGH), grey(ROUGH / 65535 * 255)),
     "grey PGM of 16 bits": (encoded(ROUGH, "PPM"), grey(ROUGH / 65535 * 255)),
+    "grey TIFF of 12 bits": (tiff_of(80, 70, 12, TWELVE), grey((ROUGH >> 4) / 4095 * 255)),
+    "TIFF of 15 bits and a sign": (
+        tiff_of(80, 70, 16, (ROUGH >> 1).astype("<i2").tobytes(), 2),
+        grey((ROUGH >> 1) / 32767 * 255),
+    ),
+    "TIFF of 7 bits and a sign": (tiff_of(80, 70, 8, (GREY >> 1).tobytes(), 2), grey((GREY >> 1) / 127 * 255)),
+    "16 bits whose 0 is white": (tiff_of(80, 70, 16, (65535 - ROUGH).tobytes(), black=0), grey(ROUGH / 65535 * 255)),
+    "floats whose 0 is white": (tiff_of(80, 70, 32, (1 - UNIT).tobytes(), 3, 0), grey(UNIT * 255)),
     "integers to 255": (encoded(GREY.astype(np.int32)), grey(GREY)),
     "integers to 65535": (encoded(ROUGH.astype(np.int32)), grey(ROUGH / 65535 * 255)),
     "floats to 1": (encoded(UNIT), grey(UNIT * 255)),
@@ -379,6 +488,23 @@ def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     pixels = reader.read_image(tmp_path / "x.jpg", 0)
     assert np.array_equal(pixels, expected)
     assert image.mode == ("L" if (expected == expected[..., :1]).all() and name != "P" else "RGB")
+
+
+@pytest.mark.parametrize("bits", [8, 10, 12, 14, 16])
+@pytest.mark.parametrize("form", ["PNG", "TIFF", "PPM", "colours"])
+def test_a_file_that_uses_little_of_its_range_is_told(folder, capsys, bits, form):
+    """A maximum of 14 bits is a quarter of 16; training is told once, however many there are."""
+    for k in range(3):
+        x = photograph(k)[..., 0].astype(np.uint16) * 257 >> 16 - bits
+        content = rgb_16_png(x) if form == "colours" else encoded(x, form)
+        (folder / f"{k}.png").write_bytes(content)
+        found = reader.faint(reader.open_image(folder / f"{k}.png"))
+        least, most = (int(f(255 / 2 ** (16 - bits))) for f in (np.floor, np.ceil))
+        assert found is None if bits == 16 else any(f"above {top} of" in found for top in (least, most))
+        assert reader.kind(folder / f"{k}.png") == (1, True)
+    download.prepare(f"{folder}-native")
+    printed = capsys.readouterr().out
+    assert not printed if bits == 16 else (printed.startswith("3 images use little") and printed.count("\n") == 1)
 
 
 @pytest.mark.parametrize(
@@ -510,6 +636,73 @@ def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data
     download.prepare(name, archive)  # again: nothing is unpacked twice
     assert everything(sets.home(name) / "images") == unpacked
     assert {p.name for p in sets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
+
+
+LISTS = {  # CelebA's official list, as people have it
+    "text": (sets.PARTITION, OFFICIAL.encode()),
+    "with a mark at its start": (sets.PARTITION, b"\xef\xbb\xbf" + OFFICIAL.encode()),
+    "of Windows": (sets.PARTITION, OFFICIAL.replace("\n", "\r\n").encode()),
+    "Kaggle's table": (
+        "list_eval_partition.csv",
+        b"image_id,partition\n" + OFFICIAL.replace(" ", ",").encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize("given", ["archive", "img_align_celeba", "img_align_celeba/img_align_celeba"])
+@pytest.mark.parametrize("place", ["", "img_align_celeba", "img_align_celeba/img_align_celeba"])
+@pytest.mark.parametrize("kind", LISTS)
+def test_celeba_is_found_as_kaggle_nests_it_with_its_list(root, no_shared_data, tmp_path, kind, place, given):
+    archive, (name, content) = tmp_path / "archive", LISTS[kind]
+    celeba(tmp_path)
+    archive.mkdir()
+    (archive / "img_align_celeba").mkdir()
+    (tmp_path / "img_align_celeba").rename(archive / "img_align_celeba/img_align_celeba")
+    (archive / place / name).write_bytes(content)
+    download.prepare("celeba", str(archive if given == "archive" else archive / given))
+    assert sizes("celeba") == [20, 6, 4] and sets.find("celeba").samefile(archive / "img_align_celeba/img_align_celeba")
+    shutil.rmtree(sets.home("celeba") / "packed-96")
+    assert sizes("celeba") == [20, 6, 4]  # again, from where it was
+
+
+def berkeley(folder, monkeypatch):
+    """BSDS500 in small, with a checksum of its own."""
+    for k in range(12):
+        write(folder / f"{('train', 'test', 'val', 'val')[k % 4]}/{k}.jpg", photograph(k, 100, 120))
+    listing = hashlib.sha256()
+    for file in sets.files_in(folder):
+        listing.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
+    monkeypatch.setitem(DATASETS, "bsds500", DATASETS["bsds500"] | {"sha256": listing.hexdigest()})
+
+
+@pytest.mark.parametrize("form", ["gztar", "zip", "tar", "folder"])
+@pytest.mark.parametrize(
+    "above", ["BSR/BSDS500/data/", "BSDS500-a04b7c6/BSDS500/data/", "a/BSR/BSDS500/data/", "data/", ""]
+)
+def test_bsds500_is_found_as_its_archives_nest_it(root, no_shared_data, tmp_path, monkeypatch, form, above):
+    images = tmp_path / "copy" / above / "images"
+    berkeley(images, monkeypatch)
+    write(tmp_path / "copy/BSR/bench/data/images/1.jpg", photograph(9))
+    write(tmp_path / "copy/__MACOSX/BSR/BSDS500/data/images/train/._1.jpg", photograph(9))
+    (images / "train/Thumbs.db").write_bytes(b"of Windows")
+    source = tmp_path / "copy" if form == "folder" else shutil.make_archive(tmp_path / "x", form, tmp_path / "copy")
+    download.prepare("bsds500", str(source))
+    assert sizes("bsds500") == [6, 3, 3]
+    assert sets.find("bsds500").resolve().is_relative_to(tmp_path if form == "folder" else root)
+    if form != "folder":
+        flip(next(images.glob("val/*.jpg")), -30)
+        shutil.rmtree(sets.home("bsds500"))
+        source = shutil.make_archive(tmp_path / "x", form, tmp_path / "copy")
+        message = refused(lambda: download.prepare("bsds500", str(source)), str(source), "differ", "another copy")
+        assert "delete" not in message and not everything(root)
+
+
+def test_a_pipe_is_no_source_and_no_image(tmp_path, root):
+    os.mkfifo(tmp_path / "pipe.zip")
+    refused(lambda: download.prepare("celeba", str(tmp_path / "pipe.zip")), "pipe.zip", "no regular file")
+    for place in (tmp_path / "pipe.zip", Path("/dev/zero"), tmp_path):
+        for read in (reader.opened, reader.kind, reader.open_image):
+            refused(lambda read=read, place=place: read(place), str(place), "no regular file")
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -646,3 +839,13 @@ def test_celeba10k_here_is_the_published_one(root):
     splits = sets.list_images("celeba10k-native", source)
     assert [len(splits[s]) for s in ("train", "validation", "test")] == [8000, 1000, 1000]
     assert [splits[s][0] for s in splits] == ["000001.jpg", "008001.jpg", "009001.jpg"]
+
+
+def test_a_name_means_the_same_in_any_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    there = [sets.absolute(name) for name in ("album", "album/", "./album", "~/album", str(folder))]
+    monkeypatch.chdir("/")
+    there.append(sets.absolute("album", str(folder.parent)))
+    assert set(there) == {str(folder)} and sets.absolute("demo") == "demo"
+    assert sets.absolute("bsds500-native") == "bsds500-native" and sets.absolute("demo/") == "/demo"

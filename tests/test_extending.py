@@ -94,6 +94,36 @@ def test_a_damage_may_write_in_place_and_must_return_images(added):
     refused(lambda: evaluation.evaluate(run, lambda y: y[:1]), "restore returned (1, 3", kind=ParameterError)
 
 
+def test_a_schedule_cannot_change_what_is_measured(demo, monkeypatch):
+    def meddling(done, psnr, n):
+        if psnr is not None:
+            psnr[0] = 0
+            psnr.clear()
+        return np.ones(n)
+
+    for name, schedule in {"meddling": meddling, "even": lambda done, psnr, n: np.ones(n)}.items():
+        monkeypatch.setitem(SCHEDULES, name, schedule)
+    one, other = (training.train(conftest.tiny("denoise", name, width=4, epochs=3)) for name in ("meddling", "even"))
+    assert [epoch["psnr"] for epoch in one.history] == [epoch["psnr"] for epoch in other.history]
+
+
+@pytest.mark.parametrize("bad", [lambda x: (x + 1) * 127.5, lambda x: x / 0, lambda x: x * float("nan")])
+def test_a_damage_on_another_scale_is_refused_at_the_first_batch(added, bad, monkeypatch):
+    own = Task("speckle", 3, draw_amount, lambda x, *_: bad(x))
+    monkeypatch.setitem(corruptions.TASKS, "speckle", own)
+    for act in (
+        lambda: own.corrupt(torch.rand(2, 3, 64, 64), 3, torch.Generator()),
+        lambda: training.train(tiny(seed=9)),
+    ):
+        refused(act, "task 'speckle' made values from ", "of images in [-1, 1]", kind=ParameterError)
+    noisy = torch.zeros(100, 1, 64, 64)
+    for task in ("denoise", "speckle"):
+        monkeypatch.undo()
+        corruptions.TASKS[task].corrupt(
+            noisy.expand(-1, corruptions.TASKS[task].channels, -1, -1), 6, torch.Generator()
+        )
+
+
 def test_errors_and_help_list_what_was_added(added, capsys):
     for wrong, nearest in ({"task": "speckel"}, "speckle"), ({"schedule": "invers"}, "inverse"):
         refused(lambda wrong=wrong: Experiment.of(**wrong), f"{nearest}; nearest: '{nearest}'", kind=ParameterError)

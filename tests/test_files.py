@@ -6,11 +6,13 @@ import os
 import shutil
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import refused, tiny
+from made import photograph
 from PIL import Image
 
 from odl import corruptions, results, training
@@ -42,6 +44,27 @@ def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_
     words = "disk full, 0.4 MB are needed and 0.3 MB are free"
     refused(lambda: download.prepare("celeba", str(tmp_path / "faces.zip")), words, kind=DiskError)
     assert not list(sets.home("celeba").iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif", ".bmp", ".ppm"])
+def test_a_full_disk_is_told_before_a_photograph_is_restored_and_ends_a_folder(tmp_path, monkeypatch, capsys, suffix):
+    """To within a third of what is then written: a file that would fit is restored."""
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("in")
+    for name in "ab":
+        Image.fromarray(photograph(0, 300, 400)).save(f"in/{name}{suffix}")
+    monkeypatch.setattr("odl.pretrained.restore", lambda image, *_: image)
+    assert main(["restore", "--task", "denoise", f"in/a{suffix}", f"whole{suffix}"]) == 0
+    size = os.path.getsize(f"whole{suffix}")
+    disk_with(monkeypatch, 1.4 * size)
+    assert main(["restore", "--task", "denoise", "in", "out"]) == 0
+    disk_with(monkeypatch, 0.6 * size)
+    monkeypatch.setattr("odl.pretrained.restore", lambda *_: pytest.fail("worked, for nothing"))
+    capsys.readouterr()
+    for given in (["in", "full/deeper"], [f"in/a{suffix}", f"full{suffix}"]):
+        assert main(["restore", "--task", "denoise", *given]) == 2
+        assert capsys.readouterr().err.count("disk full") == 1
+    assert not Path("full").exists()
 
 
 # Folders that are not one's own

@@ -1,22 +1,27 @@
 """The command line: what a user types, and what a user gets wrong."""
 
+import io
 import json
 import os
 import shlex
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import refused
-from PIL import Image, ImageCms
+from made import encoded, photograph
+from PIL import Image, ImageCms, PngImagePlugin
 from PIL.TiffImagePlugin import IFDRational
+from tqdm import tqdm
 
 from bench.__main__ import main as bench
 from companion.__main__ import main as companion
 from odl import photographs, results
-from odl.__main__ import main
+from odl.__main__ import advance, main
+from odl.data import reader
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
 from tests.faults.__main__ import main as faults
@@ -157,13 +162,21 @@ def test_restore_keeps_what_a_camera_wrote(root, noise):
     assert "icc_profile" not in after.info and after.info["comment"] == b"a word"
 
 
+def saved(restored, source, output) -> list[str]:
+    """What is told of a restored image's file before it is written."""
+    stored = reader.opened(source)
+    options, lost = photographs.kept(stored, output)
+    photographs.save(restored, stored, output, options)
+    return lost
+
+
 def test_restored_tiffs_keep_what_is_not_about_their_storage(tmp_path):
     before, restored = Image.effect_noise((20, 30), 40), Image.new("L", (30, 20), 7)
     before.save(
         tmp_path / "in.tif", tiffinfo={274: 6, 271: "Camera", 306: "2026:01:01 00:00:00"}, compression="tiff_lzw"
     )
     for name in ("out.tif", "out.png", "out.jpg"):
-        photographs.save(restored, tmp_path / "in.tif", tmp_path / name)
+        saved(restored, tmp_path / "in.tif", tmp_path / name)
         after = Image.open(tmp_path / name)
         exif = after.getexif()
         assert (exif[271], exif[306]) == ("Camera", "2026:01:01 00:00:00") and 274 not in exif
@@ -182,15 +195,118 @@ def test_what_a_format_cannot_hold_is_left_out(tmp_path, name):
     image = Image.new("L", (20, 20), 100)
     image.save(tmp_path / name, **ODD[name])
     for suffix in (".jpg", ".png", ".tif", ".webp", ".bmp"):
-        photographs.save(image, tmp_path / name, tmp_path / f"out{suffix}")
+        saved(image, tmp_path / name, tmp_path / f"out{suffix}")
         assert abs(np.asarray(Image.open(tmp_path / f"out{suffix}").convert("L"), int) - 100).max() <= 2
 
 
 def test_an_image_that_a_format_cannot_hold_is_one_line(tmp_path):
     image = Image.new("L", (17_000, 2))
     image.save(tmp_path / "in.png")
-    refused(lambda: photographs.save(image, tmp_path / "in.png", tmp_path / "out.webp"), "out.webp: not written (")
+    refused(lambda: saved(image, tmp_path / "in.png", tmp_path / "out.webp"), "out.webp: not written (")
     assert not (tmp_path / "out.webp").exists()
+
+
+def full(form: str, **odd) -> bytes:
+    """A file with all that is kept, or other pieces of it."""
+    exif, info = Image.Exif(), PngImagePlugin.PngInfo()
+    exif[271], exif[274] = "Camera", 6
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    turned = b'<x:xmpmeta><rdf:Description tiff:Orientation="6" dc:title="A title"/></x:xmpmeta>'
+    info.add_itxt(photographs.XMP, turned.decode())
+    info.add_text("Author", "Köpy")
+    given = {"exif": exif, "icc_profile": profile, "dpi": (300, 300)} | odd
+    given |= {"JPEG": {"xmp": turned, "comment": b"a word"}, "PNG": {"pnginfo": info}, "WEBP": {"xmp": turned}}[form]
+    return encoded(photograph(0, 70, 90), form, **given)
+
+
+HELD = {  # what a format has room for
+    ".png": {"colour profile", "EXIF", "resolution", "XMP", "text"},
+    ".jpg": {"colour profile", "EXIF", "resolution", "XMP", "comment"},
+    ".tif": {"colour profile", "EXIF", "resolution", "XMP"},
+    ".webp": {"colour profile", "EXIF", "XMP"},
+    ".bmp": {"resolution"},
+    ".ppm": set(),
+}
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("suffix", HELD)
+def test_metadata_are_kept_piece_by_piece_and_what_is_not_is_told(tmp_path, form, suffix):
+    (tmp_path / "in").write_bytes(full(form))
+    stored = reader.opened(tmp_path / "in")
+    there = set(photographs.metadata(stored, reader.upright(stored)))
+    told = saved(reader.flat(stored), tmp_path / "in", tmp_path / f"out{suffix}")
+    after = Image.open(tmp_path / f"out{suffix}")
+    found = photographs.metadata(after, after)
+    assert set(found) >= there & HELD[suffix] and after.size == (70, 90)
+    assert all(any(name in line for line in told) for name in there - HELD[suffix]) and len(told) <= 1
+    assert not any(name in line for line in told for name in found)
+    if "EXIF" in found:
+        assert found["EXIF"][271] == "Camera" and 274 not in found["EXIF"]
+    if "XMP" in found:
+        assert b"A title" in found["XMP"] and b"Orientation" not in found["XMP"]
+    if "resolution" in there & set(found):
+        assert found["resolution"] == pytest.approx((300, 300), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["much.png", "wrong profile"])
+def test_a_piece_that_does_not_fit_costs_no_other(tmp_path, name):
+    """80 kB of EXIF in a PNG are more than a JPEG holds; a profile of other colours would be wrong."""
+    odd = {"icc_profile": 16 * b"x" + b"CMYK" + bytes(200)} if name == "wrong profile" else ODD[name]
+    (tmp_path / "in.png").write_bytes(full("PNG", **odd))
+    stored = reader.opened(tmp_path / "in.png")
+    [told] = saved(reader.flat(stored), tmp_path / "in.png", tmp_path / "out.jpg")
+    after = Image.open(tmp_path / "out.jpg")
+    gone, left = ("colour profile", "EXIF") if name == "wrong profile" else ("EXIF", "colour profile")
+    assert gone in told and left not in told and left in photographs.metadata(after, after)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".tiff", ".bmp", ".ppm", ".pnm"])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "LA", "P"])
+def test_every_pixel_outside_the_mask_stays_in_every_format_but_jpeg(root, noise, suffix, mode, capsys):
+    Image.fromarray(np.dstack([photograph(0, 70, 90), photograph(1, 70, 90)])[..., :4]).convert(mode).save("in.png")
+    gone = np.zeros((70, 90), bool)
+    gone[20:30, 20:40] = True
+    Image.fromarray(gone).save("m.png")
+    assert main(["restore", "--task", "inpaint", "--mask", "m.png", "in.png", f"out{suffix}"]) == 0
+    before, after = Image.open("in.png"), Image.open(f"out{suffix}")
+    keeps = after.has_transparency_data or not before.has_transparency_data
+    form = "RGBA" if keeps else "RGB"
+    x, y = (np.asarray(image.convert("RGBA").convert(form)) for image in (before, after))
+    assert (x[~gone] == y[~gone]).all() and (x[gone] != y[gone]).any()
+    assert keeps == ("transparency" not in capsys.readouterr().err)
+    assert keeps or suffix in (".bmp", ".ppm", ".pnm")
+
+
+def test_an_opaque_layer_is_no_loss(tmp_path):
+    Image.fromarray(photograph(0, 70, 90)).convert("RGBA").save(tmp_path / "in.png")
+    assert not saved(reader.open_image(tmp_path / "in.png"), tmp_path / "in.png", tmp_path / "out.jpg")
+
+
+@pytest.mark.parametrize(
+    "suffix", [".gif", ".ico", ".icns", ".avif", ".mpo", ".jp2", ".pdf", ".tga", ".pcx", ".txt", ""]
+)
+def test_formats_that_do_not_keep_photographs_are_refused_before_the_work(root, suffix, capsys):
+    Image.new("RGB", (70, 70)).save("in.png")
+    assert main(["restore", "--task", "deblur", "in.png", f"out{suffix}"]) == 2
+    assert capsys.readouterr().err.endswith("nearest: '.png'\n") and not Path(f"out{suffix}").exists()
+
+
+def test_a_gif_in_a_folder_is_told_and_the_others_are_restored(root, noise, capsys):
+    Path("in").mkdir()
+    for name in ("a.gif", "b.png"):
+        Image.fromarray(photograph(0, 70, 70)).save(f"in/{name}")
+    assert main(["restore", "--task", "denoise", "in", "out"]) == 1
+    assert "in/a.gif: output='out/a.gif' would be GIF" in capsys.readouterr().err and os.listdir("out") == ["b.png"]
+
+
+@pytest.mark.parametrize("form", ["PNG", "TIFF", "PPM"])
+@pytest.mark.parametrize("bits", [10, 12, 14, 16])
+def test_few_bits_in_many_are_told_before_the_work(root, noise, capsys, form, bits):
+    Path("in.png").write_bytes(encoded(photograph(0)[..., 0].astype(np.uint16) * 257 >> 16 - bits, form))
+    assert main(["restore", "--task", "denoise", "in.png", "out.png"]) == 0
+    said = capsys.readouterr().err
+    assert ("scale it first" in said) == (bits < 16) and "of more than 8 bits a value, 8 are kept" in said
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "P"])
@@ -221,6 +337,48 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
     assert {path.as_posix() for path, *_ in photographs.todo("in", "out", "in/masks", False)} == {*expected}
 
 
+@pytest.mark.parametrize(("one", "other"), ["CD", "DC", "CC", "DD"])
+@pytest.mark.parametrize("name", ["Köln", "naïve/Å", "가나", "é" * 60])
+def test_masks_are_found_in_either_form_of_unicode(root, name, one, other):
+    """As a telephone, macOS and an archive write the same name."""
+    photograph, mask = (Path(unicodedata.normalize(f"NF{form}", name)) for form in (one, other))
+    for path in ("in" / photograph.with_suffix(".jpg"), "masks" / mask.with_suffix(".png")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    [found] = photographs.todo("in", "out", "masks", False)
+    assert found == (
+        "in" / photograph.with_suffix(".jpg"),
+        "masks" / mask.with_suffix(".png"),
+        "out" / photograph.with_suffix(".jpg"),
+    )
+
+
+@pytest.mark.parametrize("length", [200, 249, 255, 256, 300])
+def test_a_name_is_as_long_as_the_system_has_it_or_refused_before_the_work(root, noise, capsys, length):
+    Image.fromarray(photograph(0, 70, 70)).save("in.png")
+    name = "ö" * 20 + "x" * (length - 44) + ".png"
+    assert main(["restore", "--task", "denoise", "in.png", name]) == (2 if length > 255 else 0)
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert Path(name).exists() if length < 256 else error.startswith("error: ") and "%" not in error
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/null", "link to a pipe"])
+def test_pipes_and_devices_are_refused_at_once(root, noise, capsys, place):
+    os.mkfifo("pipe")
+    Path("link to a pipe").symlink_to("pipe")
+    Image.fromarray(photograph(0, 70, 70)).save("in.png")
+    Image.fromarray(np.eye(70) > 0).save("m.png")
+    for given in (
+        ["--task", "denoise", place, "out.png"],
+        ["--task", "inpaint", "--mask", place, "in.png", "out.png"],
+        ["--task", "inpaint", "--mask", "m.png", place, "out.png"],
+    ):
+        assert main(["restore", *given]) == 2 and "no regular file" in capsys.readouterr().err
+    Path("pipe").rename("pipe.png")
+    assert main(["restore", "--overwrite", "--task", "denoise", "in.png", "pipe.png"]) == 2
+    assert "no regular file" in capsys.readouterr().err and Path("pipe.png").is_fifo()
+
+
 def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys):
     for name in ("a.png", "deeper/b.jpg"):
         (root / "in" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -242,6 +400,21 @@ def test_a_folder_into_the_one_above_it(root, noise, tmp_path, monkeypatch, caps
     assert main(["restore", "--task", "denoise", "album", "."]) == 0 and Path("a.png").exists()
     assert main(["restore", "--task", "denoise", "album", "a.png/b"]) == 2
     assert "error: a.png: not writable, it is a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("first", "step"), [(0.01, 0.02), (0.5, 0.1)])
+def test_the_first_estimate_is_of_the_work_alone(first, step):
+    """What comes before the first sign of progress, as reading and what another call has done, does not count."""
+    clock = [0.0]
+    with tqdm(total=100, smoothing=0, file=io.StringIO()) as bar:
+        bar._time = lambda: clock[0]
+        bar.start_t = bar.last_print_t = 0.0
+        for clock[0], share in ((60.0, first), (61.0, first + step), (62.0, first + 2 * step)):
+            advance(bar, 100 * share)
+        now = bar.format_dict
+    assert now["elapsed"] == 2 and (now["total"] - now["n"]) / ((now["n"] - now["initial"]) / now["elapsed"]) == (
+        pytest.approx((1 - first - 2 * step) / step)
+    )
 
 
 def test_a_misspelt_task_is_refused_without_torch(root):

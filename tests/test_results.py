@@ -1,6 +1,8 @@
 """Run or load, tables, and weights that ship."""
 
 import json
+import os
+import shlex
 import subprocess
 
 import numpy as np
@@ -15,9 +17,12 @@ from scipy import stats
 from companion import notebook, published, table1, tables
 from companion.__main__ import main as command
 from odl import PROTOCOL, evaluation, paper, results
+from odl.__main__ import experiment_of, parser
 from odl.data import packs
+from odl.experiment import Experiment
 from odl.machine import checkpoint, files, provenance
 from odl.results import Result
+from odl.schedules import SCHEDULES
 
 
 def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
@@ -96,6 +101,40 @@ def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
     records = [notebook.record(dataset="demo", seed=seed)["sha256"] for seed in (0, 0, 1)]
     assert records[0] == records[1] and records[0]["config"] != records[2]["config"]
     assert records[0]["data"] == packs.load("demo", "test").sha256
+
+
+def test_the_record_of_a_notebook_has_the_results_since_its_parameters_were_checked(demo):
+    """As where every cell of a page runs again in one kernel, with another task."""
+    for task in ("denoise", "deblur"):
+        notebook.check_parameters({"task": task}, "task")
+        run = results.run_or_load(tiny(task), "cpu")
+        assert notebook.record(task=task)["results"] == [run.path.relative_to(files.results()).as_posix()]
+
+
+def test_a_suggested_command_is_what_a_shell_reads(monkeypatch, tmp_path):
+    monkeypatch.setitem(SCHEDULES, "my own one", lambda done, psnr, n: [1] * n)
+    (folder := tmp_path / "Köln's photos & more").mkdir()
+    experiment = Experiment.of("deblur", str(folder), "my own one", width=8)
+    words = shlex.split(results.command_of(experiment))
+    assert words[:3] == ["python", "-m", "odl"] and experiment_of(parser().parse_args(words[3:])) == experiment
+
+
+def test_long_names_are_measured_and_found_again(root, tmp_path):
+    """Of a folder, and of many numbers."""
+    folder = tmp_path / ("ö" * 60 + "x" * 135)
+    folder.mkdir()
+    for k in range(4):
+        Image.fromarray(np.random.default_rng(k).integers(0, 256, (70, 80, 3), dtype=np.uint8)).save(
+            folder / f"{k}.png"
+        )
+    numbers = {"decay": 0.123456, "width": 8, "pool_images": 123456, "learning_rate": 0.00123456, "sharpness": 1.23456}
+    numbers |= {"variant": "released", "trials": 3, "precision": "fp64", "train_images": 2, "validation_images": 5}
+    runs = [tiny("denoise", dataset=folder, **numbers | {"test_images": n}) for n in (4, 5)]
+    for run in runs:
+        assert results.run_or_load(run, "cpu").path == results.load(run).path and results.network_of(run)
+    assert len({run.run_id for run in runs}) == 2 and len(results.frame()) == 2
+    longest = max((path.name for path in root.rglob("*")), key=lambda name: len(os.fsencode(name)))
+    assert len(os.fsencode(longest)) <= 255
 
 
 def test_a_folder_that_has_changed_is_measured_again(root, tmp_path, monkeypatch):

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from made import photograph
+from PIL import Image
 
 from companion import catalogue
 from odl.parameters import ParameterError
@@ -114,3 +116,19 @@ def test_only_takes_names_and_paths_of_the_list_that_reproduce_shares():
     assert chosen == [names[0], "smoke/demo/interpolate/rigid_joint-seed0"]
     with pytest.raises(ParameterError, match="nearest: 'smoke/demo/inpaint/on_demand-seed0'"):
         catalogue.only(["smoke/demo/inpaint/ondemand-seed0"], jobs)
+
+
+def test_a_folder_beside_the_caller_and_seeds_as_a_shell_gives_them(sweep):
+    """The root is elsewhere; what reads as a number is no name."""
+    for k in range(4):
+        (sweep.code / "2023").mkdir(exist_ok=True)
+        Image.fromarray(photograph(k)).save(sweep.code / f"2023/{k}.png")
+    for seeds, runs in {"[0,1]": 2, "0,1": 2, "3": 1, "[3]": 1}.items():
+        done = sweep("--dry-run", config=("task=interpolate", "dataset=./2023", f"seeds={seeds}"))
+        assert done.returncode == 0, done.stdout
+        trained = {rule for rule in started(done) if re.search(r"train_.*_rigid_joint_seed\d$", rule)}
+        assert len(trained) == runs and all("_2023_" in rule for rule in trained)
+    for wrong in ("dataset=2023", "seeds=[0,x]", "seeds=1.5"):
+        done = sweep("--dry-run", config=("task=interpolate", wrong))
+        name, value = wrong.split("=")
+        assert done.returncode == 1 and f"{name}=" in done.stdout and "Traceback" not in done.stdout

@@ -87,12 +87,11 @@ def download(base: str) -> Path:
 
 def unpack(base: str, source: Path) -> Path:
     """The folder of images in a local folder or archive; archives give regular image files only."""
-    if not source.exists():
-        raise DataError(f"source={str(source)!r} does not exist")
-    entry = DATASETS.get(base, {})
-    folders = entry.get("folders", ("",))
     if source.is_dir():
-        return next(source / f for f in folders if (source / f).is_dir())
+        return sets.inside(base, source) or source
+    if not source.is_file():  # a pipe would be waited for
+        raise DataError(f"source={str(source)!r} " + ("is no regular file" if source.exists() else "does not exist"))
+    entry = DATASETS[base]
     if "md5" in entry:
         check_archive(entry, source)
     target = home(base) / "images"
@@ -111,10 +110,9 @@ def unpack(base: str, source: Path) -> Path:
             raise DataError(f"{source}: {fault} ({reason(error)})") from None
         if base == "celeba" and (source.parent / sets.PARTITION).is_file():
             shutil.copy(source.parent / sets.PARTITION, unpacked)
-        inside = next(unpacked.glob("BSDS500*"), unpacked)
         if "sha256" in entry:
-            check_listing(base, next(inside / f for f in folders if (inside / f).is_dir()))
-        inside.replace(target)
+            check_listing(base, sets.inside(base, unpacked) or unpacked, source)
+        unpacked.replace(target)
     return find(base)
 
 
@@ -152,7 +150,8 @@ def check_archive(entry: dict, source: Path) -> None:
     if not source.exists():
         raise DataError(f"source={str(source)!r} does not exist")
     if not check_md5(source, entry["md5"]):
-        raise DataError(f"{source}: checksum differs from the published {entry['archive']}")
+        why = f"checksum differs from the published {entry['archive']}"
+        raise DataError(f"{source}: {why}; of other archives give the folder that they are unpacked to")
 
 
 def warn_of_other_bytes(base: str, folder: Path) -> None:
@@ -183,7 +182,7 @@ def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
     total = 0
     for count, (name, size, open_member) in enumerate(tqdm(members(), desc=f"extracting {archive.name}", unit="file")):
         place, total = (target / name).resolve(), total + size
-        image = place.suffix.lower() in sets.SUFFIXES
+        image = place.suffix.lower() in sets.SUFFIXES or place.name == sets.PARTITION
         too_large = count >= limit or (image and size > MAX_PIXELS) or total > MAX_ARCHIVE
         if too_large or not place.is_relative_to(target.resolve()):
             why = "too large, or one of too many" if too_large else "it lies outside of the archive"
@@ -203,9 +202,10 @@ def listing_of(base: str, folder: Path) -> str:
     return total.hexdigest()
 
 
-def check_listing(base: str, folder: Path) -> None:
+def check_listing(base: str, folder: Path, archive: Path | None = None) -> None:
     """Raise DataError when a set's files differ from the published ones."""
     if listing_of(base, folder) != DATASETS[base]["sha256"]:
-        ours = folder.resolve().is_relative_to(home(base).resolve())  # and no folder that a link leads to
+        # and no folder that a link leads to
+        ours = not archive and folder.resolve().is_relative_to(home(base).resolve())
         advice = "delete that folder and run again" if ours else "another copy is needed"
-        raise DataError(f"{folder}: its files differ from the published {base}; {advice}")
+        raise DataError(f"{archive or folder}: its files differ from the published {base}; {advice}")

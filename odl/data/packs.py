@@ -98,6 +98,7 @@ def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str
     """Append every image to a file, decoded side by side. Returns what the index says of them."""
     entries = [(split, file) for split, files in splits.items() for file in files]
     images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), os.cpu_count() or 1
+    seen, twice, faint = {}, [], []  # pixels: (split, file)
     bar = tqdm(desc=f"packing {name}", total=len(entries), unit="image")
     with open(path, "wb") as pixels, ThreadPoolExecutor(cores) as pool, bar:  # decoding leaves Python's lock to others
         for start in range(0, len(entries), 2 * cores):  # so many wait in memory at most
@@ -109,6 +110,9 @@ def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str
                     images.append({"name": file, "split": split, "offset": offset, "height": height, "width": width})
                     offset += pixels.write(content)
                     digest.update(content)
+                    first = seen.setdefault(hashlib.sha256(content).digest(), (split, file))
+                    twice += [(first[1], file)] if first[0] != split else []
+                    faint += [(file, said)] if (said := reader.faint(image.result())) else []
                 except DataError as error:
                     if not skip_bad:
                         given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
@@ -118,4 +122,8 @@ def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str
                 bar.update()
         pixels.flush()
         os.fsync(pixels.fileno())
+    if twice:
+        print(f"{len(twice)} images are on two sides of the division, as {' and '.join(twice[-1])}: delete the copies")
+    if faint:
+        print(f"{len(faint)} images use little of their range, as {': '.join(faint[-1])}")
     return {"bytes": offset, "sha256": digest.hexdigest(), "images": images, "skipped": skipped}

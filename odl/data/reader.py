@@ -18,6 +18,8 @@ MAX_PIXELS = 100_000_000
 def named(path: Path):
     """Raise whatever a decoder raises, which is anything on damaged files, as a DataError naming the file."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ValueError("no regular file")
         yield
     except Exception as error:
         raise DataError(f"{path}: not a readable image ({reason(error)})") from None
@@ -34,10 +36,14 @@ def opened(path: Path) -> Image.Image:
         return image
 
 
-def frames(path: Path) -> int:
-    """How many pages or frames an image file has; what a telephone hides behind a JPEG does not count."""
+def kind(path: Path) -> tuple[int, bool]:
+    """How many pages an image file has, without what a telephone hides behind a JPEG, and if values have over 8 bits.
+
+    Raises DataError naming the file.
+    """
     with named(path), Image.open(path, formats=FORMATS) as image:
-        return 1 if image.format in ("JPEG", "MPO") else getattr(image, "n_frames", 1)
+        deep = image.mode.startswith(("I", "F")) or any("16" in str(tile.args) for tile in image.tile)
+        return 1 if image.format in ("JPEG", "MPO") else getattr(image, "n_frames", 1), deep
 
 
 def upright(image: Image.Image) -> Image.Image:
@@ -50,28 +56,51 @@ def upright(image: Image.Image) -> Image.Image:
 def open_image(path: Path) -> Image.Image:
     """The first frame of an image file, upright, of 8 bits: mode L if it is grey, else RGB; alpha is dropped.
 
-    16 bits a value and floats are scaled as `eight_bits` says. Raises DataError naming the file.
+    Raises DataError naming the file.
     """
     stored = opened(path)
     with named(path):
-        image = upright(stored)
-        if image.mode.startswith(("I", "F")):
-            image = eight_bits(image, image.mode.startswith("I;16") or stored.format in ("PNG", "PPM"))
-        return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
+        return flat(stored)
 
 
-def eight_bits(image: Image.Image, whole: bool) -> Image.Image:
-    """Mode L of integers of 16 bits (`whole`), or of 32 bits or floats on the least usual range that has them all.
+def flat(stored: Image.Image) -> Image.Image:
+    """The image upright and of 8 bits, mode L if it is grey, else RGB. Raises ValueError."""
+    image = upright(eight_bits(stored))
+    image = image.convert("RGBA") if image.mode == "P" else image  # its transparency would give a warning
+    return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
 
-    These are [0, 1] for floats, [0, 255] and [0, 65535], with 5 % for what filters overshoot. Raises ValueError.
+
+def eight_bits(image: Image.Image) -> Image.Image:
+    """The image with 8 bits a value, a picture's or a mask's: more, signed ones and floats are scaled to mode L.
+
+    The range is the whole one of their bits; of floats, and integers of 32 bits, whose range nothing says, the least
+    usual one that has them all and is used for more than a quarter: to 1, 255 or 65535, with 5 % for what filters
+    overshoot. Raises ValueError.
     """
-    x = np.asarray(image).astype(np.float32)
+    tags = getattr(image, "tag_v2", {})  # of a TIFF
+    bits, signed = max(tags.get(258, (0,))), 2 in tags.get(339, ())
+    whole = image.mode.startswith("I;16") or image.format in ("PNG", "PPM") and image.mode == "I"
+    if not (whole or image.mode in ("I", "F") or signed):
+        return image
+    x = np.asarray(image).view(np.int8) if image.mode == "L" else np.asarray(image)
+    x, top = x.astype(np.float32), 2 ** (bits or 16) - 1
+    ranges = (top,) if whole else (1, 255, 65535) if image.mode == "F" else (255, 65535)
+    ranges = (127,) if image.mode == "L" else (255, 32767) if signed and bits == 16 else ranges
     low, high = float(x.min()), float(x.max())
-    ranges = (65535,) if whole else (255, 65535) if image.mode == "I" else (1, 255, 65535)
     top = next((top for top in ranges if high <= 1.05 * top), None)
-    if top is None or not low >= -0.05 * top:
-        raise ValueError(f"values from {low:g} to {high:g} have no range that is known; save them on [0, 1]")
-    return Image.fromarray((x * (255 / top)).clip(0, 255).round().astype(np.uint8))
+    if top is None or not low >= -0.05 * top or (top > ranges[0] and high <= top / 4):
+        raise ValueError(f"values from {low + 0:g} to {high + 0:g} have no range that is known; save them on [0, 1]")
+    x = top - x if tags.get(262) == 0 else x  # white is 0, which Pillow turns for 8 bits alone
+    scaled = Image.fromarray((x * (255 / top)).clip(0, 255).round().astype(np.uint8))
+    scaled.info = dict(image.info)
+    return scaled
+
+
+def faint(image) -> str | None:
+    """A line where an image of 8 bits uses no more than a quarter of them, as 14 bits in a file of 16 do; else None."""
+    if (top := np.max(image)) > 64:
+        return None
+    return f"no value is above {top} of 255; where it holds fewer bits than its file, as 12 in 16, scale it first"
 
 
 def read_image(path: Path, shorter_side: int) -> np.ndarray:

@@ -3,15 +3,18 @@
 import hashlib
 import os
 import re
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from odl.machine import files
 
-SUFFIXES = (".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
-UNREAD = (".heic", ".heif", ".avif", ".jxl", ".dng", ".cr2", ".nef", ".arw")  # of cameras; not read here
+SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pnm")
+TEXTS = (".txt", ".md", ".csv", ".json", ".xml", ".xmp", ".html", ".pdf", ".ini", ".db")  # no photographs
 PARTITION = "list_eval_partition.txt"  # CelebA's own: a name and 0, 1 or 2 a line, for training, validation and test
+LONGEST = 80  # characters of a folder's name in paths
 COMPARED = 1000  # originals whose names and sizes are compared with the pack's whenever it is loaded
 
 # fmt: off
@@ -76,21 +79,31 @@ class DataError(files.OneLine):
 
 
 def parse(name: str) -> tuple[str, int]:
-    """Split `bsds500-native` into the set, or folder with `~` expanded, and its shorter side, 0 for native."""
-    whole = os.path.expanduser(name.rstrip("/") or name)  # a shell completes the name of a folder so
+    """Split `bsds500-native` into the set, or folder with `~` expanded, and its shorter side, 0 for native.
+
+    With a slash at its end a name is a folder's, also one that a set has.
+    """
+    whole = os.path.expanduser(name).rstrip("/") or name
     base = whole.removesuffix("-native").rstrip("/") or whole
+    if base in DATASETS and name.endswith("/"):
+        whole, base = f"./{whole}", f"./{base}"
     if base not in DATASETS and os.path.isdir(whole) and not os.path.isdir(base):
         base = whole  # a folder whose own name ends so
     return base, DATASETS.get(base, {}).get("shorter_side", 96) if base == whole else 0
 
 
+def absolute(name: str, start: str = "") -> str:
+    """A name that means the same in any working folder: a set's own, or the whole path of a folder below `start`."""
+    return name if parse(name)[0] in DATASETS else os.path.abspath(os.path.join(start, os.path.expanduser(name)))
+
+
 def slug(name: str) -> str:
     """The name of a data set in paths: itself, or the last part of a folder and a hash of where it is."""
     if parse(name)[0] in DATASETS:
-        return name.rstrip("/")
+        return name
     folder = Path(name).expanduser().resolve()
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]  # two folders may share their last part
-    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', folder.name)}-{digest}"
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', folder.name)[:LONGEST]}-{digest}"
 
 
 def home(name: str) -> Path:
@@ -112,10 +125,21 @@ def find(name: str) -> Path:
         raise DataError(unknown(name))
     shared = [Path(os.environ["ODL_DATA"]).expanduser() / base] if os.environ.get("ODL_DATA") else []
     for place in (*shared, home(base) / "images"):
-        for folder in DATASETS[base]["folders"]:
-            if (place / folder).is_dir() and any((place / folder).iterdir()):
-                return place / folder
+        if folder := inside(base, place):
+            return folder
     raise DataError(missing(base))
+
+
+def inside(base: str, place: Path) -> Path | None:
+    """The folder with a set's images in a copy of it, as torchvision and the published archives nest it, or deeper."""
+    for folder in filter(None, DATASETS[base]["folders"]):
+        for pattern in (folder, f"*/{folder}", f"*/*/{folder}"):
+            for found in sorted(place.glob(pattern)):
+                while (found / found.name).is_dir():  # as Kaggle has CelebA
+                    found /= found.name
+                if found.is_dir() and "__MACOSX" not in found.parts and any(found.iterdir()):
+                    return found
+    return place if "" in DATASETS[base]["folders"] and place.is_dir() and any(place.iterdir()) else None
 
 
 def is_here(name: str) -> bool:
@@ -142,15 +166,32 @@ def missing(base: str, manual: bool = False) -> str:
     )
 
 
-def files_in(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[str]:
-    """The files below a folder with such suffixes, sorted, relative to it, but for hidden ones as macOS's `._*`."""
-    found = []
-    for place, folders, inside in os.walk(folder):  # a third of the time that rglob takes
-        folders[:] = (name for name in folders if not name.startswith("."))
-        names = (name for name in inside if name.lower().endswith(suffixes) and not name.startswith("."))
-        above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
-        found += [above + name for name in names if os.path.isfile(os.path.join(place, name))]
-    return sorted(found)
+def files_in(folder: Path) -> list[str]:
+    """The images below a folder by their suffixes, sorted, relative to it, but for hidden ones as macOS's `._*`."""
+    return walk(folder)[0]
+
+
+def walk(folder: Path) -> tuple[list[str], list[str], list[str]]:
+    """(images, other files, lines on folders that cannot be entered) below a folder, relative to it and sorted.
+
+    Links to folders are followed, after all else and each folder once; one that leads upwards is not.
+    """
+    images, others, faults, starts = [], [], [], [os.fspath(folder)]
+    seen = {os.fspath(place) for place in Path(os.path.realpath(folder)).parents}
+    for start in starts:  # which grow
+        for place, folders, names in os.walk(
+            start, onerror=lambda error: faults.append(f"{error.filename}: {error.strerror}")
+        ):
+            real = os.path.realpath(place)
+            folders[:] = () if real in seen else sorted(name for name in folders if not name.startswith("."))
+            starts += (path for name in folders if os.path.islink(path := os.path.join(place, name)))
+            above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
+            for name in () if real in seen else names:
+                read = name.lower().endswith(SUFFIXES) and os.path.isfile(os.path.join(place, name))
+                (images if read else others).append(above + name)
+            seen.add(real)
+    visible = [[file for file in found if not Path(file).name.startswith(".")] for found in (images, others)]
+    return *map(sorted, visible), faults
 
 
 def list_images(name: str, folder: Path) -> dict[str, list[str]]:
@@ -164,24 +205,56 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
     if base == "bsds500":
         train, val, test = ([n for n in names if n.startswith(f"{split}/")] for split in ("train", "val", "test"))
         return {"train": train + test, "validation": val[: len(val) // 2], "test": val[len(val) // 2 :]}
-    if len(names) < 3:
-        raise DataError(f"dataset={name!r} has {len(names)} images in {folder}; at least 3 are needed")
+    groups = [[name] for name in names] if base in DATASETS else by_content(folder, names)
+    if len(groups) < 3:
+        raise DataError(f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different")
     if base == "celeba" and (official := partition(folder)):
-        if not set(names) <= set(official):
+        given = [official.get(os.path.basename(name)) for name in names]
+        if None in given:
             raise DataError(f"{folder}: {PARTITION} lacks some of its images; get both from one place")
         codes = {"train": "0", "validation": "1", "test": "2"}
-        return {split: [n for n in names if official[n] == code] for split, code in codes.items()}
+        return {split: [n for n, at in zip(names, given, strict=True) if at == code] for split, code in codes.items()}
     if base not in ("celeba", "celeba10k"):  # a seeded shuffle of the sorted list
-        names = [names[i] for i in np.random.default_rng(0).permutation(len(names))]
-    held = max(1, min(1000, len(names) // 10))
-    return {"train": names[: -2 * held], "validation": names[-2 * held : -held], "test": names[-held:]}
+        groups = [groups[i] for i in np.random.default_rng(0).permutation(len(groups))]
+    held = max(1, min(1000, len(groups) // 10))
+    divided = {"train": groups[: -2 * held], "validation": groups[-2 * held : -held], "test": groups[-held:]}
+    return {split: [name for group in part for name in group] for split, part in divided.items()}
+
+
+def by_content(folder: Path, names: list[str]) -> list[list[str]]:
+    """The files in groups of the same content, so that no copy of a training image tests."""
+    sizes, groups = {}, {}
+    for name in names:
+        sizes.setdefault(os.stat(os.path.join(folder, name)).st_size, []).append(name)
+    several = {name for size, some in sizes.items() if size and len(some) > 1 for name in some}
+    for name in names:
+        groups.setdefault(digest_of(os.path.join(folder, name)) if name in several else name, []).append(name)
+    return list(groups.values())
+
+
+def digest_of(path: str) -> bytes:
+    there = os.stat(path)
+    return content_of(path, there.st_size, there.st_mtime_ns)
+
+
+@cache
+def content_of(path: str, size: int, changed: int) -> bytes:
+    """SHA-256 of a file, read again where its size or its time of change is another."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def partition(folder: Path) -> dict[str, str]:
-    """CelebA's official division, name to 0, 1 or 2, if its file lies in the folder of images or beside it, else {}."""
-    file = next((p / PARTITION for p in (folder, folder.parent) if (p / PARTITION).is_file()), None)
+    """CelebA's official division, name to 0, 1 or 2, if its file lies with the images or up to three folders above.
+
+    As text, or as Kaggle's table; else {}.
+    """
+    places = [folder, *folder.parents[:3], *folder.resolve().parents[:3]]
+    names = (PARTITION, PARTITION.replace(".txt", ".csv"))
+    file = next((place / name for place in places for name in names if (place / name).is_file()), None)
     try:
-        return dict(line.split() for line in file.read_text(encoding="utf-8").splitlines() if line) if file else {}
+        lines = file.read_text(encoding="utf-8-sig").replace(",", " ").splitlines() if file else []
+        return dict(line.split() for line in lines if line.strip())
     except ValueError:
         raise DataError(f"{file}: not CelebA's list of a name and 0, 1 or 2 a line; fetch it again") from None
 
@@ -202,10 +275,15 @@ def remarks(name: str, folder: Path) -> list[str]:
 
 
 def unread(folder: Path) -> list[str]:
-    """A line on the photographs of a folder that are of a kind that is not read here, if there are any."""
-    found = files_in(folder, UNREAD)
-    kinds = ", ".join(sorted({Path(file).suffix.lower() for file in found}))
-    return [f"{folder}: {kinds} is not read ({len(found)} here); save such files as JPEG or PNG"] if found else []
+    """Lines on what is left out of a folder: files of kinds that are not read, and folders that cannot be entered."""
+    if not folder.is_dir():
+        return []
+    _, others, faults = walk(folder)
+    others = [file for file in others if not file.lower().endswith(TEXTS)]
+    counts = Counter(Path(file).suffix.lower() or "without a suffix" for file in others).most_common()
+    kinds = ", ".join(f"{n} {kind}" for kind, n in counts[:8]) + ", …" * (len(counts) > 8)
+    told = f"{folder}: {len(others)} files are left out ({kinds}); save photographs among them as JPEG or PNG"
+    return [told] * bool(others) + faults
 
 
 def fingerprint(name: str, folder: Path | None = None, listing: dict[str, list[str]] | None = None) -> str:

@@ -65,7 +65,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     need_room(path.parent, len(content))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{short(path.name, 40)}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(content)
@@ -74,6 +74,14 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def short(name: str, length: int = 255) -> str:
+    """A file's name of at most so many bytes, the end of a longer one replaced by a hash of the whole."""
+    if len(os.fsencode(name)) <= length:
+        return name
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    return os.fsencode(name)[: length - 17].decode(errors="ignore") + f"-{digest}"
 
 
 def need_room(folder: Path, size: int) -> None:
@@ -86,6 +94,7 @@ def need_room(folder: Path, size: int) -> None:
 def locked(path: Path):
     """The lock of that file against other processes, held until `with` ends. Raises DiskError if not writable."""
     need_writable(path.parent)
+    path = path.with_name(short(path.name))
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         try:

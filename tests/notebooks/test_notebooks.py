@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import traceback
-from contextlib import redirect_stderr
+from contextlib import nullcontext, redirect_stderr
 from itertools import repeat
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from IPython.core.pylabtools import select_figure_formats
 from traitlets.config import Config
 
 from companion import catalogue, published
+from companion import notebook as notebook_module
 from odl import paper
 from odl.parameters import ParameterError
 from tests.faults.campaign import ended, in_a_child
@@ -33,12 +34,12 @@ NAMES = [notebook.stem for notebook in NOTEBOOKS]
 SEEDED = [notebook.stem for notebook in NOTEBOOKS if '"seeds = [' in notebook.read_text(encoding="utf-8")]
 
 
-def papermill(notebook: Path, folder: Path, *given, timeout=240, **parameters):
-    """papermill in a process of its own, writing below `folder` only."""
+def papermill(notebook: Path, folder: Path, *given, timeout=240, variables=None, **parameters):
+    """papermill in a process of its own, writing below `folder` only, with environment variables of its own."""
     command = [PAPERMILL, notebook, *given, "--no-progress-bar"]
     for name, value in parameters.items():
         command += ["-p", name, value]
-    env = os.environ | {"ODL_ROOT": str(folder), "OMP_NUM_THREADS": "1"}
+    env = os.environ | {"ODL_ROOT": str(folder), "OMP_NUM_THREADS": "1"} | (variables or {})
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=timeout)
 
 
@@ -171,6 +172,27 @@ def test_table3_runs_the_systems_that_were_asked_for(tmp_path):
     assert run(table3, tmp_path, systems="[tv, wavelet]", profile="smoke")["error"] is None
     table = pd.read_csv(tmp_path / "data/results/smoke/tables/table3-demo-denoise.csv")
     assert set(table.system) == {"noisy", "tv", "wavelet"} and table.psnr.notna().all()
+
+
+@pytest.mark.parametrize("backend", ["agg", "TkAgg"])
+def test_figures_are_shown_whatever_backend_the_shell_names(tmp_path, backend):
+    given = {"variables": {"MPLBACKEND": backend}, "profile": "smoke"}
+    done = papermill(ROOT / "notebooks" / "allocation.ipynb", tmp_path, "out.ipynb", **given)
+    assert done.returncode == 0, done.stderr[-800:]
+    cells = nbformat.read(tmp_path / "out.ipynb", 4).cells
+    shown = ["image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    assert sum(shown) == sum("image" in cell.metadata.get("mystnb", {}) for cell in cells) > 2
+
+
+@pytest.mark.parametrize("name", ["dataset", "task", "profile", "photographs", "image", "mask", "device"])
+@pytest.mark.parametrize("typed", [2023, 7, 1e3, True, None, ["demo"]])
+def test_a_name_that_papermill_made_a_number_is_refused_with_the_way_to_pass_it(name, typed):
+    with pytest.raises(ParameterError, match=f"(?s){name}=.* is no text.*papermill's -r {name}"):
+        notebook_module.check_parameters({name: typed}, name)
+    namespace = {name: Path("a folder")}
+    with pytest.raises(ParameterError) if name in ("profile", "device") else nullcontext():
+        notebook_module.check_parameters(namespace, name)
+    assert namespace[name] == "a folder"
 
 
 def test_papermill_says_it_in_one_line(tmp_path):
