@@ -3,10 +3,11 @@
 from functools import partial
 from statistics import median
 
-from odl import paper, training
+from odl import paper
 from odl.data import packs
 from odl.evaluation import TESTED, evaluate
 from odl.experiment import PROFILES
+from odl.learn import build
 from odl.machine.device import forward
 from odl.windows import restorer
 
@@ -48,7 +49,7 @@ def turn(ours: bool, options: measure.Options):
     size, device = sizes(options), options.device
     numbers = {"width": size["width"], "trials": size["trials"], "test_images": size["images"]}
     experiment = measure.experiment(options, **numbers)
-    network = training.build(experiment, device)[0].eval()
+    network = build(experiment, device)[0].eval()
     by = restorer(network, options.precision, device) if ours else partial(forward, network, precision="fp32")
     whole = partial(evaluate, experiment, by, device, pack=packs.load(experiment.dataset, "test"))
     return partial(measure.seconds_of, whole, 1, device)

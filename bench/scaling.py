@@ -5,8 +5,9 @@ from statistics import median
 
 import torch
 
-from companion.gpu import step_of
-from odl import paper, training
+from companion.gpu import an_epoch, step_of
+from odl import paper
+from odl.machine.graphs import quickest
 from odl.schedules import allocate
 
 from . import measure, whole_images
@@ -67,18 +68,19 @@ def row(against: str, x: list, seconds: list, slope: dict) -> dict:
 
 def epoch(experiment, options: measure.Options):
     """Seconds of one epoch as `train` has it."""
-    step = step_of(experiment, options.device, capture=True)
-    run = partial(training.train_epoch, step, 0, training.allocation(experiment, 0, []))
+    step = step_of(experiment, options.device)
+    run = partial(an_epoch, step, quickest(step))
     return partial(measure.seconds_of, run, 1, options.device)
 
 
 def graded(experiment, n: int, options: measure.Options):
     """Seconds of steps on N levels, equal parts of the sides of levels 1–5: levels are data of the same step."""
-    step = step_of(experiment, options.device, capture=True)
+    step = step_of(experiment, options.device)
     levels = paper.TASKS["inpaint"]["levels"]
     bottom, top = levels[0][0], levels[paper.N_LEVELS - 1][1]
     edges = torch.linspace(bottom, top, n + 1).round()
     counts = torch.from_numpy(allocate([1.0] * n, experiment.batch_size))
-    step.low.copy_(edges[:-1].repeat_interleave(counts))
-    step.high.copy_(edges[1:].repeat_interleave(counts))
-    return lambda: experiment.iterations * measure.seconds_of(step, experiment.iterations, options.device)
+    index = torch.zeros(experiment.batch_size, dtype=torch.long)
+    ends = edges[:-1].repeat_interleave(counts), edges[1:].repeat_interleave(counts)
+    take = partial(quickest(step), *(t.to(options.device) for t in (index, *ends)))
+    return lambda: experiment.iterations * measure.seconds_of(take, experiment.iterations, options.device)

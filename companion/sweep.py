@@ -29,9 +29,8 @@ from odl.evaluation import TESTED
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files, store
 from odl.parameters import check_device
-from odl.results import Result
+from odl.results import Result, train
 from odl.schedules import SCHEDULES
-from odl.training import train
 
 WORKING = []  # the numbers of the jobs that this process works on
 GRACE = 30  # seconds in which a worker that has to end writes its checkpoint

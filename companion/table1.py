@@ -19,7 +19,7 @@ from odl import paper
 from odl.evaluation import overall
 from odl.parameters import choice
 from odl.results import Result
-from odl.schedules import SCHEDULES, allocate
+from odl.schedules import SCHEDULES, Schedule, allocate
 
 SEVEN = tuple(published.SCHEDULES)
 RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
@@ -97,7 +97,7 @@ def show(table: pd.DataFrame, best: str | None = None):
 def planned(schedule: str) -> bool:
     """Whether its shares follow from the share of training alone: not from scores, not from single images."""
     weights, scores = SCHEDULES[schedule], np.linspace(40, 10, paper.N_LEVELS)
-    if weights is None or schedule == "hard_mining":
+    if isinstance(weights, Schedule | type):
         return False
     return np.array_equal(weights(0.5, None, paper.N_LEVELS), weights(0.5, scores, paper.N_LEVELS))
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import refused, tiny
 from PIL import Image
 
-from odl import results, training
+from odl import results
 from odl.__main__ import main
 from odl.data import download, packs, sets
 from odl.data.sets import DATASETS
@@ -141,5 +141,5 @@ def test_left_overs_of_a_killed_writer_are_cleared(demo):
     folder = files.runs() / experiment.run_id
     folder.mkdir(parents=True)
     (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
-    training.train(experiment, "cpu")
+    results.train(experiment, "cpu")
     assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt"}

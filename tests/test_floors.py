@@ -11,14 +11,14 @@ ROOT = Path(__file__).resolve().parents[1]
 FLOORS = [  # from the ground up, a floor a line
     "odl odl.machine odl.data companion",  # names alone
     "odl.machine.files",
-    "odl.machine.checkpoint odl.machine.device odl.machine.provenance odl.machine.store odl.machine.weights",
+    "odl.machine.checkpoint odl.machine.device odl.machine.graphs odl.machine.provenance odl.machine.store "
+    "odl.machine.weights",
     "odl.paper odl.network odl.damage",
     "odl.schedules odl.crops odl.data.sets",
     "odl.parameters odl.data.reader",
     "odl.corruptions odl.photographs odl.data.packs odl.experiment",
     "odl.data.download odl.evaluation odl.windows",
-    "odl.fit",
-    "odl.training",
+    "odl.learn",
     "odl.results",
     "odl.pretrained",
     "odl.__main__",
@@ -77,7 +77,7 @@ def test_what_does_not_draw_imports_no_matplotlib():
     code = """import sys
 def absent(*names): assert not {*names} & {*sys.modules}, {*names} & {*sys.modules}
 import odl; absent("torch")
-import odl.training; absent("matplotlib", "scipy.stats", "git")
+import odl.results; absent("matplotlib", "scipy.stats", "git")
 import companion.sweep, companion.catalogue; absent("matplotlib")
 print([getattr(odl, name) for name in odl.__all__])"""
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=120, check=True)

@@ -16,8 +16,9 @@ import pytest
 import torch
 
 from companion import published
-from odl import PROTOCOL, paper, training
+from odl import PROTOCOL, paper
 from odl.experiment import Experiment
+from odl.results import train
 
 FILE = Path(__file__).with_name("golden.json")
 RUNS = [*product(paper.TASKS, (*published.SCHEDULES, *published.FIXATED))]
@@ -27,7 +28,7 @@ SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_image
 def numbers(task: str, schedule: str) -> list[float]:
     """Loss of the last epoch, and validation PSNR (dB) of levels 1…5 after it."""
     run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **SIZES)
-    last = training.train(run).history[-1]
+    last = train(run).history[-1]
     return [last["loss"], *last["psnr"]]
 
 

@@ -19,7 +19,7 @@ from companion.__main__ import duration, main
 from companion.catalogue import jobs
 from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
 from companion.sweep import Job, Measurement
-from odl import fit, results
+from odl import results
 from odl.corruptions import TASKS
 from odl.data import sets
 from odl.machine import checkpoint, files
@@ -143,7 +143,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
 
     with monkeypatch.context() as patch:
         patch.setattr(sweep, "monotonic", lambda: epochs() >= 2)
-        patch.setattr(fit, "CHECKPOINT_SECONDS", 0)
+        patch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0)
         sweep.run_jobs([job], "cpu", deadline=0.5)
     assert job.missing() and epochs() == 2
     resumed = left_by([experiment])

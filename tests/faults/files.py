@@ -14,10 +14,10 @@ from pathlib import Path
 import torch
 
 from companion.gpu import ship
-from odl import training
 from odl.data import sets
 from odl.data.packs import load as load_pack
 from odl.experiment import Experiment
+from odl.learn import build
 from odl.machine import checkpoint, files
 from odl.machine.files import root, runs, write_atomically
 from odl.results import load, network_of, path_of, run_or_load, weights_of
@@ -106,7 +106,7 @@ def hostile(i, chance):
         if name == "weights.safetensors":
             return network_of(experiment) is None
         state = saved_by(experiment)
-        return state is None or checkpoint.put_back(state, *training.build(experiment, "cpu"), runs()) is None
+        return state is None or checkpoint.put_back(state, *build(experiment, "cpu"), runs()) is None
 
     outcome, seconds = judged(refused, bool)
     return (SILENT if mark.exists() else outcome), seconds

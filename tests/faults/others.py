@@ -20,7 +20,7 @@ import deepinv
 import torch
 from tqdm.auto import tqdm
 
-from odl import fit, training
+from odl import learn, results
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files
 from odl.network import EncoderDecoder, initialize
@@ -110,23 +110,22 @@ def ours(folder: Path, bad, epoch_done):
     """odl's training of the same network, with a checkpoint every epoch."""
     sizes = {"width": WIDTH, "epochs": EPOCHS, "iterations": BATCHES, "batch_size": BATCH, "validation_images": 4}
     experiment = Experiment.of("deblur", profile="smoke", **sizes)
-    save, run_epoch = checkpoint.save_checkpoint, training.train_epoch
+    save, draw = checkpoint.save_checkpoint, learn.Step.draw
 
     def saved(folder, snapshot, *name):
         save(folder, snapshot, *name)
         epoch_done(len(checkpoint.load_checkpoint(folder, experiment)["history"]))
 
-    def poisoned(step, epoch, *rest):
-        draw = step.draw
-        step.draw = lambda: (draw()[0] * torch.nan, draw()[1]) if bad else draw()
-        return run_epoch(step, epoch, *rest)
+    def poisoned(step, *which):
+        x, y = draw(step, *which)
+        return (x * torch.nan if bad else x), y
 
     with (
         mock.patch.object(checkpoint, "save_checkpoint", saved),
-        mock.patch.object(fit, "CHECKPOINT_SECONDS", 0),
-        mock.patch.object(training, "train_epoch", poisoned),
+        mock.patch.object(checkpoint, "CHECKPOINT_SECONDS", 0),
+        mock.patch.object(learn.Step, "draw", poisoned),
     ):
-        return training.train(experiment).network
+        return results.train(experiment).network
 
 
 WAYS = {"odl": ours, "deepinv Trainer": with_deepinv, "torch.save loop": plain}

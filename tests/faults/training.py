@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from odl import PROTOCOL, fit, results, schedules, training
+from odl import PROTOCOL, learn, results, schedules
 from odl.__main__ import main
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
@@ -58,7 +58,7 @@ def uninterrupted(experiment) -> str:
 
 def train_in_child(share, experiment, death=None):
     """Checkpoint every epoch; `death` is a call of `os` at which the process dies."""
-    fit.CHECKPOINT_SECONDS = 0
+    checkpoint.CHECKPOINT_SECONDS = 0
     if death:
         campaign.deadly(*death)
     results.run_or_load(experiment, "cpu", lambda done: setattr(share, "value", done))
@@ -108,7 +108,7 @@ def wait_for(child, share, wanted) -> None:
 @cache
 def state_of(k: int, experiment, megabytes=0) -> dict:
     """A checkpoint's state that says it is number k."""
-    network, optimizer = training.build(experiment, "cpu")
+    network, optimizer = learn.build(experiment, "cpu")
     state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "history": [k]}
     state["seconds"] = [1.0, 2.0]
     filler = torch.zeros(megabytes * 250_000)
@@ -184,13 +184,13 @@ PLACES = ("x", "y", "weight", "running variance", "first moment", "second moment
 @row(40, 8, "A number that is not finite stops the run", "NaN or ±∞ in images, weights, Adam's moments, loss or PSNR")
 @broken_by(
     "nothing is checked after an epoch",
-    ("odl.training.fit", "checkpoint.finite(entry, state.network, state.optimizer, len(state.history))", "pass"),
+    ("odl.machine.checkpoint.Log.add", "finite(entry, self.network, self.optimizer, len(self.history))", "pass"),
 )
 def numbers(i, chance):
     """In the second epoch; the run has to stop, its last checkpoint finite."""
     experiment = tiny(i, epochs=3)
     with poisoned(PLACES[i % len(PLACES)], POISONS[i % 3]):
-        outcome, seconds = judged(lambda: training.train(experiment), lambda _: False)
+        outcome, seconds = judged(lambda: results.train(experiment), lambda _: False)
     state = saved_by(experiment)
     good = state and len(state["history"]) == 1 and is_finite(state)
     return (SILENT if outcome == RECOVERED and not good else outcome), seconds
@@ -204,26 +204,26 @@ def is_finite(state: dict) -> bool:
 @contextmanager
 def poisoned(place, value):
     """While this holds, the second epoch of a run has a bad number in that place."""
-    run_epoch, validate, epochs = training.train_epoch, training.validate, []
+    run_epoch, validate, draw, epochs = learn.train_epoch, learn.validate, learn.Step.draw, []
 
-    def epoch_with_poison(step, epoch, *rest):
+    def epoch_with_poison(run, network, optimizer, step, batches, epoch, progress):
         epochs.append(epoch)
+        arguments = run, network, optimizer, step, batches, epoch, progress
         if epoch != 1:
-            return run_epoch(step, epoch, *rest)
-        draw = step.draw
+            return run_epoch(*arguments)
 
-        def draw_poison():
-            batch = dict(zip("xy", draw(), strict=True))
+        def draw_poison(step, *which):
+            batch = dict(zip("xy", draw(step, *which), strict=True))
             if place in batch:
                 batch[place][3, 0, 5, 5] = value
             return tuple(batch.values())
 
-        with mock.patch.object(step, "draw", draw_poison):
-            loss = run_epoch(step, epoch, *rest)
-        moments = list(step.optimizer.state.values())[2]
+        with mock.patch.object(learn.Step, "draw", draw_poison):
+            loss = run_epoch(*arguments)
+        moments = list(optimizer.state.values())[2]
         tensors = {
-            "weight": list(step.network.parameters())[3].detach(),
-            "running variance": next(b for name, b in step.network.named_buffers() if "running_var" in name),
+            "weight": list(network.parameters())[3].detach(),
+            "running variance": next(b for name, b in network.named_buffers() if "running_var" in name),
             "first moment": moments["exp_avg"],
             "second moment": moments["exp_avg_sq"],
         }
@@ -236,7 +236,7 @@ def poisoned(place, value):
         return [*scores[:4], value] if epochs[-1] == 1 and place == "psnr" else scores
 
     changed = {"train_epoch": epoch_with_poison, "validate": validate_with_poison}
-    with mock.patch.multiple(training, **changed), mock.patch.object(fit, "CHECKPOINT_SECONDS", 0):
+    with mock.patch.multiple(learn, **changed), mock.patch.object(checkpoint, "CHECKPOINT_SECONDS", 0):
         yield
 
 
@@ -274,7 +274,7 @@ def command(done, arguments):
 
 
 @row(20, 2, "Ctrl-C and SIGTERM keep every whole epoch", "SIGINT or SIGTERM at a random time, no checkpoint due")
-@broken_by("no checkpoint on the way out", ("odl.training.fit", "        if snapshot:\n", "        if False:\n"))
+@broken_by("no checkpoint on the way out", ("odl.machine.checkpoint.Log.save", "if self.snapshot:", "if False:"))
 def signals(i, chance):
     experiment, done = tiny(6, epochs=9999), number("l")  # on-demand
     numbers = [f"--set={name}={value}" for name, value in experiment.overrides.items()]
@@ -296,7 +296,7 @@ def signals(i, chance):
 
 def fill_disk(saved, experiment, after, room, check_first):
     """After some saves the disk takes `room` bytes more of a file, known beforehand or found out by writing."""
-    fit.CHECKPOINT_SECONDS, save = 0, checkpoint.save_checkpoint
+    checkpoint.CHECKPOINT_SECONDS, save = 0, checkpoint.save_checkpoint
 
     def counted(folder, snapshot):
         if saved.value == after and check_first:
