@@ -20,7 +20,7 @@ from unittest import mock
 import torch
 from tqdm.auto import tqdm
 
-from odl import corruptions, results, schedules
+from odl import corruptions, results, rivals
 from odl.__main__ import BAR
 from odl.corruptions import TASKS
 from odl.data import sets
@@ -77,13 +77,14 @@ class Job:
 
 
 def job_of(experiment: Experiment, *later: Measurement) -> Job:
-    """The job that trains and evaluates one run, then measures whatever else is to be known of it."""
+    """The job that trains and evaluates one run, after those that it needs, then measures what else is to be known."""
     e = experiment
     training = 3 * e.epochs * e.iterations  # backward costs twice forward
     evaluation = e.trials * len(TESTED) * math.ceil(e.test_images / e.batch_size)
     run = partial(results.load, e), partial(results.run_or_load, e)
     own = Measurement(*run, training + evaluation, results.path_of(e))
-    return Job(e.run_id, (own, *later), e)
+    needed = [m for other in results.needed_by(e) for m in job_of(other).measurements]
+    return Job(e.run_id, (*needed, own, *later), e)
 
 
 def path_beside(experiment, name: str) -> Path:
@@ -168,7 +169,7 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
 
 def added(experiment: Experiment) -> set[str]:
     """Of a run, schedule and task whose rows did not come with the library: a process that is spawned lacks these."""
-    tables = [(experiment.schedule, SCHEDULES, schedules.LIBRARY), (experiment.task, TASKS, corruptions.LIBRARY)]
+    tables = [(experiment.schedule, SCHEDULES, rivals.LIBRARY), (experiment.task, TASKS, corruptions.LIBRARY)]
     return {name for name, rows, first in tables if rows.get(name, "none") is not first.get(name, "none")}
 
 

@@ -122,11 +122,12 @@ def experiment_of(options) -> Experiment:
 
 
 def run_train(options) -> None:
-    from odl.results import load, run_or_load
+    from odl.results import load, run_or_load, schedule_of
 
     experiment, device = experiment_of(options), check_device(options.device)
     result = load(experiment)
     if not result:
+        schedule_of(experiment)  # refuses before there is a bar
         with tqdm(total=100, desc=experiment.schedule, bar_format=BAR) as bar:
             result = run_or_load(experiment, device, lambda share: bar.update(100 * share - bar.n))
     print_evaluation(result)

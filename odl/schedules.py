@@ -162,4 +162,3 @@ SCHEDULES = {  # the paper's, and L2 as feedback; `odl/rivals.py` adds what came
     "fixated_easy": Fixated("easy"),
     "fixated_hard": Fixated("hard"),
 }
-LIBRARY = dict(SCHEDULES)  # without rows of one's own

@@ -15,7 +15,7 @@ FLOORS = [  # from the ground up, a floor a line
     "odl.machine.weights",
     "odl.paper odl.network odl.damage",
     "odl.schedules odl.crops odl.data.sets",
-    "odl.parameters odl.data.reader",
+    "odl.parameters odl.data.reader odl.rivals",
     "odl.corruptions odl.photographs odl.data.packs odl.experiment",
     "odl.data.download odl.evaluation odl.windows",
     "odl.learn",

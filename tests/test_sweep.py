@@ -14,7 +14,7 @@ import pytest
 from conftest import tiny
 from tqdm.auto import tqdm
 
-from companion import catalogue, denoising, sweep
+from companion import catalogue, denoising, published, sweep
 from companion.__main__ import duration, main
 from companion.catalogue import jobs
 from companion.comparators import AUTHORS, DENOISERS, INPAINTERS, trained
@@ -23,7 +23,6 @@ from odl import results
 from odl.corruptions import TASKS
 from odl.data import sets
 from odl.machine import checkpoint, files
-from odl.schedules import SCHEDULES
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -186,7 +185,8 @@ def test_a_signal_ends_all_workers_with_their_checkpoints(demo, sent, status):
 
 def test_the_list_covers_every_table():
     names = [job.name for job in jobs("smoke", "demo", [0, 1])]
-    runs = {f"{task}/{s}-seed{seed}" for task in TASKS for s in SCHEDULES for seed in (0, 1)}
+    named = (*published.SCHEDULES, *published.FIXATED, "on_demand_l2")
+    runs = {f"{task}/{s}-seed{seed}" for task in TASKS for s in named for seed in (0, 1)}
     runs |= {f"inpaint/{method}-seed0" for method in INPAINTERS}
     assert {f"smoke/demo/{run}" for run in runs} | {"smoke/demo-native/denoise/on_demand-seed0"} <= set(names)
     assert len(names) == len(set(names)) and sum("train_images=" in name for name in names) >= 4

@@ -32,8 +32,9 @@ TINY |= {"validation_images": 4, "test_images": 4}
 
 def tiny(i: int = 0, **numbers) -> Experiment:
     """One of the schedules, each with a task."""
-    k = i % len(SCHEDULES)
-    return Experiment.of(list(TASKS)[k % len(TASKS)], schedule=list(SCHEDULES)[k], **(TINY | numbers))
+    names = list(SCHEDULES)[: list(SCHEDULES).index("level_1")]  # no other run comes before these
+    k = i % len(names)
+    return Experiment.of(list(TASKS)[k % len(TASKS)], schedule=names[k], **(TINY | numbers))
 
 
 def saved_by(experiment) -> dict | None:
@@ -69,7 +70,7 @@ DEATHS = [("replace", k, when) for k in range(1, 8) for when in ("before", "afte
 DEATHS += [("fsync", k, when) for k in range(1, 5) for when in ("before", "after")]
 
 
-@row(50, 3, "Exact resume", "kill -9 at a random time, every other one inside a save, for every schedule")
+@row(50, 3, "Exact resume", "kill -9 at a random time, every other one inside a save, for every schedule of the paper")
 @broken_by(
     "Adam's moments are not put back",
     (
