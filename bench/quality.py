@@ -9,9 +9,12 @@ from itertools import islice
 
 from tqdm.auto import tqdm
 
+from companion.gpu import an_epoch
 from odl.data import packs
 from odl.experiment import PROFILES, Experiment
-from odl.training import Step, allocation, build, train_epoch
+from odl.learn import Step, build
+from odl.machine.graphs import quickest
+from odl.schedules import begin, rigid_joint
 
 from . import measure, training
 
@@ -82,9 +85,9 @@ def ours(steps: int, options: measure.Options) -> tuple:
     pack = packs.load(experiment.dataset, "train").to(device)
 
     def learn():
-        network, optimizer = build(experiment, device)
-        train_epoch(Step(experiment, network, optimizer, pack), 0, allocation(experiment, 0, []))
-        answer.append(network.eval())
+        step = Step(experiment, begin(rigid_joint), pack, *build(experiment, device))
+        an_epoch(step, quickest(step))
+        answer.append(step.network.eval())
 
     taken = seconds_of(learn, options)
     return experiment, training.validated(experiment, answer[0], options.precision, options), taken

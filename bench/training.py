@@ -18,12 +18,13 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from tqdm.auto import tqdm
 
 from companion import gpu, plan
-from odl import crops, paper, training
+from odl import crops, paper
 from odl.corruptions import FILL
 from odl.data import packs, sets
 from odl.evaluation import images_of
 from odl.experiment import Experiment
-from odl.training import Step
+from odl.learn import allocation, batches, build, validate
+from odl.machine.graphs import quickest
 
 from . import measure
 
@@ -111,8 +112,8 @@ class Contestant:
 def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
     """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
     experiment = replace(experiment, precision=precision or options.precision)
-    step = gpu.step_of(experiment, options.device, captured)
-    learn = partial(training.train_epoch, step, 0, training.allocation(experiment, 0, []))
+    step = gpu.step_of(experiment, options.device)
+    learn = partial(gpu.an_epoch, step, quickest(step) if captured else step)
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
@@ -189,7 +190,7 @@ BUILD = {
 
 def plain(experiment, device):
     """The network with the same initial weights, contiguous, and Adam with PyTorch's defaults for speed."""
-    network, _ = training.build(experiment, device)
+    network, _ = build(experiment, device)
     network.to(memory_format=torch.contiguous_format).train()
     return network, torch.optim.Adam(network.parameters(), experiment.learning_rate, betas=(0.5, 0.999))
 
@@ -256,14 +257,14 @@ def validated(experiment, network, precision: str, options: measure.Options) -> 
     held_out = packs.load(experiment.dataset, "validation")
     x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
     experiment = replace(experiment, precision=precision)
-    return mean(training.validate(experiment, network, x))
+    return mean(validate(experiment, network, x))
 
 
 def same_batches(experiment, device: str):
     """The batches (x, y) that `train_epoch` draws in its first epoch."""
-    step = Step(experiment, None, None, packs.load(experiment.dataset, "train").to(device))
-    for _ in training.batches(step, 0, training.allocation(experiment, 0, [])):
-        yield step.draw()
+    step = gpu.step_of(experiment, device)
+    for index, low, high, *_ in batches(step, 0, allocation(experiment, step.schedule, 0, None)[0]):
+        yield step.draw(index, low, high)
 
 
 def products(options: measure.Options) -> dict[str, Callable]:

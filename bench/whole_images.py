@@ -8,8 +8,8 @@ from skimage import data as photographs
 from skimage.transform import resize
 
 from companion.comparators import DENOISERS
-from odl import training
 from odl.experiment import Experiment
+from odl.learn import build
 from odl.windows import restore_image, window_starts
 
 from . import measure
@@ -85,7 +85,7 @@ def noisy(side: int) -> np.ndarray:
 def ours(width: int, side: int, stride: int, options: measure.Options):
     """Seconds of one image by the network, untrained: weights do not change the time."""
     experiment = Experiment.of("denoise", "demo", "rigid_joint", profile="paper", width=width)
-    network, _ = training.build(experiment, options.device)
+    network, _ = build(experiment, options.device)
     how = {"precision": options.precision, "device": options.device}
     restored = partial(restore_image, network, noisy(side), stride, **how)
     return partial(measure.seconds_of, restored, 1, options.device)

@@ -13,9 +13,9 @@ from companion.judge import Measured, Verdict, paired, plain, verdict_on
 from odl import crops, paper, results
 from odl.data import packs
 from odl.evaluation import in_its_channels, psnr, squared_error, task_of
+from odl.learn import hard_pool
 from odl.machine.device import forward
 from odl.results import Result
-from odl.training import hard_pool
 
 EACH = paper.BATCH_SIZE // paper.N_LEVELS  # images of a level in rigid joint learning's batch
 

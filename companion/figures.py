@@ -37,7 +37,8 @@ COLOURS = {
     "fixated_hard": "#0072B2",
 }
 LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
-TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | published.SCHEDULES | published.FIXATED
+TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | published.SCHEDULES
+TITLES |= published.FIXATED | published.LATER | published.SPECIALISTS
 GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
 KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
 LABEL = "#777777"  # of pictures, whose figure has no ground of its own: a page may be light or dark

@@ -21,14 +21,16 @@ from pathlib import Path
 import torch
 
 from companion import sweep
-from odl import paper, training
+from odl import paper
 from odl.data import packs
 from odl.experiment import Experiment
+from odl.learn import Step, allocation, batches, build, train_epoch
 from odl.machine import files
 from odl.machine.device import make_deterministic
+from odl.machine.graphs import quickest, state_of
 from odl.machine.weights import encoded, hash_of, header, read_weights
 from odl.parameters import ParameterError
-from odl.training import Step
+from odl.schedules import SCHEDULES, begin
 
 SIDES = (1, 2, 4, 7)  # runs side by side that are probed
 TINY = {"profile": "smoke", "precision": "bf16", "epochs": 2, "iterations": 25, "batch_size": 20}
@@ -85,18 +87,23 @@ def gates(device: str, dataset: str = "demo") -> dict[str, list[str]]:
 def outcome(run: Experiment, device: str, capture: bool) -> tuple[list[float], str]:
     """Losses of an easy epoch and a hard one, and the SHA-256 of weights and moments, to compare bit for bit."""
     with stream_of(device):
-        step = step_of(run, device, capture)
-        losses = [training.train_epoch(step, epoch, counts) for epoch, counts in enumerate((EASY, HARD))]
-        state = {str(i): t.detach().cpu().contiguous() for i, t in enumerate(step.state())}
+        step = step_of(run, device)
+        take = quickest(step) if capture else step
+        losses = [an_epoch(step, take, epoch, counts) for epoch, counts in enumerate((EASY, HARD))]
+        state = {str(i): t.detach().cpu().contiguous() for i, t in enumerate(state_of(step))}
         return losses, hash_of(state)
 
 
-def step_of(run: Experiment, device: str, capture: bool) -> Step:
-    """The training step of a run, without a graph where `capture` is false."""
+def step_of(run: Experiment, device: str) -> Step:
+    """The training step of a run."""
     pack = packs.load(run.dataset, "train", run.train_images).to(device)
-    step = Step(run, *training.build(run, device), pack)
-    step.capture &= capture
-    return step
+    return Step(run, begin(SCHEDULES[run.schedule]), pack, *build(run, device))
+
+
+def an_epoch(step: Step, take, epoch: int = 0, counts=None) -> float:
+    """Train an epoch by `take`, the step or its graphs, on such batches, without a validation. Returns the loss."""
+    counts = allocation(step.run, step.schedule, 0, None)[0] if counts is None else counts
+    return train_epoch(step.run, step.network, step.optimizer, take, batches(step, epoch, counts), epoch)
 
 
 def stream_of(device: str):
@@ -123,13 +130,14 @@ def probe(experiment: Experiment, device: str, sides=SIDES, iterations: int = 20
 
 def timed(run: Experiment, device: str, n: int, capture: bool) -> float:
     """Milliseconds a step, over the steps of n runs at once; the first epoch, which captures, is not timed."""
-    counts, streams = training.allocation(run, 0, []), [stream_of(device) for _ in range(n)]
+    streams = [stream_of(device) for _ in range(n)]
 
-    def train(stream, step=None):
+    def train(stream, made=None):
         with stream:
-            epoch, step = (1, step) if step else (0, step_of(run, device, capture))
-            training.train_epoch(step, epoch, counts)
-            return step
+            step = made[0] if made else step_of(run, device)
+            take = made[1] if made else quickest(step) if capture else step
+            an_epoch(step, take, epoch=1 if made else 0)
+            return step, take
 
     with ThreadPoolExecutor(n) as pool:
         steps = list(pool.map(train, streams))

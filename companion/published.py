@@ -14,6 +14,18 @@ JOINT = ("rigid_joint", *CUMULATIVE)  # that train on all levels together, at le
 PARTIAL = ("staged_curriculum", "staged_anti_curriculum", "hard_mining")  # on one level, or the worst images, at a time
 FIXATED = {"fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard"}
 
+# What came after 2017, and controls (`odl/rivals.py`); the specialists are those of one level.
+LATER = {
+    "minimax_gap": "Minimax gap",
+    "group_dro": "Group DRO",
+    "inverse_mse": "Shares as 1/MSE",
+    "log_mse": "Logarithm of the error",
+    "unbiased": "Equation 3, unbiased",
+    "static_easy": "Static, mostly easy",
+    "replay": "Replay of k = 4",
+}
+SPECIALISTS = {f"level_{level}": f"Level {level} alone" for level in range(1, 6)}
+
 # Table 1, and the supplement's table for denoising: task → schedule → ((L2 in ‰, PSNR in dB) on CelebA, on SUN397).
 TABLE1 = {
     "deblur": {

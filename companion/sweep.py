@@ -30,9 +30,8 @@ from odl.evaluation import TESTED
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files, store
 from odl.parameters import check_device
-from odl.results import Result
+from odl.results import Result, train
 from odl.schedules import SCHEDULES
-from odl.training import train
 
 TABLES = SCHEDULES, paper.TASKS, TASKS  # which a script or a notebook may add to; workers are told
 QUICK = 600  # batches of work that are not worth starting processes for
@@ -78,13 +77,14 @@ class Job:
 
 
 def job_of(experiment: Experiment, *later: Measurement) -> Job:
-    """The job that trains and evaluates one run, then measures whatever else is to be known of it."""
+    """The job that trains and evaluates one run, after those that it needs, then measures what else is to be known."""
     e = experiment
     training = 3 * e.epochs * e.iterations  # backward costs twice forward
     evaluation = e.trials * len(TESTED) * math.ceil(e.test_images / e.batch_size)
     run = partial(results.load, e), partial(results.run_or_load, e)
     own = Measurement(*run, training + evaluation, results.path_of(e))
-    return Job(e.run_id, (own, *later), e)
+    needed = [m for other in results.needed_by(e) for m in job_of(other).measurements]
+    return Job(e.run_id, (*needed, own, *later), e)
 
 
 def path_beside(experiment, name: str) -> Path:

@@ -4,6 +4,7 @@ Runs: every schedule of one task, paired by seed. A schedule that a reader adds 
 a colour and a margin like the paper's; where the paper has no number there is a dash.
 """
 
+import re
 from functools import partial
 from itertools import product
 
@@ -17,9 +18,10 @@ from companion.judge import Measured, Verdict, compare, plain
 from companion.notebook import listed, several
 from odl import paper
 from odl.evaluation import overall
+from odl.machine import store
 from odl.parameters import choice
 from odl.results import Result
-from odl.schedules import SCHEDULES, allocate
+from odl.schedules import SCHEDULES, Schedule, allocate
 
 SEVEN = tuple(published.SCHEDULES)
 RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
@@ -39,7 +41,8 @@ def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
 
     Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
     over seeds), psnr_kept and psnr_hole (known pixels kept, and inside the missing ones, where pixels are missing);
-    ahead, low, high and verdict of `judge.lead`; then the paper's l2 and psnr on CelebA and SUN397.
+    `worst_gap`, where any specialist is on disk; ahead, low, high and verdict of `judge.lead`; then the paper's l2 and
+    psnr on CelebA and SUN397.
     """
     damaged, m = tables.means(results).mean(), Measured(judge.keyed(results))
     first = {"schedule": tables.NOT_RESTORED, "l2": damaged.l2_input, "psnr": damaged.psnr_input}
@@ -48,13 +51,39 @@ def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
         found = [r for r in results if r.experiment["schedule"] == schedule]
         row = {"schedule": schedule} | tables.over_seeds(found)
         row |= tables.means(found)[["psnr_kept", "psnr_hole"]].mean().to_dict()
+        row["worst_gap"] = worst_gap(found)
         lead = (np.nan, np.nan, np.nan, "") if schedule == "on_demand" else judge.lead(m, task, "on_demand", schedule)
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
         printed = published.TABLE1.get(task, {}).get(schedule, ((np.nan, np.nan), (np.nan, np.nan)))
         for name, (l2, psnr) in zip(("celeba", "sun397"), printed, strict=True):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
-    return pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
+    frame = pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
+    return frame.drop(columns="worst_gap") if frame.worst_gap.isna().all() else frame
+
+
+def worst_gap(found: list[Result]) -> float:
+    """How far a schedule is behind the networks trained on one level alone, on the worst of levels 1 to 5, in dB.
+
+    Mean over those of its runs whose five specialists are on disk, NaN without one: the score that minimax training
+    (Gnanasambandam and Chan, ICML 2020) asks for.
+    """
+    gaps = []
+    for run in (run for run in found if run.path):
+        ours = run.evaluation.groupby("level").psnr.mean()
+        alone = {level: specialist(run, level) for level in map(str, range(1, paper.N_LEVELS + 1))}
+        if all(alone.values()):
+            psnr = {level: pd.DataFrame(content["evaluation"]) for level, content in alone.items()}
+            gaps.append(max(f[f.level == level].psnr.mean() - ours[level] for level, f in psnr.items()))
+    return float(np.mean(gaps)) if gaps else np.nan
+
+
+def specialist(run: Result, level: str) -> dict | None:
+    """The content of the result of the same run on one level alone, None where it is not on disk."""
+    own = {name: value for name, value in run.experiment.items() if name not in ("sharpness", "severity")}
+    name = re.sub(r"-(sharpness|severity)=-?[\d.]+(?=-|\.json$)", "", run.path.name)
+    path = run.path.with_name(name.replace(own["schedule"], f"level_{level}", 1))
+    return store.load(path, own | {"schedule": f"level_{level}"})
 
 
 def show(table: pd.DataFrame, best: str | None = None):
@@ -77,6 +106,7 @@ def show(table: pd.DataFrame, best: str | None = None):
         ("here", "PSNR (dB)"): list(map(with_spread, table.psnr, table.psnr_sd)),
         ("here", "known pixels kept"): table.psnr_kept,
         ("here", "missing pixels"): table.psnr_hole,
+        ("here", "worst gap to specialists (dB)"): table.get("worst_gap", np.nan),
         ("here", "on-demand − this (dB)"): list(map(with_interval, table.ahead, table.low, table.high)),
         ("here", "verdict"): table.verdict,
         ("paper, CelebA", "L2 (‰)"): table.paper_celeba_l2,
@@ -85,7 +115,7 @@ def show(table: pd.DataFrame, best: str | None = None):
         ("paper, SUN397", "PSNR (dB)"): table.paper_sun397_psnr,
     }
     shown = pd.DataFrame(columns)
-    shown = shown.drop(columns=[c for c in list(shown)[4:6] if shown[c].isna().all()])
+    shown = shown.drop(columns=[c for c in list(shown)[4:7] if shown[c].isna().all()])
     style = shown.style.format(precision=2, na_rep="–").hide(axis="index")
     style = style.set_properties(subset=(table.schedule == best, [("here", "PSNR (dB)")]), **{"font-weight": "bold"})
     return style.set_table_attributes('class="odl-table odl-numbers"')
@@ -94,12 +124,20 @@ def show(table: pd.DataFrame, best: str | None = None):
 # Figures
 
 
+def batch(schedule: str, done: float, psnr=None) -> np.ndarray | None:
+    """Images per level in a batch of 100, as a schedule asks for them; None where every image has one severity, and
+    where the schedule is made for a run, from what others measured or with a memory."""
+    row = SCHEDULES[schedule]
+    if isinstance(row, type) or getattr(row, "severity", None) is not None:
+        return None
+    return allocate(np.atleast_2d(row(done, psnr, paper.N_LEVELS))[0], paper.BATCH_SIZE)
+
+
 def planned(schedule: str) -> bool:
     """Whether its shares follow from the share of training alone: not from scores, not from single images."""
-    weights, scores = SCHEDULES[schedule], np.linspace(40, 10, paper.N_LEVELS)
-    if weights is None or schedule == "hard_mining":
+    if isinstance(SCHEDULES[schedule], Schedule | type):
         return False
-    return np.array_equal(weights(0.5, None, paper.N_LEVELS), weights(0.5, scores, paper.N_LEVELS))
+    return np.array_equal(batch(schedule, 0.5), batch(schedule, 0.5, np.linspace(40, 10, paper.N_LEVELS)))
 
 
 def plot_schedules(schedules=SEVEN):
@@ -109,8 +147,12 @@ def plot_schedules(schedules=SEVEN):
     figure, axes = plt.subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
     done = np.linspace(0, 1, 200, endpoint=False)
     for axis, name in zip(axes[0], names, strict=False):
-        shares = [allocate(SCHEDULES[name](d, None, paper.N_LEVELS), paper.BATCH_SIZE) for d in done]
-        axis.stackplot(done, np.transpose(shares), colors=LEVEL_COLOURS, labels=range(1, paper.N_LEVELS + 1))
+        axis.stackplot(
+            done,
+            np.transpose([batch(name, d) for d in done]),
+            colors=LEVEL_COLOURS,
+            labels=range(1, paper.N_LEVELS + 1),
+        )
         axis.set(xlim=(0, 1), ylim=(0, paper.BATCH_SIZE), xticks=[0, 0.5, 1])
         axis.set_title("\n".join(TITLES.get(name, name).split(maxsplit=1)), fontsize=9)
         axis.set_xlabel("share of training", fontsize=8)

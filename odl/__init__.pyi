@@ -4,8 +4,8 @@ from .experiment import Experiment as Experiment
 from .network import EncoderDecoder as EncoderDecoder
 from .pretrained import load as load
 from .pretrained import restore as restore
+from .results import train as train
 from .schedules import SCHEDULES as SCHEDULES
-from .training import train as train
 
 __version__: str
 PROTOCOL: int

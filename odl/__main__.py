@@ -131,11 +131,12 @@ def advance(bar, to: float) -> None:
 
 
 def run_train(options) -> None:
-    from odl.results import load, run_or_load
+    from odl.results import load, run_or_load, schedule_of
 
     experiment, device = experiment_of(options), check_device(options.device)
     result = load(experiment)
     if not result:
+        schedule_of(experiment)  # refuses before there is a bar
         with tqdm(total=100, desc=experiment.schedule, bar_format=BAR, smoothing=0) as bar:
             result = run_or_load(experiment, device, lambda share: advance(bar, 100 * share))
     print_evaluation(result)

@@ -154,7 +154,7 @@ def blur_matrix(sigma, radius, size: int) -> torch.Tensor:
     cut = torch.where(radius > 0, radius, (4 * sigma + 0.5).floor())
     weight = torch.exp(-0.5 * (d / sigma.clamp(min=1e-3)) ** 2) * (d <= cut)  # (B, 25), one side and the middle
     weight = weight / (2 * weight.sum(1, keepdim=True) - 1)
-    return (weight @ border(size, sigma.device)).view(-1, size, size)
+    return (weight @ border(size, sigma.device).to(weight.dtype)).view(-1, size, size)
 
 
 @cache

@@ -9,7 +9,8 @@ from odl import paper
 from odl.data import sets
 from odl.machine import files
 from odl.parameters import ParameterError, choice, integer, known_dataset, nearest, number
-from odl.schedules import SCHEDULES
+from odl.rivals import SCHEDULES  # the paper's, and what came later
+from odl.schedules import on_demand
 
 # Where a profile departs from the paper (batch 100, rate 2e-4 throughout), the fidelity page says why.
 # fmt: off
@@ -108,16 +109,16 @@ class Experiment:
             number(name, getattr(self, name), *ends)
         if self.variant == "released" and self.task in paper.MASKED:
             raise ParameterError(f"variant='released' changes deblur and denoise, not task={self.task!r}")
-        if self.sharpness != 1 and self.schedule != "on_demand":
+        if self.sharpness != 1 and SCHEDULES[self.schedule] is not on_demand:
             raise ParameterError(f"sharpness={self.sharpness!r} belongs to 'on_demand', not to {self.schedule!r}")
         number("severity", self.severity, 0, paper.TASKS[self.task]["levels"][-1][1])
         if self.task == "inpaint" and round(self.severity) != self.severity:
             side = max(1, round(self.severity))  # 0 stands for the paper's
             raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
-        own = self.schedule in ("fixated_easy", "fixated_hard")
-        if SCHEDULES[self.schedule] is None and not self.severity and not own:
+        own = getattr(SCHEDULES[self.schedule], "severity", None)  # of a fixated model alone, "" where it has none
+        if own == "" and not self.severity:
             raise ParameterError(f"schedule={self.schedule!r} has no severity of its own: give one, as severity=5")
-        if self.severity and not self.schedule.startswith("fixated"):
+        if self.severity and own is None:
             raise ParameterError(f"severity={self.severity!r} belongs to a fixated schedule, not to {self.schedule!r}")
 
     @property

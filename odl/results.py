@@ -1,10 +1,12 @@
-"""Run or load: one JSON per run with its provenance, and its trained network."""
+"""Run or load: Algorithm 1 with data and checkpoints, one JSON per run with its provenance, its trained network."""
 
 import base64
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,15 +15,17 @@ import torch
 from odl import PROTOCOL
 from odl.data import packs
 from odl.data.sets import DataError
-from odl.evaluation import evaluate, overall, task_of
+from odl.evaluation import evaluate, images_of, overall, task_of
 from odl.experiment import Experiment
+from odl.learn import build, learn
 from odl.machine import checkpoint, files, store, weights
-from odl.machine.device import arithmetic
+from odl.machine.device import arithmetic, prepare
+from odl.machine.graphs import quickest
 from odl.machine.provenance import origin, processor
 from odl.machine.weights import check_manifest, is_of, read_weights
 from odl.network import EncoderDecoder
-from odl.parameters import check_device
-from odl.training import Trained, train
+from odl.parameters import ParameterError, check_device
+from odl.schedules import SCHEDULES, Schedule, begin
 from odl.windows import restorer
 
 
@@ -51,6 +55,55 @@ def as_result(content: dict, path: Path) -> Result:
     frame = pd.DataFrame(content["evaluation"])
     frame = frame.astype({name: float for name in frame if name.startswith(("l2", "psnr"))})  # null is NaN
     return Result(content["experiment"], content["provenance"], content["history"], frame, path)
+
+
+class Trained(NamedTuple):
+    """A trained network, a dict for each epoch, and what training took, interrupted or not."""
+
+    network: torch.nn.Module
+    history: list[dict]
+    seconds: list[float]  # of the clock and of the processor
+
+
+def train(experiment, device="cpu", progress=None, build=build, learn=None) -> Trained:
+    """Train one run, resuming from its checkpoint if there is one; `odl.learn.learn` says what the history holds.
+
+    `progress(share done)` is called after every step. Whole epochs are kept: a checkpoint is written after the first
+    that ends a minute after the last one, at the end, and when interrupted. Another network and another way to learn
+    are `build(experiment, device)` and `learn(experiment, pack, x_validation, network, optimizer, history, on_epoch,
+    progress)`. Raises TrainingError when a number is not finite.
+    """
+    if not isinstance(experiment, Experiment):
+        raise ParameterError(f"experiment={experiment!r} is none; it comes from odl.Experiment.of(task=…, schedule=…)")
+    device, learn = check_device(device), learn or partial(by_schedule, schedule_of(experiment))
+    prepare(device)
+    with checkpoint.resumed(experiment) as log:
+        images = packs.load(experiment.dataset, "train", experiment.train_images).to(device)
+        held_out = packs.load(experiment.dataset, "validation")
+        x_validation = images_of(experiment, held_out, experiment.validation_images, "validation").to(device)
+        log.put_back(*build(experiment, device))
+        if len(log.history) < experiment.epochs:
+            learn(experiment, images, x_validation, log.network, log.optimizer, log.history, log.add, progress)
+    return Trained(log.network.eval(), log.history, log.seconds)
+
+
+def by_schedule(schedule: Schedule, experiment, *rest) -> None:
+    """Algorithm 1 with this schedule, in the quickest way that this machine has."""
+    learn(experiment, schedule, *rest, adapt=quickest)
+
+
+def needed_by(experiment) -> list[Experiment]:
+    """The runs from whose histories the schedule of this one is made."""
+    needs = getattr(SCHEDULES[experiment.schedule], "needs", {})
+    return [replace(experiment, schedule=name, **numbers) for name, numbers in needs.items()]
+
+
+def schedule_of(experiment) -> Schedule:
+    """The schedule of a run, ready to be asked. Raises ParameterError where a run that it needs is not measured."""
+    found = {run: load(run) for run in needed_by(experiment)}
+    for run in (run for run, result in found.items() if result is None):
+        raise ParameterError(f"schedule={experiment.schedule!r} needs {run.run_id} first: {command_of(run)}")
+    return begin(SCHEDULES[experiment.schedule], [result.history for result in found.values()])
 
 
 def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:

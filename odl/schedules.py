@@ -1,11 +1,14 @@
 """Training schedules: how a batch is divided among the sub-tasks of increasing difficulty (Sec. 5.3 and 6.3).
 
 A schedule takes the share of training that is done (in [0, 1)), the last validation PSNR per level in dB
-(None before the first epoch) and the number N of levels; it returns a weight per level.
+(None before the first epoch) and the number N of levels; it returns a weight per level, (N,), or (2, N) where the
+second row is what an image of a level counts in the loss.
 One of one's own is a function and a row in `SCHEDULES`, from any file or cell. Results and checkpoints go by its name:
 a function that was changed needs a new one. One with a memory clears it where there is no score yet; a run that goes on
 after an interruption asks it again what it was asked.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -85,19 +88,77 @@ def cumulative_anti_curriculum(done, psnr, n):
     return cumulative_curriculum(done, psnr, n)[::-1]
 
 
-SCHEDULES = {
+class Schedule:
+    """What a row may be beside a function: a value that divides batches equally, with whatever else differs.
+
+    A class as a row is made anew for each run, of the histories of the runs in its `needs`.
+    """
+
+    severity = (
+        None  # where all images have one: `easy`, `hard`, or "" for the run's own; squares are in the middle then
+    )
+    pool = False  # whether images come from a static pool of damaged ones
+    needs: dict[str, dict] = {}  # schedule of another run → its parameters that differ from this one's
+
+    def __call__(self, done, psnr, n):
+        return np.ones(n)
+
+    def keep(self, done: float) -> float:
+        """The share of a batch, the images of highest loss, that is back-propagated."""
+        return 1.0
+
+    def loss(self, error):
+        """The loss of each image (B,), of its mean squared error on the [-1, 1] scale."""
+        return error
+
+
+class Division(Schedule):
+    """A function as a schedule."""
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def __call__(self, done, psnr, n):
+        return self.weights(done, psnr, n)
+
+
+@dataclass(frozen=True)
+class Fixated(Schedule):
+    """One severity for every image, the paper's `easy` or `hard`, or one that a run names: nothing to divide."""
+
+    severity: str = ""
+
+
+# Paper: "train on the dataset for 50 epochs", of 1M images: 500,000 of its 1,500,000 iterations. Read as 50 of its
+# 1,500 epochs of 1,000 iterations it would be 50 / 1500.
+HARD_MINING_WARM_UP = 1 / 3  # share of training on the whole pool before mining starts (Sec. 6.3)
+HARD_MINING_KEEP = 10 / 100  # share of a batch, the examples of highest loss, that is back-propagated (Sec. 6.3)
+
+
+class HardMining(Schedule):
+    """Equal levels from a static pool; after a warm-up only the hardest examples count (Sec. 6.3)."""
+
+    pool = True
+
+    def keep(self, done):
+        return HARD_MINING_KEEP if done >= HARD_MINING_WARM_UP else 1.0
+
+
+def begin(row, histories=()) -> Schedule:
+    """The schedule of one run, from its row in `SCHEDULES` and the histories of the runs that it needs."""
+    schedule = row(*histories) if isinstance(row, type) else row
+    return schedule if isinstance(schedule, Schedule) else Division(schedule)
+
+
+SCHEDULES = {  # the paper's, and L2 as feedback; `odl/rivals.py` adds what came later
     "rigid_joint": rigid_joint,
     "cumulative_curriculum": cumulative_curriculum,
     "cumulative_anti_curriculum": cumulative_anti_curriculum,
     "staged_curriculum": staged_curriculum,
     "staged_anti_curriculum": staged_anti_curriculum,
-    "hard_mining": rigid_joint,  # equal levels; what differs is the static pool and the 10 hardest of a batch
+    "hard_mining": HardMining(),
     "on_demand": on_demand,
     "on_demand_l2": on_demand_l2,
-    "fixated_easy": None,  # one severity for every image: nothing to divide
-    "fixated_hard": None,
+    "fixated_easy": Fixated("easy"),
+    "fixated_hard": Fixated("hard"),
 }
-# Paper: "train on the dataset for 50 epochs", of 1M images: 500,000 of its 1,500,000 iterations. Read as 50 of its
-# 1,500 epochs of 1,000 iterations it would be 50 / 1500.
-HARD_MINING_WARM_UP = 1 / 3  # share of training on the whole pool before mining starts (Sec. 6.3)
-HARD_MINING_KEEP = 10 / 100  # share of a batch, the examples of highest loss, that is back-propagated (Sec. 6.3)

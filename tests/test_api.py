@@ -31,7 +31,7 @@ def test_what_is_imported_is_what_is_needed():
     code = """import sys
 def absent(*names): assert not {*names} & {*sys.modules}, {*names} & {*sys.modules}
 import odl; absent("torch")
-import odl.training; absent("matplotlib", "scipy.stats", "git")
+import odl.learn; absent("matplotlib", "scipy.stats", "git")
 import companion.sweep, companion.catalogue; absent("matplotlib")
 print([getattr(odl, name) for name in odl.__all__])"""
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], timeout=120, check=True)

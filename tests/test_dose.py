@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from companion import catalogue, dose, judge, prose, published
-from odl import paper, results, training
+from odl import paper, results
 from odl.experiment import Experiment
+from odl.learn import allocation
 from odl.results import Result
+from odl.schedules import SCHEDULES, begin
 
 SEEDS = [0, 1, 2]
 AHEAD = {-1: -0.3, 1: 0.2, 4: 0.5}  # dB that a made-up k is worth
@@ -37,16 +39,20 @@ def test_shares_are_those_of_exact_fractions(psnr, k):
     np.testing.assert_allclose(dose.shares(psnr, k), [float(w / sum(weights)) for w in weights], rtol=1e-9)
 
 
+def divided(run, psnr):
+    return allocation(run, begin(SCHEDULES[run.schedule]), 1, psnr)[0]
+
+
 @settings(max_examples=50)
 @given(st.lists(st.floats(1, 60), min_size=5, max_size=5), st.sampled_from([-1, 0, 1, 4, 0.5]))
 def test_training_divides_its_batches_so(psnr, k):
     """Within what a level is still owed; at k = 0 rigid joint learning and at k = 1 Equation 3, to the image."""
     run = Experiment.of(profile="smoke", iterations=50, batch_size=32, sharpness=k)
-    counts = training.allocation(run, 1, [{"psnr": psnr}])
+    counts = divided(run, psnr)
     np.testing.assert_allclose(counts.mean(0), 32 * dose.shares(psnr, k), atol=1 / 50)
     if k in (0, 1):
         same = replace(run, schedule="on_demand" if k else "rigid_joint", sharpness=1.0)
-        assert np.array_equal(counts, training.allocation(same, 1, [{"psnr": psnr}]))
+        assert np.array_equal(counts, divided(same, psnr))
 
 
 # The runs

@@ -11,14 +11,15 @@ import torch
 from conftest import refused
 
 from companion import allocation, figures, fixation, judge, prose, published, qualitative, sweep, table1, tables
-from odl import corruptions, crops, evaluation, paper, results, training
+from odl import corruptions, crops, evaluation, paper, results
 from odl.__main__ import main
 from odl.corruptions import Task, draw_amount
 from odl.data import packs
 from odl.experiment import Experiment
+from odl.learn import allocation as divide
 from odl.machine import files
 from odl.parameters import ParameterError
-from odl.schedules import SCHEDULES
+from odl.schedules import SCHEDULES, Fixated, begin
 
 SPECKLE = {"title": "Speckle removal", "severity": "speckle σ (%)", "easy": 10, "hard": 90}
 SPECKLE |= {"levels": tuple((20 * k, 20 * k + 20) for k in range(6))}
@@ -56,8 +57,8 @@ def tiny(schedule="inverse", **numbers):
 def test_a_schedule_divides_the_batches_of_a_run(added):
     """30 + 28 + 26 + 24 + 22 = 130 parts of 130 images."""
     run = tiny(batch_size=130)
-    assert (training.allocation(run, 0, []) == 26).all()
-    assert (training.allocation(run, 1, [{"psnr": [30, 28, 26, 24, 22]}]) == [30, 28, 26, 24, 22]).all()
+    assert (divide(run, begin(inverse), 0, None)[0] == 26).all()
+    assert (divide(run, begin(inverse), 1, [30, 28, 26, 24, 22])[0] == [30, 28, 26, 24, 22]).all()
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_a_schedule_cannot_change_what_is_measured(demo, monkeypatch):
 
     for name, schedule in {"meddling": meddling, "even": lambda done, psnr, n: np.ones(n)}.items():
         monkeypatch.setitem(SCHEDULES, name, schedule)
-    one, other = (training.train(conftest.tiny("denoise", name, width=4, epochs=3)) for name in ("meddling", "even"))
+    one, other = (results.train(conftest.tiny("denoise", name, width=4, epochs=3)) for name in ("meddling", "even"))
     assert [epoch["psnr"] for epoch in one.history] == [epoch["psnr"] for epoch in other.history]
 
 
@@ -113,7 +114,7 @@ def test_a_damage_on_another_scale_is_refused_at_the_first_batch(added, bad, mon
     monkeypatch.setitem(corruptions.TASKS, "speckle", own)
     for act in (
         lambda: own.corrupt(torch.rand(2, 3, 64, 64), 3, torch.Generator()),
-        lambda: training.train(tiny(seed=9)),
+        lambda: results.train(tiny(seed=9)),
     ):
         refused(act, "task 'speckle' made values from ", "of images in [-1, 1]", kind=ParameterError)
     noisy = torch.zeros(100, 1, 64, 64)
@@ -141,24 +142,24 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     monkeypatch.setitem(paper.TASKS, "haze", {key: value for key, value in SPECKLE.items() if key != "easy"})
     refused(lambda: Task("haze", 3, draw_amount, speckle), "levels 1 to 6, easy and hard")
     haze = Experiment.of("haze", profile="smoke")
-    for train in (training.train, lambda run: sweep.run_many([run], "cpu")):
+    for train in (results.train, lambda run: sweep.run_many([run], "cpu")):
         refused(lambda train=train: train(haze), "task='haze'", kind=ParameterError)
-    monkeypatch.setitem(SCHEDULES, "fixated_mid", None)
+    monkeypatch.setitem(SCHEDULES, "fixated_mid", Fixated())
     refused(
         lambda: Experiment.of(schedule="fixated_mid"), "schedule='fixated_mid' has no severity", kind=ParameterError
     )
     assert Experiment.of(schedule="fixated_mid", severity=5.0).severity == 5
     monkeypatch.setitem(SCHEDULES, "text", lambda done, psnr, n: "equal")
     text = Experiment.of(schedule="text", profile="smoke")
-    refused(lambda: training.train(text), "'text' returned 'equal', not 5 weights", kind=ParameterError)
+    refused(lambda: results.train(text), "'text' returned 'equal', not 5 weights", kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: np.ones(n - 1))
     short, words = (
         Experiment.of(schedule="short", profile="smoke"),
         "'short' returned array([1., 1., 1., 1.]), not 5 weights",
     )
-    refused(lambda: training.train(short), words, kind=ParameterError)
+    refused(lambda: results.train(short), words, kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "short", lambda done, psnr, n: -np.ones(n))
-    refused(lambda: training.train(short), "schedule 'short': weights=[-1.0, ", "not negative", kind=ParameterError)
+    refused(lambda: results.train(short), "schedule 'short': weights=[-1.0, ", "not negative", kind=ParameterError)
 
 
 def test_a_schedule_with_a_memory_gives_the_same_shares_interrupted_or_not(demo, monkeypatch):
@@ -175,17 +176,17 @@ def test_a_schedule_with_a_memory_gives_the_same_shares_interrupted_or_not(demo,
     monkeypatch.setitem(SCHEDULES, "counting_through", counting)
     run, stop = conftest.tiny("denoise", "counting", width=4, epochs=5), 4
     with pytest.raises(KeyboardInterrupt):
-        training.train(run)
+        results.train(run)
     seen[:], stop = [], 0  # another process remembers nothing
-    resumed = training.train(run).history
-    whole = training.train(replace(run, schedule="counting_through")).history
+    resumed = results.train(run).history
+    whole = results.train(replace(run, schedule="counting_through")).history
     assert [epoch["allocation"] for epoch in resumed] == [epoch["allocation"] for epoch in whole]
 
 
 def test_names_of_ones_own_name_files(monkeypatch):
-    monkeypatch.setitem(SCHEDULES, "../equal", None)
+    monkeypatch.setitem(SCHEDULES, "../equal", Fixated())
     refused(lambda: Experiment.of(schedule="../equal", severity=1.0), "'../equal' names files", kind=ParameterError)
-    refused(lambda: training.train("inpaint"), "experiment='inpaint' is none", kind=ParameterError)
+    refused(lambda: results.train("inpaint"), "experiment='inpaint' is none", kind=ParameterError)
 
 
 def test_workers_are_told_what_was_added(added, monkeypatch):
@@ -195,7 +196,7 @@ def test_workers_are_told_what_was_added(added, monkeypatch):
     runs = [tiny(schedule=schedule, seed=1, batch_size=50) for schedule in ("inverse", "local")]
     beside = sweep.run_many(runs, "cpu", workers=2)
     assert beside[1].history[0]["allocation"] == [92, 2, 2, 2, 2]
-    assert [run.history for run in beside] == [training.train(run).history for run in runs]
+    assert [run.history for run in beside] == [results.train(run).history for run in runs]
 
 
 # What the pages make of it

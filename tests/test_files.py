@@ -15,7 +15,7 @@ from conftest import refused, tiny
 from made import photograph
 from PIL import Image
 
-from odl import corruptions, results, training
+from odl import corruptions, results
 from odl.__main__ import main
 from odl.data import download, packs, sets
 from odl.data.sets import DATASETS
@@ -159,7 +159,7 @@ def test_a_number_that_is_not_finite_stops_the_run_and_keeps_the_epoch_before(de
         return whole.apply(x, severity, generator) * (torch.nan if len(steps) > 2 else 1)
 
     monkeypatch.setitem(corruptions.TASKS, "inpaint", corruptions.Task("inpaint", 3, whole.draw, broken))
-    refused(lambda: training.train(experiment, progress=steps.append), "epoch 2: loss nan", kind=TrainingError)
+    refused(lambda: results.train(experiment, progress=steps.append), "epoch 2: loss nan", kind=TrainingError)
     assert len(checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)["history"]) == 1
 
 
@@ -198,5 +198,5 @@ def test_left_overs_of_a_killed_writer_are_cleared(demo):
     folder = files.runs() / experiment.run_id
     folder.mkdir(parents=True)
     (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
-    training.train(experiment, "cpu")
+    results.train(experiment, "cpu")
     assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt"}

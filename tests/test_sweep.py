@@ -13,16 +13,15 @@ import pytest
 from conftest import tiny
 from tqdm.auto import tqdm
 
-from companion import catalogue, denoising, sweep
+from companion import catalogue, denoising, published, sweep
 from companion.__main__ import duration, main
 from companion.catalogue import jobs
 from companion.comparators import DENOISERS, INPAINTERS, trained
 from companion.sweep import Job, Measurement
-from odl import fit, results
+from odl import results
 from odl.corruptions import TASKS
 from odl.data import sets
 from odl.machine import checkpoint, files
-from odl.schedules import SCHEDULES
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -142,7 +141,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
 
     with monkeypatch.context() as patch:
         patch.setattr(sweep, "monotonic", lambda: epochs() >= 2)
-        patch.setattr(fit, "CHECKPOINT_SECONDS", 0)
+        patch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0)
         sweep.run_jobs([job], "cpu", deadline=0.5)
     assert job.missing() and epochs() == 2
     resumed = left_by([experiment])
@@ -188,7 +187,8 @@ def test_a_signal_ends_all_workers_with_their_checkpoints(demo, send, sent):
 
 def test_the_list_covers_every_table():
     names = [job.name for job in jobs("smoke", "demo", [0, 1])]
-    runs = {f"{task}/{s}-seed{seed}" for task in TASKS for s in SCHEDULES for seed in (0, 1)}
+    named = (*published.SCHEDULES, *published.FIXATED, "on_demand_l2")
+    runs = {f"{task}/{s}-seed{seed}" for task in TASKS for s in named for seed in (0, 1)}
     runs |= {f"inpaint/{method}-seed0" for method in INPAINTERS}
     assert {f"smoke/demo/{run}" for run in runs} | {"smoke/demo-native/denoise/on_demand-seed0"} <= set(names)
     assert len(names) == len(set(names)) and sum("train_images=" in name for name in names) >= 4

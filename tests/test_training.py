@@ -15,16 +15,17 @@ import torch
 from PIL import Image
 from skimage import metrics
 
-from odl import crops, fit, paper, training
+from odl import crops, learn, paper, results
 from odl.corruptions import FILL, TASKS
 from odl.data import packs
 from odl.experiment import Experiment
+from odl.learn import Step, severities
 from odl.machine import checkpoint, files
-from odl.schedules import SCHEDULES
-from odl.training import Step, severities
+from odl.schedules import SCHEDULES, begin
 from tests.faults.campaign import digest, ended, in_a_child, number
 from tests.faults.training import kill_once, saved_by, train_in_child
 
+OURS = list(SCHEDULES)[: list(SCHEDULES).index("level_1")]  # the paper's; `test_rivals.py` has the others
 TINY = {"width": 4, "epochs": 5, "iterations": 2, "batch_size": 20}
 
 
@@ -34,7 +35,7 @@ def tiny(schedule="on_demand", task="interpolate", **numbers):
 
 def trained(experiment) -> str:
     """Digest of everything that a finished run leaves: weights, Adam's state and history."""
-    training.train(experiment)
+    results.train(experiment)
     state = saved_by(experiment)
     assert len(state["history"]) == experiment.epochs
     return digest(state)
@@ -59,10 +60,10 @@ def whole(demo, elsewhere):
 DEATHS = [("replace", 2, "before"), ("replace", 2, "after"), ("fsync", 2, "after"), ("replace", 3, "after")]
 
 
-@pytest.mark.parametrize("schedule", list(SCHEDULES)[3:])  # the row `kills` takes the first three
+@pytest.mark.parametrize("schedule", OURS[3:])  # the row `kills` takes the first three
 def test_a_run_that_was_killed_ends_as_if_it_was_not(schedule, whole):
     """kill -9 inside a save, and at a random time; weights, Adam's state and history are bit for bit the same."""
-    i = list(SCHEDULES).index(schedule)
+    i = OURS.index(schedule)
     experiment = tiny(schedule, list(TASKS)[i % 4], precision="bf16" if i == 3 else "fp32")
     assert ended(in_a_child(train_in_child, experiment, DEATHS[i % 4], shared=number())) == -signal.SIGKILL
     kill_once(experiment, random.Random(schedule), inside=False)
@@ -87,8 +88,8 @@ def interrupted(experiment, done, every=0):
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(fit, "CHECKPOINT_SECONDS", every)
-        training.train(experiment, progress=progress)
+        patch.setattr(checkpoint, "CHECKPOINT_SECONDS", every)
+        results.train(experiment, progress=progress)
     return files.runs() / experiment.run_id
 
 
@@ -110,15 +111,15 @@ def test_a_run_took_all_the_time_that_it_took(demo):
     state = checkpoint.load_checkpoint(folder, experiment)
     assert min(state["seconds"]) > 0
     checkpoint.save_checkpoint(folder, state | {"seconds": [1000.0, 2000.0]})
-    clock, processor = training.train(experiment).seconds
+    clock, processor = results.train(experiment).seconds
     assert 1000 < clock < 1100 and 2000 < processor < 2100
-    assert training.train(experiment).seconds == [clock, processor]  # as the checkpoint has it
+    assert results.train(experiment).seconds == [clock, processor]  # as the checkpoint has it
 
 
 def test_one_process_trains_a_run_and_others_wait(demo):
     experiment, done = tiny(epochs=1), threading.Event()
     with files.locked(files.runs() / "locks" / f"{experiment.run_id.replace('/', '-')}.lock"):
-        other = threading.Thread(target=lambda: (training.train(experiment), done.set()))
+        other = threading.Thread(target=lambda: (results.train(experiment), done.set()))
         other.start()
         assert not done.wait(1) and not (files.runs() / experiment.run_id / "checkpoint.pt").exists()
     assert done.wait(60)
@@ -127,7 +128,7 @@ def test_one_process_trains_a_run_and_others_wait(demo):
 
 def test_a_finished_run_is_not_trained_again(demo):
     experiment = tiny(epochs=1)
-    first, again = (training.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
+    first, again = (results.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
     one, other = (digest([t.history, t.network.state_dict()]) for t in (first, again))
     assert one == other
 
@@ -158,7 +159,7 @@ def test_a_run_whose_photographs_change_is_not_resumed_as_one_of_the_new_ones(ro
         if share > 0.5:
             (tmp_path / "5.png").unlink(missing_ok=True)
 
-    training.train(experiment, progress=progress)
+    results.train(experiment, progress=progress)
     assert checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment) is None
 
 
@@ -174,12 +175,21 @@ def test_a_checkpoint_of_another_protocol_is_not_resumed(demo, monkeypatch):
 
 def drawn(experiment, epoch=0):
     """Batches of one epoch."""
-    step = Step(experiment, None, None, packs.load(experiment.dataset, "train"))
-    return [step.draw() for _ in training.batches(step, epoch, allocated(experiment, epoch))]
+    step = step_of(experiment)
+    return [step.draw(*batch[:3]) for batch in learn.batches(step, epoch, allocated(experiment, epoch))]
+
+
+def step_of(experiment):
+    pack = packs.load(experiment.dataset, "train")
+    return Step(experiment, schedule_of(experiment), pack, *learn.build(experiment, "cpu"))
+
+
+def schedule_of(experiment):
+    return begin(SCHEDULES[experiment.schedule])
 
 
 def allocated(experiment, epoch):
-    return training.allocation(experiment, epoch, [{"psnr": [30, 28, 26, 24, 22]}] if epoch else [])
+    return learn.allocation(experiment, schedule_of(experiment), epoch, [30, 28, 26, 24, 22] if epoch else None)[0]
 
 
 @pytest.mark.parametrize(("task", "epoch"), list(zip(TASKS, (0, 3, 0, 3), strict=True)))
@@ -187,7 +197,7 @@ def test_schedules_of_one_seed_see_the_same_crops_and_draws(demo, task, epoch):
     """Where the level of an image is the same, its corruption is, and only there."""
     reference = drawn(tiny("rigid_joint", task), epoch)
     assert not torch.equal(reference[0][0], reference[1][0])
-    for schedule in set(SCHEDULES) - {"hard_mining"}:
+    for schedule in {*OURS} - {"hard_mining"}:
         experiment = tiny(schedule, task)
         counts = allocated(experiment, epoch)
         for i, ((x, y), (x_reference, y_reference)) in enumerate(zip(drawn(experiment, epoch), reference, strict=True)):
@@ -205,26 +215,27 @@ def test_every_run_of_a_seed_begins_with_the_same_weights(task):
     """Whatever torch's own random state, which every building moves on."""
 
     def begun(**numbers):
-        return digest(training.build(tiny(task=task, **numbers), "cpu")[0].state_dict())
+        return digest(learn.build(tiny(task=task, **numbers), "cpu")[0].state_dict())
 
-    assert {begun(schedule=schedule) for schedule in SCHEDULES} == {begun()} != {begun(seed=1)}
+    assert {begun(schedule=schedule) for schedule in OURS} == {begun()} != {begun(seed=1)}
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_batch_holds_the_allocated_levels_and_a_fixated_one_a_single_severity(task):
     counts, levels = [[8, 6, 3, 2, 1], [4] * 5], paper.TASKS[task]["levels"]
-    low, high, centred = severities(tiny(task=task), counts, "cpu")
+    low, high, factors = severities(tiny(task=task), schedule_of(tiny()), counts, [1, 2, 3, 4, 5], "cpu")
     expected = np.stack([np.repeat(levels[:5], row, 0) for row in counts])
-    assert np.array_equal(np.stack([low, high], 2), expected) and not centred
+    assert np.array_equal(np.stack([low, high], 2), expected)
+    assert np.array_equal(factors, [np.repeat([1, 2, 3, 4, 5], row) for row in counts])
     for end in ("easy", "hard"):
         for numbers, severity in (({}, paper.TASKS[task][end]), ({"severity": 2.0}, 2)):
             experiment = tiny(f"fixated_{end}", task, **numbers)
-            low, high, centred = severities(experiment, training.allocation(experiment, 0, []), "cpu")
-            assert low.tolist() == high.tolist() == [[severity] * 20] and centred
+            low, high, factors = severities(experiment, schedule_of(experiment), allocated(experiment, 0), None, "cpu")
+            assert low.tolist() == high.tolist() == [[severity] * 20] and factors is None
 
 
 def test_images_take_turns():
-    order = training.shuffled(7, 40, torch.Generator().manual_seed(0))
+    order = learn.shuffled(7, 40, torch.Generator().manual_seed(0))
     assert len(order) == 40
     for k in range(0, 35, 7):
         assert sorted(order[k : k + 7].tolist()) == list(range(7))
@@ -252,11 +263,11 @@ def pool_item(experiment, pack, k):
 def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
     """An item has its own seed's crop and damage, to half a grey level, the same at every visit."""
     experiment, pack = tiny("hard_mining", task, pool_images=60, iterations=3), packs.load("demo", "train")
-    step, visits, batches = Step(experiment, None, None, pack), defaultdict(set), []
+    step, visits, batches = step_of(experiment), defaultdict(set), []
     for epoch in range(3):
-        for _ in training.batches(step, epoch, allocated(experiment, epoch)):
-            batches.append(frozenset(step.index.tolist()))
-            for k, *images in zip(step.index.tolist(), *step.draw(), strict=True):
+        for index, low, high, *_ in learn.batches(step, epoch, allocated(experiment, epoch)):
+            batches.append(frozenset(index.tolist()))
+            for k, *images in zip(index.tolist(), *step.draw(index, low, high), strict=True):
                 visits[k].add(tuple(image.numpy().tobytes() for image in images))
         assert sorted(k for batch in batches[-3:] for k in batch) == list(range(60))
     assert len(set(batches)) == 9 and all(len(seen) == 1 for seen in visits.values())
@@ -269,7 +280,7 @@ def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
 @pytest.mark.parametrize(("size", "photographs"), [(45, 9), (12, 1)])
 def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size, photographs):
     """By the sides of the missing squares; a pool with fewer than five items a photograph has every level too."""
-    pool = Step(tiny("hard_mining", "inpaint", pool_images=size), None, None, packs.load("demo", "train")).pool
+    pool = step_of(tiny("hard_mining", "inpaint", pool_images=size)).pool
     fill, met = torch.tensor(FILL, dtype=torch.uint8).view(3, 1, 1), [set() for _ in range(photographs)]
     for k, y in enumerate(pool[1]):
         side = math.sqrt((y == fill).all(0).sum())
@@ -286,13 +297,12 @@ def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size, ph
 def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
     """Hard mining warms up for a third of training, then only the tenth of a batch that is hardest counts."""
     experiment = tiny(schedule, epochs=30, iterations=1)
-    network, optimizer = training.build(experiment, "cpu")
-    twin = copy.deepcopy(network).train()
-    step, counts = Step(experiment, network, optimizer, packs.load("demo", "train")), [[4] * 5]
-    loss = training.train_epoch(step, epoch, counts)
+    step, counts = step_of(experiment), [[4] * 5]
+    network, twin = step.network, copy.deepcopy(step.network).train()
+    loss = learn.train_epoch(experiment, network, step.optimizer, step, learn.batches(step, epoch, counts), epoch)
 
-    next(training.batches(step, epoch, counts))
-    x, y = step.draw()
+    index, low, high, *_ = next(learn.batches(step, epoch, counts))
+    x, y = step.draw(index, low, high)
     errors = [((a - b) ** 2).mean() for a, b in zip(twin(y), x, strict=True)]  # BatchNorm sees the whole batch
     expected = sum(sorted(errors, key=lambda error: -error.item())[:hardest]) / hardest
     total = torch.autograd.grad(expected, list(twin.parameters()))
@@ -304,19 +314,24 @@ def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
 @pytest.mark.parametrize("decay", [0.0, 0.5])
 def test_the_rate_is_constant_then_falls_in_a_straight_line_to_0(demo, monkeypatch, decay):
     """Of every step, against the formula over steps."""
-    experiment, rates, run = tiny(decay=decay, epochs=5, iterations=4, learning_rate=1e-3), [], Step.run
-    monkeypatch.setattr(Step, "run", lambda step: rates.append(step.optimizer.param_groups[0]["lr"]) or run(step))
-    training.train(experiment)
+    experiment, rates, take = tiny(decay=decay, epochs=5, iterations=4, learning_rate=1e-3), [], Step.__call__
+
+    def noted(step, *batch):
+        rates.append(step.optimizer.param_groups[0]["lr"])
+        return take(step, *batch)
+
+    monkeypatch.setattr(Step, "__call__", noted)
+    results.train(experiment)
     falling = decay * 20
     assert rates == pytest.approx([1e-3 * min(1, (20 - i) / falling) if falling else 1e-3 for i in range(20)])
 
 
 def test_validation_equals_a_plain_loop(demo):
     experiment = tiny(task="deblur")
-    network, _ = training.build(experiment, "cpu")
+    network, _ = learn.build(experiment, "cpu")
     x = crops.fixed_crops(packs.load("demo", "validation"), 4, "validation")
-    scores = training.validate(experiment, network, x)
-    assert scores == training.validate(experiment, network, x) and len(scores) == 5
+    scores = learn.validate(experiment, network, x)
+    assert scores == learn.validate(experiment, network, x) and len(scores) == 5
     for level, score in enumerate(scores, 1):
         y = TASKS["deblur"].corrupt(x, level, torch.Generator().manual_seed(crops.seed_of("validate", level)))
         x_hat = network.eval()(y).detach().numpy()
@@ -327,7 +342,7 @@ def test_validation_equals_a_plain_loop(demo):
 
 def test_on_demand_follows_the_validation_of_the_epoch_before(demo):
     """Eq. 3 in fractions: each image left over goes to the level that is furthest behind; and the dose."""
-    history = training.train(tiny(batch_size=23, epochs=4, iterations=6)).history
+    history = results.train(tiny(batch_size=23, epochs=4, iterations=6)).history
     for before, after in zip([{"psnr": [1] * 5}, *history], history, strict=False):
         inverse = [1 / Fraction(p) for p in before["psnr"]]
         shares, given = [23 * w / sum(inverse) for w in inverse], [0] * 5
@@ -352,7 +367,7 @@ ALLOCATIONS = {  # in per cent of a batch, every epoch
 @pytest.mark.parametrize("schedule", ALLOCATIONS)
 def test_history_records_the_allocation_of_every_epoch(demo, schedule):
     shares = []
-    trained = training.train(tiny(schedule, iterations=1), progress=shares.append)
+    trained = results.train(tiny(schedule, iterations=1), progress=shares.append)
     assert [epoch["allocation"] for epoch in trained.history] == ALLOCATIONS[schedule]
     assert all(set(epoch) == {"loss", "psnr", "allocation", "dose"} for epoch in trained.history)
     assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])

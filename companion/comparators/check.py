@@ -2,14 +2,14 @@
 
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 import torch
 
 from odl.experiment import Experiment
-from odl.machine.device import set_rate
+from odl.learn import train_epoch
 from odl.parameters import ParameterError
-from odl.training import rate
 from odl.windows import check_scale
 
 
@@ -21,22 +21,16 @@ class Run(Experiment):
         Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
 
 
-def epochs(run: Run, batches, step, validate, state, progress=None):
-    """Train an epoch, validate, yield the epoch's dict: a trainer for `odl.fit.fit`.
+def learn(batches, step, validate, run: Run, pack, x_validation, network, optimizer, history, on_epoch, progress=None):
+    """The `learn` of `odl.results.train` for another network: its own batches, its own step, the same epoch.
 
     `batches(run, pack, epoch)` yields tuples, `step(run, network, optimizer, *batch)` returns the loss,
     `validate(run, network, x)` the PSNR in dB.
     """
-    for epoch in range(len(state.history), run.epochs):
-        state.network.train()
-        total = 0.0
-        for i, batch in enumerate(batches(run, state.pack, epoch)):
-            set_rate(state.optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
-            total += step(run, state.network, state.optimizer, *batch)
-            if progress:
-                progress((epoch + (i + 1) / run.iterations) / run.epochs)
-        scores = [validate(run, state.network, state.x_validation)]
-        yield {"loss": float(total / run.iterations), "psnr": scores, "allocation": None}
+    take = partial(step, run, network, optimizer)
+    for epoch in range(len(history), run.epochs):
+        loss = train_epoch(run, network, optimizer, take, batches(run, pack, epoch), epoch, progress)
+        on_epoch({"loss": loss, "psnr": [validate(run, network, x_validation)], "allocation": None})
 
 
 def blind(y, sigma, network_of) -> np.ndarray:

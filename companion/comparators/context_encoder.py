@@ -11,18 +11,17 @@ from torch import nn
 
 from companion import blocks, sweep
 from companion.comparators import INPAINTERS
-from companion.comparators.check import Run, epochs
+from companion.comparators.check import Run, learn
 from odl import crops, results
 from odl.corruptions import delete
 from odl.evaluation import psnr, task_of
 from odl.experiment import Experiment
-from odl.fit import Trained, fit
+from odl.learn import shuffled
 from odl.machine import store
 from odl.machine.device import adam, forward
 from odl.network import EncoderDecoder, down, initialize, up
 from odl.parameters import choice
-from odl.results import Result
-from odl.training import shuffled
+from odl.results import Result, Trained
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
@@ -163,7 +162,7 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
 
     history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
     """
-    return fit(run, build, partial(epochs, run, batches, step, validate, progress=progress), device)
+    return results.train(run, device, progress, build, partial(learn, batches, step, validate))
 
 
 def batches(run: Run, pack, epoch: int):

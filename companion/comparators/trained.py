@@ -20,11 +20,11 @@ from companion.comparators.tnrd import TNRD
 from odl import crops, results
 from odl.corruptions import add_noise
 from odl.evaluation import psnr, squared_error
-from odl.fit import Trained, fit
+from odl.learn import shuffled
 from odl.machine import checkpoint, files
 from odl.machine.device import adam, forward
 from odl.parameters import choice
-from odl.training import shuffled
+from odl.results import Trained
 
 VALIDATION_SIGMA = 25
 
@@ -84,7 +84,7 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
     owner = checkpoint.owner_of(run)
-    made = fit(run, build, partial(check.epochs, run, batches, step, validate, progress=progress), device)
+    made = results.train(run, device, progress, build, partial(check.learn, batches, step, validate))
     results.keep_weights(run, made.network, owner)
     return made
 

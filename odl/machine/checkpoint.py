@@ -1,10 +1,12 @@
-"""Checkpoints: written whole, read without executing anything, the previous one kept."""
+"""Resume: checkpoints, written whole, read without executing anything, the previous one kept."""
 
 import copy
 import hashlib
 import io
 import json
 import math
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,59 @@ import torch
 
 from odl import PROTOCOL
 from odl.machine import files
+
+CHECKPOINT_SECONDS = 60
+
+
+@contextmanager
+def resumed(run):
+    """The `Log` of a run, which no other process trains meanwhile; when left, its last whole epoch is on disk."""
+    folder = files.runs() / run.run_id
+    files.need_writable(folder)
+    with files.locked(files.runs() / "locks" / f"{run.run_id.replace('/', '-')}.lock"):
+        for left_over in folder.glob(".*.tmp"):
+            left_over.unlink()  # of a process that was killed while it wrote
+        log = Log(run, folder)
+        try:
+            yield log
+        finally:  # Ctrl-C, a deadline, a number that is not finite
+            log.save()
+
+
+class Log:
+    """What is kept of a run: `history`, a dict an epoch, and `seconds`, of the clock and of the processor."""
+
+    def __init__(self, run, folder: Path):
+        self.run, self.folder, self.start, self.snapshot = run, folder, clocks(), None
+        self.owner = identity(run)  # before the images are read: a folder may change meanwhile
+        self.saved = load_checkpoint(folder, run)
+        self.history, self.seconds = [], self.saved["seconds"] if self.saved else [0.0, 0.0]
+        self.before = self.seconds
+
+    def put_back(self, network, optimizer) -> None:
+        """Set the network and its optimizer to the newest checkpoint, where there is one."""
+        self.network, self.optimizer, self.written = network, optimizer, time.monotonic()
+        if self.saved:
+            self.history = put_back(self.saved, network, optimizer, self.folder)
+
+    def add(self, entry: dict) -> None:
+        """Check an epoch and keep it; a checkpoint is written a minute after the last one, and at the end."""
+        finite(entry, self.network, self.optimizer, len(self.history))
+        self.history.append(entry)
+        self.seconds = [b + now - then for b, now, then in zip(self.before, clocks(), self.start, strict=True)]
+        self.snapshot = take_snapshot(self.owner, self)
+        if len(self.history) == self.run.epochs or time.monotonic() - self.written > CHECKPOINT_SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Write what is not yet written."""
+        if self.snapshot:
+            save_checkpoint(self.folder, self.snapshot)
+            self.snapshot, self.written = None, time.monotonic()
+
+
+def clocks() -> tuple[float, float]:
+    return time.monotonic(), time.process_time()
 
 
 class TrainingError(files.OneLine, RuntimeError):

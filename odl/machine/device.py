@@ -1,10 +1,9 @@
-"""What differs between machines: precision, deterministic kernels, CUDA graphs, the allocator."""
+"""What differs between machines: precision, deterministic kernels, the allocator."""
 
 import ctypes
 import os
 import re
 import sys
-import threading
 from functools import cache
 
 import torch
@@ -34,10 +33,6 @@ def keep_memory() -> None:
     if mallopt:
         mallopt(TRIM_THRESHOLD, ALL)
         mallopt(MMAP_THRESHOLD, LARGEST)
-
-
-CAPTURING = threading.Lock()  # one capture at a time, where several runs share a GPU
-WARM_UP = 3  # steps before a capture, in which libraries choose their kernels
 
 
 @cache
@@ -97,30 +92,6 @@ def make_deterministic() -> None:
     """Kernels on a GPU that give the same bits at every call, also beside other streams: exact resume needs them."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.backends.cudnn.deterministic = True
-
-
-def captured(step) -> torch.cuda.CUDAGraph:
-    """The step as a CUDA graph. The steps that warm it up leave no trace: weights, Adam and generator are put back."""
-    before = {id(t): t.detach().clone() for t in step.state()}
-    drawn = step.generator.get_state()
-    # torch.cuda.graph would capture on one stream of the process, which another run may have as its own.
-    current = torch.cuda.current_stream()
-    stream = torch.cuda.Stream() if current == torch.cuda.default_stream() else current
-    stream.wait_stream(current)
-    with CAPTURING:
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UP):
-                step.run()
-        current.wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(step.generator)
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            step.run()
-    with torch.no_grad():
-        for t in step.state():  # Adam begins with zeros, in tensors that it makes at its first step
-            t.copy_(before[id(t)]) if id(t) in before else t.zero_()
-    step.generator.set_state(drawn)
-    return graph
 
 
 def forward(network, y, precision: str) -> torch.Tensor:

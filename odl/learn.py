@@ -1,0 +1,198 @@
+"""Algorithm 1 in the order of events: allocate → draw → damage → restore → loss → step; validate; tell (Sec. 5, Eq. 2).
+
+Everything random in an epoch comes from a generator seeded by (run seed, epoch): schedules of one seed see the same
+initial weights, crops and draws, and an interrupted run goes on exactly where it was. Level is data: vectors hold the
+severities that each image may have, so that one step serves every schedule.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+import torch
+
+from odl import crops, paper
+from odl.evaluation import errors, in_its_channels, psnr, task_of
+from odl.machine.device import adam, forward, set_rate
+from odl.network import EncoderDecoder, initialize
+from odl.parameters import ParameterError
+from odl.schedules import Schedule, allocate_batches, dose
+
+
+def learn(run, schedule, images, x_validation, network, optimizer, history, on_epoch, progress=None, adapt=None):
+    """Algorithm 1: train a network for the epochs that `history` lacks, and tell `on_epoch` after each of them.
+
+    `images` is a `crops.Pack`, `x_validation` (n, channels, 64, 64) in [-1, 1], `schedule` comes from
+    `schedules.begin`. An epoch is told as a dict with loss (mean over its steps of what is back-propagated: squared
+    error on the [-1, 1] scale), psnr (dB per level 1…5), allocation (mean share of a batch per level, in per cent) and
+    dose (a level's mean distance from 1/N of the batch); both None if fixated. `progress(share done)` is called after
+    every step. `adapt(step)` may return another way to take the same step.
+    """
+    history, step = list(history), Step(run, schedule, images, network, optimizer)
+    take = adapt(step) if adapt else step
+    for epoch in range(run.epochs):
+        counts, factors = allocation(run, schedule, epoch, list(history[epoch - 1]["psnr"]) if epoch else None)
+        if epoch < len(history):  # done before; a schedule with a memory of its own is asked again what it was asked
+            continue
+        loss = train_epoch(run, network, optimizer, take, batches(step, epoch, counts, factors), epoch, progress)
+        scores = validate(run, network, x_validation)
+        history.append({"loss": loss, "psnr": scores} | mean_batch(counts))
+        on_epoch(history[-1])
+
+
+def allocation(run, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Images per level of each batch of an epoch, (steps, N), None if fixated; and what an image of a level counts.
+
+    `scores` are the last validation PSNRs, None before the first epoch; the second is (N,), or None where all images
+    count the same.
+    """
+    if schedule.severity is not None:
+        return None, None
+    given = schedule(epoch / run.epochs, scores, paper.N_LEVELS)
+    try:
+        weights = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.array(None)
+    if weights.shape not in ((paper.N_LEVELS,), (2, paper.N_LEVELS)):
+        raise ParameterError(f"schedule {run.schedule!r} returned {given!r}, not {paper.N_LEVELS} weights")
+    weights, factors = weights if weights.ndim == 2 else (weights, None)
+    try:
+        return allocate_batches(weights**run.sharpness, run.batch_size, run.iterations)[0], factors
+    except ValueError as error:
+        raise ParameterError(f"schedule {run.schedule!r}: {error}") from None
+
+
+def mean_batch(counts) -> dict:
+    """What the history keeps of the batches of an epoch."""
+    if counts is None:
+        return {"allocation": None, "dose": None}
+    shares = counts.mean(0) / counts[0].sum()
+    return {"allocation": (100 * shares).round(6).tolist(), "dose": dose(shares)}
+
+
+def train_epoch(run, network, optimizer, step, batches, epoch: int, progress=None) -> float:
+    """Train on each of the batches by `step(*batch)`, which returns its loss; returns the mean loss."""
+    network.train()
+    total = 0.0
+    for i, batch in enumerate(batches):
+        set_rate(optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
+        total = total + step(*batch)
+        if progress:
+            progress((epoch + (i + 1) / run.iterations) / run.epochs)
+    return float(total / run.iterations)
+
+
+def rate(run, done: float) -> float:
+    """The factor on the learning rate after a share of training: 1, then in the last share `decay` linearly to 0."""
+    # Released code: constant; here: a linear end, because it is worth most of a decibel to so short a training.
+    return 1.0 if 1 - done >= run.decay else (1 - done) / run.decay
+
+
+class Step:
+    """The training step of one run: `step(*batch)` draws, damages and restores a batch and takes one step of Adam."""
+
+    def __init__(self, run, schedule, images, network, optimizer):
+        self.run, self.schedule, self.network, self.optimizer = run, schedule, network, optimizer
+        self.images, self.pool = images, hard_pool(run, images) if schedule.pool else None
+        self.generator = torch.Generator(images.offset.device)
+
+    def __call__(self, index, low, high, factor=None, keep=None) -> torch.Tensor:
+        """One step of Equation 2, the mean squared error over all pixels. Returns the loss.
+
+        `index` (B,) of images, `low` and `high` (B,) the ends of each image's severity; `factor` (B,) is what an image
+        counts, and `keep` images of highest loss are back-propagated, None all.
+        """
+        x, y = self.draw(index, low, high)
+        x_hat = forward(self.network, y, self.run.precision)
+        loss = self.schedule.loss(((x_hat - x) ** 2).flatten(1).mean(1))  # (B,)
+        loss = loss if factor is None else factor * loss
+        loss = (loss if keep is None else loss.topk(keep).values).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+    def draw(self, index, low, high) -> tuple[torch.Tensor, torch.Tensor]:
+        """Clean crops x and damaged ones y, each (B, channels, 64, 64): drawn, or looked up in hard mining's pool."""
+        if self.pool is not None:
+            return tuple(images[index].float() / 127.5 - 1 for images in self.pool)
+        x = in_its_channels(self.run, crops.crop(self.images, index, self.generator))
+        centred = self.schedule.severity is not None
+        return x, task_of(self.run).corrupt_between(x, low, high, self.generator, centred)
+
+
+def batches(step: Step, epoch: int, counts, factors=None):
+    """Each batch of an epoch as `Step` takes it, everything drawn from (seed, epoch)."""
+    run, generator = step.run, step.generator
+    lows, highs, factors = severities(run, step.schedule, counts, factors, generator.device)
+    kept = step.schedule.keep(epoch / run.epochs)
+    keep = None if kept == 1 else max(1, round(kept * run.batch_size))
+    generator.manual_seed(crops.seed_of(run.seed, epoch, "train"))
+    items = len(step.images) if step.pool is None else run.pool_images
+    for i, index in enumerate(shuffled(items, run.iterations * run.batch_size, generator).split(run.batch_size)):
+        row = i % len(lows)
+        yield index, lows[row], highs[row], None if factors is None else factors[row], keep
+
+
+def severities(run, schedule: Schedule, counts, factors, device):
+    """Lower and upper severity of every image of n batches, and what it counts or None: (n, B) each.
+
+    counts: images per level of each batch (n, N); None, as for fixated models, stands for one batch.
+    """
+    if counts is None:
+        value = run.severity or paper.TASKS[run.task][schedule.severity]
+        bound = torch.full((1, run.batch_size), float(value), device=device)
+        return bound, bound, None
+    counts = torch.as_tensor(counts)
+    levels = torch.arange(1, counts.shape[1] + 1).repeat(len(counts)).repeat_interleave(counts.flatten())
+    levels = levels.view(len(counts), -1).to(device)
+    if factors is not None:
+        factors = torch.as_tensor(factors, dtype=torch.float32, device=device)[levels - 1]
+    return *task_of(run).bounds(levels), factors
+
+
+def shuffled(n: int, total: int, generator) -> torch.Tensor:
+    """`total` indices below n, as many whole permutations as it takes."""
+    rounds = math.ceil(total / n)
+    if generator.device.type == "cuda":  # in one call
+        return torch.rand(rounds, n, generator=generator, device="cuda").argsort(1).flatten()[:total]
+    return torch.cat([torch.randperm(n, generator=generator) for _ in range(rounds)])[:total]
+
+
+@torch.no_grad()
+def hard_pool(run, pack) -> torch.Tensor:
+    """The static pool of hard mining (Sec. 6.3): clean and damaged crops (2, pool_images, channels, 64, 64), uint8.
+
+    Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
+    drawn by a generator of the item's own, on the CPU.
+    """
+    # Paper: a static set of 1M damaged images; here: equal numbers of each level, 8-bit, 25 kB an item in colour.
+    task, n, device = task_of(run), len(pack), pack.offset.device
+    pack, generator = pack.to("cpu"), torch.Generator()
+    pool = torch.empty((2, run.pool_images, task.channels, crops.CROP, crops.CROP), dtype=torch.uint8)
+    for k in range(run.pool_images):
+        generator.manual_seed(crops.seed_of(run.seed, "pool", k))
+        x = in_its_channels(run, crops.crop(pack, torch.tensor([k % n]), generator))
+        y = task.corrupt(x, (k // n + k % n) % paper.N_LEVELS + 1, generator)
+        pool[:, k] = ((torch.cat([x, y]) + 1) * 127.5).round()
+    return pool.to(device)
+
+
+def validate(run, network, x) -> list[float]:
+    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same damage every epoch."""
+    restore, scores = partial(forward, network.eval(), precision=run.precision), []
+    batch = len(x) if x.is_cuda else 100  # a GPU waits for launches, a CPU for memory
+    for level in range(1, paper.N_LEVELS + 1):
+        generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", level))
+        error = errors(restore, task_of(run), x, level, generator, batch)["output"]
+        scores.append(psnr(error).mean().item())
+    return scores
+
+
+def build(run, device):
+    """The network with its initial weights and its Adam (Sec. 6.2)."""
+    network = EncoderDecoder(task_of(run).channels, run.width)
+    initialize(network, torch.Generator().manual_seed(crops.seed_of(run.seed, "weights")))
+    dtype = torch.float64 if run.precision == "fp64" else torch.float32
+    network.to(device, dtype, memory_format=torch.channels_last)
+    return network, adam(network.parameters(), run.learning_rate, device)

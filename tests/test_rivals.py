@@ -1,0 +1,199 @@
+"""What came after the paper: each rival against an independent computation, and end to end."""
+
+import math
+import shlex
+from dataclasses import replace
+
+import conftest
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import refused
+
+from companion import published, sweep, table1
+from odl import learn, paper, results
+from odl.__main__ import main
+from odl.data import packs
+from odl.parameters import ParameterError
+from odl.results import Result
+from odl.rivals import GroupDRO, MinimaxGap, Replay, inverse_mse, static_easy, unbiased
+from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand
+
+PSNR = [30.0, 28.0, 26.0, 24.0, 22.0]
+
+
+def tiny(schedule, **numbers):
+    return conftest.tiny("interpolate", schedule, **({"width": 4, "epochs": 4, "batch_size": 20} | numbers))
+
+
+def shares(weights):
+    return np.asarray(weights) / np.sum(weights)
+
+
+# Rules
+
+
+def test_every_row_has_a_title_and_the_specialists_one_level():
+    assert {*published.LATER, *published.SPECIALISTS} <= {*SCHEDULES}
+    for level in range(1, 6):
+        assert SCHEDULES[f"level_{level}"](0.5, PSNR, 5).tolist() == [float(k == level) for k in range(1, 6)]
+
+
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_static_shares_are_the_mean_of_the_cumulative_curriculum(n):
+    moving = [shares(cumulative_curriculum(done, None, n)) for done in np.linspace(0, 1, 1000 * n, endpoint=False)]
+    np.testing.assert_allclose(shares(static_easy(0, None, n)), np.mean(moving, 0), atol=1e-9)
+    if n == 5:
+        assert (100 * shares(static_easy(0.9, PSNR, n))).round().tolist() == [46, 26, 16, 9, 4]
+
+
+def test_the_metric_weights_a_level_by_the_inverse_of_its_error():
+    """The derivative of the mean PSNR by a level's error, by finite differences."""
+    error, step = 10 ** (-np.array(PSNR) / 10), 1e-9
+
+    def mean_psnr(e):
+        return np.mean(-10 * np.log10(e))
+
+    slope = [(mean_psnr(error) - mean_psnr(error + step * np.eye(5)[i])) / step for i in range(5)]
+    np.testing.assert_allclose(shares(inverse_mse(0.5, PSNR, 5)), shares(slope), rtol=1e-4)
+    assert inverse_mse(0, None, 5).tolist() == [1] * 5
+
+
+def test_unbiased_batches_have_the_objective_of_equal_shares():
+    """Over many batches every level's factors sum to a fifth of the images."""
+    weights, factors = unbiased(0.5, PSNR, 5)
+    assert weights.tolist() == on_demand(0.5, PSNR, 5).tolist()
+    counts = allocate_batches(weights, 100, 1000)[0].sum(0)
+    np.testing.assert_allclose(counts * factors, 20_000, rtol=1e-4)
+
+
+def test_group_weights_are_the_exponential_of_what_each_level_has_lost():
+    """Equal shares; the log of a weight grows by the rate times the time integral of the level's relative error."""
+    rival, scores = GroupDRO(), [None, PSNR, [31, 30, 24, 24, 25], [32, 27, 26, 21, 20]]
+    given = [rival(k / 4, psnr, 5) for k, psnr in enumerate(scores)]
+    assert all((one[0] == 1).all() and one[1].mean() == pytest.approx(1) for one in given)
+    lost = np.zeros(5)
+    for psnr in scores[1:]:
+        error = [10 ** (-p / 10) for p in psnr]
+        lost += [e / (sum(error) / 5) / 4 for e in error]
+    expected = [math.exp(GroupDRO.RATE * value) for value in lost]
+    np.testing.assert_allclose(shares(given[-1][1]), shares(expected), rtol=1e-9)
+    assert rival(0, None, 5).tolist() == [[1] * 5] * 2  # forgotten where there is no score
+
+
+def projected(point):
+    """The nearest distribution, by bisection for what is to be taken off every part."""
+    low, high = min(point) - 1, max(point)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(max(p - middle, 0) for p in point) > 1 else (low, middle)
+    return [max(p - low, 0) for p in point]
+
+
+def specialists(psnr):
+    """Histories of five networks with these PSNRs at their own levels."""
+    return [[{"psnr": [0.0] * i + [value] + [0.0] * (4 - i)}] for i, value in enumerate(psnr)]
+
+
+def test_minimax_shares_go_up_the_gaps_and_stay_a_distribution():
+    best, psnr = [31.0, 29.0, 27.5, 25.0, 22.5], PSNR
+    rival = MinimaxGap(*specialists(best))
+    assert rival(0, None, 5).tolist() == [0.2] * 5
+    gap = [b - p for b, p in zip(best, psnr, strict=True)]
+    expected = projected([0.2 + MinimaxGap.RATE * 0.1 * g for g in gap])
+    np.testing.assert_allclose(rival(0.1, psnr, 5), expected, atol=1e-9)
+
+
+def test_minimax_training_ends_with_equal_gaps():
+    """On a model of levels whose gap falls with their share, from unequal gaps."""
+    best, ease, rival = np.full(5, 30.0), np.array([0.5, 0.7, 1.0, 1.2, 1.6]), None
+    rival, psnr = MinimaxGap(*specialists(best)), None
+    for k in range(4000):
+        now = rival(k / 100, psnr, 5)
+        psnr = best - ease * (1.2 - now)
+    gap = ease * (1.2 - now)
+    assert np.ptp(gap[now > 0]) < 1e-3 and (gap[now == 0] <= gap.max()).all() and now[4] > now[0]
+
+
+def test_a_replay_repeats_every_epoch_of_the_record():
+    record = [{"allocation": [20 + k, 20, 20, 20, 20 - k]} for k in range(7)]
+    replay = Replay(record)
+    assert [replay(k / 7, None, 5) for k in range(7)] == [epoch["allocation"] for epoch in record]
+
+
+# Steps
+
+
+@pytest.mark.parametrize("schedule", ["unbiased", "log_mse"])
+def test_gradients_equal_a_plain_loop(demo, schedule):
+    run = tiny(schedule, iterations=1)
+    step = learn.Step(run, begin(SCHEDULES[schedule]), packs.load("demo", "train"), *learn.build(run, "cpu"))
+    counts, factors = learn.allocation(run, step.schedule, 1, [40.0, 30, 20, 10, 5])
+    [batch] = learn.batches(step, 1, counts, factors)
+    [x, y], levels = step.draw(*batch[:3]), np.repeat(range(5), counts[0])
+    step.network.train()
+    error = [((a - b) ** 2).mean() for a, b in zip(step.network(y), x, strict=True)]
+    if schedule == "log_mse":
+        loss = sum(-math.log(10) / 10 * (-10 * torch.log10(e)) for e in error) / 20
+    else:
+        share = [1 / p / sum(1 / q for q in (40, 30, 20, 10, 5)) for p in (40, 30, 20, 10, 5)]
+        loss = sum(e / 5 / share[level] for e, level in zip(error, levels, strict=True)) / 20
+    expected = torch.autograd.grad(loss, list(step.network.parameters()))
+    [again] = learn.batches(step, 1, counts, factors)  # the same draws
+    assert step(*again).item() == pytest.approx(loss.item(), rel=1e-5)
+    for parameter, gradient in zip(step.network.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-3, atol=1e-5)
+
+
+# Runs
+
+
+def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo, capsys):
+    run = tiny("replay", iterations=25)
+    said = refused(lambda: results.run_or_load(run, "cpu"), "'replay' needs", "sharpness=4", kind=ParameterError)
+    command = shlex.split(said.partition(": ")[2])
+    assert main(command[3:]) == 0
+    replayed = results.run_or_load(run, "cpu").history
+    recorded = results.load(replace(run, schedule="on_demand", sharpness=4.0)).history
+    for epoch, record in zip(replayed, recorded, strict=True):
+        assert epoch["allocation"] == pytest.approx(record["allocation"], abs=0.2)  # an image of an epoch's 500
+    assert recorded[3]["dose"] > 0.001
+
+
+def test_a_sweep_trains_the_specialists_first(demo):
+    run = tiny("minimax_gap")
+    [found] = sweep.run_many([run], "cpu", workers=1)
+    alone = [results.load(replace(run, schedule=f"level_{level}")).history for level in range(1, 6)]
+    best = [history[-1]["psnr"][i] for i, history in enumerate(alone)]
+    expected = np.full(5, 0.2)
+    for before, after in zip(found.history, found.history[1:], strict=False):
+        gap = np.subtract(best, before["psnr"])
+        expected = np.array(projected(expected + MinimaxGap.RATE / 4 * gap))
+        np.testing.assert_allclose(after["allocation"], 100 * expected, atol=5)  # a batch of 20 in one step
+    [row] = table1.table([found], "interpolate", ["minimax_gap"]).to_dict("records")[1:]
+    assert row["worst_gap"] == pytest.approx(max_gap(run, "minimax_gap"))
+
+
+def max_gap(run, schedule):
+    """By hand, of what is on disk."""
+    ours, gaps = results.load(replace(run, schedule=schedule)).evaluation, []
+    for level in "12345":
+        alone = results.load(replace(run, schedule=f"level_{level}")).evaluation
+        gaps.append(alone[alone.level == level].psnr.mean() - ours[ours.level == level].psnr.mean())
+    return max(gaps)
+
+
+@pytest.mark.parametrize("schedule", ["minimax_gap", "group_dro"])
+def test_a_memory_survives_an_interruption(demo, resumes_exactly, monkeypatch, schedule):
+    """One that remembers, of specialists that are the same in both roots."""
+    if schedule == "minimax_gap":
+        history = specialists([31, 29, 27, 25, 23])
+        monkeypatch.setattr(results, "schedule_of", lambda run: begin(SCHEDULES[schedule], history))
+    resumes_exactly(results.train, tiny(schedule), 0.6, 2)
+
+
+def test_without_specialists_there_is_no_gap(tmp_path):
+    frame = pd.DataFrame({"trial": 0, "level": list("123456"), "l2": 1.0, "psnr": 30.0})
+    run = Result({"schedule": "on_demand", "seed": 0}, {}, [], frame, tmp_path / "on_demand-seed0.json")
+    assert math.isnan(table1.worst_gap([run])) and paper.N_LEVELS == 5
