@@ -44,6 +44,7 @@ LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "companion"]
 DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "gpu": "bsds500", "paper": "celeba"}
 TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing but `SMALL`
 SMALL = dict.fromkeys(("algorithm1", "add_your_own"), {"profile": "demo", "dataset": "demo"})  # train in seconds
+OWN = SMALL | {"fixation": {"task": "deblur"}, "qualitative": {"task": "deblur"}}  # there networks restore, or ruin
 FIRST = "gallery"  # takes longest, so that nothing waits for it at the end
 LAST = "scorecard"  # judges what the other notebooks have measured
 KERNEL = {"kernel_name": "python3", "cwd": ROOT, "progress_bar": False}
@@ -51,6 +52,7 @@ KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a k
 KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
 BUTTON = "{.sd-btn .sd-btn-outline-primary}"
 SCALE = re.compile(r"(?m)Scale: .*?\.(?: |$)")  # of `prose.scale`
+DEMO = "Pictures below are the demo photographs"  # of `pictures.photographs`: a page says it on its line of sources
 AGAIN = "What is the same on every task is explained once, on {{doc}}`{0.title} </notebooks/{0.name}>`."
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -85,7 +87,7 @@ def plan(profile, dataset=None, seeds=None):
     for file, entry in toc().items():
         folder, _, name = file.partition("/")
         if folder == "notebooks":
-            template, own = ROOT / "notebooks" / f"{name}.ipynb", {} if trained else SMALL.get(name, {}).copy()
+            template, own = ROOT / "notebooks" / f"{name}.ipynb", {} if trained else OWN.get(name, {}).copy()
             if not template.exists():
                 stem, _, own["task"] = name.rpartition("-")
                 template = template.with_name(f"{stem}.ipynb")
@@ -145,7 +147,7 @@ def buttons(notebook: str) -> str:
 def is_progress(output):
     """Whether an output is empty, or a progress bar: a widget, or what tqdm writes on stderr as text."""
     if output.output_type == "stream":
-        return output.name == "stderr" and ("%|" in output.text or not output.text.strip())
+        return not output.text.strip() or output.name == "stderr" and "%|" in output.text
     return WIDGET in (data := output.get("data", {})) or data.get("text/markdown") == ""
 
 
@@ -155,7 +157,10 @@ def take_scale(notebook) -> str:
     for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
         if said := output.get("data", {}).get("text/markdown"):
             output.data["text/markdown"] = SCALE.sub(lambda match: taken.append(match[0].strip()) or "", said)
-    return taken[-1]
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", []) if DEMO in output.get("text", "")]
+    for output in shown:
+        output.text = re.sub(rf"(?m)^{DEMO}.*\n?", "", output.text)
+    return f"{taken[-1]}{' Pictures: the demo photographs.' * bool(shown)}"
 
 
 def tidy(page, source=BUILD / "source", first=None):
@@ -178,12 +183,16 @@ def tidy(page, source=BUILD / "source", first=None):
         notebook.cells = [cell for cell in notebook.cells if "once" not in cell.metadata.get("tags", [])]
     origin, cells = sources.line({sources.papermill(page.template.stem, given): files}, take_scale(notebook)), []
     last = [cell for cell in notebook.cells if "measured" in cell.metadata.get("tags", [])][-1:]
+    started = False
     for cell in notebook.cells:
         cell.source = sources.MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
         tags = cell.metadata.get("tags", [])
         cells += [cell, nbformat.v4.new_markdown_cell(origin)] if origin and cell in last else [cell]
         if "injected-parameters" in tags:
             tags.append("remove-cell")
+        elif cell.cell_type == "code" and not started:
+            cell.metadata["tags"] = tags = [*tags, "hide-cell"]  # parameters and imports, before the first heading
+        started = started or cell.source.startswith("## ")
         for name, value in page.parameters.items() if "parameters" in tags else ():
             shown = f"{name} = {value!r}".replace("'", '"')
             cell.source = re.sub(rf"(?m)^{name} = .*?(?=  #|$)", lambda _, shown=shown: shown, cell.source)
@@ -199,9 +208,10 @@ def tidy(page, source=BUILD / "source", first=None):
 
 
 def smaller(png: str) -> str:
-    """The same picture, in base64, packed harder and without the alpha channel that no figure of ours uses."""
-    packed = io.BytesIO()
-    Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB").save(packed, "PNG", optimize=True)
+    """The same picture, in base64, packed harder, and without an alpha channel that it does not use."""
+    packed, picture = io.BytesIO(), Image.open(io.BytesIO(base64.b64decode(png)))
+    opaque = picture.mode != "RGBA" or picture.getextrema()[3][0] == 255
+    (picture.convert("RGB") if opaque else picture).save(packed, "PNG", optimize=True)
     return min(png, base64.b64encode(packed.getvalue()).decode(), key=len)
 
 

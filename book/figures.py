@@ -6,6 +6,7 @@ python book/figures.py --readme  the tables between markers in README.md and dat
 
 import argparse
 import io
+import json
 import re
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import answer
+import drawings
 import landing
 import live
 import matplotlib.pyplot as plt
@@ -82,8 +85,13 @@ def main():
                 made, _, more = made.partition("\n\n")
                 made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
             (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
+        facts = {name: with_source(name, make) for name, make in story.FACTS.items()}
+        used |= {name: source for name, (_, source) in facts.items()}
+        numbers = {name: {key: str(value) for key, value in made.items()} for name, (made, _) in facts.items()}
+        (options.folder / "facts.json").write_text(json.dumps(numbers), encoding="utf-8")
         for page in (snippets.ROOT / "book").glob("*.md"):
-            named = re.findall(r"/generated/([\w-]+)\.", page.read_text(encoding="utf-8"))
+            named = re.findall(r"/generated/([\w-]+)\.|{{ (\w+)\.", page.read_text(encoding="utf-8"))
+            named = [figure or fact for figure, fact in named]
             parts = {}
             for found, command in (used[name] for name in named if name in used):
                 parts.setdefault(command, set()).update(found)
@@ -113,7 +121,10 @@ def save(figure, path: Path) -> None:
     plt.close(figure)
     if kind == "png":
         picture, drawn = Image.open(drawn), io.BytesIO()
-        picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(drawn, "PNG", optimize=True)
+        opaque = picture.getextrema()[-1][0] == 255 if picture.mode == "RGBA" else True
+        if opaque:  # else its labels stand on whatever the page is
+            picture = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        picture.save(drawn, "PNG", optimize=True)
     if not path.exists() or path.read_bytes() != drawn.getvalue():
         path.write_bytes(drawn.getvalue())
 
@@ -177,22 +188,16 @@ FIGURES = {
     "concept.png": concept, "network.svg": network, "schedules.png": table1.plot_schedules,
     "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
     "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
-    "lab-seeds.svg": live.still_seeds, "speed-ratios.svg": speed.ratios,
-}  # fmt: skip
+    "speed-ratios.svg": speed.ratios,
+} | drawings.FIGURES  # fmt: skip
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
-TABLES |= snippets.SNIPPETS | statement.SNIPPETS | story.SNIPPETS
+TABLES |= snippets.SNIPPETS | statement.SNIPPETS | story.SNIPPETS | answer.SNIPPETS
 TABLES |= {"landing": landing.figure, "speed-pages": speed.pages}
 TABLES |= {"reliability-promises": reliability.promises}
 CAPTIONS = {  # of the tables that stand on one page alone
+    "core-claims": "The core claims: what the paper has, and what is measured here.",
+    "predictions": "What was predicted before the runs, and what came.",
     "found-allocations": "What Equation 3 gave the easiest and the hardest level: per cent, means over seeds.",
-    "found-tests": "The paper's test of two networks, beside our verdict on two schedules.",
-    "found-power": "On-demand minus rigid joint learning: what seeds and photographs move, and what the paper reports.",
-    "found-rivals": "On-demand minus each rival (dB, levels 1 to 6); in brackets the paper; \\* under three seeds.",
-    "found-pulls": "Norm of the gradient of each level's loss in rigid joint learning's networks, after training.",
-    "found-forgotten": "PSNR (dB) on the level that a staged schedule saw first, and of rigid joint learning there.",
-    "found-spectrum": "Mean PSNR over the eleven photographs, and over seeds for our network; noise is clipped.",
-    "found-levels": "Margin over rigid joint learning in dB, on level 1 / on level 5; \\* under three seeds.",
-    "found-doses": "Every exponent and length that is measured, against equal shares; k = 1 is Equation 3.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
     "results-table": "Every table and figure with results: its notebook, the paper's numbers and those measured here.",

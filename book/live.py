@@ -277,17 +277,26 @@ def why_grey() -> str:
     )
 
 
-def still_inpaint():
-    """A photograph, drawn over, and filled by the network and without one, with the PSNR inside what was drawn."""
+@cache
+def fills() -> dict:
+    """A photograph, the same drawn over, and filled by the network and without one, with the PSNR inside the damage.
+
+    `photograph`, `drawn over`, `network`, `biharmonic` → (image, dB, for the second that of the fill colour).
+    """
     image = np.asarray(reduced("chelsea.png"), np.float32) / 255
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
     mask = abs(rows - 120 - 20 * np.sin(columns / 25)) < 4
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
-    fills = {"network": inpaint_image(networks("inpaint")["on_demand"], image, mask)}
-    fills["biharmonic"] = inpaint_biharmonic(image, mask, channel_axis=-1)
-    inside = [peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (damaged, *fills.values())]
-    scores = ["", f"fill colour: {inside[0]:.1f} dB inside", *(f"{score:.1f} dB inside" for score in inside[1:])]
-    pictures = {"photograph": image, "drawn over": drawn} | fills
-    return figures.picture_grid([list(pictures.values())], list(pictures), None, [scores], size=2.2)
+    made = {"drawn over": damaged, "network": inpaint_image(networks("inpaint")["on_demand"], image, mask)}
+    made["biharmonic"] = inpaint_biharmonic(image, mask, channel_axis=-1)
+    inside = {k: peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for k, x in made.items()}
+    return {"photograph": (image, None)} | {k: (x, inside[k]) for k, x in (made | {"drawn over": drawn}).items()}
+
+
+def still_inpaint():
+    """These pictures in a row."""
+    (_, (_, grey_inside), *more), names = fills().values(), list(fills())
+    scores = ["", f"fill colour: {grey_inside:.1f} dB inside", *(f"{score:.1f} dB inside" for _, score in more)]
+    return figures.picture_grid([[image for image, _ in fills().values()]], names, None, [scores], size=2.2)

@@ -29,7 +29,8 @@ from odl.schedules import HARD_MINING_WARM_UP
 
 ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows
-SEEDS = list(range(10))
+SETS = {"bsds500": "scenes", "celeba10k-native": "faces"}  # shown beside each other where they are measured
+SEEDS = list(range(20))
 NOT_MEASURED = judge.MISSING
 EXERCISES = sorted((ROOT / "book" / "exercises").glob("*.ipynb"))  # of the pages
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))  # and of the notebooks that have one

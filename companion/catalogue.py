@@ -118,6 +118,7 @@ def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list
 # All runs, in order
 
 CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
+SEEDS_OF_FACES = [10, 11, 12, 13, 14]
 FACES = "celeba10k"  # whose campaign was planned before any of its runs: seeds 10 to 14, five for what is close
 DOSES = (4, -1)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
 DOSES_OF_FACES = (4, -4)
@@ -183,6 +184,11 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
             )
         ],
     ]
+
+
+def is_whole(profile: str, dataset: str, seeds: list[int]) -> bool:
+    """Whether the close contest on faces is measured with every seed planned: no page shows a part of it."""
+    return all(results.load(run) for run in of_faces(profile, dataset, seeds)[0])
 
 
 def decayed(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:

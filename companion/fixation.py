@@ -187,15 +187,15 @@ def verdict(results, task: str, joint=()) -> str:
     return prose.page(lines, results, without_feedback(Measured(judge.keyed([*results, *joint]))))
 
 
-def problem(m: Measured) -> Verdict:
-    """Both fixated models of every task: behind on-demand over the spectrum, and at their own severity not behind it.
+def problem(m: Measured, network: str = "on_demand") -> Verdict:
+    """Both fixated models of every task: behind a network over the spectrum, and at their own severity not behind it.
 
     Not behind is at most `judge.WITHIN` behind.
     """
     pairs, bounds = {}, {}
     for task in paper.TASKS:
         for own in ("easy", "hard"):
-            over, there = contests(task, own)
+            over, there = contests(task, own, network)
             name = f"{plain(task)}, fixated on {own}, "
             pairs |= {f"{name}{SIDES[0]}": over, f"{name}{SIDES[1]}": there}
             bounds[f"{name}{SIDES[1]}"] = -judge.WITHIN
@@ -234,10 +234,10 @@ def without_feedback(m: Measured) -> str:
     )
 
 
-def contests(task: str, own: str) -> tuple[tuple, tuple]:
-    """On-demand minus a fixated model over the spectrum, and the model minus it at its own severity, for `compare`.
+def contests(task: str, own: str, network: str = "on_demand") -> tuple[tuple, tuple]:
+    """A network minus a fixated model over the spectrum, and the model minus it at its own severity, for `compare`.
 
     Scored inside the hole for inpainting: elsewhere an autoencoder's copying counts.
     """
     fixated, column = f"fixated_{own}", "psnr_hole" if task == "inpaint" else "psnr"
-    return (task, "on_demand", fixated, judge.LEVELS, column), (task, fixated, "on_demand", [own], column)
+    return (task, network, fixated, judge.LEVELS, column), (task, fixated, network, [own], column)

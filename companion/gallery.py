@@ -6,7 +6,7 @@ from tqdm.auto import tqdm
 
 from companion import denoising
 from companion.denoising import FIXED, NOISY, OURS, SLOW, SYSTEMS
-from companion.figures import picture_blocks
+from companion.figures import picture_blocks, picture_grid
 
 
 def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> pd.DataFrame:
@@ -22,14 +22,17 @@ def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> 
     return pd.DataFrame(rows, columns=["system", "sigma", "picture", "psnr"])
 
 
-def plot_spectrum(shown: pd.DataFrame, image):
-    """One photograph, clean and at several σ: a row per system of `pictures`, a column per σ."""
-    titles, rows = [f"σ = {sigma:g}" for sigma in shown.sigma.unique()], []
-    for system, part in shown.groupby("system", sort=False):
-        lines = zip(titles, part.picture, part.psnr, strict=True)
-        restored = [(title, x, f"{db:.1f} dB") for title, x, db in lines]
-        rows.append((SYSTEMS[system].short, [("clean", image / 255, ""), *restored]))
-    return picture_blocks(rows)
+LARGE = (NOISY, "bm3d", *OURS)  # what is shown of one photograph, if it is there
+
+
+def plot_spectrum(shown: pd.DataFrame):
+    """One photograph at several σ: a row for each of `LARGE` among `pictures`, a column per σ."""
+    titles, rows, labels, scores = [f"σ = {sigma:g}" for sigma in shown.sigma.unique()], [], [], []
+    for system, part in shown[shown.system.isin(LARGE)].groupby("system", sort=False):
+        rows.append(list(part.picture))
+        labels.append(SYSTEMS[system].short)
+        scores.append([f"{db:.1f} dB" for db in part.psnr])
+    return picture_grid(rows, titles, labels, scores, size=2)
 
 
 def plot_all(images: dict, denoisers: dict, sigma: float = 25):
@@ -39,12 +42,11 @@ def plot_all(images: dict, denoisers: dict, sigma: float = 25):
     rows = []
     for title, image in tqdm(images.items()):
         shown = pictures(quick, [sigma], title, image).set_index("system")
-        line = [("clean", image / 255, "")]
-        line += [(short, shown.picture[system], f"{shown.psnr[system]:.1f} dB") for system, short in names.items()]
+        line = [(short, shown.picture[system], f"{shown.psnr[system]:.1f} dB") for system, short in names.items()]
         others = shown.psnr.drop(list(names))
         if len(others):
             best = others.idxmax()
             name = SYSTEMS[best].short.removesuffix(f" at {FIXED}")
             line.append(("best other", shown.picture[best], f"{name}, {others[best]:.1f} dB"))
         rows.append((title, line))
-    return picture_blocks(rows)
+    return picture_blocks(rows, 1)

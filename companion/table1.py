@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from companion import judge, prose, published, tables
-from companion.figures import COLOURS, GREY, KEPT, LEVEL_COLOURS, TITLES
+from companion.figures import COLOURS, LEVEL_COLOURS, TITLES
 from companion.judge import Measured, Verdict, compare, plain
 from companion.notebook import listed, several
 from odl import paper
@@ -187,29 +187,23 @@ def plot_margins(table: pd.DataFrame, gaps: dict):
     return figure
 
 
-def plot_levels(table: pd.DataFrame, task: str):
-    """PSNR against level of `tables.level_table`: beside what is not restored, and the schedules closer up."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
+def plot_levels(table: pd.DataFrame, task: str, base: str = "rigid_joint"):
+    """PSNR per level of `tables.level_table` minus that of equal shares, `base`, a line per schedule."""
+    figure, axis = plt.subplots(figsize=(6, 4.2), layout="constrained")
     levels = list(range(1, paper.N_LEVELS + 2))
-    rows = table.set_index(["scored", "schedule"])[[f"level_{level}" for level in levels]]
-    for (scored, schedule), psnr in rows.iterrows():
-        look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.3}
-        if (scored, schedule) == ("all pixels", tables.NOT_RESTORED):
-            axes[0].plot(levels, psnr, **GREY)
-        elif scored == "all pixels":
-            for axis in axes:
-                axis.plot(levels, psnr, "o-", label=TITLES.get(schedule, schedule), markersize=4, **look)
-        elif (scored, schedule) == ("known pixels kept", "on_demand"):
-            axes[0].plot(levels, psnr, **KEPT)
-    for axis, title in zip(axes, ("beside the damaged images", "the schedules alone"), strict=True):
-        axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
-        axis.set(xlabel=f"level: {paper.TASKS[task]['severity']}", xlim=(0.5, 6.5))
-        axis.set_xticks(levels, [f"{i}\n{low}–{high}" for i, (low, high) in enumerate(paper.TASKS[task]["levels"], 1)])
-        axis.set_title(title, fontsize=10)
-        axis.text(6, axis.get_ylim()[1], "not trained", ha="center", va="top", fontsize=8, color="0.4")
-    axes[0].set_ylabel("PSNR (dB)")
-    if len(table):
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    rows = table[table.scored == "all pixels"].set_index("schedule")[[f"level_{level}" for level in levels]]
+    if base in rows.index:
+        for schedule, psnr in rows.drop([tables.NOT_RESTORED, base]).iterrows():
+            look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.3}
+            axis.plot(levels, psnr - rows.loc[base], "o-", label=TITLES.get(schedule, schedule), markersize=4, **look)
+        figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9)
+    axis.axhline(0, color="0.4", linewidth=1)
+    axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
+    axis.set_yscale("symlog", linthresh=0.5)  # a tenth and ten dB in one picture
+    axis.set_yticks(ticks := [-20, -5, -1, -0.5, 0, 0.5, 1, 5], [f"{tick:g}".replace("-", "−") for tick in ticks])
+    axis.yaxis.set_minor_locator(plt.NullLocator())
+    axis.set(xlabel=f"level: {paper.TASKS[task]['severity']}", ylabel="PSNR − equal shares (dB)", xlim=(0.5, 6.5))
+    axis.set_xticks(levels, [f"{i}\n{low}–{high}" for i, (low, high) in enumerate(paper.TASKS[task]["levels"], 1)])
     return figure
 
 

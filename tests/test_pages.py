@@ -21,6 +21,7 @@ from filelock import FileLock
 from page_facts import HTML, KEPT, LAB, LOADED, bytes_of, first_restoration, load, network, requests, served
 from test_lab import check_against_torch, set_fixation
 
+from companion.judge import VERDICTS
 from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,7 +32,7 @@ PRINT, SCORECARD = "book/print.html", "notebooks/scorecard.html"
 ALL = [*PAGES, PRINT, "search.html", "genindex.html"]
 PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
 DESK = PHONE | {"width": 1280, "mobile": False}
-MOST = {LAB: 40}  # megabytes that a page may weigh, 12 where it is not the lab, which starts with networks
+MOST = dict.fromkeys((LAB, "book/problem.html", "book/others.html"), 40)  # megabytes of pages with networks; else 12
 FIRST_RESTORATION = 15  # processor seconds
 
 FACTS = """
@@ -144,7 +145,7 @@ def test_page_on_a_phone(chromium, axe, address, page):
 def test_pages_from_the_file_system(chromium, html):
     look(chromium, screen=DESK)
     complaints(chromium)
-    for page in (PAGES[0], "book/method.html", LAB, SCORECARD, PRINT, "search.html"):
+    for page in (PAGES[0], "book/method.html", "book/feedback.html", LAB, SCORECARD, PRINT, "search.html"):
         chromium.go((html / page).as_uri())
         chromium.run(LOADED)
         assert complaints(chromium) == [], page
@@ -321,6 +322,34 @@ def test_first_figure_moves_unless_the_reader_prefers_not(chromium, html, soup):
     assert chromium.run(at) == 12 and chromium.run("return document.getAnimations().length") == 0
     chromium.type("#odl-scrub", "\ue014")  # the right arrow
     assert chromium.run(at) == chromium.run("return Number(document.getElementById('odl-scrub').value)") != 12
+
+
+SCREEN = """
+const hero = document.querySelector(".odl-moving"), before = document.createRange();
+before.setStart(document.querySelector("article.bd-article"), 0);
+before.setEndBefore(hero);
+const words = before.toString().split(/\\s+/).filter((word) => /[\\p{L}\\p{N}]/u.test(word)).length;
+const bottom = (selector) => document.querySelector(selector).getBoundingClientRect().bottom + scrollY;
+const top = document.querySelector(".odl-row").getBoundingClientRect().top + scrollY;
+const said = [...document.querySelectorAll(".odl-answer em")].map((e) => e.textContent);
+const words_drawn = [...document.querySelectorAll(".odl-track > b")].map((e) => e.firstChild?.textContent.trim());
+const drawn = words_drawn.filter(Boolean);
+return { words, answer: bottom(".odl-answer"), forest: bottom(".odl-forest"), hero: top, said, drawn };
+"""
+
+
+@pytest.mark.parametrize(("width", "most"), [(1400, 1000), (390, 2000)])
+def test_the_first_screen_answers(chromium, html, claims, width, most):
+    """At most 150 words before what moves; answer, drawing and the top of it within a screen, on a phone within two."""
+    look(chromium, screen=PHONE | {"width": width, "height": 1000, "mobile": width < 600})
+    chromium.go((html / PAGES[0]).as_uri())
+    found = chromium.run(SCREEN)
+    assert found["words"] <= 150
+    assert found["answer"] < found["forest"] < found["hero"] < most
+    core = claims[claims.kind == "Core"].verdict
+    assert found["drawn"][: len(core)] == [*core] or len(found["drawn"]) > len(core)  # of more data sets than one
+    assert found["said"] and {*found["said"]} <= {*VERDICTS}
+    assert chromium.run("return [...document.querySelectorAll('article a.sd-btn')].map((a) => a.textContent)")
 
 
 # Weight and time

@@ -1,0 +1,14 @@
+"""Sphinx extension: prose takes its numbers by name, `{{ feedback.dose }}`, from generated/facts.json."""
+
+import json
+from pathlib import Path
+
+
+def substitute(app, config):
+    path = Path(app.srcdir, "generated", "facts.json")
+    config.myst_substitutions |= json.loads(path.read_text(encoding="utf-8"))
+
+
+def setup(app):
+    app.connect("config-inited", substitute)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,213 @@
+"""The chapters' own figures: six inches wide, so that a phone shows a whole one and its words can be read."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from answer import load, worlds
+from live import as_input, networks, photograph
+from snippets import DATASET, PROFILE
+
+from companion import db11_spectrum, denoising, dose, explanations, figures, judge, published, scorecard, table2, tables
+from companion.judge import plain
+from companion.pictures import restored_by
+from odl import paper
+from odl.corruptions import TASKS
+from odl.schedules import on_demand
+
+WIDE = 6  # inches
+JOINT = "rigid_joint"
+RIVALS = [s for s in published.SCHEDULES if s != JOINT]
+MARKS = {"scenes": ("o", "#0072B2"), "faces": ("s", "#D55E00")}  # of a data set
+LEANS = {-1: "k = −1, to the easy levels", 1: "k = 1, Equation 3", 4: "k = 4, four times the dose"}
+
+
+def ruined():
+    """A face blurred a lot and a little, through the network fixated on the stronger blur and the on-demand one."""
+    x, task = as_input("astronaut.png"), TASKS["deblur"]
+    shown = {n: network for n, network in networks("deblur").items() if n in ("fixated_hard", "on_demand")}
+    rows, scores, own = [], [], paper.TASKS["deblur"]["hard"]
+    for sigma in (own, 1):
+        y = task.corrupt_between(x, float(sigma), float(sigma), torch.Generator().manual_seed(5), centred=True)
+        found = restored_by(shown, x, y)
+        rows.append([found[name][0][0] for name in ("not_restored", *shown)])
+        scores.append([f"{found[name][1].item():.1f} dB" for name in ("not_restored", *shown)])
+    names = {"on_demand": "trained on\nall levels", "fixated_hard": f"trained on\nσ = {own} alone"}
+    return figures.picture_grid(rows, ["blurred", *map(names.get, shown)], [f"σ = {own}", "σ = 1"], scores, size=1.9)
+
+
+def barely():
+    """What one level gets of a batch against its PSNR, the other four having 30 dB."""
+    figure, axis = plt.subplots(figsize=(WIDE, 3.2), layout="constrained")
+    psnr = np.linspace(10, 45, 100)
+    rules = {"1/PSNR, Equation 3": lambda p: on_demand(0, p, 5), "1/PSNR⁴": lambda p: on_demand(0, p, 5) ** 4.0}
+    rules["the squared error itself"] = lambda p: 10 ** (-np.asarray(p) / 10)
+    for (name, rule), colour in zip(rules.items(), ("#D55E00", "#CC79A7", "#0072B2"), strict=True):
+        weights = [rule(np.array([30, 30, 30, 30, p])) for p in psnr]
+        axis.plot(psnr, [100 * w[-1] / w.sum() for w in weights], color=colour, label=name, linewidth=2)
+    axis.axhline(20, color="0.4", linestyle=":", linewidth=1)
+    runs = [run for key, run in load().runs.items() if key[1] == "on_demand"]
+    last = [np.array(run.history[-1]["psnr"]) for run in runs if run.history and len(run.history[-1]["psnr"]) == 5]
+    if last:
+        ends = [end([end(scores - scores.mean()) for scores in last]) for end in (min, max)]
+        axis.axvspan(30 + ends[0], 30 + ends[1], color="0.93", zorder=0)
+        axis.text(
+            30 + np.mean(ends),
+            92,
+            "as far as levels lie\napart in our runs",
+            ha="center",
+            va="top",
+            fontsize=9,
+            color="0.4",
+        )
+    axis.set(xlabel="PSNR of the level (dB); the other four have 30", ylabel="its share of the batch (%)", ylim=(0, 95))
+    axis.legend(fontsize=9)
+    return figure
+
+
+def levels():
+    """Of each task and level: its gradient under equal shares, its share by each k, and what came of it."""
+    figure, axes = plt.subplots(
+        len(paper.TASKS), 3, figsize=(WIDE, 6.8), sharex=True, sharey="col", layout="constrained"
+    )
+    m, places = load(), np.arange(1, paper.N_LEVELS + 1)
+    for row, task in zip(axes, paper.TASKS, strict=True):
+        row[0].set_ylabel(plain(task).capitalize())
+        if found := judge.paired(m.runs, "gradients", f"{task} {JOINT}"):
+            norms = np.mean([(n := explanations.norms(run)) / n["1"] for [run] in found], axis=0)
+            row[0].bar(places, norms, color=figures.LEVEL_COLOURS, width=0.75)
+        for k, beside in zip(LEANS, (-0.15, 0, 0.15), strict=True):
+            look, pairs = {"color": dose.COLOURS[k]}, judge.paired(m.runs, task, dose.NAMES[k], JOINT)
+            if pairs:
+                shares = np.mean([run.history[-1]["allocation"] for run, _ in pairs], axis=0)
+                row[1].plot(places, shares, "o-", markersize=3, linewidth=1.2, **look)
+                gaps = np.array([judge.gaps(m.runs, task, dose.NAMES[k], JOINT, [str(i)]) for i in places])
+                row[2].plot(places + beside, gaps.mean(1), "o", markersize=4, label=LEANS[k], **look)
+                if gaps.shape[1] >= judge.ENOUGH:
+                    row[2].vlines(places + beside, *judge.interval(gaps), linewidth=1.2, **look)
+        row[1].axhline(20, color="0.4", linestyle=":", linewidth=1)
+        row[2].axhline(0, color="0.4", linewidth=1)
+    titles = (
+        "pull: gradient norm\n(level 1 = 1)",
+        "share: last epoch\n(% of images)",
+        "outcome: margin over\nequal shares (dB)",
+    )
+    for axis, title in zip(axes[0], titles, strict=True):
+        axis.set_title(title, fontsize=9.5)
+    for axis in axes[-1]:
+        axis.set(xlabel="level", xticks=places)
+    figure.legend(*axes[0, 2].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
+def contest():
+    """Every schedule of Table 1 minus equal shares: a dot a seed, the 95 % interval, the paper's two numbers."""
+    figure, axes = plt.subplots(2, 2, figsize=(WIDE, 5.4), sharex=True, sharey=True, layout="constrained")
+    found = worlds()
+    for axis, task in zip(axes.flat, paper.TASKS, strict=True):
+        axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.9", zorder=0, linewidth=0)
+        axis.axvline(0, color="0.4", linewidth=1)
+        for i, rival in enumerate(RIVALS):
+            for j, (name, m) in enumerate(found.items()):
+                mark, colour = MARKS[name]
+                gaps, y = judge.gaps(m.runs, task, rival, JOINT), i + 0.3 * (j - (len(found) - 1) / 2)
+                axis.plot(gaps, [y] * len(gaps), mark, color=colour, markersize=4, alpha=0.6, label=f"here, {name}")
+                if len(gaps) >= judge.ENOUGH:
+                    axis.hlines(y, *judge.interval(gaps), color=colour, linewidth=1.5)
+            printed = scorecard.paper_gaps(rival, JOINT, [task])
+            axis.plot(printed, [i] * len(printed), "D", color="0.35", markerfacecolor="none", label="paper")
+        axis.set_title(plain(task).capitalize(), fontsize=10)
+    ticks = [-10, -1, -0.1, 0, 0.1, 0.5]
+    axis.set_xscale("symlog", linthresh=0.1)
+    axis.set(ylim=(len(RIVALS) - 0.5, -0.5), xlim=(-20, 0.8), xticks=ticks, yticks=range(len(RIVALS)))
+    axis.set_xticklabels([f"{t:g}".replace("-", "−") for t in ticks], fontsize=8)
+    axis.set_yticklabels([published.SCHEDULES[s].replace("umulative", "umul.") for s in RIVALS], fontsize=8.5)
+    axis.xaxis.set_minor_locator(plt.NullLocator())
+    figure.supxlabel("mean PSNR minus that of equal shares (dB; logarithmic beyond ±0.1)", fontsize=9)
+    entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    figure.legend(entries.values(), entries, loc="outside upper center", ncols=3, fontsize=8.5)
+    return figure
+
+
+def systems():
+    """A detail with strong noise, through BM3D told 25, BM3D told the truth, and the network, which is told nothing."""
+    left, top, side, sigma = 180, 60, 128, 50
+    x = np.array(photograph("astronaut.png").convert("L").crop((left, top, left + side, top + side)))
+    y = denoising.add_awgn(x, "astronaut", sigma, clip=True)
+    denoisers = denoising.denoisers(
+        ["bm3d", "on_demand"], {k: runs[0] for k, runs in denoising.our_runs(PROFILE).items()}
+    )
+    shown = {f"noisy, σ = {sigma}": y}
+    if "bm3d" in denoisers:
+        shown |= {f"BM3D, told {told}": denoisers["bm3d"](y, told).clip(0, 1) for told in (25, sigma)}
+    if "on_demand" in denoisers:
+        shown["on-demand, told nothing"] = denoisers["on_demand"](y, sigma).clip(0, 1)
+    titles, images = [*shown], [*shown.values()]
+    figure, axes = plt.subplots(2, 2, figsize=(WIDE, 6.6), squeeze=False, layout="constrained")
+    figures.empty(axes)
+    for axis, title, image in zip(axes.flat, titles, images, strict=False):
+        figures.show_picture(axis, image, f"{denoising.decibels(image, x):.1f} dB", 11)
+        axis.set_title(title, fontsize=11, color=figures.LABEL)
+    return figure
+
+
+def spectrum():
+    """PSNR minus that of BM3D told the truth, against σ."""
+    figure, axis = plt.subplots(figsize=(WIDE, 3), layout="constrained")
+    found = db11_spectrum.curves(load())
+    names = {"on_demand": ("on-demand, told nothing", "#D55E00"), "bm3d25": ("BM3D, told 25", "#0072B2")}
+    names["tnrd"] = "TNRD, trained at 25", "#009E73"
+    for curve, (label, colour) in names.items():
+        axis.plot(found.index, found[curve] - found.bm3d, "o-", color=colour, label=label, linewidth=2)
+    axis.axhline(0, color="0.4", linewidth=1)
+    axis.set(xlabel="noise σ (of 255)", ylabel="PSNR − BM3D told σ (dB)", xticks=list(found.index))
+    axis.legend(fontsize=9)
+    return figure
+
+
+def blocks():
+    """Table 2: PSNR inside a central and an arbitrary block of every method, here and in the paper."""
+    figure, axis = plt.subplots(figsize=(WIDE, 2.4), layout="constrained")
+    path = tables.table_path("table2", PROFILE, DATASET, "inpaint")
+    rows = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["method"])
+    for i, row in enumerate(rows.itertuples()):
+        for block, mark, colour in (("central", "o", "#0072B2"), ("arbitrary", "s", "#D55E00")):
+            axis.plot(getattr(row, f"{block}_psnr"), i, mark, color=colour, markersize=8, label=f"{block}, here")
+            printed = getattr(row, f"{block}_paper_psnr")
+            axis.plot(printed, i, mark, color=colour, markerfacecolor="none", markersize=8, label=f"{block}, paper")
+    axis.set_yticks(range(len(rows)), [table2.TITLES[name].replace("encoder, ", "encoder,\n") for name in rows.method])
+    axis.set(ylim=(len(rows) - 0.5, -0.5), xlabel="PSNR inside the block (dB)")
+    entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    figure.legend(entries.values(), entries, loc="outside upper center", ncols=4, fontsize=8.5)
+    return figure
+
+
+def found():
+    """Feedback minus equal shares for three doses and every task: seeds, interval, and the word by its colour."""
+    cases = [(k, task) for k in LEANS for task in paper.TASKS]
+    figure, axis = plt.subplots(figsize=(WIDE, 4.4), layout="constrained")
+    axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.92", zorder=0, linewidth=0)
+    axis.axvline(0, color="0.4", linewidth=1)
+    sets = worlds()
+    for i, (k, task) in enumerate(cases):
+        for j, m in enumerate(sets.values()):
+            pair = task, dose.NAMES[k], JOINT
+            gaps, y = judge.gaps(m.runs, *pair), i + 0.3 * (j - (len(sets) - 1) / 2)
+            colour = scorecard.COLOURS[judge.compare(m, {"": pair}).word]
+            axis.plot(gaps, [y] * len(gaps), "o" if j == 0 else "s", color=colour, markersize=4, alpha=0.6)
+            if len(gaps) >= judge.ENOUGH:
+                axis.hlines(y, *judge.interval(gaps), color=colour, linewidth=2)
+        if k == 1:
+            printed = scorecard.paper_gaps("on_demand", JOINT, [task])
+            axis.plot(printed, [i] * len(printed), "D", color="0.35", markerfacecolor="none", label="the paper")
+    axis.set_yticks(range(len(cases)), [f"{plain(task)}, k = {dose.minus(k)}" for k, task in cases])
+    axis.set(ylim=(len(cases) - 0.5, -0.5), xlabel="mean PSNR minus that of equal shares (dB)")
+    entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    axis.legend(entries.values(), entries, fontsize=9)
+    return figure
+
+
+FIGURES = {
+    "ruined.png": ruined, "barely.svg": barely, "levels.svg": levels, "contest.svg": contest, "systems.png": systems,
+    "spectrum.svg": spectrum, "blocks.svg": blocks, "found.svg": found,
+}  # fmt: skip
