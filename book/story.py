@@ -204,7 +204,7 @@ def contest_tabs() -> str:
 
 
 def predictions() -> str:
-    """What was predicted of faces before the first contrast there, beside what came, once the close contest is whole."""
+    """What was predicted of faces before the first contrast there, beside what came once the close contest is whole."""
     faces = worlds().get("faces")
     if not faces:
         return (
