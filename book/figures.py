@@ -188,7 +188,7 @@ FIGURES = {
     "concept.png": concept, "network.svg": network, "schedules.png": table1.plot_schedules,
     "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
     "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
-    "speed-ratios.svg": speed.ratios,
+    "lab-seeds.svg": live.still_seeds, "speed-ratios.svg": speed.ratios,
 } | drawings.FIGURES  # fmt: skip
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= snippets.SNIPPETS | statement.SNIPPETS | story.SNIPPETS | answer.SNIPPETS

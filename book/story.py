@@ -280,7 +280,7 @@ def sentence() -> str:
         f"mean PSNR is alike within ±{within:.2f} dB on {listed([*even])} ({judge.count_seeds(even)}), while the "
         f"feedback moved at most {100 * max(map(judge.dose_of, runs)):.1f} % of a batch from or to a level"
     )
-    more = [f"on {listed(rest)} nothing is decided"] * bool(rest)
+    more = [f"on {listed(rest)} nothing is decided"] if rest else []
     more += [f"that on-demand learning is ahead is {by_word(others)}"] * bool(others)
     return "; ".join([text, *more]) + "."
 

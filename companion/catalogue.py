@@ -48,7 +48,13 @@ def extra_data_sizes(dataset: str) -> tuple[int, int]:
     # Paper: 100,000 and 200,000 faces of CelebA; here: 162,770, all that its official partition trains on,
     # and half and all of any other set, because none has as many.
     known_dataset(dataset)
-    known = {"celeba": (100_000, 162_770), "sun397": (50_000, 100_000), "bsds500": (200, 400), "demo": (4, 9)}
+    known = {
+        "celeba": (100_000, 162_770),
+        "sun397": (50_000, 100_000),
+        "bsds500": (200, 400),
+        "demo": (4, 9),
+        "celeba10k": (4000, 8000),
+    }
     base = sets.parse(dataset)[0]
     whole = 0 if base in known else len(sets.list_images(dataset, sets.find(dataset))["train"])
     return known.get(base, (max(1, whole // 2), whole))
