@@ -43,7 +43,6 @@ CLASS = build.BUILD / "class"
 STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER HERE"}
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 ALONE = BOOK / "lab" / "alone.html.j2"
-LIVE = build.ROOT / "notebooks" / "algorithm1.ipynb"  # the one notebook for a hosted service
 LECTURE = BOOK / "lecture.md.j2"
 QUOTED = {"judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
 GATES = ("```{solution-start}", "```{solution-end}")
@@ -153,8 +152,6 @@ def write_notebooks(folder: Path) -> None:
     for path in snippets.NOTEBOOKS:
         nbformat.write(for_students(nbformat.read(path, 4)), folder / "students" / path.name)
         nbformat.write(for_teachers(nbformat.read(path, 4), prints.get(path.stem, "")), course / path.name)
-    if LIVE.exists():
-        shutil.copy2(LIVE, folder / "students")
     (folder / "teachers" / "samples.md").write_text(samples(), encoding="utf-8")
     (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
 

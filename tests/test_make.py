@@ -44,7 +44,7 @@ def clone(tmp_path):
 def programs(folder: Path, log: Path, python: str = "") -> Path:
     """A folder of programs that note how they were called; `python` is what its Python does besides."""
     folder.mkdir(parents=True)
-    for name in ("python", "papermill", "ruff", "uv", "snakemake"):
+    for name in ("python", "papermill", "ruff", "lint-imports", "uv", "snakemake"):
         more = python if name == "python" else ""
         line = f'echo {name} "$@" >>{shlex.quote(str(log))}'
         (folder / name).write_text(f"#!/bin/sh\n{line}\n{more}\n", encoding="utf-8")

@@ -72,7 +72,7 @@ def test_theirs_stand_beside_ours_which_stay(archive, capsys):
         (lambda c: c["experiment"].update(seed=7), True, "not the experiment that its name says|other numbers"),
         (lambda c: c["experiment"].update(width=16), True, "other numbers of the experiment"),
         (lambda c: c["provenance"].update(data_sha256="0" * 64), True, "other photographs"),
-        (lambda c: c["provenance"].update(bf16="fp32, rounded too"), True, "other arithmetic"),
+        (lambda c: c["provenance"].update(arithmetic="bf16 rounded"), True, "other arithmetic"),
         (lambda c: c["provenance"].pop("device"), True, "no result of this companion"),
         (lambda c: c["provenance"].update(device=" "), True, "a device without a name"),
         (lambda c: c["evaluation"].update(psnr=[1.0]), True, "no result of this companion"),
