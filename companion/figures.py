@@ -14,7 +14,7 @@ from odl.corruptions import TASKS
 
 plt.rcParams |= {
     "figure.facecolor": "white",
-    "figure.dpi": 110,
+    "figure.dpi": 100,
     "savefig.bbox": "tight",
     "font.size": 10,
     "axes.spines.top": False,
