@@ -5,5 +5,9 @@ from setuptools import find_packages, setup
 setup(
     packages=[*find_packages(include=["odl*", "companion*", "bench*"]), "odl.models"],
     package_dir={"odl.models": "data/models"},
-    package_data={"odl": ["py.typed", "*.pyi"], "odl.models": ["manifest.json", "*-on_demand-*.safetensors"]},
+    package_data={
+        "odl": ["py.typed", "*.pyi"],
+        "companion": ["*.csv"],
+        "odl.models": ["manifest.json", "*-on_demand-*.safetensors"],
+    },
 )
