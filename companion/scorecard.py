@@ -232,7 +232,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
 EASIER = {plain(task): (task, "cumulative_curriculum", "on_demand") for task in catalogue.CONFOUNDED}
 CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the feedback does, and why
     ("Equation 3 at its own dose beats equal shares.",
-     "+0.10 to +0.25 dB", "on-demand − rigid joint, mean PSNR, every task",
+     span(paper_gaps("on_demand", "rigid_joint")), "on-demand − rigid joint, mean PSNR, every task",
      partial(dose.dose_against_margin, k=1)),
     ("At four times the dose, level 5 gains on level 1.",
      NO_NUMBER, "1/P⁴ − equal shares: on level 5 more than on level 1, every task",
