@@ -88,7 +88,8 @@ def data(missing: str | None) -> str:
     m = dose.load(catalogue.every_k("reference", "bsds500", snippets.SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     lab |= {"seeds": seeds(m), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
-    lab["margins"] = {task: {k: margin(m, task, name) for k, name in dose.NAMES.items() if k != -4} for task in TASKS}
+    every_k = sorted((0, 1, *catalogue.DOSES))
+    lab["margins"] = {task: {k: margin(m, task, dose.NAMES[k]) for k in every_k} for task in TASKS}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
 

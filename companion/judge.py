@@ -15,6 +15,7 @@ from scipy import stats
 
 from companion import published
 from odl import paper
+from odl.machine.provenance import arithmetic_of as kind_of
 
 VERDICTS = ("reproduced", "reversed", "tied", "equivalent", "excluded", "mixed", "undecided", "to be measured")
 REPRODUCED, REVERSED, TIED, EQUIVALENT, EXCLUDED, MIXED, UNDECIDED, MISSING = VERDICTS
@@ -356,9 +357,8 @@ def paired(runs: dict, task: str, *schedules: str) -> list[list]:
 
 
 def arithmetic_of(run) -> tuple[str, bool]:
-    """The kind of arithmetic of a run, and whether it is a CPU's; older results are of their own precision."""
-    where = run.provenance
-    return where.get("arithmetic", run.experiment.get("precision")), where.get("device", "CPU").startswith("CPU")
+    """The kind of arithmetic of a run, and whether it is a CPU's."""
+    return kind_of(run.provenance, run.experiment), run.provenance.get("device", "CPU").startswith("CPU")
 
 
 def gaps(runs: dict, task: str, one: str, other: str, levels=LEVELS, column="psnr") -> list[float]:

@@ -16,6 +16,7 @@ import pandas as pd
 from odl import PROTOCOL
 from odl.evaluation import overall
 from odl.machine import files
+from odl.machine.provenance import arithmetic_of
 from odl.parameters import ParameterError
 
 RESULT = re.compile(r"data/results/((?:[\w-][\w =.-]*/){2,3}[\w-][\w =.-]*\.json)")
@@ -103,9 +104,9 @@ def compare(theirs: dict, ours: dict) -> None:
     here, there = ours["provenance"], theirs["provenance"]
     if here.get("data_sha256") != there.get("data_sha256"):
         raise Refused("other photographs than ours: the hash of the pixels differs")
-    key = "arithmetic" if "arithmetic" in here and "arithmetic" in there else "bf16"
-    if here.get(key) != there.get(key):
-        raise Refused(f"other arithmetic than ours: {there.get(key, 'native')}, not {here.get(key, 'native')}")
+    kind, other = (arithmetic_of(where, ours["experiment"]) for where in (here, there))
+    if None not in (kind, other) and kind != other:
+        raise Refused(f"other arithmetic than ours: {other}, not {kind}")
 
 
 def table() -> pd.DataFrame:

@@ -88,12 +88,18 @@ def test_what_differs_is_refused_in_one_line(archive, change, seal, why, capsys)
     assert below(files.results()) == before and not merge.others().exists()
 
 
-def test_a_kind_of_arithmetic_that_both_name_is_compared(archive, monkeypatch):
-    real = files.unseal
-    named = {"arithmetic": "bf16, native"}
-    monkeypatch.setattr(files, "unseal", lambda path: (c := real(path)) | {"provenance": c["provenance"] | named})
-    [why] = merge.merge(archive(lambda c: c["provenance"].update(arithmetic="fp32")))
-    assert why == "other arithmetic than ours: fp32, not bf16, native"
+@pytest.mark.parametrize(
+    ("theirs", "word"), [({"bf16": "fp32, rounded"}, "fp32 rounded"), ({"arithmetic": "bf16"}, "bf16")]
+)
+def test_an_older_result_of_ours_is_of_its_own_precision(archive, theirs, word):
+    for run in archive.runs:  # as results were before they named their arithmetic
+        path = results.path_of(run)
+        content = files.unseal(path)
+        content["provenance"].pop("arithmetic")
+        files.write_atomically(path, files.seal(content))
+    assert merge.merge(archive()) == {}
+    [why] = merge.merge(archive(lambda c: c["provenance"].update(theirs)))
+    assert why == f"other arithmetic than ours: {word}, not fp32"
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,12 @@ def processor() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
+def arithmetic_of(provenance: dict, experiment: dict) -> str | None:
+    """The kind of arithmetic of a result; an older one says only where bf16 was rounded; None where nothing trains."""
+    precision = experiment.get("precision")
+    return provenance.get("arithmetic", f"{precision} rounded" if "bf16" in provenance else precision)
+
+
 def commit(*folders: Path) -> str:
     """The commit of the code, marked when `CODE` or one of `folders` has changes; outside a repository `ODL_COMMIT`."""
     try:
