@@ -107,12 +107,6 @@ def place(db: float) -> float:
     return float(np.arcsinh(db / BEND))
 
 
-def marks(verdict) -> list[list[float]]:
-    """The numbers that `judge.estimate` wrote of each measured part: its mean (dB), and the ends of its interval."""
-    texts = [margin for margin, _ in verdict.parts.values()]
-    return [[float(n.replace("−", "-")) for n in NUMBER.findall(text)] for text in texts if NUMBER.search(text)]
-
-
 def core() -> list[dict]:
     """A row per core claim: title, paper's margins, bound, and per data set the verdict with the marks of its parts."""
     found, rows = worlds(), []
@@ -125,7 +119,7 @@ def core() -> list[dict]:
         printed = [float(n.replace("−", "-")) for n in NUMBER.findall(claim.paper)] or PAPERS.get(judge_of, [])
         verdicts = {name: claim.measure(m) for name, m in found.items()}
         row = {"title": title, "claim": claim, "bound": BOUNDS.get(judge_of, 0), "paper": printed}
-        rows.append(row | {"sets": {name: (v, marks(v)) for name, v in verdicts.items()}})
+        rows.append(row | {"sets": {name: (v, [*v.numbers.values()]) for name, v in verdicts.items()}})
     return rows
 
 

@@ -53,19 +53,17 @@ RULE = (
 class Verdict:
     """One of `VERDICTS`; what was measured, in words; what would decide it where it is undecided.
 
-    `parts` has each part's margin in words, and the verdict on it alone. `margin`, `low` and `high` are of the part
-    that least favours the claim, `paper` is the paper's margin of `against`, and `gated` says that both networks are
-    below the damaged images.
+    `parts` has each part's margin in words, and the verdict on it alone; `numbers` the mean margin of each that is
+    measured, in `unit`, and from three seeds on the ends of its 95 % interval. `gated`: both networks are below
+    the damaged images.
     """
 
     word: str
     measured: str = "–"
     needs: str = ""
     parts: dict[str, tuple[str, str]] = field(default_factory=dict)
-    margin: float = np.nan
-    low: float = np.nan
-    high: float = np.nan
-    paper: float = np.nan
+    numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    unit: str = "dB"
     gated: bool = False
 
     def __str__(self) -> str:
@@ -163,12 +161,10 @@ def verdict_on(
     value += (tally(words, margins, word) if word != REPRODUCED else "") + effect
     each = {label: own + GATED * (label in below) if label in measured else MISSING for label, own in words.items()}
     found = {label: (estimate(measured.get(label, []), unit), own) for label, own in each.items()}
-    least = measured[min(margins, key=lambda label: margins[label].mean())]
-    ends = interval(least) if len(least) >= ENOUGH else (np.nan, np.nan)
+    numbers = {k: (x.mean(), *(interval(x) if len(x) >= ENOUGH else ())) for k, x in measured.items()}
     needs = lacking(words, measured, margins) if word == UNDECIDED else ""
     gated = word in (REPRODUCED, TIED, EQUIVALENT) and bool(set(below) & set(measured))
-    smallest = min((printed or {}).values(), default=np.nan)
-    return Verdict(word, value, needs, found, float(least.mean()), *map(float, ends), smallest, gated)
+    return Verdict(word, value, needs, found, numbers, unit, gated)
 
 
 def confirmed(word: str, other) -> str:

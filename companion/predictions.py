@@ -31,8 +31,8 @@ def beside(measured: Measured) -> pd.DataFrame:
     rows = []
     for row in load().itertuples():
         found = verdicts[row.claim]
-        text, word = found.parts.get(row.part, ("–", MISSING)) if row.part else (found.measured, found.word)
-        margin = float(text.split()[0].replace("−", "-")) if row.part and word != MISSING else float("nan")
+        word = found.parts.get(row.part, ("–", MISSING))[1] if row.part else found.word
+        margin = found.numbers.get(row.part, (float("nan"),))[0] if row.part else float("nan")
         hit = (row.low <= margin <= row.high) if row.part else word == row.word
         values = row.expected, row.low, row.high, row.word, word, margin, None if word == MISSING else bool(hit)
         rows.append((row.claim, row.part, *values))

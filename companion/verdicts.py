@@ -1,17 +1,15 @@
 """Every verdict as data, to be cited: `data/results/<profile>/tables/verdicts-<dataset>.json`."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
 from companion import scorecard
-from companion.judge import MISSING, Measured
+from companion.judge import MISSING, Measured, Verdict
 from odl import PROTOCOL
 from odl.data import sets
 from odl.machine import files, store
 
-ESTIMATE = re.compile(r"(\S+) (\S+?)(?: \[(\S+), (\S+)\])?")  # `+0.31 dB [+0.12, +0.50]`, as judge.estimate has it
 ON_DB11 = ("Table 3", "Fig. 6")  # places whose claims rest on all that is measured of the eleven photographs
 
 
@@ -38,21 +36,15 @@ def record(claim: scorecard.Claim, number: int, measured: Measured) -> dict:
         "verdict": found.word,
         "measured": found.measured,
         "needs": found.needs,
-        "parts": [{"part": label} | numbers(text) | {"verdict": word} for label, (text, word) in found.parts.items()],
+        "parts": [{"part": name} | numbers(found, name) | {"verdict": word} for name, (_, word) in found.parts.items()],
         "files": sorted(path.relative_to(files.results()).as_posix() for path in noted),
     }  # fmt: skip
 
 
-def numbers(text: str) -> dict:
+def numbers(found: Verdict, part: str) -> dict:
     """The margin of a part, its unit and its 95 % interval, null where there is none."""
-    match = ESTIMATE.fullmatch(text)
-    margin, unit, *ends = match.groups() if match else (None,) * 4
-    low, high = (end and float(end.replace("−", "-")) for end in ends)
-    return {
-        "margin": margin and float(margin.replace("−", "-")),
-        "unit": unit,
-        "interval": [low, high] if low is not None else None,
-    }
+    margin, *ends = [round(float(n), 4) for n in found.numbers[part]] if part in found.numbers else [None]
+    return {"margin": margin, "unit": None if margin is None else found.unit, "interval": ends or None}
 
 
 def write(measured: Measured, profile: str, dataset: str) -> Path:
