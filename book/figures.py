@@ -117,7 +117,7 @@ def with_source(name: str, make) -> tuple:
 def save(figure, path: Path) -> None:
     """A PNG of 150 dots an inch and 256 colours, or an SVG without a date; a file that is so already keeps its time."""
     drawn, kind = io.BytesIO(), path.suffix[1:]
-    figure.savefig(drawn, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else {"Software": None})
+    figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
     plt.close(figure)
     if kind == "png":
         picture, drawn = Image.open(drawn), io.BytesIO()
