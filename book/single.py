@@ -41,6 +41,11 @@ def chapter(article, page: str, pages: list[str]):
     article.attrs.pop("role", None)
     for part in article.select(ACTIVE):
         part.decompose()
+    for part in article.select("[class*=sd-tab]"):  # without their buttons tabs would stay closed
+        if part.name == "label":
+            part.name, part.attrs = "p", {"class": "odl-tab"}
+        else:
+            del part["class"]
     for element in article.select("[id]"):
         element["id"] = anchor(page, element["id"])
     for name in ("for", "aria-labelledby", "aria-describedby"):

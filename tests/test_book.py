@@ -13,10 +13,12 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import single
 import snippets
 import sources
 import statement
 import story
+from bs4 import BeautifulSoup
 from scipy import stats
 from test_scorecard import psnr, result, world
 
@@ -47,6 +49,18 @@ def test_counted_arithmetic_is_the_networks():
     outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
     assert [flop for *_, flop in snippets.layers(3, 64)] == [outer, *[middle] * 3, linear, *[middle] * 3, outer]
     assert plan.step_flop(3, 64, 100) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
+
+
+def test_tabs_stand_open_below_each_other_on_the_page_to_print():
+    tabs = "".join(
+        f'<input id="t{k}" name="set" type="radio"><label aria-controls="c{k}" class="sd-tab-label" for="t{k}">{k}</label>'
+        f'<div class="sd-tab-content docutils" id="c{k}"><p>table {k}</p></div>'
+        for k in range(2)
+    )
+    article = BeautifulSoup(f'<article><div class="sd-tab-set docutils">{tabs}</div></article>', "html.parser").article
+    made = single.chapter(article, "book/contest", [])
+    assert [part.get_text() for part in made.select("p")] == ["0", "table 0", "1", "table 1"]
+    assert not made.select("[class*=sd-tab], label, input, [aria-controls]") and made.select("#book-contest--c0")
 
 
 def words_of(sentence: str) -> list[str]:
