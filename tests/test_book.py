@@ -53,7 +53,7 @@ def test_counted_arithmetic_is_the_networks():
 
 def test_tabs_stand_open_below_each_other_on_the_page_to_print():
     tabs = "".join(
-        f'<input id="t{k}" name="set" type="radio"><label aria-controls="c{k}" class="sd-tab-label" for="t{k}">{k}</label>'
+        f'<input id="t{k}" type="radio"><label aria-controls="c{k}" class="sd-tab-label" for="t{k}">{k}</label>'
         f'<div class="sd-tab-content docutils" id="c{k}"><p>table {k}</p></div>'
         for k in range(2)
     )
