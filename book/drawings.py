@@ -176,7 +176,7 @@ def blocks():
             printed = getattr(row, f"{block}_paper_psnr")
             axis.plot(printed, i, mark, color=colour, markerfacecolor="none", markersize=8, label=f"{block}, paper")
     axis.set_yticks(range(len(rows)), [table2.TITLES[name].replace("encoder, ", "encoder,\n") for name in rows.method])
-    axis.set(ylim=(len(rows) - 0.5, -0.5), xlabel="PSNR inside the block (dB)")
+    axis.set(ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel="PSNR inside the block (dB)")
     entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
     figure.legend(entries.values(), entries, loc="outside upper center", ncols=4, fontsize=8.5)
     return figure

@@ -269,12 +269,14 @@ def still_allocation():
 def why_grey() -> str:
     """Why the equation's fill is so often the nearer one, and the network's is grey."""
     run, side = results.load(reference("inpaint", "on_demand")), paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
-    small, large = (judge.score(run, [level], "psnr_hole") for level in "15") if run else (float("nan"),) * 2
+    scores = (
+        [f"{judge.score(run, [level], 'psnr_hole'):.1f} dB" for level in "15"] if run else [snippets.NOT_MEASURED] * 2
+    )
     return (
         "The equation continues the picture smoothly from the edge of a hole, and across a thin stroke that is nearly "
         f"right. The network has trained on squares of at most {side} pixels a side with the mean squared error, which "
         "asks for the mean of everything that might be there, a grey: on the test crops its fill has "
-        f"{small:.1f} dB in the smallest squares and {large:.1f} dB in the largest."
+        f"{scores[0]} in the smallest squares and {scores[1]} in the largest."
     )
 
 

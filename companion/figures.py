@@ -132,7 +132,7 @@ def share_panels(given: dict, size):
         axis.set_xticks(range(1, len(psnr) + 1), [f"{level}\n{value:g}" for level, value in enumerate(psnr, 1)])
         axis.set_xlabel("level and its PSNR (dB)")
         axis.set_title(title, fontsize=9.5)
-        axis.axhline(100 / len(psnr), color="0.4", linestyle=":", linewidth=1)
+        axis.axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
     return figure, axes[0]
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import answer
 import build
+import drawings
 import figures
 import live
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pandas as pd
@@ -49,6 +51,23 @@ def test_counted_arithmetic_is_the_networks():
     outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
     assert [flop for *_, flop in snippets.layers(3, 64)] == [outer, *[middle] * 3, linear, *[middle] * 3, outer]
     assert plan.step_flop(3, 64, 100) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
+
+
+DRAWN = {name: make for name, make in drawings.FIGURES.items() if name.endswith(".svg")}  # of results files alone
+DRAWN |= {"shares of the lab": live.still_allocation, "seeds of the lab": live.still_seeds}
+
+
+@pytest.mark.filterwarnings("error::UserWarning:drawings")
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_is_drawn_of_results_is_drawn_where_there_are_none(root, name):
+    """As in a new project, or at another scale than the book's."""
+    answer.loaded.cache_clear()
+    try:
+        DRAWN[name]().canvas.draw()
+        assert "nan" not in live.why_grey()
+    finally:
+        answer.loaded.cache_clear()
+        plt.close("all")
 
 
 def test_tabs_stand_open_below_each_other_on_the_page_to_print():
