@@ -23,7 +23,7 @@ START = os.environ.setdefault("ODL_START", os.getcwd())  # of the jobs, too, whi
 
 sys.path[:0] = [workflow.basedir, f"{workflow.basedir}/book"]
 import build
-from companion import catalogue
+from companion.runs import catalogue
 from companion.notebook import check_seeds, check_text, listed, word_or_number
 from odl import paper
 from odl.data import packs, sets

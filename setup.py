@@ -7,7 +7,7 @@ setup(
     package_dir={"odl.models": "data/models"},
     package_data={
         "odl": ["py.typed", "*.pyi"],
-        "companion": ["*.csv"],
+        "companion.verdicts": ["*.csv"],
         "odl.models": ["manifest.json", "*-on_demand-*.safetensors"],
     },
 )

@@ -9,7 +9,7 @@ from itertools import islice
 
 from tqdm.auto import tqdm
 
-from companion.gpu import an_epoch
+from companion.runs.gpu import an_epoch
 from odl.data import packs
 from odl.experiment import PROFILES, Experiment
 from odl.learn import Step, build

@@ -17,7 +17,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 from tqdm.auto import tqdm
 
-from companion import gpu, plan
+from companion.runs import gpu, plan
 from odl import crops, paper
 from odl.corruptions import FILL
 from odl.data import packs, sets

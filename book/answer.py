@@ -9,8 +9,10 @@ import numpy as np
 from jinja2 import Environment
 from snippets import DATASET, NOT_MEASURED, PROFILE, SEEDS, SETS, markdown
 
-from companion import catalogue, dose, fixation, judge, scorecard, table1, table3
-from companion.judge import Measured, plain
+from companion.pages import dose, fixation, scorecard, table1, table3
+from companion.runs import catalogue
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import Measured, plain
 from odl import paper
 from odl.machine import store
 
@@ -34,7 +36,7 @@ def loaded(name: str) -> tuple[Measured, set]:
     before = {*store.USED}
     store.USED.clear()
     seeds = SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES
-    m, used = scorecard.load(PROFILE, name, seeds), {*store.USED}
+    m, used = claims.load(PROFILE, name, seeds), {*store.USED}
     store.USED.update(before)
     return m, used
 
@@ -110,8 +112,8 @@ def place(db: float) -> float:
 def core() -> list[dict]:
     """A row per core claim: title, paper's margins, bound, and per data set the verdict with the marks of its parts."""
     found, rows = worlds(), []
-    for claim in scorecard.CLAIMS:
-        if claim.kind != scorecard.CORE:
+    for claim in claims.CLAIMS:
+        if claim.kind != claims.CORE:
             continue
         judge_of = getattr(claim.measure, "func", claim.measure)
         task = getattr(claim.measure, "keywords", {}).get("task")

@@ -31,7 +31,7 @@ from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
 
-from companion import denoising
+from companion.measure import denoising
 from odl.data import sets
 from odl.machine import files
 

@@ -30,8 +30,10 @@ from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
 
-from companion import catalogue, fixation, judge, scorecard
-from companion.judge import Measured
+from companion.pages import fixation, scorecard
+from companion.runs import catalogue
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import Measured
 from odl import paper, schedules
 from odl.machine import files
 
@@ -228,7 +230,7 @@ def plot_contest(m: Measured):
     for row, task in enumerate(paper.TASKS):
         mean, low, high, _ = judge.lead(m, *pair(task))
         word = judge.compare(m, {"": pair(task)}).word
-        axis.plot(scorecard.paper_gaps("on_demand", "rigid_joint", [task]), [row] * 2, "D", color="0.55")
+        axis.plot(claims.paper_gaps("on_demand", "rigid_joint", [task]), [row] * 2, "D", color="0.55")
         axis.errorbar(mean, row, xerr=[[mean - low], [high - mean]], fmt="o", color=scorecard.COLOURS[word])
         axis.text(1.01, row, word, transform=axis.get_yaxis_transform(), va="center", color=scorecard.COLOURS[word])
     axis.set(
@@ -271,8 +273,8 @@ def write_lecture(source: Path, folder: Path) -> str | None:
     write_mathjax(assets / "mathjax")
     for path in [*vendored, BOOK / "slides.css"]:
         shutil.copy2(path, assets)
-    m = scorecard.load(snippets.PROFILE, snippets.DATASET, snippets.SEEDS)
-    given = QUOTED | {"m": m, "card": scorecard.score_all(m), "board": board(m), "BLUR": BLUR, "NOISE": NOISE}
+    m = claims.load(snippets.PROFILE, snippets.DATASET, snippets.SEEDS)
+    given = QUOTED | {"m": m, "card": claims.score_all(m), "board": board(m), "BLUR": BLUR, "NOISE": NOISE}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(given)
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):

@@ -8,9 +8,13 @@ from answer import load, worlds
 from live import as_input, networks, photograph
 from snippets import DATASET, PROFILE
 
-from companion import db11_spectrum, denoising, dose, explanations, figures, judge, published, scorecard, table2, tables
-from companion.judge import plain
-from companion.pictures import restored_by
+from companion import published
+from companion.measure import denoising, gradients_and_pool
+from companion.pages import db11_spectrum, dose, scorecard, table2
+from companion.show import figures, tables
+from companion.show.pictures import restored_by
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import plain
 from odl import paper
 from odl.corruptions import TASKS
 from odl.schedules import on_demand
@@ -74,7 +78,7 @@ def levels():
     for row, task in zip(axes, paper.TASKS, strict=True):
         row[0].set_ylabel(plain(task).capitalize())
         if found := judge.paired(m.runs, "gradients", f"{task} {JOINT}"):
-            norms = np.mean([(n := explanations.norms(run)) / n["1"] for [run] in found], axis=0)
+            norms = np.mean([(n := gradients_and_pool.norms(run)) / n["1"] for [run] in found], axis=0)
             row[0].bar(places, norms, color=figures.LEVEL_COLOURS, width=0.75)
         for k, beside in zip(LEANS, (-0.15, 0, 0.15), strict=True):
             look, pairs = {"color": dose.COLOURS[k]}, judge.paired(m.runs, task, dose.NAMES[k], JOINT)
@@ -114,7 +118,7 @@ def contest():
                 axis.plot(gaps, [y] * len(gaps), mark, color=colour, markersize=4, alpha=0.6, label=f"here, {name}")
                 if len(gaps) >= judge.ENOUGH:
                     axis.hlines(y, *judge.interval(gaps), color=colour, linewidth=1.5)
-            printed = scorecard.paper_gaps(rival, JOINT, [task])
+            printed = claims.paper_gaps(rival, JOINT, [task])
             axis.plot(printed, [i] * len(printed), "D", color="0.35", markerfacecolor="none", label="paper")
         axis.set_title(plain(task).capitalize(), fontsize=10)
     ticks = [-10, -1, -0.1, 0, 0.1, 0.5]
@@ -198,7 +202,7 @@ def found():
             if len(gaps) >= judge.ENOUGH:
                 axis.hlines(y, *judge.interval(gaps), color=colour, linewidth=2)
         if k == 1:
-            printed = scorecard.paper_gaps("on_demand", JOINT, [task])
+            printed = claims.paper_gaps("on_demand", JOINT, [task])
             axis.plot(printed, [i] * len(printed), "D", color="0.35", markerfacecolor="none", label="the paper")
     axis.set_yticks(range(len(cases)), [f"{plain(task)}, k = {dose.minus(k)}" for k, task in cases])
     axis.set(ylim=(len(cases) - 0.5, -0.5), xlabel="mean PSNR minus that of equal shares (dB)")

@@ -31,9 +31,10 @@ import torch
 from matplotlib.patches import Polygon
 from PIL import Image
 
-from companion import allocation, figures, table1
-from companion.judge import plain
 from companion.notebook import names_of_used
+from companion.pages import allocation, table1
+from companion.show import figures
+from companion.verdicts.judge import plain
 from odl import paper
 from odl.corruptions import TASKS
 from odl.crops import grey

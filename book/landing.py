@@ -15,7 +15,7 @@ from jinja2 import Template
 from live import FIXATION, SCHEDULES, address, as_input, networks, reference
 from PIL import Image
 
-from companion import figures, tables
+from companion.show import figures, tables
 from odl import paper, results
 from odl.corruptions import TASKS
 from odl.machine import store

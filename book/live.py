@@ -28,14 +28,18 @@ from PIL import Image, ImageOps
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
 
-from companion import catalogue, dose, figures, judge, published, table1
-from companion.judge import Measured, plain
+from companion import published
+from companion.pages import dose, table1
+from companion.runs import catalogue
+from companion.show import figures
+from companion.verdicts import judge
+from companion.verdicts.judge import Measured, plain
 from odl import paper, results
 from odl.corruptions import FILL, TASKS
 from odl.crops import grey
 from odl.experiment import Experiment
 from odl.machine.files import write_atomically
-from odl.windows import inpaint_image, restore_image
+from odl.restoring.windows import inpaint_image, restore_image
 
 LAB = snippets.ROOT / "book" / "lab"
 NPM = snippets.ROOT / "_build" / "npm"  # what was fetched, for the next build

@@ -17,9 +17,14 @@ import torch
 from papermill import inspect_notebook
 from torch.utils.flop_counter import FlopCounterMode
 
-from companion import catalogue, denoising, dose, judge, pilot, plan, prose, published, scorecard, table3, tables
-from companion.judge import plain
-from companion.plan import step_flop
+from companion import published
+from companion.measure import denoising
+from companion.pages import dose, scorecard, table3
+from companion.runs import catalogue, pilot, plan
+from companion.runs.plan import step_flop
+from companion.show import sentences, tables
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import plain
 from odl import paper, results
 from odl.data import sets
 from odl.experiment import PROFILES, Experiment
@@ -152,7 +157,7 @@ def result_rows() -> list[tuple]:
         ("Sec. 6.6: allocation at the end, 20 % each at first",
          "allocation", {}, "more to harder levels", last, on_demand),
         ("Dose, inpainting: margin over equal shares of Equation 3; of 1/P⁴",
-         "dose", {"task": "inpaint"}, scorecard.span(scorecard.paper_gaps("on_demand", "rigid_joint", ["inpaint"])),
+         "dose", {"task": "inpaint"}, scorecard.span(claims.paper_gaps("on_demand", "rigid_joint", ["inpaint"])),
          "; ".join(margins), [*sharper, *measured("inpaint", "on_demand", "rigid_joint")]),
         ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()),
         ("Sec. 6.6, inpainting: on-demand on half / rigid joint on all images",
@@ -202,14 +207,16 @@ def results_table(book=True) -> str:
 def scale() -> str:
     """What the reference numbers were measured with."""
     runs = book_runs()
-    return prose.scale(runs)[:-1] + ", unless told otherwise." if runs else f"The reference runs are {NOT_MEASURED}."
+    return (
+        sentences.scale(runs)[:-1] + ", unless told otherwise." if runs else f"The reference runs are {NOT_MEASURED}."
+    )
 
 
 def verdicts() -> str:
     """The scorecard's measured claims, a line each, the core ones first."""
-    card = scorecard.score_all(scorecard.load(PROFILE, DATASET, SEEDS))
+    card = claims.score_all(claims.load(PROFILE, DATASET, SEEDS))
     lines = [scorecard.counted(card), ""]
-    for row in card[(card.kind != scorecard.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
+    for row in card[(card.kind != claims.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
         word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"
         lines.append(f"- {word}: “{row.claim}” Here: {row.measured}. Paper: {row.paper}.")
     return "\n".join(lines)

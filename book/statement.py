@@ -5,8 +5,9 @@ from collections import Counter
 import pandas as pd
 from snippets import DATASET, PROFILE, SEEDS, duration, markdown
 
-from companion import scorecard
-from companion.judge import plain
+from companion.pages import scorecard
+from companion.verdicts import claims
+from companion.verdicts.judge import plain
 from odl import paper
 from odl.machine import store
 from odl.machine.files import results, shipped, unseal
@@ -90,7 +91,7 @@ def versions() -> str:
 
 def verdicts() -> str:
     """The count of verdicts."""
-    return scorecard.counted(scorecard.score_all(scorecard.load(PROFILE, DATASET, SEEDS)))
+    return scorecard.counted(claims.score_all(claims.load(PROFILE, DATASET, SEEDS)))
 
 
 def weights() -> str:

@@ -12,22 +12,14 @@ from scipy import stats
 from snippets import NOT_MEASURED, PROFILE, PROFILES, ROOT, markdown
 from statement import listed
 
-from companion import (
-    db11_spectrum,
-    dose,
-    explanations,
-    fixation,
-    judge,
-    published,
-    scorecard,
-    table1,
-    table2,
-    table3,
-)
-from companion.extra_data import OURS_HALF, RIGID_ALL
-from companion.judge import plain, signed, span
-from companion.predictions import beside
-from companion.table2 import CENTRE, RANDOM
+from companion import published
+from companion.measure import gradients_and_pool
+from companion.pages import db11_spectrum, dose, fixation, scorecard, table1, table2, table3
+from companion.pages.extra_data import OURS_HALF, RIGID_ALL
+from companion.pages.table2 import CENTRE, RANDOM
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import plain, signed, span
+from companion.verdicts.predictions import beside
 from odl import paper, results
 from odl.machine.provenance import commit
 
@@ -95,13 +87,13 @@ def feedback() -> dict:
         for s in (PAIR[0], SHARP)
     )
     pulls = [p for task in paper.TASKS if (p := judge.paired(m.runs, "gradients", f"{task} {PAIR[1]}"))]
-    norms = [np.mean([explanations.norms(run).to_numpy() for [run] in found], axis=0) for found in pulls]
+    norms = [np.mean([gradients_and_pool.norms(run).to_numpy() for [run] in found], axis=0) for found in pulls]
     exchange = judge.compare_levels(m, SHARP, PAIR[1], LAST, "1")
     return {
         "dose": ends(doses, " %"),
         "one_in": of(doses, lambda _: one_in([m])),
         "gain": of(mean_margins(m, *PAIR), span),
-        "paper": span(scorecard.paper_gaps(*PAIR)),
+        "paper": span(claims.paper_gaps(*PAIR)),
         "words": by_word(judged(m)),
         "sharp_dose": ends(sharp, " %"),
         "sharp_gain": of(mean_margins(m, SHARP, PAIR[1]), span),
@@ -135,7 +127,7 @@ def contest() -> dict:
     return {
         "words": by_word({plain(t): table1.best_of_seven(m, t) for t in paper.TASKS}),
         "least": of(least, span),
-        "paper": span([margin for task in paper.TASKS for margin in scorecard.paper_margins(task)]),
+        "paper": span([margin for task in paper.TASKS for margin in claims.paper_margins(task)]),
         "lost": listed(lost) if lost else "nobody",
         "partial": of([np.mean(g) for (_, r), g in margins.items() if r in published.PARTIAL], span),
         "staged": of(staged, lambda v: f"{np.mean(v):.2f} dB"),
@@ -178,7 +170,7 @@ def others() -> dict:
 
 def verdicts() -> dict:
     """How many claims have which word."""
-    counted = scorecard.counted(scorecard.score_all(load()))
+    counted = scorecard.counted(claims.score_all(load()))
     return {"counted": counted}
 
 
@@ -197,7 +189,7 @@ def contest_tabs() -> str:
             here = [judge.gaps(m.runs, task, name, PAIR[1]) for m in sets.values()]
             words = [judge.compare(m, {"": (task, name, PAIR[1])}).short for m in sets.values()]
             cells = [f"{judge.estimate(g)}, *{w}*" if g else NOT_MEASURED for g, w in zip(here, words, strict=True)]
-            rows.append([published.SCHEDULES[name], *cells, span(scorecard.paper_gaps(name, PAIR[1], [task]))])
+            rows.append([published.SCHEDULES[name], *cells, span(claims.paper_gaps(name, PAIR[1], [task]))])
         table = markdown(["− equal shares", *map(str.capitalize, sets), "Paper"], rows)
         tabs.append(f":::{{tab-item}} {plain(task).capitalize()}\n{table}\n:::")
     return "\n".join(["::::{tab-set}", *tabs, "::::"])
@@ -209,7 +201,7 @@ def predictions() -> str:
     if not faces:
         return (
             "For the paper's own faces a word and a size were predicted before two schedules were compared there "
-            "(`companion/predictions.csv`); what comes stands beside them when the close contest is whole."
+            "(`companion/verdicts/predictions.csv`); what comes stands beside them when the close contest is whole."
         )
     rows = []
     for row in beside(faces).itertuples():

@@ -78,8 +78,8 @@ def parser() -> Parser:
 
 def run_reproduce(options) -> None:
     start = time.monotonic()  # a clock that is set back changes nothing
-    from companion import catalogue, gpu, sweep
     from companion.notebook import check_seeds
+    from companion.runs import catalogue, gpu, sweep
     from odl.parameters import check_device, integer
 
     seeds = check_seeds(options.seeds)
@@ -122,8 +122,8 @@ def duration(name: str, value: str) -> float:
 
 
 def run_plan(options) -> None:
-    from companion import plan
     from companion.notebook import check_seeds
+    from companion.runs import plan
     from odl.parameters import choice, integer, known_dataset, number
 
     choice("profile", options.profile, PROFILES)
@@ -150,18 +150,18 @@ def run_train(options) -> None:
 
 
 def run_verdicts(options) -> None:
-    from companion import scorecard, verdicts
     from companion.notebook import check_seeds
+    from companion.verdicts import as_json, claims
     from odl.parameters import choice, known_dataset
 
     choice("profile", options.profile, PROFILES)
     known_dataset(options.dataset)
-    measured = scorecard.load(options.profile, options.dataset, check_seeds(options.seeds))
-    print(verdicts.write(measured, options.profile, options.dataset))
+    measured = claims.load(options.profile, options.dataset, check_seeds(options.seeds))
+    print(as_json.write(measured, options.profile, options.dataset))
 
 
 def run_merge(options) -> int:
-    from companion import merge
+    from companion.runs import merge
 
     refused = {name: merge.merge(name) for name in options.archives}
     for archive, reasons in refused.items():
@@ -174,7 +174,7 @@ def run_merge(options) -> int:
 
 
 def run_ship(options) -> None:
-    from companion import gpu
+    from companion.runs import gpu
     from odl.machine import files
     from odl.parameters import nearest
 

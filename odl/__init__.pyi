@@ -2,8 +2,8 @@ from .corruptions import TASKS as TASKS
 from .evaluation import evaluate as evaluate
 from .experiment import Experiment as Experiment
 from .network import EncoderDecoder as EncoderDecoder
-from .pretrained import load as load
-from .pretrained import restore as restore
+from .restoring.pretrained import load as load
+from .restoring.pretrained import restore as restore
 from .results import train as train
 from .schedules import SCHEDULES as SCHEDULES
 

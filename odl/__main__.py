@@ -10,12 +10,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from odl import __version__, paper, photographs
+from odl import __version__, paper
 from odl.data import reader
 from odl.data.sets import DATASETS, is_here, unread
 from odl.experiment import PROFILES, Experiment
 from odl.machine.files import DiskError, OneLine
 from odl.parameters import ParameterError, check_device, known_dataset
+from odl.restoring import image_files
 from odl.schedules import SCHEDULES
 
 KEPT = "what was done is kept, and the same command finishes it"
@@ -160,13 +161,13 @@ def print_evaluation(result) -> None:
 
 def run_restore(options) -> int:
     """What the names alone can refuse is, before torch is imported; 1 where some photographs of a folder failed."""
-    photographs.check_call(options.task, options.mask, options.stride)
-    todo = photographs.todo(options.input, options.output, options.mask, options.overwrite)
+    image_files.check_call(options.task, options.mask, options.stride)
+    todo = image_files.todo(options.input, options.output, options.mask, options.overwrite)
     check_device(options.device)
     for line in unread(Path(options.input).expanduser()):
         print(f"warning: {line}", file=sys.stderr)
 
-    from odl.pretrained import load
+    from odl.restoring.pretrained import load
 
     load(options.task)
     failed = 0
@@ -189,8 +190,8 @@ def run_restore(options) -> int:
 
 def restore_file(source: Path, mask: Path | None, output: Path, options, progress) -> None:
     """Restore one file; a warning is one line on stderr, before the work where that can tell."""
-    from odl.damage import DamageWarning
-    from odl.pretrained import restore
+    from odl.restoring.doubts import DamageWarning
+    from odl.restoring.pretrained import restore
 
     def warn(message, *_):
         tqdm.write(f"warning: {source}: {message}", sys.stderr)
@@ -206,12 +207,12 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
         stored, mask = reader.opened(source), mask and reader.opened(mask)
         with reader.named(source):
             image = reader.flat(stored)
-        keeping, lost = photographs.kept(stored, output)
+        keeping, lost = image_files.kept(stored, output)
         lines = [f"of its {pages} pages the first is restored"] * (pages > 1) + lost
         lines += ["of more than 8 bits a value, 8 are kept"] * deep
         for line in filter(None, [*lines, reader.faint(image)]):
             warn(line)
-        photographs.save(
+        image_files.save(
             restore(image, options.task, mask, options.stride, options.device, progress), stored, output, keeping
         )
 

@@ -25,8 +25,8 @@ from odl.machine.provenance import origin, processor
 from odl.machine.weights import check_manifest, is_of, read_weights
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError, check_device
+from odl.restoring.windows import restorer
 from odl.schedules import SCHEDULES, Schedule, begin
-from odl.windows import restorer
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def noise(monkeypatch):
         torch.manual_seed(0)
         return EncoderDecoder(TASKS[task].channels, 4).eval()
 
-    monkeypatch.setattr("odl.pretrained.load", untrained)
+    monkeypatch.setattr("odl.restoring.pretrained.load", untrained)
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,12 @@ from made import photograph
 from PIL import Image
 
 import odl
-from odl import damage, paper, pretrained
+from odl import paper
 from odl.machine import files
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
-from odl.photographs import marked
+from odl.restoring import doubts, pretrained
+from odl.restoring.image_files import marked
 
 
 def square(height=80, width=100) -> np.ndarray:
@@ -32,12 +33,12 @@ def test_what_is_imported_is_what_is_needed():
 def absent(*names): assert not {*names} & {*sys.modules}, {*names} & {*sys.modules}
 import odl; absent("torch")
 import odl.learn; absent("matplotlib", "scipy.stats", "git")
-import companion.sweep, companion.catalogue; absent("matplotlib")
+import companion.runs.sweep, companion.runs.catalogue; absent("matplotlib")
 print([getattr(odl, name) for name in odl.__all__])"""
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], timeout=120, check=True)
 
 
-@pytest.mark.filterwarnings("ignore::odl.damage.DamageWarning")
+@pytest.mark.filterwarnings("ignore::odl.restoring.doubts.DamageWarning")
 @pytest.mark.parametrize("task", odl.TASKS)
 def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
     network = odl.load(task)
@@ -47,7 +48,7 @@ def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
     assert np.abs(x_hat - x).mean() < 0.1 and files.models() != files.shipped() and not root.exists()
 
 
-@pytest.mark.filterwarnings("ignore::odl.damage.DamageWarning")
+@pytest.mark.filterwarnings("ignore::odl.restoring.doubts.DamageWarning")
 @pytest.mark.parametrize("task", odl.TASKS)
 @pytest.mark.parametrize("kind", ["float", "uint8", "grey", "Pillow"])
 def test_an_image_comes_back_as_it_was_given(task, kind, noise):
@@ -120,13 +121,13 @@ def test_a_mistake_is_one_line(call, expected):
 
 @pytest.mark.parametrize("task", ["denoise", "deblur"])
 def test_a_photograph_that_is_hardly_damaged_gives_a_warning(task, noise):
-    with pytest.warns(damage.DamageWarning, match="may be worse"):
+    with pytest.warns(doubts.DamageWarning, match="may be worse"):
         odl.restore(np.repeat(np.repeat(photograph(0, 10, 10), 9, 0), 9, 1), task, stride=32)
 
 
 @pytest.mark.parametrize("task", paper.MASKED)
 def test_an_inverted_mask_gives_a_warning(task, noise):
-    with pytest.warns(damage.DamageWarning, match="9[0-9]% of the image is missing"):
+    with pytest.warns(doubts.DamageWarning, match="9[0-9]% of the image is missing"):
         odl.restore(photograph(0, 80, 100), task, ~square(), stride=32)
 
 
@@ -138,7 +139,7 @@ def test_a_mask_of_what_stays_gives_a_warning(task, gone, kind, noise, recwarn):
     kept = np.random.default_rng(0).random((80, 100)) < 0.25
     x = np.where(kept[..., None], photograph(0, 80, 100), np.uint8(gone))
     x = {"uint8": x, "float": x / 255, "grey": x[..., 0], "Pillow": Image.fromarray(x)}[kind]
-    with pytest.warns(damage.DamageWarning, match="all that stays is of one colour"):
+    with pytest.warns(doubts.DamageWarning, match="all that stays is of one colour"):
         odl.restore(x, task, kept, stride=32)
     recwarn.clear()
     odl.restore(x, "interpolate", ~kept, stride=32)
@@ -187,10 +188,10 @@ def test_a_large_photograph_that_is_hardly_noisy_gives_the_warning_before_the_wo
 def test_a_profile_of_other_colours_does_not_come_back(noise):
     printed = Image.new("CMYK", (70, 70))
     printed.info["icc_profile"] = 16 * b"x" + b"CMYK"
-    with pytest.warns(damage.DamageWarning):
+    with pytest.warns(doubts.DamageWarning):
         assert "icc_profile" not in odl.restore(printed, "deblur", stride=32).info
     printed.info["icc_profile"] = 16 * b"x" + b"RGB "
-    with pytest.warns(damage.DamageWarning):
+    with pytest.warns(doubts.DamageWarning):
         assert odl.restore(printed, "deblur", stride=32).info["icc_profile"] == 16 * b"x" + b"RGB "
 
 
@@ -198,6 +199,6 @@ def test_a_photograph_comes_back_upright(noise):
     image, exif = Image.new("RGB", (90, 64)), Image.Exif()
     exif[274] = 6  # turned by a quarter
     image.info["exif"] = exif.tobytes()
-    with pytest.warns(damage.DamageWarning):
+    with pytest.warns(doubts.DamageWarning):
         restored = odl.restore(image, "denoise")
     assert restored.size == (64, 90) and 274 not in restored.getexif()

@@ -24,7 +24,11 @@ from bs4 import BeautifulSoup
 from scipy import stats
 from test_scorecard import psnr, result, world
 
-from companion import db11_spectrum, denoising, fixation, judge, plan, published, scorecard, table1, table3
+from companion import published
+from companion.measure import denoising
+from companion.pages import db11_spectrum, fixation, table1, table3
+from companion.runs import plan
+from companion.verdicts import claims, judge
 from odl import PROTOCOL, paper
 from odl.machine import files
 from odl.results import Result
@@ -103,7 +107,7 @@ def test_three_sentences_carry_the_judges_words(monkeypatch, right, titles):
 def test_the_drawing_has_a_row_a_core_claim_with_the_intervals_of_its_seeds(monkeypatch):
     m = world(True, (0, 1, 2))
     monkeypatch.setattr(answer, "worlds", lambda: {"scenes": m})
-    rows, core = answer.core(), [claim for claim in scorecard.CLAIMS if claim.kind == scorecard.CORE]
+    rows, core = answer.core(), [claim for claim in claims.CLAIMS if claim.kind == claims.CORE]
     assert [row["claim"] for row in rows] == core
     for row in rows:
         verdict, marks = row["sets"]["scenes"]

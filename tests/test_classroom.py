@@ -21,8 +21,9 @@ from page_facts import network, requests
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion import judge, scorecard
 from companion import notebook as pages
+from companion.pages import scorecard
+from companion.verdicts import claims, judge
 from odl import paper
 from odl.schedules import rigid_joint
 
@@ -258,8 +259,8 @@ def test_every_slide_fits_says_little_and_has_a_picture_or_a_vote(deck, chromium
 
 def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     text, stored = BeautifulSoup(deck.read_text(), "html.parser").get_text(), classroom.LECTURE.read_text()
-    measured = scorecard.load("reference", "bsds500", list(range(10)))
-    card = scorecard.score_all(measured)
+    measured = claims.load("reference", "bsds500", list(range(10)))
+    card = claims.score_all(measured)
     assert scorecard.counted(card) in text
     assert not re.findall(r"[+−-]?\d+\.\d+ (?:dB|%)", re.sub(r"(?s)\{[{%].*?[%}]\}", "", stored))
     board = [re.sub(r"\*\*", "", sentence) for sentence in classroom.board(measured)]
@@ -270,7 +271,7 @@ def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
         word = judge.compare(measured, {"": (task, "on_demand", "rigid_joint")}).word
         assert re.search(rf"{word} on [^,]*{judge.plain(task)}", board[1])
     own = card[card.test.str.startswith("our test")]
-    assert f"Of the core claims {len(own)} is ours" in text and set(own.kind) == {scorecard.CORE}
+    assert f"Of the core claims {len(own)} is ours" in text and set(own.kind) == {claims.CORE}
 
 
 @pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png", "deck-noise.png"])

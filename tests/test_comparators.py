@@ -13,9 +13,11 @@ import torch
 from conftest import link, refused
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion import blocks, db11_spectrum, denoising, gallery, published, table2, table3
+from companion import published
 from companion.comparators import DENOISERS, classical, context_encoder, trained
 from companion.comparators.context_encoder import ContextEncoder, random_regions
+from companion.measure import blocks, denoising
+from companion.pages import db11_spectrum, gallery, table2, table3
 from odl import crops
 from odl.corruptions import FILL, delete
 from odl.data import packs

@@ -8,8 +8,8 @@ from conftest import refused
 from skimage.metrics import peak_signal_noise_ratio
 from sklearn.linear_model import orthogonal_mp
 
-from companion import denoising
 from companion.comparators import DENOISERS, ksvd, wnnm
+from companion.measure import denoising
 from odl.parameters import ParameterError
 
 PHOTOGRAPH = skimage.data.camera()[100:164, 200:280]

@@ -15,13 +15,13 @@ from scipy.ndimage import gaussian_filter
 from skimage.metrics import peak_signal_noise_ratio as psnr
 from skimage.restoration import denoise_nl_means
 
-from odl import damage
 from odl.data import sets
 from odl.machine import provenance
 from odl.machine.device import quick_precision
 from odl.machine.files import results, seal, unseal, write_atomically
-from odl.pretrained import load
-from odl.windows import restore_image
+from odl.restoring import doubts
+from odl.restoring.pretrained import load
+from odl.restoring.windows import restore_image
 
 SEVERITIES = {  # σ of noise on the 0–255 scale, σ of blur in pixels
     "denoise": (0, 2, 5, 10, 15, 20, 25, 30, 50, 80),
@@ -54,12 +54,12 @@ def measure(task: str, severities, files: list[Path]) -> pd.DataFrame:
             y = np.float32(damaged(x, task, severity, seed) / 255)
             x_hat = restore_image(network, y, STRIDE, precision=quick_precision())
             sign = (
-                damage.blur_of(y)
+                doubts.blur_of(y)
                 if task == "deblur"
-                else ((x_hat - y) ** 2).mean() / max(damage.noise_of(y), 1e-6) ** 2
+                else ((x_hat - y) ** 2).mean() / max(doubts.noise_of(y), 1e-6) ** 2
             )
             scores = [min(psnr(x / 255, z.astype(float), data_range=1), 100) for z in (y, x_hat)]
-            rows.append((severity, *scores, damage.doubt(y, x_hat, task) is not None, sign))
+            rows.append((severity, *scores, doubts.doubt(y, x_hat, task) is not None, sign))
     return pd.DataFrame(rows, columns=["severity", "input", "output", "warned", "sign"])
 
 
@@ -80,11 +80,11 @@ def test_noise_and_blur_are_found():
     ramp = np.linspace(0.3, 0.7, 300) * np.ones((200, 1))
     for sigma in (0.01, 0.1):
         y = ramp + sigma * generator.standard_normal(ramp.shape)
-        assert damage.noise_of(y) == pytest.approx(sigma, rel=0.1)
-        assert damage.noise_of(np.stack([y] * 3, -1)) == pytest.approx(sigma, rel=0.1)
+        assert doubts.noise_of(y) == pytest.approx(sigma, rel=0.1)
+        assert doubts.noise_of(np.stack([y] * 3, -1)) == pytest.approx(sigma, rel=0.1)
     steps = (generator.random((300, 300)) < 1e-3).cumsum(0).cumsum(1) % 2.0  # edges: a flat spectrum of gradients
     for sigma in (1.5, 3):
-        assert damage.blur_of(gaussian_filter(steps, sigma)) == pytest.approx(sigma, rel=0.25)
+        assert doubts.blur_of(gaussian_filter(steps, sigma)) == pytest.approx(sigma, rel=0.25)
 
 
 def measure_colour(photographs: list[Path]) -> list[dict]:

@@ -38,14 +38,15 @@ from made import (
 from page_facts import served
 from PIL import Image
 
-from companion import pictures, tables
-from odl import crops, photographs
+from companion.show import pictures, tables
+from odl import crops
 from odl.data import download, packs, reader, sets
 from odl.data.download import prepare
 from odl.data.packs import load
 from odl.data.sets import DATASETS, DataError
 from odl.experiment import Experiment
 from odl.machine import files
+from odl.restoring import image_files
 from odl.results import path_of
 
 BICUBIC = Image.Resampling.BICUBIC
@@ -171,7 +172,7 @@ def test_links_to_folders_are_followed_once(folder, tmp_path):
     linked = [f"{place}/{k}.png" for place in ("a link", "shown") for k in range(3)]
     assert sets.files_in(folder) == sorted(own + linked)
     assert len({n for pack in packs_of(str(folder)) for n in pack.names}) == 18
-    found = photographs.todo(str(folder), str(tmp_path / "out"), None, False)
+    found = image_files.todo(str(folder), str(tmp_path / "out"), None, False)
     assert {str(output.relative_to(tmp_path / "out")) for *_, output in found} == {*own, *linked}
 
 

@@ -12,7 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from companion import catalogue, dose, judge, prose, published
+from companion import published
+from companion.pages import dose
+from companion.runs import catalogue
+from companion.show import sentences
+from companion.verdicts import judge
 from odl import paper, results
 from odl.experiment import Experiment
 from odl.learn import allocation
@@ -224,6 +228,6 @@ def test_an_empty_project_is_no_error(root, profile):
     for html in (dose.show(settings, "k").to_html(), dose.show(ladder, "width", "steps").to_html()):
         assert "nan" not in html.lower()
     third = dose.strongest(catalogue.ladder(profile, "demo", [0]))
-    assert dose.verdict(runs) == dose.levels_verdict(runs) == third == prose.NOTHING
+    assert dose.verdict(runs) == dose.levels_verdict(runs) == third == sentences.NOTHING
     assert not any(len(line.get_xdata()) for axis in dose.plot_levels(runs).axes for line in axis.lines[1:])
     assert not [path for path in root.rglob("*") if path.is_file()]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from skimage import metrics
 
-from companion import judge
+from companion.verdicts import judge
 from odl import corruptions, crops, evaluation, paper
 from odl.corruptions import TASKS
 from odl.data import packs

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from conftest import refused
 
-from companion import catalogue, extra_data
 from companion.notebook import check_image, check_parameters, check_seeds
+from companion.pages import extra_data
+from companion.runs import catalogue
 from odl import paper
 from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment

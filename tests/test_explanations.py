@@ -11,7 +11,8 @@ import torch
 from conftest import tiny
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion import catalogue, explanations, sweep
+from companion.measure import gradients_and_pool
+from companion.runs import catalogue, sweep
 from odl import crops, paper
 from odl.corruptions import TASKS
 from odl.data import packs
@@ -32,7 +33,7 @@ class Affine(torch.nn.Module):
 @pytest.mark.parametrize("task", paper.TASKS)
 def test_norms_are_those_of_the_derivatives_by_hand(demo, task):
     experiment = tiny(task, "rigid_joint", trials=2)
-    rows = explanations.gradients(experiment, Affine()).set_index(["trial", "level"])
+    rows = gradients_and_pool.gradients(experiment, Affine()).set_index(["trial", "level"])
     for trial in range(2):
         generator = torch.Generator().manual_seed(crops.seed_of("gradients", trial))
         pack = packs.load("demo", "train")
@@ -48,7 +49,7 @@ def test_norms_are_those_of_the_derivatives_by_hand(demo, task):
 
 def test_a_pool_is_scored_on_its_own_examples_and_on_others_made_in_the_same_way(demo):
     experiment = tiny("deblur", "hard_mining", test_images=7, pool_images=30)
-    rows = explanations.pool(experiment, Affine()).set_index("level").psnr
+    rows = gradients_and_pool.pool(experiment, Affine()).set_index("level").psnr
     for level, split in (("pool", "train"), ("held out", "test")):
         pack, scores = packs.load("demo", split), []
         for k in range(7):
@@ -63,15 +64,15 @@ def test_a_pool_is_scored_on_its_own_examples_and_on_others_made_in_the_same_way
 @pytest.mark.parametrize(("schedule", "names"), [("rigid_joint", ["gradients", "pool"]), ("hard_mining", ["pool"])])
 def test_a_run_is_trained_and_then_explained_once(demo, schedule, names):
     run = tiny(schedule=schedule)
-    job = explanations.job_of(run)
+    job = gradients_and_pool.job_of(run)
     sweep.results_of([job], "cpu")
     assert not job.missing() and [m.path.stem.split("-")[-1] for m in job.measurements[1:]] == names
-    found = explanations.load_all([run])
+    found = gradients_and_pool.load_all([run])
     assert all(found[name, f"inpaint {schedule}", 0].evaluation.iloc[:, -1].gt(0).all() for name in names)
 
 
 def test_a_network_that_is_lost_is_trained_again(demo):
-    job = explanations.job_of(tiny(schedule="hard_mining"))
+    job = gradients_and_pool.job_of(tiny(schedule="hard_mining"))
     first = [measurement.measure("cpu") for measurement in job.measurements]
     shutil.rmtree(files.runs())
     job.measurements[1].path.unlink()
@@ -82,7 +83,7 @@ def test_a_network_that_is_lost_is_trained_again(demo):
 
 
 def test_a_network_that_is_lost_is_trained_once_for_all_who_ask(demo, monkeypatch):
-    job = explanations.job_of(tiny(schedule="rigid_joint"))
+    job = gradients_and_pool.job_of(tiny(schedule="rigid_joint"))
     job.measurements[0].measure("cpu")
     shutil.rmtree(files.runs())
     trained = Mock(wraps=sweep.train)
@@ -95,7 +96,7 @@ def test_a_network_that_is_lost_is_trained_once_for_all_who_ask(demo, monkeypatc
 def test_every_seed_of_both_schedules_is_explained_in_the_list_of_runs():
     jobs = {job.name: job.measurements for job in catalogue.jobs("smoke", "demo", [0, 1])}
     found = {measurement.name.removeprefix("smoke/demo/") for more in jobs.values() for measurement in more[1:]}
-    measured = {(schedule, evaluate) for schedule, more in explanations.MEASURED.items() for evaluate in more}
+    measured = {(schedule, evaluate) for schedule, more in gradients_and_pool.MEASURED.items() for evaluate in more}
     cases = product(TASKS, measured, (0, 1))
     own = {f"{task}/{schedule}-seed{seed}-{evaluate.__name__}" for task, (schedule, evaluate), seed in cases}
     assert {name for name in found if "on_demand" not in name and "db11" not in name} == own

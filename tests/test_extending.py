@@ -10,7 +10,11 @@ import pytest
 import torch
 from conftest import refused
 
-from companion import allocation, figures, fixation, judge, prose, published, qualitative, sweep, table1, tables
+from companion import published
+from companion.pages import allocation, fixation, qualitative, table1
+from companion.runs import sweep
+from companion.show import figures, sentences, tables
+from companion.verdicts import judge
 from odl import corruptions, crops, evaluation, paper, results
 from odl.__main__ import main
 from odl.corruptions import Task, draw_amount
@@ -253,4 +257,4 @@ def test_pictures_of_restored_images(measured):
     chosen = {name: networks[name] for name in ("rigid_joint", "inverse", "on_demand")}
     rows = qualitative.quintuples(corruptions.TASKS["speckle"], chosen, x, (1, "hard"))
     assert len(rows) == 2 and figures.picture_blocks(rows).axes
-    assert judge.plain("speckle") == "removal" and prose.severity_text("speckle", "easy") == "σ = 10"
+    assert judge.plain("speckle") == "removal" and sentences.severity_text("speckle", "easy") == "σ = 10"

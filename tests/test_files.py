@@ -53,13 +53,13 @@ def test_a_full_disk_is_told_before_a_photograph_is_restored_and_ends_a_folder(t
     os.mkdir("in")
     for name in "ab":
         Image.fromarray(photograph(0, 300, 400)).save(f"in/{name}{suffix}")
-    monkeypatch.setattr("odl.pretrained.restore", lambda image, *_: image)
+    monkeypatch.setattr("odl.restoring.pretrained.restore", lambda image, *_: image)
     assert main(["restore", "--task", "denoise", f"in/a{suffix}", f"whole{suffix}"]) == 0
     size = os.path.getsize(f"whole{suffix}")
     disk_with(monkeypatch, 1.4 * size)
     assert main(["restore", "--task", "denoise", "in", "out"]) == 0
     disk_with(monkeypatch, 0.6 * size)
-    monkeypatch.setattr("odl.pretrained.restore", lambda *_: pytest.fail("worked, for nothing"))
+    monkeypatch.setattr("odl.restoring.pretrained.restore", lambda *_: pytest.fail("worked, for nothing"))
     capsys.readouterr()
     for given in (["in", "full/deeper"], [f"in/a{suffix}", f"full{suffix}"]):
         assert main(["restore", "--task", "denoise", *given]) == 2

@@ -9,7 +9,7 @@ import torch
 from conftest import tiny
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion import fixation
+from companion.pages import fixation
 from odl import crops, results
 from odl.corruptions import TASKS
 from odl.data import packs

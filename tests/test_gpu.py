@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load
 
-from companion import catalogue, gpu, sweep
+from companion.runs import catalogue, gpu, sweep
 from odl import PROTOCOL, results
 from odl.data import sets
 from odl.experiment import Experiment

@@ -7,8 +7,23 @@ import pytest
 from scipy import stats
 from test_scorecard import TESTED, frame
 
-from companion import allocation, catalogue, extra_data, fixation, judge, prose, published, table1
-from companion.judge import EQUIVALENT, EXCLUDED, MISSING, MIXED, REPRODUCED, REVERSED, TIED, UNDECIDED, WITHIN, decide
+from companion import published
+from companion.pages import allocation, extra_data, fixation, table1
+from companion.runs import catalogue
+from companion.show import sentences
+from companion.verdicts import judge
+from companion.verdicts.judge import (
+    EQUIVALENT,
+    EXCLUDED,
+    MISSING,
+    MIXED,
+    REPRODUCED,
+    REVERSED,
+    TIED,
+    UNDECIDED,
+    WITHIN,
+    decide,
+)
 from odl import paper, results
 
 
@@ -241,7 +256,7 @@ def test_no_page_ranks_what_is_undecided(seeds):
 
 
 def test_pages_say_in_one_line_that_nothing_is_measured():
-    assert {*texts([])} == {prose.NOTHING}
+    assert {*texts([])} == {sentences.NOTHING}
 
 
 def test_bold_only_where_the_judge_decides():

@@ -19,11 +19,12 @@ from tqdm import tqdm
 
 from bench.__main__ import main as bench
 from companion.__main__ import main as companion
-from odl import photographs, results
+from odl import results
 from odl.__main__ import advance, main
 from odl.data import reader
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
+from odl.restoring import image_files
 from tests.faults.__main__ import main as faults
 
 SMOKE = ["--profile", "smoke"]
@@ -165,8 +166,8 @@ def test_restore_keeps_what_a_camera_wrote(root, noise):
 def saved(restored, source, output) -> list[str]:
     """What is told of a restored image's file before it is written."""
     stored = reader.opened(source)
-    options, lost = photographs.kept(stored, output)
-    photographs.save(restored, stored, output, options)
+    options, lost = image_files.kept(stored, output)
+    image_files.save(restored, stored, output, options)
     return lost
 
 
@@ -212,7 +213,7 @@ def full(form: str, **odd) -> bytes:
     exif[271], exif[274] = "Camera", 6
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     turned = b'<x:xmpmeta><rdf:Description tiff:Orientation="6" dc:title="A title"/></x:xmpmeta>'
-    info.add_itxt(photographs.XMP, turned.decode())
+    info.add_itxt(image_files.XMP, turned.decode())
     info.add_text("Author", "Köpy")
     given = {"exif": exif, "icc_profile": profile, "dpi": (300, 300)} | odd
     given |= {"JPEG": {"xmp": turned, "comment": b"a word"}, "PNG": {"pnginfo": info}, "WEBP": {"xmp": turned}}[form]
@@ -234,10 +235,10 @@ HELD = {  # what a format has room for
 def test_metadata_are_kept_piece_by_piece_and_what_is_not_is_told(tmp_path, form, suffix):
     (tmp_path / "in").write_bytes(full(form))
     stored = reader.opened(tmp_path / "in")
-    there = set(photographs.metadata(stored, reader.upright(stored)))
+    there = set(image_files.metadata(stored, reader.upright(stored)))
     told = saved(reader.flat(stored), tmp_path / "in", tmp_path / f"out{suffix}")
     after = Image.open(tmp_path / f"out{suffix}")
-    found = photographs.metadata(after, after)
+    found = image_files.metadata(after, after)
     assert set(found) >= there & HELD[suffix] and after.size == (70, 90)
     assert all(any(name in line for line in told) for name in there - HELD[suffix]) and len(told) <= 1
     assert not any(name in line for line in told for name in found)
@@ -258,7 +259,7 @@ def test_a_piece_that_does_not_fit_costs_no_other(tmp_path, name):
     [told] = saved(reader.flat(stored), tmp_path / "in.png", tmp_path / "out.jpg")
     after = Image.open(tmp_path / "out.jpg")
     gone, left = ("colour profile", "EXIF") if name == "wrong profile" else ("EXIF", "colour profile")
-    assert gone in told and left not in told and left in photographs.metadata(after, after)
+    assert gone in told and left not in told and left in image_files.metadata(after, after)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".tiff", ".bmp", ".ppm", ".pnm"])
@@ -322,19 +323,19 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
     for name in ("in/a/x.png", "in/b/x.png", "in/c/x.jpg", "masks/a/x.png", "masks/b/x.gif", "masks/x.png"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
-    found = photographs.todo("in", "out", "masks", False)
+    found = image_files.todo("in", "out", "masks", False)
     given = {path.as_posix(): mask.as_posix() for path, mask, _ in found}
     expected = {"in/a/x.png": "masks/a/x.png", "in/b/x.png": "masks/b/x.gif", "in/c/x.jpg": "masks/x.png"}
     assert given == expected
     (root / "masks/b/x.png").touch()
-    refused(lambda: photographs.todo("in", "out", "masks", False), "both b/x.", kind=ParameterError)
+    refused(lambda: image_files.todo("in", "out", "masks", False), "both b/x.", kind=ParameterError)
     (root / "masks/b/x.png").unlink()
     for wrong in (("in", "masks", "masks"), ("in/a/x.png", "masks/x.png", "masks/x.png")):
-        refused(lambda wrong=wrong: photographs.todo(*wrong, True), "is a mask", kind=ParameterError)
+        refused(lambda wrong=wrong: image_files.todo(*wrong, True), "is a mask", kind=ParameterError)
     for wrong in (("", "out"), ("in", "")):
-        refused(lambda wrong=wrong: photographs.todo(*wrong, None, False), "names no file", kind=ParameterError)
-    (root / "masks").rename(root / "in/masks")  # where they lie among the photographs, they are none
-    assert {path.as_posix() for path, *_ in photographs.todo("in", "out", "in/masks", False)} == {*expected}
+        refused(lambda wrong=wrong: image_files.todo(*wrong, None, False), "names no file", kind=ParameterError)
+    (root / "masks").rename(root / "in/masks")  # where they lie among the image_files, they are none
+    assert {path.as_posix() for path, *_ in image_files.todo("in", "out", "in/masks", False)} == {*expected}
 
 
 @pytest.mark.parametrize(("one", "other"), ["CD", "DC", "CC", "DD"])
@@ -345,7 +346,7 @@ def test_masks_are_found_in_either_form_of_unicode(root, name, one, other):
     for path in ("in" / photograph.with_suffix(".jpg"), "masks" / mask.with_suffix(".png")):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    [found] = photographs.todo("in", "out", "masks", False)
+    [found] = image_files.todo("in", "out", "masks", False)
     assert found == (
         "in" / photograph.with_suffix(".jpg"),
         "masks" / mask.with_suffix(".png"),

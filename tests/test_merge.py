@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from conftest import refused, tiny
 
-from companion import gpu, merge, sweep
 from companion.__main__ import main
+from companion.runs import gpu, merge, sweep
 from odl import results
 from odl.machine import files
 from odl.results import overall

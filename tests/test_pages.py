@@ -21,7 +21,7 @@ from filelock import FileLock
 from page_facts import HTML, KEPT, LAB, LOADED, bytes_of, first_restoration, load, network, requests, served
 from test_lab import check_against_torch, set_fixation
 
-from companion.judge import VERDICTS
+from companion.verdicts.judge import VERDICTS
 from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,11 +14,11 @@ from made import ROUGH, X, encoded, grey
 from PIL import Image
 from test_data import FILES
 
-from odl import pretrained  # noqa: F401  (imported first, so that no picture's time has it)
 from odl.__main__ import main
 from odl.data import reader
 from odl.data.sets import DataError
 from odl.machine import files, provenance
+from odl.restoring import pretrained  # noqa: F401  (imported first, so that no picture's time has it)
 
 DEEP = np.dstack([ROUGH, ROUGH[::-1], ROUGH])
 RAMP = np.add.outer(np.arange(70), np.arange(80)).astype(np.uint8)

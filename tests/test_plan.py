@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from companion import catalogue, plan
 from companion.__main__ import main
 from companion.comparators import context_encoder
+from companion.runs import catalogue, plan
 from odl.experiment import PROFILES, Experiment
 
 SETS = ["celeba", "sun397"]

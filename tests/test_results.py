@@ -14,8 +14,10 @@ from PIL import Image
 from safetensors.torch import load_file
 from scipy import stats
 
-from companion import notebook, published, table1, tables
+from companion import notebook, published
 from companion.__main__ import main as command
+from companion.pages import table1
+from companion.show import tables
 from odl import PROTOCOL, evaluation, paper, results
 from odl.__main__ import experiment_of, parser
 from odl.data import packs

@@ -11,7 +11,9 @@ import pytest
 import torch
 from conftest import refused
 
-from companion import published, sweep, table1
+from companion import published
+from companion.pages import table1
+from companion.runs import sweep
 from odl import learn, paper, results
 from odl.__main__ import main
 from odl.data import packs

@@ -9,26 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion import (
-    blocks,
-    catalogue,
-    db11_spectrum,
-    denoising,
-    fixation,
-    judge,
-    predictions,
-    published,
-    scorecard,
-    sweep,
-    table1,
-    tables,
-)
-from companion import table3 as tables3
+from companion import published
 from companion.comparators import context_encoder
-from companion.dose import SHARP
-from companion.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
-from companion.table2 import CENTRE, RANDOM
-from companion.table3 import images_won
+from companion.measure import blocks, denoising
+from companion.pages import db11_spectrum, fixation, scorecard, table1
+from companion.pages import table3 as tables3
+from companion.pages.dose import SHARP
+from companion.pages.table2 import CENTRE, RANDOM
+from companion.pages.table3 import images_won
+from companion.runs import catalogue, sweep
+from companion.show import tables
+from companion.verdicts import claims, judge, predictions
+from companion.verdicts.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
 from odl import PROTOCOL, paper, results
 from odl.experiment import Experiment
 from odl.machine import files
@@ -130,8 +122,8 @@ def spectrum(right: bool, seeds) -> pd.DataFrame:
 
 def verdicts(measured: Measured) -> dict:
     """A claim of the paper → its verdict."""
-    table = scorecard.score_all(measured)
-    table = table[table.kind != scorecard.ASKED]
+    table = claims.score_all(measured)
+    table = table[table.kind != claims.ASKED]
     return dict(zip(table.claim, table.verdict, strict=True))
 
 
@@ -149,7 +141,7 @@ def verdicts_of(kind: str) -> dict:
     return verdicts(WORLDS[kind]())
 
 
-@pytest.mark.parametrize("claim", [claim.claim for claim in scorecard.CLAIMS if claim.kind != scorecard.ASKED])
+@pytest.mark.parametrize("claim", [claim.claim for claim in claims.CLAIMS if claim.kind != claims.ASKED])
 def test_every_claim_can_be_reproduced_and_can_be_reversed(claim):
     *found, unmeasured = (verdicts_of(kind)[claim] for kind in WORLDS)
     assert found == ([UNDECIDED, UNDECIDED] if claim.startswith(tuple(LONE)) else [REPRODUCED, REVERSED])
@@ -164,14 +156,14 @@ def test_what_learns_at_25_is_judged_by_what_it_loses_beyond_its_distance_there(
 
 
 def test_core_claims_come_first_and_what_is_by_construction_is_not_counted():
-    table = scorecard.score_all(Measured())
-    assert list(table) == scorecard.COLUMNS and list(table.kind.unique()) == list(scorecard.KINDS)
+    table = claims.score_all(Measured())
+    assert list(table) == claims.COLUMNS and list(table.kind.unique()) == list(claims.KINDS)
     assert table.claim.is_unique and all(table[c].str.strip().all() for c in ("place", "claim", "paper", "test"))
     counts = table.kind.value_counts()
-    assert counts[scorecard.CORE] == 7 and scorecard.counted(table) == (
-        f"7 core claims: 7 to be measured. {counts[scorecard.SECONDARY]} secondary claims: "
-        f"{counts[scorecard.SECONDARY]} to be measured. {counts[scorecard.ASKED]} questions of our own: "
-        f"{counts[scorecard.ASKED]} to be measured."
+    assert counts[claims.CORE] == 7 and scorecard.counted(table) == (
+        f"7 core claims: 7 to be measured. {counts[claims.SECONDARY]} secondary claims: "
+        f"{counts[claims.SECONDARY]} to be measured. {counts[claims.ASKED]} questions of our own: "
+        f"{counts[claims.ASKED]} to be measured."
     )
 
 
@@ -237,8 +229,8 @@ def test_a_world_below_its_input_says_so_beside_its_words():
         if "psnr_input" in run.evaluation:
             run.evaluation["psnr_input"] = 40.0  # above the output, and above it with the known pixels kept
             run.evaluation["l2_input"] = 0.0
-    found = scorecard.score_all(measured)
-    found = found[found.kind != scorecard.ASKED]
+    found = claims.score_all(measured)
+    found = found[found.kind != claims.ASKED]
     assert set(found.verdict[found.claim.str.contains("schedule|mining is|curriculum")]) == {REPRODUCED}
     ahead = found.claim.str.contains("best of seven|level on which")
     assert found.measured[ahead].str.contains("below doing nothing").all()
@@ -316,14 +308,14 @@ def write_world(folder):
 
 def test_what_is_on_disk_is_found_and_nothing_else(root):
     write_world(root)
-    measured = scorecard.load("smoke", "demo", [0, 1, 2])
-    table = scorecard.score_all(measured)
-    table = table[table.kind != scorecard.ASKED]
+    measured = claims.load("smoke", "demo", [0, 1, 2])
+    table = claims.score_all(measured)
+    table = table[table.kind != claims.ASKED]
     absent = (*LONE, "Moving the batch")
     expected = [MISSING if claim.startswith(absent) else REPRODUCED for claim in table.claim]
     assert list(table.verdict) == expected
     for profile, dataset, seeds in (("demo", "demo", [0, 1]), ("smoke", "bsds500", [0, 1]), ("smoke", "demo", [5])):
-        other = scorecard.score_all(scorecard.load(profile, dataset, seeds))
+        other = claims.score_all(claims.load(profile, dataset, seeds))
         assert set(other.verdict[~other.claim.str.startswith("BM3D")]) == {MISSING}, (profile, dataset, seeds)
     text = scorecard.summary(table, measured.runs, "demo")
     assert "7 core claims: 6 reproduced, 1 to be measured." in text and "3 seeds" in text and "SUN397" in text
@@ -338,7 +330,7 @@ def test_the_pages_of_db11_have_means_over_seeds_and_the_verdicts_of_the_scoreca
     assert tables3.show_means(eleven).data.loc[0, "unclipped (dB)"] == pytest.approx(want)
     assert db11_spectrum.show(curve).data.loc[0, "σ\u00a0=\u00a05"] == pytest.approx(31.01)
     assert not db11_spectrum.lacking(curve)  # seed 7 is not measured
-    whole = scorecard.load("smoke", "demo", list(SEEDS))
+    whole = claims.load("smoke", "demo", list(SEEDS))
     assert str(tables3.wins(whole, "on_demand")) in tables3.verdict(eleven, [])
 
 
@@ -349,7 +341,7 @@ def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
         raise files.DiskError(f"{folder}: not writable")
 
     monkeypatch.setattr(files, "need_writable", refuse)
-    tables.write_table(scorecard.score_all(world(True)), "scorecard", "smoke", "demo", "all")
+    tables.write_table(claims.score_all(world(True)), "scorecard", "smoke", "demo", "all")
     said = capsys.readouterr().out
     assert said.startswith("The table is shown and not written: ") and said.count("\n") == 1 and not root.exists()
 
@@ -358,7 +350,7 @@ def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
 
 
 def test_the_page_says_every_verdict_without_colour():
-    table = scorecard.score_all(world(False))
+    table = claims.score_all(world(False))
     html = scorecard.show(table).data
     for word, n in table.verdict.value_counts().items():
         assert html.count(f"{scorecard.SYMBOLS[word]}&nbsp;{word}") == n
@@ -369,10 +361,10 @@ def test_the_page_says_every_verdict_without_colour():
 
 
 def test_the_words_of_the_rule_before_stand_beside_on_scenes_and_nowhere_else():
-    claims = {c.claim for c in scorecard.CLAIMS}
-    before = dict(pd.read_csv(scorecard.RULE1).values)
-    assert before.keys() <= claims and len(before) == 27
-    scenes, faces = (scorecard.score_all(world(True), name) for name in ("bsds500", "celeba10k-native"))
+    known = {c.claim for c in claims.CLAIMS}
+    before = dict(pd.read_csv(claims.RULE1).values)
+    assert before.keys() <= known and len(before) == 27
+    scenes, faces = (claims.score_all(world(True), name) for name in ("bsds500", "celeba10k-native"))
     assert (scenes.before != "").sum() == 27 and "by rule 1: undecided" in scorecard.show(scenes).data
     assert not faces.before.any() and not faces.place.str.startswith(("Table 2", "Table 3", "Fig. 6")).any()
 

@@ -12,7 +12,7 @@ import pytest
 from made import photograph
 from PIL import Image
 
-from companion import catalogue
+from companion.runs import catalogue
 from odl.parameters import ParameterError
 
 ROOT = Path(__file__).resolve().parents[1]

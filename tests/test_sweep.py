@@ -13,11 +13,13 @@ import pytest
 from conftest import tiny
 from tqdm.auto import tqdm
 
-from companion import catalogue, denoising, published, sweep
+from companion import published
 from companion.__main__ import duration, main
-from companion.catalogue import jobs
 from companion.comparators import DENOISERS, INPAINTERS, trained
-from companion.sweep import Job, Measurement
+from companion.measure import denoising
+from companion.runs import catalogue, sweep
+from companion.runs.catalogue import jobs
+from companion.runs.sweep import Job, Measurement
 from odl import results
 from odl.corruptions import TASKS
 from odl.data import sets
@@ -151,7 +153,7 @@ def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, m
 
 ENDLESS = """
 import signal
-from companion import sweep
+from companion.runs import sweep
 from odl.experiment import Experiment
 
 if __name__ == "__main__":
@@ -206,7 +208,7 @@ def test_reproduce_says_that_it_leaves_out_what_needs_photographs(root, monkeypa
 
 
 def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
-    monkeypatch.setattr("companion.catalogue.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
+    monkeypatch.setattr("companion.runs.catalogue.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
 
     def said(*options):
         assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", *options]) == 0

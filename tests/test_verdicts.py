@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from companion import judge, scorecard, verdicts
 from companion.__main__ import main
+from companion.verdicts import as_json, claims, judge
 from odl.machine import files
 
 SEEDS = [0, 1, 2]
@@ -17,14 +17,14 @@ def written():
     """The verdicts on what comes with the repository, and the table of the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ODL_ROOT", raising=False)
-        measured = scorecard.load("reference", "bsds500", SEEDS)
+        measured = claims.load("reference", "bsds500", SEEDS)
         home = files.results()
-        patch.setattr(verdicts.files, "write_atomically", lambda path, content: kept.append(content))
+        patch.setattr(as_json.files, "write_atomically", lambda path, content: kept.append(content))
         kept = []
-        verdicts.write(measured, "reference", "bsds500")
-        verdicts.write(measured, "reference", "bsds500")
+        as_json.write(measured, "reference", "bsds500")
+        as_json.write(measured, "reference", "bsds500")
     assert kept[0] == kept[1]  # the same results, the same file
-    return json.loads(kept[0]), scorecard.score_all(measured), home
+    return json.loads(kept[0]), claims.score_all(measured), home
 
 
 def test_every_claim_has_the_scorecard_s_word(written):

@@ -7,10 +7,11 @@ import torch
 from conftest import refused
 from PIL import Image
 
-from companion import applications, pictures
+from companion.pages import applications
+from companion.show import pictures
 from odl.network import EncoderDecoder, initialize
 from odl.parameters import ParameterError
-from odl.windows import inpaint_image, restore_image
+from odl.restoring.windows import inpaint_image, restore_image
 
 
 def trained_like(channels: int, seed: int = 0, width: int = 8) -> EncoderDecoder:

@@ -10,7 +10,7 @@ import torch
 from odl.experiment import Experiment
 from odl.learn import train_epoch
 from odl.parameters import ParameterError
-from odl.windows import check_scale
+from odl.restoring.windows import check_scale
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from functools import partial
 import torch
 from torch import nn
 
-from companion import blocks, sweep
 from companion.comparators import INPAINTERS
 from companion.comparators.check import Run, learn
+from companion.measure import blocks
+from companion.runs import sweep
 from odl import crops, results
 from odl.corruptions import delete
 from odl.evaluation import psnr, task_of

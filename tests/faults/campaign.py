@@ -26,7 +26,7 @@ from odl.data import download, sets
 from odl.machine.files import OneLine
 
 MODULES = ["tests.faults.training", "tests.faults.files", "tests.faults.parameters"]
-PRELOADED = ["companion.sweep", "companion.scorecard", "skimage.metrics", "torch._dynamo", *MODULES]
+PRELOADED = ["companion.runs.sweep", "companion.pages.scorecard", "skimage.metrics", "torch._dynamo", *MODULES]
 PROCESSES = multiprocessing.get_context("forkserver")  # a server with torch imported makes children in milliseconds
 PROCESSES.set_forkserver_preload(PRELOADED)
 RECOVERED, LOUD, SILENT = "recovered", "loud", "silent"

@@ -4,7 +4,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from companion.gpu import ship
+from companion.runs.gpu import ship
 from odl.data import sets
 from odl.data.packs import load as load_pack
 from odl.experiment import Experiment

@@ -20,8 +20,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.pylabtools import select_figure_formats
 from traitlets.config import Config
 
-from companion import catalogue, published
 from companion import notebook as notebook_module
+from companion import published
+from companion.runs import catalogue
 from odl import paper
 from odl.parameters import ParameterError
 from tests.faults.campaign import ended, in_a_child

@@ -16,7 +16,9 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from companion import catalogue, explanations, published
+from companion import published
+from companion.measure import gradients_and_pool
+from companion.runs import catalogue
 from tests.slurm import cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +27,7 @@ ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3", "--slurm-no-account")
 LOST = "n0"
 RUNS = len(published.SCHEDULES) + len(published.FIXATED) + len(catalogue.DOSES) + 1  # on_demand_l2
-RESULTS = RUNS + sum(len(measured) for measured in explanations.MEASURED.values())
+RESULTS = RUNS + sum(len(measured) for measured in gradients_and_pool.MEASURED.values())
 
 
 def snakemake(root: Path, *arguments, environment=os.environ, **more) -> subprocess.Popen:

@@ -20,8 +20,8 @@ from odl.experiment import Experiment
 from odl.machine import files, store
 from odl.machine.provenance import origin
 from odl.parameters import check_device, choice, number
-from odl.pretrained import LONG
-from odl.windows import restore_image
+from odl.restoring.pretrained import LONG
+from odl.restoring.windows import restore_image
 
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures

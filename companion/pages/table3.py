@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from companion import denoising, judge, prose, published, tables
-from companion.denoising import SYSTEMS
-from companion.judge import Measured, Verdict
+from companion import published
+from companion.measure import denoising
+from companion.measure.denoising import SYSTEMS
+from companion.show import sentences, tables
+from companion.verdicts import judge
+from companion.verdicts.judge import Measured, Verdict
 
 OTHERS = published.TABLE3_SYSTEMS[:6]  # published by others
 NEAR = 2 * 0.14  # dB: twice the paper's 30.54 − 30.40
@@ -154,4 +157,4 @@ def verdict(table: pd.DataFrame, results) -> str:
     for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"
         lines[label] = wins(m, system)
-    return prose.page(lines, results, by_photograph(m))
+    return sentences.page(lines, results, by_photograph(m))

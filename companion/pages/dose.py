@@ -10,11 +10,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import catalogue, figures, judge, published
-from companion.catalogue import LADDER
-from companion.judge import Measured, Verdict, compare, compare_levels, dose_of, gaps, paired, plain, score
-from companion.prose import page
-from companion.tables import show_table
+from companion import published
+from companion.runs import catalogue
+from companion.runs.catalogue import LADDER
+from companion.show import figures
+from companion.show.sentences import page
+from companion.show.tables import show_table
+from companion.verdicts import judge
+from companion.verdicts.judge import Measured, Verdict, compare, compare_levels, dose_of, gaps, paired, plain, score
 from odl import paper, results, schedules
 from odl.experiment import PROFILES, Experiment
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from odl import damage, paper, photographs
+from odl import paper
 from odl.corruptions import FILL, TASKS
 from odl.crops import CROP
 from odl.data import reader
@@ -17,8 +17,9 @@ from odl.experiment import PROFILES, Experiment
 from odl.machine.device import quick_precision
 from odl.network import EncoderDecoder
 from odl.parameters import check_device, choice
+from odl.restoring import doubts, image_files
+from odl.restoring.windows import holes, inpaint_image, restore_image, shares, window_starts
 from odl.results import network_of, place_of_weights
-from odl.windows import holes, inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
@@ -65,16 +66,16 @@ def restore(
     >>> clean = odl.restore(noisy, "denoise")
     >>> whole = odl.restore(photograph, "inpaint", mask=scratches)
     """
-    photographs.check_call(task, mask, stride)
+    image_files.check_call(task, mask, stride)
     picture = isinstance(image, Image.Image)
     image = reader.upright(image) if picture else image
-    y = photographs.pixels(image) if picture else photographs.as_array("image", image)
-    photographs.check_image(y)
-    missing = photographs.missing(y, task, mask)
+    y = image_files.pixels(image) if picture else image_files.as_array("image", image)
+    image_files.check_image(y)
+    missing = image_files.missing(y, task, mask)
     device, stride, network = check_device(device), stride or stride_for(y, task, missing), load(task)
     how = {"precision": quick_precision(device), "device": device}
     if doubt := before(network, y, task, missing, how):
-        warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
+        warnings.warn(doubt, doubts.DamageWarning, stacklevel=2)
     x_hat = np.array(y, np.float32 if y.dtype == bool else None)
     for rows, columns, within in parts(y, missing, stride, progress):
         part, gone = y[rows, columns], None if missing is None else missing[rows, columns]
@@ -84,9 +85,9 @@ def restore(
             whole = (whole * 255).round()
         keep = False if gone is None else ~gone if y.ndim == 2 else ~gone[..., None]
         x_hat[rows, columns] = np.where(keep, part, whole)
-    if task == "denoise" and not doubt and (doubt := damage.doubt(floats(y), floats(x_hat), task)):
-        warnings.warn(doubt, damage.DamageWarning, stacklevel=2)
-    return photographs.like(image, x_hat) if picture else x_hat
+    if task == "denoise" and not doubt and (doubt := doubts.doubt(floats(y), floats(x_hat), task)):
+        warnings.warn(doubt, doubts.DamageWarning, stacklevel=2)
+    return image_files.like(image, x_hat) if picture else x_hat
 
 
 def floats(y: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
@@ -102,14 +103,14 @@ def floats(y: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
 def before(network, y: np.ndarray, task: str, missing: np.ndarray | None, how: dict) -> str | None:
     """The doubt that there is before the work, if any; of noise, from the middle of a large image."""
     if missing is not None:
-        return damage.doubt_of_mask(y, missing, task)
+        return doubts.doubt_of_mask(y, missing, task)
     if task != "denoise":
-        return damage.doubt(floats(y), None, task)
+        return doubts.doubt(floats(y), None, task)
     top, left = ((side - SAMPLE) // 2 for side in y.shape[:2])
     if min(top, left) < SAMPLE // 2:
         return None
     middle = floats(y[top : top + SAMPLE, left : left + SAMPLE])
-    return damage.doubt(middle, restore_image(network, middle, STRIDES[-1], **how), task)
+    return doubts.doubt(middle, restore_image(network, middle, STRIDES[-1], **how), task)
 
 
 def parts(y: np.ndarray, missing: np.ndarray | None, stride: int, progress):

@@ -9,10 +9,12 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from companion import figures, judge, prose, published, tables
-from companion.figures import COLOURS, GREY, KEPT, ROOM, TITLES
-from companion.judge import Measured, Verdict, compare, plain
-from companion.pictures import restored_by
+from companion import published
+from companion.show import figures, sentences, tables
+from companion.show.figures import COLOURS, GREY, KEPT, ROOM, TITLES
+from companion.show.pictures import restored_by
+from companion.verdicts import judge
+from companion.verdicts.judge import Measured, Verdict, compare, plain
 from odl import crops, paper, results
 from odl.corruptions import TASKS
 from odl.data import packs, sets
@@ -181,10 +183,10 @@ def verdict(results, task: str, joint=()) -> str:
     m, where = Measured(judge.keyed(results)), ", inside the hole" if task == "inpaint" else ""
     lines = {}
     for own in ("easy", "hard"):
-        title, severity = published.FIXATED[f"fixated_{own}"], prose.severity_text(task, own)
+        title, severity = published.FIXATED[f"fixated_{own}"], sentences.severity_text(task, own)
         labels = f"On-demand − {title}, levels 1–6{where}", f"{title} − on-demand at {severity}{where}"
         lines |= {label: compare(m, {"": pair}) for label, pair in zip(labels, contests(task, own), strict=True)}
-    return prose.page(lines, results, without_feedback(Measured(judge.keyed([*results, *joint]))))
+    return sentences.page(lines, results, without_feedback(Measured(judge.keyed([*results, *joint]))))
 
 
 def problem(m: Measured, network: str = "on_demand") -> Verdict:

@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from companion import judge, prose, published, tables
-from companion.blocks import BLOCKS
+from companion import published
 from companion.comparators import INPAINTERS
-from companion.judge import Measured, Verdict
+from companion.measure.blocks import BLOCKS
+from companion.show import sentences, tables
+from companion.verdicts import judge
+from companion.verdicts.judge import Measured, Verdict
 from odl.results import Result, load
 
 CENTRE, RANDOM = INPAINTERS
@@ -111,4 +113,4 @@ def verdict(results, ours=()) -> str:
         "On-demand − each encoder, arbitrary block (paper: +8.51 and +4.11 dB)": encoders,
         "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": same_in_both(m),
     }
-    return prose.page(lines, results, own_specialist(results, ours))
+    return sentences.page(lines, results, own_specialist(results, ours))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from companion import judge
-from companion.judge import MISSING, Verdict
+from companion.verdicts import judge
+from companion.verdicts.judge import MISSING, Verdict
 from odl import paper
 
 NOTHING = "The networks that this page compares are not trained yet, so its question is open."

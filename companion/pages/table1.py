@@ -12,10 +12,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import judge, prose, published, tables
-from companion.figures import COLOURS, LEVEL_COLOURS, TITLES
-from companion.judge import Measured, Verdict, compare, plain
+from companion import published
 from companion.notebook import listed, several
+from companion.show import sentences, tables
+from companion.show.figures import COLOURS, LEVEL_COLOURS, TITLES
+from companion.verdicts import judge
+from companion.verdicts.judge import Measured, Verdict, compare, plain
 from odl import paper
 from odl.evaluation import overall
 from odl.machine import store
@@ -217,7 +219,7 @@ def verdict(results: list[Result], task: str, schedules=SEVEN) -> str:
     lines = {f"On-demand − {titles[rival]}": compare(m, {"": (task, "on_demand", rival)}) for rival in rivals}
     if {*RIVALS} <= {*rivals}:
         lines["The paper's claim, all six together"] = best_of_seven(m, task)
-    return prose.page(lines, results, prose.dose(results))
+    return sentences.page(lines, results, sentences.dose(results))
 
 
 def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from odl.data.packs import load
 from odl.data.reader import opened, read_image
 from odl.data.sets import DataError
 from odl.evaluation import psnr, squared_error
-from odl.photographs import marked, missing
+from odl.restoring.image_files import marked, missing
 
 
 @torch.inference_mode()

@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from companion import sweep
+from companion.runs import sweep
 from odl import crops, results
 from odl.corruptions import delete, draw_square, square_mask
 from odl.data import packs, sets

@@ -6,9 +6,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import denoising, judge, prose, tables
-from companion.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
-from companion.judge import LARGE, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
+from companion.measure import denoising
+from companion.measure.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
+from companion.show import sentences, tables
+from companion.verdicts import judge
+from companion.verdicts.judge import LARGE, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
 
 CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in CLASSICAL]
@@ -168,4 +170,4 @@ def verdict(table: pd.DataFrame, results) -> str:
     }
     absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in lacking(table))
     known = results or any(line.word != MISSING for line in lines.values())
-    return prose.page(lines, results, absent) if known else absent or prose.NOTHING
+    return sentences.page(lines, results, absent) if known else absent or sentences.NOTHING

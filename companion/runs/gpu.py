@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from companion import sweep
+from companion.runs import sweep
 from odl import paper
 from odl.data import packs
 from odl.experiment import Experiment

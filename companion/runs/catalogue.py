@@ -7,15 +7,18 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from companion import blocks, denoising, explanations, pilot, published
+from companion import published
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
-from companion.prose import figure2
-from companion.sweep import Job, Measurement, job_of
-from odl import paper, pretrained, results
+from companion.measure import blocks, denoising, gradients_and_pool
+from companion.runs import pilot
+from companion.runs.sweep import Job, Measurement, job_of
+from companion.show.sentences import figure2
+from odl import paper, results
 from odl.data import sets
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.parameters import ParameterError, choice, known_dataset, nearest
+from odl.restoring import pretrained
 
 # The pages of the book
 
@@ -233,8 +236,8 @@ def job_with_all(run) -> Job:
         return context_encoder.job_of(run)
     if (run.task, run.schedule, run.overrides) == ("inpaint", "on_demand", {}):
         return blocks.job_of(run)
-    if run.schedule in explanations.MEASURED and not run.overrides:
-        return explanations.job_of(run)
+    if run.schedule in gradients_and_pool.MEASURED and not run.overrides:
+        return gradients_and_pool.job_of(run)
     ours = denoising.our_systems(run.profile, run.dataset, run.seed) if run.dataset.endswith("-native") else {}
     systems = [system for system, experiment in ours.items() if experiment == run]
     return job_of(run, *(m for system in systems for m in on_db11(system, run.profile, run)))

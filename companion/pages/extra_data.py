@@ -3,9 +3,9 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from companion import figures, prose, tables
-from companion.catalogue import EXTRA_DATA, halves
-from companion.judge import Measured, compare
+from companion.runs.catalogue import EXTRA_DATA, halves
+from companion.show import figures, sentences, tables
+from companion.verdicts.judge import Measured, compare
 from odl.results import Result, load
 
 OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
@@ -35,7 +35,7 @@ def verdict(runs: dict, task: str) -> str:
     m = Measured({(task, name, r.experiment["seed"]): r for name in runs for r in runs[name]})
     pairs = (OURS_HALF, RIGID_ALL), (OURS_HALF, RIGID_HALF), (RIGID_ALL, RIGID_HALF)
     lines = {f"{a} − {b}": compare(m, {"": (task, a, b)}) for a, b in pairs}
-    return prose.page(lines, list(m.runs.values()))
+    return sentences.page(lines, list(m.runs.values()))
 
 
 def plot_curves(measured: dict):

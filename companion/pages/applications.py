@@ -7,8 +7,8 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.morphology import dilation
 from skimage.morphology import disk as ball
 
-from companion import figures, prose
-from companion.judge import signed, span
+from companion.show import figures, sentences
+from companion.verdicts.judge import signed, span
 
 NETWORK, CLASSICAL = "on-demand", "biharmonic"
 
@@ -88,5 +88,6 @@ def verdict(table: pd.DataFrame, results) -> str:
     return (
         f"Inside the mask, the on-demand network scores higher than the grey filling in {above['damaged']} of "
         f"{len(table)} masks, and higher than the biharmonic filling in {above[CLASSICAL] or 'none'}. "
-        f"One photograph and one training decide nothing, and the paper gives pictures only.\n\n{prose.scale(results)}"
+        "One photograph and one training decide nothing, and the paper gives pictures only.\n\n"
+        + sentences.scale(results)
     )

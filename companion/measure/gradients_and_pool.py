@@ -8,8 +8,8 @@ from dataclasses import replace
 import pandas as pd
 import torch
 
-from companion import sweep
-from companion.judge import Measured, Verdict, paired, plain, verdict_on
+from companion.runs import sweep
+from companion.verdicts.judge import Measured, Verdict, paired, plain, verdict_on
 from odl import crops, paper, results
 from odl.data import packs
 from odl.evaluation import in_its_channels, psnr, squared_error, task_of

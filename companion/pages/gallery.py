@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from companion import denoising
-from companion.denoising import FIXED, NOISY, OURS, SLOW, SYSTEMS
-from companion.figures import picture_blocks, picture_grid
+from companion.measure import denoising
+from companion.measure.denoising import FIXED, NOISY, OURS, SLOW, SYSTEMS
+from companion.show.figures import picture_blocks, picture_grid
 
 
 def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> pd.DataFrame:

@@ -2,7 +2,8 @@
 
 import torch
 
-from companion import pictures, prose, published
+from companion import published
+from companion.show import pictures, sentences
 from odl import crops, paper
 from odl.corruptions import Task
 
@@ -14,7 +15,7 @@ def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
     """Fig. 5: original, damaged, restored, per level (1…6, `easy`, `hard`) and image, for `figures.picture_blocks`."""
     rows = []
     for level in levels:
-        label = f"level {level}" if isinstance(level, int) else f"only\n{prose.severity_text(task.name, level)}"
+        label = f"level {level}" if isinstance(level, int) else f"only\n{sentences.severity_text(task.name, level)}"
         for k, image in enumerate(x.split(1)):
             generator = torch.Generator().manual_seed(crops.seed_of("quintuple", level, k))
             y = task.corrupt(image, level, generator)

@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from companion import scorecard
-from companion.judge import MISSING, Measured, Verdict
+from companion.verdicts import claims
+from companion.verdicts.judge import MISSING, Measured, Verdict
 from odl import PROTOCOL
 from odl.data import sets
 from odl.machine import files, store
@@ -25,7 +25,7 @@ class Noting(dict):
         return super().__getitem__(key)
 
 
-def record(claim: scorecard.Claim, number: int, measured: Measured) -> dict:
+def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
     """One claim: its test, the verdict, what was measured in words, each part in numbers, and the files behind it."""
     noted = set()
     found = claim.measure(replace(measured, runs=Noting(measured.runs, noted), long=Noting(measured.long, noted)))
@@ -49,8 +49,8 @@ def numbers(found: Verdict, part: str) -> dict:
 
 def write(measured: Measured, profile: str, dataset: str) -> Path:
     """Write every verdict, sealed; it has neither date nor commit, so that the same results make the same file."""
-    claims = [record(claim, number, measured) for number, claim in enumerate(scorecard.CLAIMS, 1)]
-    content = {"protocol": PROTOCOL, "profile": profile, "dataset": sets.slug(dataset), "claims": claims}
+    records = [record(claim, number, measured) for number, claim in enumerate(claims.CLAIMS, 1)]
+    content = {"protocol": PROTOCOL, "profile": profile, "dataset": sets.slug(dataset), "claims": records}
     content |= {"seal": files.seal_of(content)}
     path = files.results() / profile / "tables" / f"verdicts-{sets.slug(dataset)}.json"
     files.write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")

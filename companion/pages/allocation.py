@@ -4,9 +4,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import figures, judge, prose
-from companion.figures import LEVEL_COLOURS
-from companion.judge import Measured, Verdict, plain, verdict_on
+from companion.show import figures, sentences
+from companion.show.figures import LEVEL_COLOURS
+from companion.verdicts import judge
+from companion.verdicts.judge import Measured, Verdict, plain, verdict_on
 from odl import paper
 from odl.schedules import allocate, on_demand
 
@@ -97,13 +98,13 @@ def verdict(runs: dict) -> str:
     """How large the dose is; runs: task → Result or None. No claim is decided by this."""
     found = {task: run for task, run in runs.items() if run}
     if not found:
-        return prose.NOTHING
+        return sentences.NOTHING
     doses = ", ".join(f"{100 * judge.dose_of(run):.2f} % for {plain(task)}" for task, run in found.items())
     words = (
         f"Rigid joint learning has a dose of 0: every level gets 1/{paper.N_LEVELS} of the batch. That a lower PSNR "
         "gets more images is Equation 3 itself; whether it matters is the question of dose and ladder, the next page."
     )
-    return f"The dose is {doses}.\n\n{words}\n\n{prose.scale([*found.values()])}"
+    return f"The dose is {doses}.\n\n{words}\n\n{sentences.scale([*found.values()])}"
 
 
 def shifts(m: Measured) -> Verdict:

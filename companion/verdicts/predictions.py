@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from companion import judge, scorecard
-from companion.judge import MISSING, Measured
-from companion.tables import show_table
+from companion.show.tables import show_table
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import MISSING, Measured
 
 FILE = Path(__file__).with_name("predictions.csv")
 COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin", "hit"]
@@ -27,7 +27,7 @@ def beside(measured: Measured) -> pd.DataFrame:
 
     A claim's prediction hits with its word; a part's when its mean margin lies in the predicted interval.
     """
-    verdicts = {claim.claim: claim.measure(measured) for claim in scorecard.CLAIMS}
+    verdicts = {claim.claim: claim.measure(measured) for claim in claims.CLAIMS}
     rows = []
     for row in load().itertuples():
         found = verdicts[row.claim]

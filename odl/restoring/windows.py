@@ -9,13 +9,13 @@ from scipy.ndimage import binary_dilation, find_objects, label
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from odl import photographs
 from odl.corruptions import delete
 from odl.crops import CROP
 from odl.machine.device import forward
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError, integer
-from odl.photographs import missing
+from odl.restoring import image_files
+from odl.restoring.image_files import missing
 
 BATCH = 256  # windows that pass through the network at a time
 FARTHEST = 4  # from the middle of [0, 1]: noise of σ = 150 of 255 on a megapixel goes so far
@@ -145,7 +145,7 @@ def window_starts(side: int, stride: int) -> list[int]:
 def check_image(given, network) -> torch.Tensor:
     """The image as (n, channels of the network, height, width) float. Raises ParameterError."""
     image = np.asarray(given, np.float32)
-    photographs.check_image(image)
+    image_files.check_image(image)
     check_scale("image", image)
     planes = torch.from_numpy(image[None] if image.ndim == 2 else image.transpose(2, 0, 1))  # (1 or 3, height, width)
     alone = network.encoder[0].in_channels == 1

@@ -8,9 +8,9 @@ from functools import cache
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from companion.catalogue import jobs
 from companion.comparators import context_encoder, trained
-from companion.sweep import Job
+from companion.runs.catalogue import jobs
+from companion.runs.sweep import Job
 from odl.crops import CROP
 from odl.data import packs, sets
 from odl.network import EncoderDecoder

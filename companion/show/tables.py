@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from companion import judge, prose
-from companion.figures import TITLES
+from companion.show import sentences
+from companion.show.figures import TITLES
+from companion.verdicts import judge
 from odl import paper
 from odl.data import sets
 from odl.machine import files, store
@@ -94,5 +95,5 @@ def show_levels(table: pd.DataFrame, task: str):
     known = paper.TASKS[task]
     table = table.drop(columns="scored") if table.scored.nunique() < 2 else table
     names = {f"level_{i}": f"{i}: {low}–{high}" for i, (low, high) in enumerate(known["levels"], 1)}
-    names |= {"mean": "mean 1–6"} | {name: f"only {prose.severity_text(task, name)}" for name in ("easy", "hard")}
+    names |= {"mean": "mean 1–6"} | {name: f"only {sentences.severity_text(task, name)}" for name in ("easy", "hard")}
     return show_table(table.rename(columns=names))

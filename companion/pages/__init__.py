@@ -1,0 +1,1 @@
+"""A file for each notebook that measures, of its name: its table, its figures, its sentences."""

@@ -1,0 +1,1 @@
+"""Which runs there are, what they cost, and how they are run."""

@@ -1,0 +1,1 @@
+"""What a photographer uses: pretrained networks on image files of any size."""
