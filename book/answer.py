@@ -49,13 +49,8 @@ def load(name: str = DATASET) -> Measured:
 
 
 def worlds() -> dict[str, Measured]:
-    """`scenes`, `faces` → what is measured on that data set, faces when their close contest is whole."""
-    return {title: load(name) for name, title in SETS.items() if name == DATASET or faces_are_whole(name)}
-
-
-@cache
-def faces_are_whole(name: str) -> bool:
-    return catalogue.is_whole(PROFILE, name, catalogue.SEEDS_OF_FACES)
+    """`scenes`, `faces` → what is measured on that data set, faces when a block of their campaign is whole."""
+    return {title: load(name) for name, title in SETS.items() if name == DATASET or load(name).runs}
 
 
 # The three sentences

@@ -80,6 +80,7 @@ def run_reproduce(options) -> None:
     start = time.monotonic()  # a clock that is set back changes nothing
     from companion.notebook import check_seeds
     from companion.runs import catalogue, gpu, sweep
+    from odl import results
     from odl.parameters import check_device, integer
 
     seeds = check_seeds(options.seeds)
@@ -102,6 +103,8 @@ def run_reproduce(options) -> None:
     runs = [job.experiment for job in todo if job.experiment and job.experiment.schedule in SCHEDULES]
     if options.profile == "gpu" and runs and workers is None and check_device(options.device) == "cuda":
         workers = gpu.prepare(runs[0], "cuda")
+    if pending := [run for run in runs if results.load(run) is None]:
+        print(gpu.pace(pending[0], check_device(options.device)), end="", file=sys.stderr)
     try:
         sweep.run_jobs(todo, options.device, workers, deadline)
     finally:

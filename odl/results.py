@@ -94,8 +94,8 @@ def by_schedule(schedule: Schedule, experiment, *rest) -> None:
 
 def needed_by(experiment) -> list[Experiment]:
     """The runs from whose histories the schedule of this one is made."""
-    needs = getattr(SCHEDULES[experiment.schedule], "needs", {})
-    return [replace(experiment, schedule=name, **numbers) for name, numbers in needs.items()]
+    row = SCHEDULES[experiment.schedule]
+    return [replace(experiment, **other) for other in row.needs(experiment.seed)] if isinstance(row, type) else []
 
 
 def schedule_of(experiment) -> Schedule:

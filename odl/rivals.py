@@ -6,6 +6,13 @@ import numpy as np
 
 from odl.schedules import SCHEDULES, Schedule, on_demand, stage
 
+SPECIALISTS = [f"level_{level}" for level in range(1, 6)]
+
+
+def seed_of_specialists(seed: int) -> int:
+    """The seed of those that runs of a seed are compared with: one set serves five seeds, 0 to 4, 5 to 9, …"""
+    return seed - seed % 5
+
 
 def one_level(level, done, psnr, n):
     """A specialist: one level alone."""
@@ -36,9 +43,11 @@ class LogError(Schedule):
 
 
 class Replay(Schedule):
-    """The shares of each epoch of another run, with no feedback from this one: of Equation 3 with k = 4, same seed."""
+    """The shares of each epoch of another run, with no feedback from this one: of Equation 3 with k = 4, next seed."""
 
-    needs = {"on_demand": {"sharpness": 4.0}}
+    @staticmethod
+    def needs(seed):
+        return [{"schedule": "on_demand", "sharpness": 4.0, "seed": seed + 1}]  # of its own seed it would be that run
 
     def __init__(self, recorded):
         self.allocations = [epoch["allocation"] for epoch in recorded]
@@ -67,8 +76,11 @@ class MinimaxGap(Ascent):
     """
 
     # Theirs: trained to convergence between two updates; here: an update an epoch, RATE of share a dB and training.
-    needs = {f"level_{level}": {} for level in range(1, 6)}
     RATE = 1.0
+
+    @staticmethod
+    def needs(seed):
+        return [{"schedule": name, "seed": seed_of_specialists(seed)} for name in SPECIALISTS]
 
     def __init__(self, *specialists):
         self.best = np.array([history[-1]["psnr"][i] for i, history in enumerate(specialists)])
@@ -94,6 +106,6 @@ class GroupDRO(Ascent):
         return self.now * np.exp(self.RATE * passed * error / error.mean())
 
 
-SCHEDULES |= {f"level_{level}": partial(one_level, level) for level in range(1, 6)}
+SCHEDULES |= {name: partial(one_level, level) for level, name in enumerate(SPECIALISTS, 1)}
 SCHEDULES |= {"minimax_gap": MinimaxGap, "group_dro": GroupDRO, "inverse_mse": inverse_mse, "log_mse": LogError()}
 SCHEDULES |= {"unbiased": unbiased, "static_easy": static_easy, "replay": Replay}

@@ -91,14 +91,18 @@ def cumulative_anti_curriculum(done, psnr, n):
 class Schedule:
     """What a row may be beside a function: a value that divides batches equally, with whatever else differs.
 
-    A class as a row is made anew for each run, of the histories of the runs in its `needs`.
+    A class as a row is made anew for each run, of the histories of the runs that it `needs`.
     """
 
     severity = (
         None  # where all images have one: `easy`, `hard`, or "" for the run's own; squares are in the middle then
     )
     pool = False  # whether images come from a static pool of damaged ones
-    needs: dict[str, dict] = {}  # schedule of another run → its parameters that differ from this one's
+
+    @staticmethod
+    def needs(seed: int) -> list[dict]:
+        """Of each run from whose history it is made: the parameters that differ from this run's, which has `seed`."""
+        return []
 
     def __call__(self, done, psnr, n):
         return np.ones(n)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import conftest
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from conftest import refused
@@ -14,12 +13,13 @@ from conftest import refused
 from companion import published
 from companion.pages import table1
 from companion.runs import sweep
-from odl import learn, paper, results
+from companion.verdicts import judge
+from odl import learn, results
 from odl.__main__ import main
 from odl.data import packs
 from odl.parameters import ParameterError
 from odl.results import Result
-from odl.rivals import GroupDRO, MinimaxGap, Replay, inverse_mse, static_easy, unbiased
+from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, Replay, inverse_mse, static_easy, unbiased
 from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand
 
 PSNR = [30.0, 28.0, 26.0, 24.0, 22.0]
@@ -157,7 +157,7 @@ def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo, capsys):
     command = shlex.split(said.partition(": ")[2])
     assert main(command[3:]) == 0
     replayed = results.run_or_load(run, "cpu").history
-    recorded = results.load(replace(run, schedule="on_demand", sharpness=4.0)).history
+    recorded = results.load(replace(run, schedule="on_demand", sharpness=4.0, seed=run.seed + 1)).history
     for epoch, record in zip(replayed, recorded, strict=True):
         assert epoch["allocation"] == pytest.approx(record["allocation"], abs=0.2)  # an image of an epoch's 500
     assert recorded[3]["dose"] > 0.001
@@ -166,7 +166,7 @@ def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo, capsys):
 def test_a_sweep_trains_the_specialists_first(demo):
     run = tiny("minimax_gap")
     [found] = sweep.run_many([run], "cpu", workers=1)
-    alone = [results.load(replace(run, schedule=f"level_{level}")).history for level in range(1, 6)]
+    alone = [results.load(replace(run, schedule=name, seed=0)).history for name in SPECIALISTS]
     best = [history[-1]["psnr"][i] for i, history in enumerate(alone)]
     expected = np.full(5, 0.2)
     for before, after in zip(found.history, found.history[1:], strict=False):
@@ -175,13 +175,24 @@ def test_a_sweep_trains_the_specialists_first(demo):
         np.testing.assert_allclose(after["allocation"], 100 * expected, atol=5)  # a batch of 20 in one step
     [row] = table1.table([found], "interpolate", ["minimax_gap"]).to_dict("records")[1:]
     assert row["worst_gap"] == pytest.approx(max_gap(run, "minimax_gap"))
+    elsewhere = replace(run, seed=run.seed + 5)
+    assert "worst_gap" not in table1.table([replace_seed(found, elsewhere)], "interpolate", ["minimax_gap"])
+    other = sweep.run_many([replace(run, schedule="on_demand")], "cpu", workers=1)
+    alone = [results.load(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
+    m = judge.Measured(judge.keyed([found, *other, *alone]))
+    ahead = table1.narrower(m, "minimax_gap", "on_demand").numbers["interpolation"][0]
+    assert ahead == pytest.approx(max_gap(run, "on_demand") - max_gap(run, "minimax_gap"))
+
+
+def replace_seed(found, run):
+    return Result(run.asdict(), found.provenance, found.history, found.evaluation, found.path)
 
 
 def max_gap(run, schedule):
     """By hand, of what is on disk."""
     ours, gaps = results.load(replace(run, schedule=schedule)).evaluation, []
     for level in "12345":
-        alone = results.load(replace(run, schedule=f"level_{level}")).evaluation
+        alone = results.load(replace(run, schedule=f"level_{level}", seed=0)).evaluation
         gaps.append(alone[alone.level == level].psnr.mean() - ours[ours.level == level].psnr.mean())
     return max(gaps)
 
@@ -193,9 +204,3 @@ def test_a_memory_survives_an_interruption(demo, resumes_exactly, monkeypatch, s
         history = specialists([31, 29, 27, 25, 23])
         monkeypatch.setattr(results, "schedule_of", lambda run: begin(SCHEDULES[schedule], history))
     resumes_exactly(results.train, tiny(schedule), 0.6, 2)
-
-
-def test_without_specialists_there_is_no_gap(tmp_path):
-    frame = pd.DataFrame({"trial": 0, "level": list("123456"), "l2": 1.0, "psnr": 30.0})
-    run = Result({"schedule": "on_demand", "seed": 0}, {}, [], frame, tmp_path / "on_demand-seed0.json")
-    assert math.isnan(table1.worst_gap([run])) and paper.N_LEVELS == 5

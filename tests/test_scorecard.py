@@ -380,3 +380,18 @@ def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has():
     assert close.margin == pytest.approx(2, abs=0.02) and not close.hit  # 30 and 28 dB in this world
     assert rows[rows.claim.str.contains("Hard mining")].iloc[0].hit is True
     assert predictions.beside(Measured()).hit.isna().all()
+
+
+def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
+    """Of a block that lacks one run nothing is read, and what is asked there was predicted beforehand."""
+    scale = "reference", "celeba10k-native", catalogue.SEEDS_OF_FACES
+    blocks = catalogue.of_faces(*scale)
+    here = {*blocks[0][:-1], *blocks[1], *blocks[5]}
+    monkeypatch.setattr("odl.results.load", lambda run, path=None: object() if run in here else None)
+    assert catalogue.whole_blocks(*scale) == [blocks[1], blocks[5]]
+    monkeypatch.setattr("odl.results.load", lambda run, path=None: object() if run in {*blocks[0]} else None)
+    monkeypatch.setattr("companion.measure.gradients_and_pool.load_all", lambda runs: {})
+    assert {key[1] for key in claims.load(*scale).runs} == {"on_demand", "rigid_joint"}
+    predicted = {*predictions.load().claim}
+    asked = {c.claim for _, c in claims.asked_of("celeba10k") if c.kind == claims.ASKED}
+    assert asked <= predicted <= {c.claim for c in claims.CLAIMS}

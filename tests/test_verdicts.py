@@ -7,7 +7,7 @@ import pytest
 
 from companion.__main__ import main
 from companion.verdicts import as_json, claims, judge
-from odl.machine import files
+from odl.machine import files, store
 
 SEEDS = [0, 1, 2]
 
@@ -17,6 +17,7 @@ def written():
     """The verdicts on what comes with the repository, and the table of the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ODL_ROOT", raising=False)
+        store.USED.clear()  # of what other tests read elsewhere
         measured = claims.load("reference", "bsds500", SEEDS)
         home = files.results()
         patch.setattr(as_json.files, "write_atomically", lambda path, content: kept.append(content))

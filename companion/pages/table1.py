@@ -4,7 +4,7 @@ Runs: every schedule of one task, paired by seed. A schedule that a reader adds 
 a colour and a margin like the paper's; where the paper has no number there is a dash.
 """
 
-import re
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -18,11 +18,12 @@ from companion.show import sentences, tables
 from companion.show.figures import COLOURS, LEVEL_COLOURS, TITLES
 from companion.verdicts import judge
 from companion.verdicts.judge import Measured, Verdict, compare, plain
-from odl import paper
+from odl import paper, results
 from odl.evaluation import overall
-from odl.machine import store
+from odl.experiment import Experiment
 from odl.parameters import choice
 from odl.results import Result
+from odl.rivals import SPECIALISTS, seed_of_specialists
 from odl.schedules import SCHEDULES, Schedule, allocate
 
 SEVEN = tuple(published.SCHEDULES)
@@ -38,7 +39,7 @@ def check_schedules(schedules) -> list[str]:
 # The table
 
 
-def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
+def table(found: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
     """Table 1 of one task: the damaged images, then a row per schedule; means over seeds, trials and levels 1 to 6.
 
     Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
@@ -46,14 +47,14 @@ def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
     `worst_gap`, where any specialist is on disk; ahead, low, high and verdict of `judge.lead`; then the paper's l2 and
     psnr on CelebA and SUN397.
     """
-    damaged, m = tables.means(results).mean(), Measured(judge.keyed(results))
+    damaged, m = tables.means(found).mean(), Measured(judge.keyed(found))
     first = {"schedule": tables.NOT_RESTORED, "l2": damaged.l2_input, "psnr": damaged.psnr_input}
     rows = [first | {"psnr_hole": damaged.hole_input, "verdict": ""}]
     for schedule in schedules:
-        found = [r for r in results if r.experiment["schedule"] == schedule]
-        row = {"schedule": schedule} | tables.over_seeds(found)
-        row |= tables.means(found)[["psnr_kept", "psnr_hole"]].mean().to_dict()
-        row["worst_gap"] = worst_gap(found)
+        own = [run for run in found if run.experiment["schedule"] == schedule]
+        row = {"schedule": schedule} | tables.over_seeds(own)
+        row |= tables.means(own)[["psnr_kept", "psnr_hole"]].mean().to_dict()
+        row["worst_gap"] = pd.Series([worst_gap(run, specialists(run)) for run in own], dtype=float).mean()
         lead = (np.nan, np.nan, np.nan, "") if schedule == "on_demand" else judge.lead(m, task, "on_demand", schedule)
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
         printed = published.TABLE1.get(task, {}).get(schedule, ((np.nan, np.nan), (np.nan, np.nan)))
@@ -64,28 +65,34 @@ def table(results: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
     return frame.drop(columns="worst_gap") if frame.worst_gap.isna().all() else frame
 
 
-def worst_gap(found: list[Result]) -> float:
-    """How far a schedule is behind the networks trained on one level alone, on the worst of levels 1 to 5, in dB.
+def worst_gap(run: Result, alone: list[Result | None]) -> float:
+    """How far a network is behind those trained on one level alone, on the worst of levels 1 to 5, in dB.
 
-    Mean over those of its runs whose five specialists are on disk, NaN without one: the score that minimax training
-    (Gnanasambandam and Chan, ICML 2020) asks for.
+    The score that minimax training (Gnanasambandam and Chan, ICML 2020) asks for; NaN where one of the five is missing.
     """
-    gaps = []
-    for run in (run for run in found if run.path):
-        ours = run.evaluation.groupby("level").psnr.mean()
-        alone = {level: specialist(run, level) for level in map(str, range(1, paper.N_LEVELS + 1))}
-        if all(alone.values()):
-            psnr = {level: pd.DataFrame(content["evaluation"]) for level, content in alone.items()}
-            gaps.append(max(f[f.level == level].psnr.mean() - ours[level] for level, f in psnr.items()))
-    return float(np.mean(gaps)) if gaps else np.nan
+    if not all(alone):
+        return np.nan
+    return max(judge.score(other, [str(i)]) - judge.score(run, [str(i)]) for i, other in enumerate(alone, 1))
 
 
-def specialist(run: Result, level: str) -> dict | None:
-    """The content of the result of the same run on one level alone, None where it is not on disk."""
-    own = {name: value for name, value in run.experiment.items() if name not in ("sharpness", "severity")}
-    name = re.sub(r"-(sharpness|severity)=-?[\d.]+(?=-|\.json$)", "", run.path.name)
-    path = run.path.with_name(name.replace(own["schedule"], f"level_{level}", 1))
-    return store.load(path, own | {"schedule": f"level_{level}"})
+def specialists(run: Result) -> list[Result | None]:
+    """The networks trained as a run was, on level 1 to 5 alone, where they are on disk."""
+    own = Experiment(**run.experiment)
+    alone = replace(own, schedule=SPECIALISTS[0], seed=seed_of_specialists(own.seed), sharpness=1.0, severity=0.0)
+    return [results.load(replace(alone, schedule=name)) for name in SPECIALISTS]
+
+
+def narrower(m: Measured, one: str, other: str) -> Verdict:
+    """Whether the worst gap to the specialists is smaller with one schedule than with another, on every task."""
+    parts = {}
+    for task in paper.TASKS:
+        gaps = [
+            [worst_gap(run, [m.runs.get((task, s, seed_of_specialists(run.experiment["seed"]))) for s in SPECIALISTS])
+             for run in pair]
+            for pair in judge.paired(m.runs, task, one, other)
+        ]  # fmt: skip
+        parts[plain(task)] = [b - a for a, b in gaps if not np.isnan([a, b]).any()]
+    return judge.verdict_on(parts)
 
 
 def show(table: pd.DataFrame, best: str | None = None):

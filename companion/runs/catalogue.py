@@ -128,11 +128,13 @@ def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list
 
 CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
 SEEDS_OF_FACES = [10, 11, 12, 13, 14]
-FACES = "celeba10k"  # whose campaign was planned before any of its runs: seeds 10 to 14, five for what is close
+FACES = "celeba10k"  # whose campaign was planned before any of its runs: five seeds for what is close
 DOSES = (4, -1)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
 DOSES_OF_FACES = (4, -4)
 DECAYS = (0.4, 0.0)  # beside the profile's 0.2, which is the cumulative curriculum's last stage
 CONFOUNDED = ("deblur", "denoise")  # tasks on which the cumulative curriculum is ahead on scenes
+CONTROLS = ("static_easy", "replay")  # its shares without its order, and recorded shares without feedback
+LATER = ("minimax_gap", "group_dro", "inverse_mse")  # of `published.LATER` what the campaign trains
 LADDER = ("inpaint", "denoise")
 STRONGEST = ("denoise", "cumulative_curriculum")  # ahead of on-demand learning at the profile's length: also when long?
 RUNGS = {  # profile → widths and epochs of the ladder; its last length takes longer than everything before it
@@ -179,25 +181,36 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
 
 
 def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
-    """The campaign on faces, in its blocks: close contest, dose, confound, the other schedules, long runs."""
-    three, widths, lengths = seeds[:3], *RUNGS.get(profile, ((), ()))
+    """The campaign on faces in its blocks, the most telling first; no page shows a part of one.
+
+    Equation 3 against equal shares; the cumulative schedules; doses; the end of the rate; shares without order and
+    without feedback; the other schedules; what came after 2017; long runs, of the first seed and of two more.
+    """
+    first, three, confounded = seeds[:1], seeds[:3], dict.fromkeys(CONFOUNDED, CONTROLS)
     return [
-        grid(profile, dataset, seeds, (*CLOSE, *published.CUMULATIVE)),
+        grid(profile, dataset, seeds, CLOSE),
+        grid(profile, dataset, seeds, published.CUMULATIVE),
         doses(profile, dataset, seeds),
         decayed(profile, dataset, three),
+        [run for seed in three for run in every_task(confounded, "", dataset, profile, seed)],
         grid(profile, dataset, three, (*published.PARTIAL, *published.FIXATED)),
-        [
-            Experiment.of(task, dataset, schedule, seed, profile, width=widths[-1], epochs=lengths[-1])
-            for seed, schedule, task in product(
-                three if lengths else [], (*CLOSE, "cumulative_curriculum"), paper.TASKS
-            )
-        ],
+        grid(profile, dataset, first, published.SPECIALISTS) + grid(profile, dataset, three, LATER),
+        longest(profile, dataset, first, CLOSE),
+        longest(profile, dataset, three, (*CLOSE, "cumulative_curriculum")),
     ]
 
 
-def is_whole(profile: str, dataset: str, seeds: list[int]) -> bool:
-    """Whether the close contest on faces is measured with every seed planned: no page shows a part of it."""
-    return all(results.load(run) for run in of_faces(profile, dataset, seeds)[0])
+def longest(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment]:
+    """Some schedules at the ladder's last length and its larger width, of every task."""
+    if profile not in RUNGS:
+        return []
+    widths, lengths = RUNGS[profile]
+    return [replace(run, width=widths[-1], epochs=lengths[-1]) for run in grid(profile, dataset, seeds, names)]
+
+
+def whole_blocks(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
+    """The blocks on faces of which every run is measured."""
+    return [block for block in of_faces(profile, dataset, seeds) if block and all(map(results.load, block))]
 
 
 def decayed(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:

@@ -49,7 +49,7 @@ def numbers(found: Verdict, part: str) -> dict:
 
 def write(measured: Measured, profile: str, dataset: str) -> Path:
     """Write every verdict, sealed; it has neither date nor commit, so that the same results make the same file."""
-    records = [record(claim, number, measured) for number, claim in enumerate(claims.CLAIMS, 1)]
+    records = [record(claim, number, measured) for number, claim in claims.asked_of(dataset)]
     content = {"protocol": PROTOCOL, "profile": profile, "dataset": sets.slug(dataset), "claims": records}
     content |= {"seal": files.seal_of(content)}
     path = files.results() / profile / "tables" / f"verdicts-{sets.slug(dataset)}.json"

@@ -2,7 +2,8 @@
 
 `predictions.csv` has a line for each claim, and one for each part whose size was predicted: the margin that we expected
 in dB, the interval that it should lie in, and the judge's word. Seen before it was written: everything on bsds500, and
-on faces one on-demand network for inpainting alone (seed 0, 6,000 steps), which is compared with nothing.
+on faces one on-demand network for inpainting alone (seed 0, 6,000 steps), which is compared with nothing. The lines of
+blocks D, H and I were added later, when no two schedules had been compared on faces yet.
 """
 
 from pathlib import Path
