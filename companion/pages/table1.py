@@ -263,3 +263,14 @@ def competitive(m: Measured) -> Verdict:
         for one, other in product(published.JOINT, published.PARTIAL)
     }
     return compare(m, pairs)
+
+
+def hard_mining(m: Measured) -> Verdict:
+    """On-demand against hard mining on every task, and beside it the control with batches of 100, as in the paper."""
+    pairs = {plain(task): (task, "on_demand", "hard_mining") for task in paper.TASKS}
+    found, control = compare(m, pairs, harm=True), judge.paired(m.runs, "deblur", "on_demand", "hard_mining, batch 100")
+    if not control:
+        return found
+    margins = [judge.score(ours) - judge.score(mined) for ours, mined in control]
+    text = f"; to deblurring with batches of 100, of which 10 images count, {judge.estimate(margins)}"
+    return replace(found, measured=found.measured + text)

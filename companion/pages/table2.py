@@ -60,11 +60,19 @@ def show(table: pd.DataFrame):
 
 # Verdicts
 
+FIXATED = "inpaint", "fixated_hard"  # our own specialist of the central block
+
 
 def on_block(m: Measured, one: str, others, block: str) -> Verdict:
-    """One method against others on the central or on an arbitrary block."""
+    """One method against others on the central or on an arbitrary block; says so where the centre encoder is weak."""
     labels = [TITLES[other] if len(others) > 1 else "" for other in others]
-    return judge.compare(m, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)})
+    found = judge.compare(m, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)})
+    encoder = [judge.score(run, ["central"]) for key, run in m.runs.items() if key[:2] == ("blocks", CENTRE)]
+    own = [judge.score(run, ["hard"], "psnr_hole") for key, run in m.runs.items() if key[:2] == FIXATED]
+    if found.word == judge.MISSING or not own or np.mean(own) < np.mean(encoder):
+        return found
+    weak = f"; the centre encoder is weak, {np.mean(encoder):.2f} dB where our own fixated network has "
+    return replace(found, measured=f"{found.measured}{weak}{np.mean(own):.2f}")
 
 
 def places(m: Measured, method: str) -> np.ndarray:

@@ -193,7 +193,8 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
         doses(profile, dataset, seeds),
         decayed(profile, dataset, three),
         [run for seed in three for run in every_task(confounded, "", dataset, profile, seed)],
-        grid(profile, dataset, three, (*published.PARTIAL, *published.FIXATED)),
+        grid(profile, dataset, three, (*published.PARTIAL, *published.FIXATED))
+        + [Experiment.of("deblur", dataset, "hard_mining", seed, profile, batch_size=100) for seed in first],
         grid(profile, dataset, first, published.SPECIALISTS) + grid(profile, dataset, three, LATER),
         longest(profile, dataset, first, CLOSE),
         longest(profile, dataset, three, (*CLOSE, "cumulative_curriculum")),
