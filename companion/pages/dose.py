@@ -93,8 +93,7 @@ def slope(m: Measured) -> Verdict:
                 found.setdefault(ours.experiment["seed"], []).append(point)
         for seed, points in found.items():
             if len(points) == 3:
-                x, y = np.transpose(points)
-                slopes.setdefault(seed, []).append(x @ y / (x @ x))
+                slopes.setdefault(seed, []).append(slope_of(points))
     whole = [np.mean(each) for each in slopes.values() if len(each) == len(paper.TASKS)]
     return judge.verdict_on({"": whole}, sign=-1, unit="dB for each %")
 
@@ -107,6 +106,26 @@ def confounded(m: Measured) -> Verdict:
         leads = [[score(run) for run in runs] for runs in four]
         parts[plain(task)] = [(a - b) - (c - d) for a, b, c, d in leads]
     return judge.verdict_on(parts)
+
+
+CONTROLS = {  # what may make the cumulative curriculum win: contrast → one run and another, by `name`
+    "cumulative curriculum − on-demand": ("cumulative_curriculum", "on_demand"),
+    "the same, rate falling over the last 2/5": ("cumulative_curriculum, decay 0.4", "on_demand, decay 0.4"),
+    "the same, constant rate": ("cumulative_curriculum, decay 0", "on_demand, decay 0"),
+    "its mean shares from the start − equal shares": ("static_easy", "rigid_joint"),
+    "its mean shares from the start − itself": ("static_easy", "cumulative_curriculum"),
+    "k = 4 − another seed's shares under k = 4": (SHARP, "replay"),
+}
+
+
+def controls(m: Measured) -> pd.DataFrame:
+    """Rate, share, order and feedback apart: columns contrast, task, seeds, margin, low and high (dB), verdict."""
+    rows = []
+    for task in catalogue.CONFOUNDED:
+        for contrast, pair in CONTROLS.items():
+            seeds = len(gaps(m.runs, task, *pair))
+            rows.append((contrast, plain(task), seeds, *judge.lead(m, task, *pair)))
+    return pd.DataFrame(rows, columns=["contrast", "task", "seeds", "margin", "low", "high", "verdict"])
 
 
 def verdict(experiments: list[Experiment]) -> str:
@@ -183,6 +202,12 @@ def plot_margins(table: pd.DataFrame):
         for row in rows.itertuples():
             places, label = np.sign(row.k) * np.array(row.doses), f"k = {minus(row.k)}"
             draw(axis, places, row, COLOURS[row.k], "o", label)
+        points = [(np.sign(r.k) * x, y) for r in rows.itertuples() for x, y in zip(r.doses, r.margins, strict=True)]
+        if (rows.seeds > 0).sum() > 1:
+            slope = slope_of(points)
+            axis.axline((0, 0), slope=slope, color="0.4", linestyle=":", linewidth=1, zorder=1)
+            text = f"{judge.number(slope, 3)} dB for each %"
+            axis.text(0.02, 0.03, text, transform=axis.transAxes, color="0.4", fontsize=8)
         if absent := [minus(k) for k in rows.k[rows.seeds == 0]]:
             text = f"k = {', '.join(absent)}: {judge.MISSING}"
             axis.text(0.98, 0.03, text, transform=axis.transAxes, ha="right", color="0.4", fontsize=8)
@@ -190,6 +215,12 @@ def plot_margins(table: pd.DataFrame):
     figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9)
     return figure
+
+
+def slope_of(points) -> float:
+    """Least squares through no margin at no dose: dB for each per cent, of (signed dose in %, margin in dB)."""
+    x, y = np.transpose(points)
+    return x @ y / (x @ x)
 
 
 def plot_levels(experiments: list[Experiment]):
@@ -216,6 +247,22 @@ def plot_levels(experiments: list[Experiment]):
     figure.supxlabel("level", fontsize=10)
     figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
+    return figure
+
+
+def plot_controls(table: pd.DataFrame):
+    """Each contrast of `controls` with its 95 % interval, a colour for each task."""
+    figure, axis = plt.subplots(figsize=(8.6, 3.4), layout="constrained")
+    axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.93", zorder=0, linewidth=0)
+    axis.axvline(0, color="0.4", linewidth=1)
+    looks = zip((-0.15, 0.15), ("#0072B2", "#D55E00"), strict=True)
+    for (beside, colour), (task, rows) in zip(looks, table.groupby("task", sort=False), strict=True):
+        places = np.arange(len(rows)) + beside
+        axis.plot(rows.margin, places, "o", color=colour, label=task)
+        axis.hlines(places, rows.low, rows.high, color=colour)
+    axis.set_yticks(range(len(CONTROLS)), CONTROLS)
+    axis.set(ylim=(len(CONTROLS) - 0.5, -0.5), xlabel="difference in mean PSNR (dB)")
+    axis.legend(fontsize=9)
     return figure
 
 

@@ -196,6 +196,22 @@ def plot_margins(table: pd.DataFrame, gaps: dict):
     return figure
 
 
+def plot_scores(table: pd.DataFrame):
+    """Both scores of every schedule: mean PSNR (higher is better) against the worst gap to the specialists (lower)."""
+    figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
+    for row in table.dropna(subset="worst_gap").itertuples():
+        axis.plot(row.worst_gap, row.psnr, "o", color=COLOURS.get(row.schedule, "0.4"))
+        axis.annotate(
+            TITLES.get(row.schedule, row.schedule),
+            (row.worst_gap, row.psnr),
+            xytext=(5, 3),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    axis.set(xlabel="worst gap to the specialists (dB; 0: as good as each)", ylabel="mean PSNR, levels 1–6 (dB)")
+    return figure
+
+
 def plot_levels(table: pd.DataFrame, task: str, base: str = "rigid_joint"):
     """PSNR per level of `tables.level_table` minus that of equal shares, `base`, a line per schedule."""
     figure, axis = plt.subplots(figsize=(6, 4.2), layout="constrained")
