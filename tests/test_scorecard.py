@@ -8,11 +8,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from companion import published
 from companion.comparators import context_encoder
 from companion.measure import blocks, denoising
-from companion.pages import db11_spectrum, fixation, scorecard, table1
+from companion.pages import db11_spectrum, dose, fixation, scorecard, table1, table2
 from companion.pages import table3 as tables3
 from companion.pages.dose import SHARP
 from companion.pages.table2 import CENTRE, RANDOM
@@ -395,3 +397,45 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     predicted = {*predictions.load().claim}
     asked = {c.claim for _, c in claims.asked_of("celeba10k") if c.kind == claims.ASKED}
     assert asked <= predicted <= {c.claim for c in claims.CLAIMS}
+
+
+def test_rate_share_order_and_feedback_are_told_apart():
+    """Each contrast of the two runs that it names, on both tasks; what is not trained stays open."""
+    m = world(True)
+    trained = {
+        "static_easy": 27.0,
+        "replay": 30.5,
+        "cumulative_curriculum, decay 0.4": 28.5,
+        "on_demand, decay 0.4": 26,
+    }
+    for task, (name, db), seed in product(catalogue.CONFOUNDED, trained.items(), SEEDS):
+        m.runs[task, name, seed] = result(psnr(db), seed)
+    table = dose.controls(m).set_index("contrast")
+    assert len(table) == 2 * len(dose.CONTROLS) and (table.seeds[table.margin.notna()] == len(SEEDS)).all()
+    expected = {"cumulative curriculum − on-demand": -2, "the same, rate falling over the last 2/5": 2.5}
+    expected |= {"its mean shares from the start − equal shares": -1, "its mean shares from the start − itself": -1}
+    expected |= {"k = 4 − another seed's shares under k = 4": 0.5}
+    for contrast, db in expected.items():
+        assert table.margin[contrast].to_list() == pytest.approx([db, db], abs=0.02)
+    assert (table.verdict["the same, constant rate"] == MISSING).all()
+    dose.plot_controls(dose.controls(m))
+
+
+def test_a_control_and_a_weak_opponent_stand_in_their_lines():
+    m = world(True)
+    assert "batches of 100" not in table1.hard_mining(m).measured
+    m.runs["deblur", "hard_mining, batch 100", 0] = result(psnr(29))
+    plain, told = table1.hard_mining(world(True)), table1.hard_mining(m)
+    assert told.word == plain.word and told.measured.endswith("+1.00 dB")
+    centre, arbitrary = BLOCKS[True][CENTRE]
+    for own, weak in ((centre - 1, False), (centre + 1, True)):
+        for seed in SEEDS:
+            m.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
+        assert ("the centre encoder is weak" in table2.on_block(m, CENTRE, ["on_demand"], "central").measured) == weak
+
+
+@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-1, 1)), min_size=3, max_size=12))
+def test_the_slope_is_that_of_least_squares(points):
+    x, y = np.transpose(points)
+    assume(x @ x > 1e-3)
+    assert dose.slope_of(points) == pytest.approx(np.linalg.lstsq(x[:, None], y, rcond=None)[0][0], abs=1e-9)
