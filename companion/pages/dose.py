@@ -179,6 +179,12 @@ def minus(k: float) -> str:
 FORMATS = {"k": minus, "steps": "{:,}"}
 
 
+def show_controls(table: pd.DataFrame):
+    """Those rows of `controls` that are measured."""
+    shown = table[table.seeds > 0].drop(columns=["low", "high"])
+    return show_table(shown.rename(columns={"margin": "difference (dB)"}), {"difference (dB)": judge.number})
+
+
 def plot_given(given: dict):
     """Share of each level for every k; given: title → PSNR (dB) per level."""
     figure, axes = figures.share_panels(given, size=(8.6, 3))
@@ -203,8 +209,7 @@ def plot_margins(table: pd.DataFrame):
             places, label = np.sign(row.k) * np.array(row.doses), f"k = {minus(row.k)}"
             draw(axis, places, row, COLOURS[row.k], "o", label)
         points = [(np.sign(r.k) * x, y) for r in rows.itertuples() for x, y in zip(r.doses, r.margins, strict=True)]
-        if (rows.seeds > 0).sum() > 1:
-            slope = slope_of(points)
+        if (rows.seeds > 0).sum() > 1 and np.isfinite(slope := slope_of(points)):
             axis.axline((0, 0), slope=slope, color="0.4", linestyle=":", linewidth=1, zorder=1)
             text = f"{judge.number(slope, 3)} dB for each %"
             axis.text(0.02, 0.03, text, transform=axis.transAxes, color="0.4", fontsize=8)
@@ -218,9 +223,12 @@ def plot_margins(table: pd.DataFrame):
 
 
 def slope_of(points) -> float:
-    """Least squares through no margin at no dose: dB for each per cent, of (signed dose in %, margin in dB)."""
+    """Least squares through no margin at no dose: dB for each per cent, of (signed dose in %, margin in dB).
+
+    NaN where no dose differs from 0.
+    """
     x, y = np.transpose(points)
-    return x @ y / (x @ x)
+    return x @ y / (x @ x or np.nan)
 
 
 def plot_levels(experiments: list[Experiment]):
