@@ -169,7 +169,7 @@ def saved(restored, source, output) -> list[str]:
     """What is told of a restored image's file before it is written."""
     stored = reader.opened(source)
     options, lost = image_files.kept(stored, output)
-    image_files.save(restored, stored, output, options)
+    image_files.save(restored, output, options)
     return lost
 
 

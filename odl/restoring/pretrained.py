@@ -68,8 +68,8 @@ def restore(
     """
     image_files.check_call(task, mask, stride)
     picture = isinstance(image, Image.Image)
-    image = reader.upright(image) if picture else image
-    y = image_files.pixels(image) if picture else image_files.as_array("image", image)
+    image = image_files.eight_bits("image", image) if picture else image
+    y = np.asarray(reader.flat(image)) if picture else image_files.as_array("image", image)
     image_files.check_image(y)
     missing = image_files.missing(y, task, mask)
     device, stride, network = check_device(device), stride or stride_for(y, task, missing), load(task)
