@@ -181,23 +181,18 @@ def network_of(experiment: Experiment) -> EncoderDecoder:
 
 def with_weights(network, experiment):
     """The network with the trained weights of a run. Raises FileNotFoundError, or DamagedFile."""
-    try:
-        network.load_state_dict(weights_of(experiment))
-    except RuntimeError as error:  # other names or shapes
-        reason = str(error).splitlines()[0]
-        raise files.DamagedFile(f"the weights of {experiment.run_id} are of another network ({reason})") from None
-    return network.eval()
-
-
-def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
-    """A run's weights in single precision (`place_of_weights`). Raises FileNotFoundError, or DamagedFile."""
     path = place_of_weights(experiment)
     if path is None:
         first = f"delete {path_of(experiment)}, and " if path_of(experiment).exists() else ""
         raise NoWeights(f"no weights for {experiment.run_id}: {first}train them with {command_of(experiment)}")
     if path.parent in (files.models(), files.shipped()):
         check_manifest(path)
-    return {name: t.float() if t.is_floating_point() else t for name, t in read_weights(path).items()}
+    try:
+        network.load_state_dict(read_weights(path))
+    except RuntimeError as error:  # other names or shapes
+        reason = str(error).splitlines()[0]
+        raise files.DamagedFile(f"the weights of {experiment.run_id} are of another network ({reason})") from None
+    return network.eval()
 
 
 def place_of_weights(experiment: Experiment) -> Path | None:

@@ -31,9 +31,7 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
         folder = get(base, Path(source).expanduser())
     else:
         folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
-    if "of" in DATASETS.get(base, {}):
-        warn_of_other_bytes(base, folder)
-    elif "sha256" in DATASETS.get(base, {}):
+    if "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
     given = source and Path(source).expanduser().resolve()
@@ -87,12 +85,8 @@ def unpack(base: str, source: Path) -> Path:
     """The folder of images in a local folder or archive; archives give regular image files only."""
     if source.is_dir():
         return sets.inside(base, source) or source
-    if not source.is_file():  # a pipe would be waited for
-        raise DataError(f"source={str(source)!r} " + ("is no regular file" if source.exists() else "does not exist"))
-    entry = DATASETS[base]
-    if "md5" in entry:
-        check_archive(entry, source)
-    target = home(base) / "images"
+    entry, target = DATASETS[base], home(base) / "images"
+    check_archive(entry, source)
     if target.is_dir() and any(target.iterdir()):  # unpacked before, and whole: it is renamed when complete
         return find(base)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,22 +136,14 @@ def halved(base: str, source: Path) -> Path:
 
 
 def check_archive(entry: dict, source: Path) -> None:
-    """Raise DataError when an archive is not the published one."""
+    """Raise DataError when an archive is no file, or not the published one."""
     from torchvision.datasets.utils import check_md5
 
-    if not source.exists():
-        raise DataError(f"source={str(source)!r} does not exist")
-    if not check_md5(source, entry["md5"]):
+    if not source.is_file():  # a pipe would be waited for
+        raise DataError(f"source={str(source)!r} " + ("is no regular file" if source.exists() else "does not exist"))
+    if "md5" in entry and not check_md5(source, entry["md5"]):
         why = f"checksum differs from the published {entry['archive']}"
         raise DataError(f"{source}: {why}; of other archives give the folder that they are unpacked to")
-
-
-def warn_of_other_bytes(base: str, folder: Path) -> None:
-    """Say it when faces that were halved here differ from those that the results were measured on."""
-    if listing_of(base, folder) != DATASETS[base]["sha256"]:
-        print(
-            f"{base}: the faces in {folder} differ from those behind the results here: another source, or JPEG library"
-        )
 
 
 def extract(archive: Path, target: Path) -> None:
@@ -189,9 +175,14 @@ def listing_of(base: str, folder: Path) -> str:
 
 
 def check_listing(base: str, folder: Path, archive: Path | None = None) -> None:
-    """Raise DataError when a set's files differ from the published ones."""
-    if listing_of(base, folder) != DATASETS[base]["sha256"]:
-        # and no folder that a link leads to
-        ours = not archive and folder.resolve().is_relative_to(home(base).resolve())
-        advice = "delete that folder and run again" if ours else "another copy is needed"
-        raise DataError(f"{archive or folder}: its files differ from the published {base}; {advice}")
+    """Raise DataError when a set's files differ from the published ones; of faces that were halved here it is said."""
+    if listing_of(base, folder) == DATASETS[base]["sha256"]:
+        return
+    if "of" in DATASETS[base]:
+        source = "another source, or JPEG library"
+        print(f"{base}: the faces in {folder} differ from those behind the results here: {source}")
+        return
+    # and no folder that a link leads to
+    ours = not archive and folder.resolve().is_relative_to(home(base).resolve())
+    advice = "delete that folder and run again" if ours else "another copy is needed"
+    raise DataError(f"{archive or folder}: its files differ from the published {base}; {advice}")
