@@ -113,8 +113,6 @@ def experiment_of(options) -> Experiment:
         name, equals, text = item.partition("=")
         if not equals:
             raise ParameterError(f"--set {name!r} has no value: NAME=VALUE is needed, as epochs=30")
-        if name in ("task", "dataset", "schedule", "seed", "profile"):
-            raise ParameterError(f"--set {item!r} is an option of its own: --{name} {text}")
         try:
             numbers[name] = json.loads(text)
         except json.JSONDecodeError:

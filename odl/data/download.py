@@ -5,7 +5,6 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
-from contextlib import ExitStack
 from pathlib import Path
 
 from PIL import Image
@@ -115,22 +114,19 @@ def halved(base: str, source: Path) -> Path:
         return source  # made elsewhere
     if target.is_dir() and any(target.iterdir()):
         return find(base)
-    with ExitStack() as opened:
-        if source.is_dir():
-            folder = unpack(entry["of"], source)
-            names, place = sets.files_in(folder), folder.joinpath
-        else:
-            check_archive(DATASETS[entry["of"]], source)
-            archive = opened.enter_context(zipfile.ZipFile(source))
-            names, place = sorted(n for n in archive.namelist() if n.endswith(".jpg")), archive.open
-        if len(names) < entry["images"]:
-            raise DataError(f"{source}: {len(names):,} faces; {base} is made of {entry['images']:,}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=target.parent))) / "images"
+    if not source.is_dir():
+        check_archive(DATASETS[entry["of"]], source)
+    place = unpack(entry["of"], source) if source.is_dir() else zipfile.Path(source, "img_align_celeba/")
+    faces = sorted((file for file in place.iterdir() if file.name.endswith(".jpg")), key=lambda file: file.name)
+    if len(faces) < entry["images"]:
+        raise DataError(f"{source}: {len(faces):,} faces; {base} is made of {entry['images']:,}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        made = Path(temporary) / "images"
         made.mkdir()
-        for name in tqdm(names[: entry["images"]], desc=f"halving {source.name}", unit="face"):
-            with Image.open(place(name)) as face:
-                face.resize((89, 109), Image.Resampling.LANCZOS).save(made / Path(name).name, quality=75)
+        for face in tqdm(faces[: entry["images"]], desc=f"halving {source.name}", unit="face"):
+            with face.open("rb") as file, Image.open(file) as image:
+                image.resize((89, 109), Image.Resampling.LANCZOS).save(made / face.name, quality=75)
         made.replace(target)
     return target
 

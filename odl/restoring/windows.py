@@ -5,7 +5,6 @@ import itertools
 
 import numpy as np
 import torch
-from scipy.ndimage import binary_dilation, find_objects, label
 from skimage.measure import block_reduce
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
@@ -94,35 +93,6 @@ def inpaint_image(network, image, mask, stride=8, precision="fp32", device="cpu"
             y = torch.where(filled, total / count.clamp(min=1), y)
             unknown &= ~filled
     return to_image((y.cpu() + 1) / 2, height, width, np.ndim(image))
-
-
-def holes(mask: np.ndarray, stride: int) -> list[tuple[slice, slice]]:
-    """The parts (rows, columns) of an image that hold every window with a missing pixel of `mask` (height, width).
-
-    Windows lie in a part as in the image, and no window of one sees what another has missing.
-    """
-    starts = [np.arange(0, side, CROP) for side in mask.shape]
-    blocks = np.logical_or.reduceat(np.logical_or.reduceat(mask, starts[0], 0), starts[1], 1)
-    near = binary_dilation(blocks, np.ones((3, 3)))  # groups more than two blocks apart
-    boxes = find_objects(label(near, np.ones((3, 3)))[0])
-    covered = np.zeros(blocks.shape, int)
-    for box in boxes:
-        covered[box] += 1
-    boxes = boxes if covered.max() == 1 else [(slice(None), slice(None))]
-    return [
-        around(mask, *(slice((s.start or 0) * CROP, s.stop and s.stop * CROP) for s in box), stride) for box in boxes
-    ]
-
-
-def around(mask, rows: slice, columns: slice, stride: int) -> tuple[slice, slice]:
-    """What the windows with missing pixels cover of an image, for those of its `mask` that lie in rows and columns."""
-    part, found = mask[rows, columns], []
-    for within, side, other in ((rows, mask.shape[0], 1), (columns, mask.shape[1], 0)):
-        there = np.flatnonzero(part.any(other)) + within.start
-        last = there[-1]  # no window with it begins later
-        stop = side if side - CROP <= last else last // stride * stride + CROP
-        found.append(slice(max(0, int(there[0]) - CROP + 1) // stride * stride, int(stop)))
-    return tuple(found)
 
 
 def shares(unknown: torch.Tensor, rows: list[int], columns: list[int]) -> torch.Tensor:
