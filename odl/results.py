@@ -115,25 +115,16 @@ def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
 def on_levels(experiment, trained: Trained, device, progress) -> dict:
     """The scores of a run on the paper's levels, as its result holds them."""
     rows, images = evaluate(experiment, restorer(trained.network, experiment.precision, device), device, progress)
-    return {
-        "evaluation": rounded(rows),
-        "per_image": {score: packed(torch.stack([images[level][score] for level in images])) for score in images["1"]},
-    }
-
-
-def rounded(rows: pd.DataFrame) -> dict:
-    """The columns of an evaluation as JSON has them, null where a number does not exist."""
-    short = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows})
-    return {name: [None if v != v else v for v in column] for name, column in short.to_dict("list").items()}
-
-
-def packed(scores: torch.Tensor) -> str:
-    """Scores (levels, images) as half precision, row by row, in base64."""
-    return base64.b64encode(scores.cpu().numpy().astype("<f2").tobytes()).decode()
+    short = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows}).to_dict("list")
+    columns = {name: [None if v != v else v for v in column] for name, column in short.items()}  # no NaN in JSON
+    scores = {score: torch.stack([images[level][score] for level in images]) for score in images["1"]}
+    halves = {score: values.cpu().numpy().astype("<f2").tobytes() for score, values in scores.items()}
+    packed = {score: base64.b64encode(values).decode() for score, values in halves.items()}
+    return {"evaluation": columns, "per_image": packed}
 
 
 def per_image(result: Result, score: str = "psnr") -> np.ndarray:
-    """What `packed` keeps of a run: the mean over trials of `score`, l2 in ‰ or psnr in dB, (levels, images)."""
+    """What is kept of each image: the mean over trials of `score`, l2 in ‰ or psnr in dB, (levels, images)."""
     content = files.unseal(result.path)["per_image"][score]
     levels = result.evaluation.level.nunique()
     return np.frombuffer(base64.b64decode(content), "<f2").reshape(levels, -1).astype(float)

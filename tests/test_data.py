@@ -11,6 +11,7 @@ import threading
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -440,7 +441,7 @@ def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys
 
 
 def test_an_image_that_is_not_there_is_named(tmp_path):
-    refused(lambda: reader.open_image(tmp_path / "y.jpg"), "y.jpg: not a readable image (No such file or directory)")
+    refused(lambda: reader.opened(tmp_path / "y.jpg"), "y.jpg: not a readable image (No such file or directory)")
 
 
 # One reader
@@ -485,7 +486,7 @@ FILES = {  # bytes of a file, and the RGB pixels that it shows
 def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     content, expected = FILES[name]
     (tmp_path / "x.jpg").write_bytes(content)  # under any suffix
-    image = reader.open_image(tmp_path / "x.jpg")
+    image = reader.flat(reader.opened(tmp_path / "x.jpg"))
     pixels = reader.read_image(tmp_path / "x.jpg", 0)
     assert np.array_equal(pixels, expected)
     assert image.mode == ("L" if (expected == expected[..., :1]).all() and name != "P" else "RGB")
@@ -499,7 +500,7 @@ def test_a_file_that_uses_little_of_its_range_is_told(folder, capsys, bits, form
         x = photograph(k)[..., 0].astype(np.uint16) * 257 >> 16 - bits
         content = rgb_16_png(x) if form == "colours" else encoded(x, form)
         (folder / f"{k}.png").write_bytes(content)
-        found = reader.faint(reader.open_image(folder / f"{k}.png"))
+        found = reader.faint(reader.flat(reader.opened(folder / f"{k}.png")))
         least, most = (int(f(255 / 2 ** (16 - bits))) for f in (np.floor, np.ceil))
         assert found is None if bits == 16 else any(f"above {top} of" in found for top in (least, most))
         assert reader.kind(folder / f"{k}.png") == (1, True)
@@ -702,7 +703,7 @@ def test_a_pipe_is_no_source_and_no_image(tmp_path, root):
     os.mkfifo(tmp_path / "pipe.zip")
     refused(lambda: download.prepare("celeba", str(tmp_path / "pipe.zip")), "pipe.zip", "no regular file")
     for place in (tmp_path / "pipe.zip", Path("/dev/zero"), tmp_path):
-        for read in (reader.opened, reader.kind, reader.open_image):
+        for read in (reader.opened, reader.kind, partial(reader.read_image, shorter_side=96)):
             refused(lambda read=read, place=place: read(place), str(place), "no regular file")
 
 
