@@ -18,11 +18,11 @@ from odl.data.sets import DataError
 from odl.evaluation import evaluate, images_of, overall, task_of
 from odl.experiment import Experiment
 from odl.learn import build, learn
-from odl.machine import checkpoint, files, store, weights
+from odl.machine import checkpoint, files, store
+from odl.machine.checkpoint import check_manifest, encoded, is_of, read_weights
 from odl.machine.device import arithmetic, prepare
 from odl.machine.graphs import quickest
 from odl.machine.provenance import origin, processor
-from odl.machine.weights import check_manifest, is_of, read_weights
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError, check_device
 from odl.restoring.windows import restorer
@@ -201,8 +201,7 @@ def place_of_weights(experiment: Experiment) -> Path | None:
 def keep_weights(experiment: Experiment, network, owner: str) -> None:
     """Write a run's weights to `runs/`; `owner` is its `checkpoint.owner_of` from before the training."""
     kept = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
-    content = weights.encoded(kept, owner)
-    files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", content)
+    files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", encoded(kept, owner))
 
 
 def command_of(experiment: Experiment) -> str:
