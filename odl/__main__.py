@@ -113,8 +113,6 @@ def experiment_of(options) -> Experiment:
         name, equals, text = item.partition("=")
         if not equals:
             raise ParameterError(f"--set {name!r} has no value: NAME=VALUE is needed, as epochs=30")
-        if name in ("task", "dataset", "schedule", "seed", "profile"):
-            raise ParameterError(f"--set {item!r} is an option of its own: --{name} {text}")
         try:
             numbers[name] = json.loads(text)
         except json.JSONDecodeError:
@@ -206,15 +204,14 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
             )
         stored, mask = reader.opened(source), mask and reader.opened(mask)
         with reader.named(source):
-            image = reader.flat(stored)
+            faint = reader.faint(reader.flat(stored))
         keeping, lost = image_files.kept(stored, output)
         lines = [f"of its {pages} pages the first is restored"] * (pages > 1) + lost
         lines += ["of more than 8 bits a value, 8 are kept"] * deep
-        for line in filter(None, [*lines, reader.faint(image)]):
+        for line in filter(None, [*lines, faint]):
             warn(line)
-        image_files.save(
-            restore(image, options.task, mask, options.stride, options.device, progress), stored, output, keeping
-        )
+        restored = restore(stored, options.task, mask, options.stride, options.device, progress)
+        image_files.save(restored, output, keeping)
 
 
 def run_data_list(options) -> None:

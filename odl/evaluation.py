@@ -66,7 +66,7 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
     return found
 
 
-def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> tuple[pd.DataFrame, dict]:
+def evaluate(experiment, restore, device="cpu", progress=None) -> tuple[pd.DataFrame, dict]:
     """Scores of `restore(y) -> x_hat`, a network or a function, on the test crops; the same draws for every schedule.
 
     A network is called as it is, in fp32; `windows.restorer(network, precision)` is a function in its own precision.
@@ -75,8 +75,7 @@ def evaluate(experiment, restore, device="cpu", progress=None, pack=None) -> tup
     the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
     task, trials, device = task_of(experiment), experiment.trials, check_device(device)
-    pack = pack or packs.load(experiment.dataset, "test")
-    x = images_of(experiment, pack, experiment.test_images, "test").to(device)
+    x = images_of(experiment, packs.load(experiment.dataset, "test"), experiment.test_images, "test").to(device)
     rows, images = [], {}
     for trial in range(trials):
         for level in TESTED:

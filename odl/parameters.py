@@ -53,9 +53,9 @@ def check_device(device) -> str:
         return device
     from odl.machine.device import gpu  # and with it torch
 
-    usable, remark = gpu()
+    usable, reason = gpu()
     if device == "cuda" and not usable:
         raise ParameterError(
-            f"device='cuda' is not available on this machine{remark and f': {remark}'}; nearest: 'cpu'"
+            f"device='cuda' is not available on this machine{reason and f': {reason}'}; nearest: 'cpu'"
         )
     return "cuda" if usable else "cpu"

@@ -18,11 +18,11 @@ from odl.data.sets import DataError
 from odl.evaluation import evaluate, images_of, overall, task_of
 from odl.experiment import Experiment
 from odl.learn import build, learn
-from odl.machine import checkpoint, files, store, weights
+from odl.machine import checkpoint, files, store
+from odl.machine.checkpoint import check_manifest, encoded, is_of, read_weights
 from odl.machine.device import arithmetic, prepare
 from odl.machine.graphs import quickest
 from odl.machine.provenance import origin, processor
-from odl.machine.weights import check_manifest, is_of, read_weights
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError, check_device
 from odl.restoring.windows import restorer
@@ -115,25 +115,16 @@ def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
 def on_levels(experiment, trained: Trained, device, progress) -> dict:
     """The scores of a run on the paper's levels, as its result holds them."""
     rows, images = evaluate(experiment, restorer(trained.network, experiment.precision, device), device, progress)
-    return {
-        "evaluation": rounded(rows),
-        "per_image": {score: packed(torch.stack([images[level][score] for level in images])) for score in images["1"]},
-    }
-
-
-def rounded(rows: pd.DataFrame) -> dict:
-    """The columns of an evaluation as JSON has them, null where a number does not exist."""
-    short = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows})
-    return {name: [None if v != v else v for v in column] for name, column in short.to_dict("list").items()}
-
-
-def packed(scores: torch.Tensor) -> str:
-    """Scores (levels, images) as half precision, row by row, in base64."""
-    return base64.b64encode(scores.cpu().numpy().astype("<f2").tobytes()).decode()
+    short = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows}).to_dict("list")
+    columns = {name: [None if v != v else v for v in column] for name, column in short.items()}  # no NaN in JSON
+    scores = {score: torch.stack([images[level][score] for level in images]) for score in images["1"]}
+    halves = {score: values.cpu().numpy().astype("<f2").tobytes() for score, values in scores.items()}
+    packed = {score: base64.b64encode(values).decode() for score, values in halves.items()}
+    return {"evaluation": columns, "per_image": packed}
 
 
 def per_image(result: Result, score: str = "psnr") -> np.ndarray:
-    """What `packed` keeps of a run: the mean over trials of `score`, l2 in ‰ or psnr in dB, (levels, images)."""
+    """What is kept of each image: the mean over trials of `score`, l2 in ‰ or psnr in dB, (levels, images)."""
     content = files.unseal(result.path)["per_image"][score]
     levels = result.evaluation.level.nunique()
     return np.frombuffer(base64.b64decode(content), "<f2").reshape(levels, -1).astype(float)
@@ -181,23 +172,18 @@ def network_of(experiment: Experiment) -> EncoderDecoder:
 
 def with_weights(network, experiment):
     """The network with the trained weights of a run. Raises FileNotFoundError, or DamagedFile."""
-    try:
-        network.load_state_dict(weights_of(experiment))
-    except RuntimeError as error:  # other names or shapes
-        reason = str(error).splitlines()[0]
-        raise files.DamagedFile(f"the weights of {experiment.run_id} are of another network ({reason})") from None
-    return network.eval()
-
-
-def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
-    """A run's weights in single precision (`place_of_weights`). Raises FileNotFoundError, or DamagedFile."""
     path = place_of_weights(experiment)
     if path is None:
         first = f"delete {path_of(experiment)}, and " if path_of(experiment).exists() else ""
         raise NoWeights(f"no weights for {experiment.run_id}: {first}train them with {command_of(experiment)}")
     if path.parent in (files.models(), files.shipped()):
         check_manifest(path)
-    return {name: t.float() if t.is_floating_point() else t for name, t in read_weights(path).items()}
+    try:
+        network.load_state_dict(read_weights(path))
+    except RuntimeError as error:  # other names or shapes
+        reason = str(error).splitlines()[0]
+        raise files.DamagedFile(f"the weights of {experiment.run_id} are of another network ({reason})") from None
+    return network.eval()
 
 
 def place_of_weights(experiment: Experiment) -> Path | None:
@@ -215,8 +201,7 @@ def place_of_weights(experiment: Experiment) -> Path | None:
 def keep_weights(experiment: Experiment, network, owner: str) -> None:
     """Write a run's weights to `runs/`; `owner` is its `checkpoint.owner_of` from before the training."""
     kept = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
-    content = weights.encoded(kept, owner)
-    files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", content)
+    files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", encoded(kept, owner))
 
 
 def command_of(experiment: Experiment) -> str:

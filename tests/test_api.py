@@ -195,6 +195,13 @@ def test_a_profile_of_other_colours_does_not_come_back(noise):
         assert odl.restore(printed, "deblur", stride=32).info["icc_profile"] == 16 * b"x" + b"RGB "
 
 
+def test_a_pillow_image_of_16_bits_is_scaled_as_a_file_is(noise):
+    x = photograph(0, 80, 100)[..., 0]
+    restored = [odl.restore(Image.fromarray(y), "interpolate", square()) for y in (x.astype(np.uint16) * 257, x)]
+    assert np.array_equal(*restored)
+    refused(lambda: odl.restore(Image.fromarray(x * np.float32(1e6)), "deblur"), "image: values from 0 to")
+
+
 def test_a_photograph_comes_back_upright(noise):
     image, exif = Image.new("RGB", (90, 64)), Image.Exif()
     exif[274] = 6  # turned by a quarter

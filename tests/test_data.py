@@ -11,6 +11,7 @@ import threading
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -440,7 +441,7 @@ def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys
 
 
 def test_an_image_that_is_not_there_is_named(tmp_path):
-    refused(lambda: reader.open_image(tmp_path / "y.jpg"), "y.jpg: not a readable image (No such file or directory)")
+    refused(lambda: reader.opened(tmp_path / "y.jpg"), "y.jpg: not a readable image (No such file or directory)")
 
 
 # One reader
@@ -485,7 +486,7 @@ FILES = {  # bytes of a file, and the RGB pixels that it shows
 def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     content, expected = FILES[name]
     (tmp_path / "x.jpg").write_bytes(content)  # under any suffix
-    image = reader.open_image(tmp_path / "x.jpg")
+    image = reader.flat(reader.opened(tmp_path / "x.jpg"))
     pixels = reader.read_image(tmp_path / "x.jpg", 0)
     assert np.array_equal(pixels, expected)
     assert image.mode == ("L" if (expected == expected[..., :1]).all() and name != "P" else "RGB")
@@ -499,7 +500,7 @@ def test_a_file_that_uses_little_of_its_range_is_told(folder, capsys, bits, form
         x = photograph(k)[..., 0].astype(np.uint16) * 257 >> 16 - bits
         content = rgb_16_png(x) if form == "colours" else encoded(x, form)
         (folder / f"{k}.png").write_bytes(content)
-        found = reader.faint(reader.open_image(folder / f"{k}.png"))
+        found = reader.faint(reader.flat(reader.opened(folder / f"{k}.png")))
         least, most = (int(f(255 / 2 ** (16 - bits))) for f in (np.floor, np.ceil))
         assert found is None if bits == 16 else any(f"above {top} of" in found for top in (least, most))
         assert reader.kind(folder / f"{k}.png") == (1, True)
@@ -702,7 +703,7 @@ def test_a_pipe_is_no_source_and_no_image(tmp_path, root):
     os.mkfifo(tmp_path / "pipe.zip")
     refused(lambda: download.prepare("celeba", str(tmp_path / "pipe.zip")), "pipe.zip", "no regular file")
     for place in (tmp_path / "pipe.zip", Path("/dev/zero"), tmp_path):
-        for read in (reader.opened, reader.kind, reader.open_image):
+        for read in (reader.opened, reader.kind, partial(reader.read_image, shorter_side=96)):
             refused(lambda read=read, place=place: read(place), str(place), "no regular file")
 
 
@@ -716,25 +717,20 @@ def test_a_wrong_archive_is_refused_before_it_is_opened(root, no_shared_data, tm
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_links_devices_and_too_many_files_are_not_extracted(tmp_path, kind):
+def test_links_devices_and_climbing_names_are_not_extracted(tmp_path, kind):
     (tmp_path / "secret.jpg").write_bytes(jpeg(5))
     tar_with(tmp_path / "x.tar", "img_align_celeba/000002.jpg", kind, str(tmp_path / "secret.jpg"))
     zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
     (tmp_path / "out").mkdir()
-    for archive in ("x.tar", "x.zip"):
+    for archive, made in (("x.tar", {"img_align_celeba/000001.jpg"}), ("x.zip", {"img_align_celeba/000002.jpg"})):
         download.extract(tmp_path / archive, tmp_path / "out")
         assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
-        assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
+        assert made <= everything(tmp_path / "out") <= made | {"img_align_celeba/000001.jpg"}
     for name in ("../../climbed.jpg", "img_align_celeba/../../../climbed.jpg", f"{tmp_path}/absolute.jpg"):
         for write_archive, archive in ((zip_with, "out.zip"), (tar_with, "out.tar")):
             write_archive(tmp_path / archive, name)
             refused(lambda archive=archive: download.extract(tmp_path / archive, tmp_path / "out"), "outside")
     assert not [*tmp_path.rglob("climbed.jpg"), *tmp_path.rglob("absolute.jpg")]
-    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("1.jpg", bytes(101_000_000))
-    refused(lambda: download.extract(tmp_path / "bomb.zip", tmp_path / "out"), "bomb.zip", "too large")
-    zip_with(tmp_path / "two.zip", "2.jpg")
-    refused(lambda: download.extract(tmp_path / "two.zip", tmp_path / "out", limit=1), "two.zip", "refused")
 
 
 # Downloads

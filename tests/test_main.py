@@ -169,7 +169,7 @@ def saved(restored, source, output) -> list[str]:
     """What is told of a restored image's file before it is written."""
     stored = reader.opened(source)
     options, lost = image_files.kept(stored, output)
-    image_files.save(restored, stored, output, options)
+    image_files.save(restored, output, options)
     return lost
 
 
@@ -283,7 +283,7 @@ def test_every_pixel_outside_the_mask_stays_in_every_format_but_jpeg(root, noise
 
 def test_an_opaque_layer_is_no_loss(tmp_path):
     Image.fromarray(photograph(0, 70, 90)).convert("RGBA").save(tmp_path / "in.png")
-    assert not saved(reader.open_image(tmp_path / "in.png"), tmp_path / "in.png", tmp_path / "out.jpg")
+    assert not saved(reader.flat(reader.opened(tmp_path / "in.png")), tmp_path / "in.png", tmp_path / "out.jpg")
 
 
 @pytest.mark.parametrize(

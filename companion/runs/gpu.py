@@ -26,9 +26,9 @@ from odl.data import packs
 from odl.experiment import Experiment
 from odl.learn import Step, allocation, batches, build, train_epoch
 from odl.machine import files
+from odl.machine.checkpoint import encoded, hash_of, header, read_weights
 from odl.machine.device import lacks, make_deterministic
 from odl.machine.graphs import quickest, state_of
-from odl.machine.weights import encoded, hash_of, header, read_weights
 from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES, begin
 

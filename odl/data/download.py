@@ -5,7 +5,6 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
-from contextlib import ExitStack
 from pathlib import Path
 
 from PIL import Image
@@ -13,11 +12,9 @@ from tqdm.auto import tqdm
 
 from odl.data import sets
 from odl.data.packs import folder_of, pack
-from odl.data.reader import MAX_PIXELS, reason
+from odl.data.reader import reason
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
-
-MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 
 
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
@@ -33,9 +30,7 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
         folder = get(base, Path(source).expanduser())
     else:
         folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
-    if "of" in DATASETS.get(base, {}):
-        warn_of_other_bytes(base, folder)
-    elif "sha256" in DATASETS.get(base, {}):
+    if "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
     given = source and Path(source).expanduser().resolve()
@@ -89,12 +84,8 @@ def unpack(base: str, source: Path) -> Path:
     """The folder of images in a local folder or archive; archives give regular image files only."""
     if source.is_dir():
         return sets.inside(base, source) or source
-    if not source.is_file():  # a pipe would be waited for
-        raise DataError(f"source={str(source)!r} " + ("is no regular file" if source.exists() else "does not exist"))
-    entry = DATASETS[base]
-    if "md5" in entry:
-        check_archive(entry, source)
-    target = home(base) / "images"
+    entry, target = DATASETS[base], home(base) / "images"
+    check_archive(entry, source)
     if target.is_dir() and any(target.iterdir()):  # unpacked before, and whole: it is renamed when complete
         return find(base)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -123,75 +114,52 @@ def halved(base: str, source: Path) -> Path:
         return source  # made elsewhere
     if target.is_dir() and any(target.iterdir()):
         return find(base)
-    with ExitStack() as opened:
-        if source.is_dir():
-            folder = unpack(entry["of"], source)
-            names, place = sets.files_in(folder), folder.joinpath
-        else:
-            check_archive(DATASETS[entry["of"]], source)
-            archive = opened.enter_context(zipfile.ZipFile(source))
-            names, place = sorted(n for n in archive.namelist() if n.endswith(".jpg")), archive.open
-        if len(names) < entry["images"]:
-            raise DataError(f"{source}: {len(names):,} faces; {base} is made of {entry['images']:,}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=target.parent))) / "images"
+    if not source.is_dir():
+        check_archive(DATASETS[entry["of"]], source)
+    place = unpack(entry["of"], source) if source.is_dir() else zipfile.Path(source, "img_align_celeba/")
+    faces = sorted((file for file in place.iterdir() if file.name.endswith(".jpg")), key=lambda file: file.name)
+    if len(faces) < entry["images"]:
+        raise DataError(f"{source}: {len(faces):,} faces; {base} is made of {entry['images']:,}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        made = Path(temporary) / "images"
         made.mkdir()
-        for name in tqdm(names[: entry["images"]], desc=f"halving {source.name}", unit="face"):
-            with Image.open(place(name)) as face:
-                face.resize((89, 109), Image.Resampling.LANCZOS).save(made / Path(name).name, quality=75)
+        for face in tqdm(faces[: entry["images"]], desc=f"halving {source.name}", unit="face"):
+            with face.open("rb") as file, Image.open(file) as image:
+                image.resize((89, 109), Image.Resampling.LANCZOS).save(made / face.name, quality=75)
         made.replace(target)
     return target
 
 
 def check_archive(entry: dict, source: Path) -> None:
-    """Raise DataError when an archive is not the published one."""
+    """Raise DataError when an archive is no file, or not the published one."""
     from torchvision.datasets.utils import check_md5
 
-    if not source.exists():
-        raise DataError(f"source={str(source)!r} does not exist")
-    if not check_md5(source, entry["md5"]):
+    if not source.is_file():  # a pipe would be waited for
+        raise DataError(f"source={str(source)!r} " + ("is no regular file" if source.exists() else "does not exist"))
+    if "md5" in entry and not check_md5(source, entry["md5"]):
         why = f"checksum differs from the published {entry['archive']}"
         raise DataError(f"{source}: {why}; of other archives give the folder that they are unpacked to")
 
 
-def warn_of_other_bytes(base: str, folder: Path) -> None:
-    """Say it when faces that were halved here differ from those that the results were measured on."""
-    if listing_of(base, folder) != DATASETS[base]["sha256"]:
-        print(
-            f"{base}: the faces in {folder} differ from those behind the results here: another source, or JPEG library"
-        )
-
-
-def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
-    """Write the image files of a zip or tar below `target`: no links, no absolute or climbing names, no bombs."""
-
-    def members():
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as file:
-                for info in file.infolist():
-                    if not info.is_dir() and (info.external_attr >> 28) in (0, 8):
-                        yield info.filename, info.file_size, lambda info=info: file.open(info)
-        elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as file:
-                for info in file:
-                    if info.isreg():
-                        yield info.name, info.size, lambda info=info: file.extractfile(info)
-        else:
-            raise DataError(f"{archive}: neither a zip nor a tar archive")
-
-    total = 0
-    for count, (name, size, open_member) in enumerate(tqdm(members(), desc=f"extracting {archive.name}", unit="file")):
-        place, total = (target / name).resolve(), total + size
-        image = place.suffix.lower() in sets.SUFFIXES or place.name == sets.PARTITION
-        too_large = count >= limit or (image and size > MAX_PIXELS) or total > MAX_ARCHIVE
-        if too_large or not place.is_relative_to(target.resolve()):
-            why = "too large, or one of too many" if too_large else "it lies outside of the archive"
-            raise DataError(f"{archive}: refused member {name!r}: {why}")
-        if image:
-            files.need_room(target, size)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with open_member() as source, open(place, "wb") as file:
-                shutil.copyfileobj(source, file)
+def extract(archive: Path, target: Path) -> None:
+    """Write the image files of a zip or tar below `target`: no links, no absolute or climbing names."""
+    zipped = zipfile.is_zipfile(archive)
+    if not zipped and not tarfile.is_tarfile(archive):
+        raise DataError(f"{archive}: neither a zip nor a tar archive")
+    with zipfile.ZipFile(archive) if zipped else tarfile.open(archive) as opened:
+        for member in tqdm(opened.infolist() if zipped else opened, desc=f"extracting {archive.name}", unit="file"):
+            name, size = (member.filename, member.file_size) if zipped else (member.name, member.size)
+            place = (target / name).resolve()
+            if place.suffix.lower() not in sets.SUFFIXES and place.name != sets.PARTITION:
+                continue
+            if not place.is_relative_to(target.resolve()):
+                raise DataError(f"{archive}: refused member {name!r}: it lies outside of the archive")
+            if zipped or member.isreg():
+                files.need_room(target, size)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with opened.open(member) if zipped else opened.extractfile(member) as source, open(place, "wb") as file:
+                    shutil.copyfileobj(source, file)
 
 
 def listing_of(base: str, folder: Path) -> str:
@@ -203,9 +171,14 @@ def listing_of(base: str, folder: Path) -> str:
 
 
 def check_listing(base: str, folder: Path, archive: Path | None = None) -> None:
-    """Raise DataError when a set's files differ from the published ones."""
-    if listing_of(base, folder) != DATASETS[base]["sha256"]:
-        # and no folder that a link leads to
-        ours = not archive and folder.resolve().is_relative_to(home(base).resolve())
-        advice = "delete that folder and run again" if ours else "another copy is needed"
-        raise DataError(f"{archive or folder}: its files differ from the published {base}; {advice}")
+    """Raise DataError when a set's files differ from the published ones; of faces that were halved here it is said."""
+    if listing_of(base, folder) == DATASETS[base]["sha256"]:
+        return
+    if "of" in DATASETS[base]:
+        source = "another source, or JPEG library"
+        print(f"{base}: the faces in {folder} differ from those behind the results here: {source}")
+        return
+    # and no folder that a link leads to
+    ours = not archive and folder.resolve().is_relative_to(home(base).resolve())
+    advice = "delete that folder and run again" if ours else "another copy is needed"
+    raise DataError(f"{archive or folder}: its files differ from the published {base}; {advice}")

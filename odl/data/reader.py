@@ -53,18 +53,8 @@ def upright(image: Image.Image) -> Image.Image:
     return image
 
 
-def open_image(path: Path) -> Image.Image:
-    """The first frame of an image file, upright, of 8 bits: mode L if it is grey, else RGB; alpha is dropped.
-
-    Raises DataError naming the file.
-    """
-    stored = opened(path)
-    with named(path):
-        return flat(stored)
-
-
 def flat(stored: Image.Image) -> Image.Image:
-    """The image upright and of 8 bits, mode L if it is grey, else RGB. Raises ValueError."""
+    """The image upright and of 8 bits, mode L if it is grey, else RGB; alpha is dropped. Raises ValueError."""
     image = upright(eight_bits(stored))
     image = image.convert("RGBA") if image.mode == "P" else image  # its transparency would give a warning
     return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
@@ -108,7 +98,9 @@ def read_image(path: Path, shorter_side: int) -> np.ndarray:
 
     Raises DataError naming the file when it cannot be read, or is under 16 pixels or too long.
     """
-    image = open_image(path).convert("RGB")
+    stored = opened(path)
+    with named(path):
+        image = flat(stored).convert("RGB")
     shorter = min(image.size)
     if shorter < SMALLEST:
         raise DataError(f"{path}: {image.width}×{image.height} pixels; both sides must have {SMALLEST} or more")

@@ -174,24 +174,23 @@ def files_in(folder: Path) -> list[str]:
 def walk(folder: Path) -> tuple[list[str], list[str], list[str]]:
     """(images, other files, lines on folders that cannot be entered) below a folder, relative to it and sorted.
 
-    Links to folders are followed, after all else and each folder once; one that leads upwards is not.
+    Links to folders are followed, after the folders beside them and each folder once; one that leads upwards is not.
     """
-    images, others, faults, starts = [], [], [], [os.fspath(folder)]
+    images, others, faults = [], [], []
     seen = {os.fspath(place) for place in Path(os.path.realpath(folder)).parents}
-    for start in starts:  # which grow
-        for place, folders, names in os.walk(
-            start, onerror=lambda error: faults.append(f"{error.filename}: {error.strerror}")
-        ):
-            real = os.path.realpath(place)
-            folders[:] = () if real in seen else sorted(name for name in folders if not name.startswith("."))
-            starts += (path for name in folders if os.path.islink(path := os.path.join(place, name)))
-            above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
-            for name in () if real in seen else names:
-                read = name.lower().endswith(SUFFIXES) and os.path.isfile(os.path.join(place, name))
-                (images if read else others).append(above + name)
-            seen.add(real)
-    visible = [[file for file in found if not Path(file).name.startswith(".")] for found in (images, others)]
-    return *map(sorted, visible), faults
+    told = os.walk(folder, onerror=lambda error: faults.append(f"{error.filename}: {error.strerror}"), followlinks=True)
+    for place, folders, names in told:
+        if (real := os.path.realpath(place)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        visible = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(visible, key=lambda name, place=place: os.path.islink(os.path.join(place, name)))
+        above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
+        for name in (name for name in names if not name.startswith(".")):
+            read = name.lower().endswith(SUFFIXES) and os.path.isfile(os.path.join(place, name))
+            (images if read else others).append(above + name)
+    return sorted(images), sorted(others), faults
 
 
 def list_images(name: str, folder: Path) -> dict[str, list[str]]:
@@ -223,22 +222,17 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
 
 def by_content(folder: Path, names: list[str]) -> list[list[str]]:
     """The files in groups of the same content, so that no copy of a training image tests."""
-    sizes, groups = {}, {}
-    for name in names:
-        sizes.setdefault(os.stat(os.path.join(folder, name)).st_size, []).append(name)
-    several = {name for size, some in sizes.items() if size and len(some) > 1 for name in some}
-    for name in names:
-        groups.setdefault(digest_of(os.path.join(folder, name)) if name in several else name, []).append(name)
+    stats, groups = {name: (folder / name).stat() for name in names}, {}
+    alike = Counter(stat.st_size for stat in stats.values())
+    for name, stat in stats.items():
+        several = alike[stat.st_size] > 1
+        key = content_of(folder / name, stat.st_size, stat.st_mtime_ns) if several else name
+        groups.setdefault(key, []).append(name)
     return list(groups.values())
 
 
-def digest_of(path: str) -> bytes:
-    there = os.stat(path)
-    return content_of(path, there.st_size, there.st_mtime_ns)
-
-
 @cache
-def content_of(path: str, size: int, changed: int) -> bytes:
+def content_of(path: Path, size: int, changed: int) -> bytes:
     """SHA-256 of a file, read again where its size or its time of change is another."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").digest()

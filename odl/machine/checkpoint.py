@@ -1,4 +1,4 @@
-"""Resume: checkpoints, written whole, read without executing anything, the previous one kept."""
+"""What training leaves: checkpoints, of which the previous one is kept, and weights. Reading them executes nothing."""
 
 import copy
 import hashlib
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
 
 from odl import PROTOCOL
 from odl.machine import files
@@ -37,24 +39,34 @@ class Log:
     """What is kept of a run: `history`, a dict an epoch, and `seconds`, of the clock and of the processor."""
 
     def __init__(self, run, folder: Path):
-        self.run, self.folder, self.start, self.snapshot = run, folder, clocks(), None
+        self.run, self.folder, self.snapshot = run, folder, None
         self.owner = identity(run)  # before the images are read: a folder may change meanwhile
         self.saved = load_checkpoint(folder, run)
         self.history, self.seconds = [], self.saved["seconds"] if self.saved else [0.0, 0.0]
-        self.before = self.seconds
+        self.start = np.subtract(clocks(), self.seconds)
 
     def put_back(self, network, optimizer) -> None:
-        """Set the network and its optimizer to the newest checkpoint, where there is one."""
+        """Set the network and its optimizer to the newest checkpoint, where there is one. Raises TrainingError."""
         self.network, self.optimizer, self.written = network, optimizer, time.monotonic()
-        if self.saved:
-            self.history = put_back(self.saved, network, optimizer, self.folder)
+        if not self.saved:
+            return
+        settings = optimizer.state_dict()["param_groups"]  # this device's own: a GPU keeps its state where a graph can
+        try:
+            network.load_state_dict(self.saved["network"])
+            optimizer.load_state_dict(self.saved["optimizer"] | {"param_groups": settings})
+        except Exception as error:  # a file made to harm raises anything
+            reason = str(error).splitlines()[0]
+            where = f"{self.folder}: the checkpoint does not fit the network"
+            raise TrainingError(f"{where} ({reason}); delete it") from None
+        self.history = self.saved["history"]
 
     def add(self, entry: dict) -> None:
         """Check an epoch and keep it; a checkpoint is written a minute after the last one, and at the end."""
         finite(entry, self.network, self.optimizer, len(self.history))
         self.history.append(entry)
-        self.seconds = [b + now - then for b, now, then in zip(self.before, clocks(), self.start, strict=True)]
-        self.snapshot = take_snapshot(self.owner, self)
+        self.seconds = np.subtract(clocks(), self.start).tolist()
+        now = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict(), "history": self.history}
+        self.snapshot = copy.deepcopy(now) | {"experiment": self.owner, "seconds": self.seconds}
         if len(self.history) == self.run.epochs or time.monotonic() - self.written > CHECKPOINT_SECONDS:
             self.save()
 
@@ -94,12 +106,6 @@ def owner_of(experiment) -> str:
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
-def take_snapshot(owner: dict, state) -> dict:
-    """A copy of everything that an exact resume of the owner, an `identity`, needs at the end of an epoch."""
-    kept = {"network": state.network.state_dict(), "optimizer": state.optimizer.state_dict(), "history": state.history}
-    return copy.deepcopy(kept) | {"experiment": owner, "seconds": state.seconds}
-
-
 def save_checkpoint(folder: Path, snapshot: dict) -> None:
     """Replace the checkpoint atomically, keeping the one before: SHA-256 of the payload, then the payload."""
     path, buffer = folder / "checkpoint.pt", io.BytesIO()
@@ -128,22 +134,57 @@ def read_checkpoint(path: Path) -> dict | None:
         return None
     try:
         state = torch.load(io.BytesIO(content[32:]), map_location="cpu", weights_only=True)
-        state = {"seconds": [0.0, 0.0]} | state  # older ones have none
-        state = {key: state[key] for key in ("network", "optimizer", "history", "experiment", "seconds")}
-        state["seconds"] = [float(s) for s in state["seconds"]]
-        kinds = isinstance(state["experiment"], dict) and isinstance(state["history"], list)
-        return state if kinds and len(state["seconds"]) == 2 else None
+        return {key: state[key] for key in ("network", "optimizer", "history", "experiment", "seconds")}
     except Exception:  # a file made to harm raises anything
         return None
 
 
-def put_back(state: dict, network, optimizer, folder: Path) -> list[dict]:
-    """Load a checkpoint's state into the network and its optimizer. Returns the history."""
-    settings = optimizer.state_dict()["param_groups"]  # this device's own: a GPU keeps its state where a graph can
+# Trained weights, in files of safetensors
+
+
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors in a file of safetensors, checked against the SHA-256 in its header where it has one."""
     try:
-        network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"] | {"param_groups": settings})
-    except Exception as error:  # a file made to harm raises anything
+        weights = load_file(path)
+        expected, _ = header(path)
+    except SafetensorError as error:
         reason = str(error).splitlines()[0]
-        raise TrainingError(f"{folder}: the checkpoint does not fit the network ({reason}); delete it") from None
-    return state["history"]
+        raise files.DamagedFile(f"{path}: not a whole file of safetensors ({reason}); delete it") from None
+    if expected and expected != hash_of(weights):
+        raise files.DamagedFile(f"{path}: changed since it was written; delete it and train again")
+    return weights
+
+
+def encoded(weights: dict[str, torch.Tensor], owner: str) -> bytes:
+    """A file of weights. In its header, as one word because the order of several differs: SHA-256 and `owner`."""
+    return save(weights, {"sha256": f"{hash_of(weights)} {owner}"})
+
+
+def header(path: Path) -> tuple[str, str]:
+    """The SHA-256 of a file's weights, and their owner; empty where it has none. Raises SafetensorError."""
+    with safe_open(path, "pt") as file:
+        sha256, _, owner = (file.metadata() or {}).get("sha256", "").partition(" ")
+    return sha256, owner
+
+
+def is_of(path: Path, owner: str) -> bool:
+    """Whether weights are this owner's; a damaged file is not told from them, and is refused when it is read."""
+    try:
+        return header(path)[1] == owner
+    except SafetensorError:
+        return True
+
+
+def hash_of(weights: dict[str, torch.Tensor]) -> str:
+    """SHA-256 over names, types, shapes and bytes."""
+    total = hashlib.sha256()
+    for name, t in sorted(weights.items()):
+        total.update(f"{name} {t.dtype} {tuple(t.shape)} ".encode() + t.view(-1).view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
+
+
+def check_manifest(path: Path) -> None:
+    """Raise DamagedFile when shipped weights differ from the manifest."""
+    manifest = files.unseal(path.parent / "manifest.json")
+    if hashlib.sha256(path.read_bytes()).hexdigest() != manifest.get(path.name):
+        raise files.DamagedFile(f"{path}: its SHA-256 is not the one in manifest.json; fetch the file again")

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import re
 import sys
 from functools import cache
 
@@ -37,36 +36,19 @@ def keep_memory() -> None:
 
 @cache
 def gpu() -> tuple[bool, str]:
-    """Whether PyTorch can use a GPU here, and a remark on one that it cannot or does not use, printed once."""
+    """Whether PyTorch can use a GPU here, and why it cannot use one that there is; what stays idle is printed once."""
     if not torch.cuda.is_available():
         return False, ""
     name, count = torch.cuda.get_device_name(), torch.cuda.device_count()
-    usable, remark = has_kernels(torch.cuda.get_device_capability(), torch.cuda.get_arch_list()), ""
-    if not usable:
-        remark = f"PyTorch {torch.__version__} has no kernels for {name}"
-        print(f"{remark}; the CPU is used", file=sys.stderr)
-    elif count > 1:
-        remark = f"1 of {count} GPUs is used, {name}; the others are idle"
-        print(remark, file=sys.stderr)
-    return usable, remark
-
-
-def has_kernels(capability: tuple[int, int], built_for: list[str]) -> bool:
-    """Whether a GPU of that compute capability runs what PyTorch was built for, as `torch.cuda.get_arch_list` has it.
-
-    `sm_86` runs on its own generation from 8.6 on, `sm_90a` on that GPU alone, and `compute_90` is translated for any
-    that is newer. Names of another form are AMD's, and not judged.
-    """
-    named = [re.fullmatch(r"(sm|compute)_(\d+)(\d)(\w?)", name) for name in built_for]
-    found = [(m[1], (int(m[2]), int(m[3])), m[4]) for m in named if m]
-
-    def runs(kind, built, special):
-        if special == "a":
-            return built == capability
-        same = kind == "compute" and not special or built[0] == capability[0]
-        return same and built <= capability
-
-    return not found or any(runs(*one) for one in found)
+    try:
+        torch.ones(1, device="cuda").sum().item()
+    except RuntimeError as error:  # a P100, for which recent wheels have no kernels, or one that another process fills
+        reason = f"PyTorch {torch.__version__} cannot use {name} ({str(error).splitlines()[0]})"
+        print(f"{reason}; the CPU is used", file=sys.stderr)
+        return False, reason
+    if count > 1:
+        print(f"1 of {count} GPUs is used, {name}; the others are idle", file=sys.stderr)
+    return True, ""
 
 
 def quick_precision(device: str = "cpu") -> str:

@@ -70,11 +70,12 @@ def as_array(name: str, given) -> np.ndarray:
     return array
 
 
-def pixels(image: Image.Image) -> np.ndarray:
-    """(H, W) of a grey image, (H, W, 3) of any other, uint8, transparency left out. Raises ParameterError."""
-    if image.mode in ("F", "I") or image.mode.startswith("I;"):
-        raise ParameterError(f"image has mode {image.mode}, whose range is not known; nearest: 8 bit, modes L and RGB")
-    return np.asarray(image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB"))
+def eight_bits(name: str, image: Image.Image) -> Image.Image:
+    """A picture or a mask upright and of 8 bits a value. Raises ParameterError."""
+    try:
+        return reader.upright(reader.eight_bits(image))
+    except ValueError as error:
+        raise ParameterError(f"{name}: {error}") from None
 
 
 def like(image: Image.Image, array: np.ndarray) -> Image.Image:
@@ -119,10 +120,7 @@ def marked(mask) -> np.ndarray:
         if array.ndim != 2:
             raise ParameterError(f"mask has shape {array.shape}; (height, width) is needed")
         return array != 0
-    try:
-        mask = reader.upright(reader.eight_bits(mask))
-    except ValueError as error:
-        raise ParameterError(f"mask: {error}") from None
+    mask = eight_bits("mask", mask)
     red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
     shown, white = alpha > 127, np.minimum(np.minimum(red, green), blue) > 127
     marks = (red > 220) & (green < 60) & (blue < 60)
@@ -219,13 +217,11 @@ def option(name: str, value, file_format: str, mode: str, options: dict) -> dict
     return {{"EXIF": "exif", "resolution": "dpi", "XMP": "xmp", "comment": "comment"}[name]: value}
 
 
-def save(restored: Image.Image, stored: Image.Image, output: Path, options: dict) -> None:
-    """Write what was restored of a stored image, with its transparency, by the options of `kept`."""
-    file_format, picture = format_of(output), reader.upright(reader.eight_bits(stored))
-    restored = restored.convert({"LA": "L", "RGBA": "RGB"}.get(restored.mode, restored.mode))  # its own comes below
+def save(restored: Image.Image, output: Path, options: dict) -> None:
+    """Write what was restored, with its transparency where the format has it, by the options of `kept`."""
+    file_format = format_of(output)
+    restored = restored if file_format in CLEAR else restored.convert(restored.mode.removesuffix("A"))
     restored.info = {}  # else Pillow would keep from it what is left out
-    if picture.has_transparency_data and file_format in CLEAR:
-        restored.putalpha(picture.convert("RGBA").getchannel("A"))
     content = encoded(restored, file_format, options)
     output, mode = output.resolve(), output.stat().st_mode if output.exists() else None  # of a link, where it leads
     files.write_atomically(output, content)

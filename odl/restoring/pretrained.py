@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import torch
 from PIL import Image
+from scipy.ndimage import binary_dilation, find_objects, label
 
 from odl import paper
 from odl.corruptions import FILL, TASKS
@@ -18,7 +19,7 @@ from odl.machine.device import quick_precision
 from odl.network import EncoderDecoder
 from odl.parameters import check_device, choice
 from odl.restoring import doubts, image_files
-from odl.restoring.windows import holes, inpaint_image, restore_image, shares, window_starts
+from odl.restoring.windows import inpaint_image, restore_image, shares, window_starts
 from odl.results import network_of, place_of_weights
 
 STRIDES = (8, 16, 32)
@@ -68,8 +69,8 @@ def restore(
     """
     image_files.check_call(task, mask, stride)
     picture = isinstance(image, Image.Image)
-    image = reader.upright(image) if picture else image
-    y = image_files.pixels(image) if picture else image_files.as_array("image", image)
+    image = image_files.eight_bits("image", image) if picture else image
+    y = np.asarray(reader.flat(image)) if picture else image_files.as_array("image", image)
     image_files.check_image(y)
     missing = image_files.missing(y, task, mask)
     device, stride, network = check_device(device), stride or stride_for(y, task, missing), load(task)
@@ -120,6 +121,35 @@ def parts(y: np.ndarray, missing: np.ndarray | None, stride: int, progress):
     for k, box in enumerate(boxes):
         done, part = sum(areas[:k]) / sum(areas), areas[k] / sum(areas)
         yield *box, progress and (lambda share, done=done, part=part: progress(done + share * part))
+
+
+def holes(mask: np.ndarray, stride: int) -> list[tuple[slice, slice]]:
+    """The parts (rows, columns) of an image that hold every window with a missing pixel of `mask` (height, width).
+
+    Windows lie in a part as in the image, and no window of one sees what another has missing.
+    """
+    starts = [np.arange(0, side, CROP) for side in mask.shape]
+    blocks = np.logical_or.reduceat(np.logical_or.reduceat(mask, starts[0], 0), starts[1], 1)
+    near = binary_dilation(blocks, np.ones((3, 3)))  # groups more than two blocks apart
+    boxes = find_objects(label(near, np.ones((3, 3)))[0])
+    covered = np.zeros(blocks.shape, int)
+    for box in boxes:
+        covered[box] += 1
+    boxes = boxes if covered.max() == 1 else [(slice(None), slice(None))]
+    return [
+        around(mask, *(slice((s.start or 0) * CROP, s.stop and s.stop * CROP) for s in box), stride) for box in boxes
+    ]
+
+
+def around(mask, rows: slice, columns: slice, stride: int) -> tuple[slice, slice]:
+    """What the windows with missing pixels cover of an image, for those of its `mask` that lie in rows and columns."""
+    part, found = mask[rows, columns], []
+    for within, side, other in ((rows, mask.shape[0], 1), (columns, mask.shape[1], 0)):
+        there = np.flatnonzero(part.any(other)) + within.start
+        last = there[-1]  # no window with it begins later
+        stop = side if side - CROP <= last else last // stride * stride + CROP
+        found.append(slice(max(0, int(there[0]) - CROP + 1) // stride * stride, int(stop)))
+    return tuple(found)
 
 
 def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import torch
-from scipy.ndimage import binary_dilation, find_objects, label
+from skimage.measure import block_reduce
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
@@ -19,7 +19,7 @@ from odl.restoring.image_files import missing
 
 BATCH = 256  # windows that pass through the network at a time
 FARTHEST = 4  # from the middle of [0, 1]: noise of σ = 150 of 255 on a megapixel goes so far
-LEAST = -0.2  # mean of a block: noise that is not clipped goes there in single pixels alone
+BLOCK, LEAST = 16, -0.2  # side and mean of a block: noise that is not clipped goes there in single pixels alone
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
 
@@ -95,35 +95,6 @@ def inpaint_image(network, image, mask, stride=8, precision="fp32", device="cpu"
     return to_image((y.cpu() + 1) / 2, height, width, np.ndim(image))
 
 
-def holes(mask: np.ndarray, stride: int) -> list[tuple[slice, slice]]:
-    """The parts (rows, columns) of an image that hold every window with a missing pixel of `mask` (height, width).
-
-    Windows lie in a part as in the image, and no window of one sees what another has missing.
-    """
-    starts = [np.arange(0, side, CROP) for side in mask.shape]
-    blocks = np.logical_or.reduceat(np.logical_or.reduceat(mask, starts[0], 0), starts[1], 1)
-    near = binary_dilation(blocks, np.ones((3, 3)))  # groups more than two blocks apart
-    boxes = find_objects(label(near, np.ones((3, 3)))[0])
-    covered = np.zeros(blocks.shape, int)
-    for box in boxes:
-        covered[box] += 1
-    boxes = boxes if covered.max() == 1 else [(slice(None), slice(None))]
-    return [
-        around(mask, *(slice((s.start or 0) * CROP, s.stop and s.stop * CROP) for s in box), stride) for box in boxes
-    ]
-
-
-def around(mask, rows: slice, columns: slice, stride: int) -> tuple[slice, slice]:
-    """What the windows with missing pixels cover of an image, for those of its `mask` that lie in rows and columns."""
-    part, found = mask[rows, columns], []
-    for within, side, other in ((rows, mask.shape[0], 1), (columns, mask.shape[1], 0)):
-        there = np.flatnonzero(part.any(other)) + within.start
-        last = there[-1]  # no window with it begins later
-        stop = side if side - CROP <= last else last // stride * stride + CROP
-        found.append(slice(max(0, int(there[0]) - CROP + 1) // stride * stride, int(stop)))
-    return tuple(found)
-
-
 def shares(unknown: torch.Tensor, rows: list[int], columns: list[int]) -> torch.Tensor:
     """The share of unknown pixels in each window: (rows, columns), from sums over rectangles."""
     total = nn.functional.pad(unknown.long().cumsum(0).cumsum(1), (1, 0, 1, 0))
@@ -152,19 +123,13 @@ def check_image(given, network) -> torch.Tensor:
     return planes.unsqueeze(1) if alone else planes.expand(3, *image.shape[:2]).unsqueeze(0)
 
 
-def means_of_blocks(image: np.ndarray) -> np.ndarray:
-    """Means of the whole blocks of 16×16 pixels in an image (H, W[, 3]), of a smaller one of larger blocks."""
-    side = min(16, *image.shape[:2])
-    height, width = (length // side * side for length in image.shape[:2])
-    blocks = image[:height, :width].reshape(height // side, side, width // side, side, *image.shape[2:])
-    return blocks.mean((1, 3))
-
-
 def check_scale(name: str, array: np.ndarray) -> None:
     """Refuse what is not on the [0, 1] scale, which noise may leave. Raises ParameterError."""
     if not np.isfinite(array).all():
         raise ParameterError(f"{name} has values that are not finite")
-    low = means_of_blocks(array).min() < LEAST or np.mean(array < -0.5) > 0.2  # noise without clipping has fewer
+    side = min(BLOCK, *array.shape[:2])
+    means = block_reduce(array, (side, side, 1)[: array.ndim], np.mean)
+    low = means.min() < LEAST or np.mean(array < -0.5) > 0.2  # noise without clipping has fewer
     if low or np.abs(array - 0.5).max() > FARTHEST:
         reach = f"{array.min():.3g} to {array.max():.3g}"
         needed = "the [0, 1] scale is needed, as image / 255 or (image + 1) / 2"

@@ -9,7 +9,7 @@ from odl.data import sets
 from odl.data.packs import load as load_pack
 from odl.experiment import Experiment
 from odl.machine import files
-from odl.results import load, run_or_load, weights_of
+from odl.results import load, network_of, run_or_load
 
 from .campaign import DAMAGES, digest, fresh_root, judged, packed_demo, row
 from .training import TINY
@@ -45,7 +45,7 @@ def damaged(i, chance, path, found):
 @row(400, 40, "Damaged weights are never used", "bits turned and files cut off, of a run's and of those that ship")
 def weights(i, chance):
     path = put(("weights.safetensors", "data/models")[i // 2 % 2])
-    return damaged(i, chance, path, lambda: weights_of(TRAINED))
+    return damaged(i, chance, path, lambda: network_of(TRAINED).state_dict())
 
 
 @row(400, 40, "A damaged result is never shown", "bits turned and files cut off")
