@@ -200,7 +200,8 @@ def made_up(schedule, seed, trials=5, task="inpaint"):
     levels = [*"123456", "easy", "hard"]
     rows = [(t, v, *random.random(2), *random.normal(30, 1, 4)) for t in range(trials) for v in levels]
     frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "l2_input", *PSNRS])
-    return Result({"task": task, "schedule": schedule, "seed": seed}, {}, [], frame, files.results() / "none.json")
+    run = Experiment.of(task, schedule=schedule, seed=seed, profile="smoke")
+    return Result(run.asdict(), {}, [], frame, files.results() / "none.json")
 
 
 def mean_of(runs, column):
