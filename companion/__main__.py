@@ -7,7 +7,7 @@ import time
 
 from odl.__main__ import BAR, Parser
 from odl.__main__ import main as run_command
-from odl.data.sets import DATASETS
+from odl.data.sets import DATASETS, parse
 from odl.experiment import PROFILES
 from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES
@@ -20,70 +20,71 @@ def main(arguments=None) -> int:
     return run_command(arguments, parser())
 
 
+SCALE = {  # what several commands ask
+    "--profile": {"default": "reference", "help": f"{', '.join(PROFILES)} (default reference)"},
+    "--dataset": {"default": "bsds500", "help": f"{', '.join(DATASETS)} or a folder (default bsds500)"},
+    "--seeds": {"type": int, "nargs": "+", "help": "default 0 1 2 3 4, of celeba10k 10 11 12 13 14"},
+    "--device": {"default": "auto", "help": "auto, cpu or cuda (default auto)"},
+}
+
+
 def parser() -> Parser:
     top = Parser("python -m companion", description="Every run of the paper, in one command.")
     commands = top.add_subparsers(dest="command", required=True)
-    sets = ", ".join(DATASETS)
+
+    def command(name, run, text, *shared):
+        added = commands.add_parser(name, help=text)
+        added.set_defaults(run=run)
+        for option in shared:
+            added.add_argument(option, **SCALE[option])
+        return added.add_argument
+
     # fmt: off
-    reproduce = commands.add_parser("reproduce", help="every run of the paper, resuming; stops at a time budget")
-    reproduce.set_defaults(run=run_reproduce)
-    option = reproduce.add_argument
-    option("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
-    option("--dataset", default="bsds500", help=f"{sets} or a folder (default bsds500)")
-    option("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4],
-           help="default 0 1 2 3 4; what is not close has three")
+    option = command("reproduce", run_reproduce, "every run of the paper, resuming; stops at a time budget", *SCALE)
     option("--budget", help="stop cleanly after so long: 10min, 8h, 90s; training goes on from there, a "
            "denoiser on the eleven photographs begins anew (K-SVD: 20min) (default: when all is done)")
     option("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
-    option("--device", default="auto", help="auto, cpu or cuda (default auto)")
     option("--pack", metavar="FILE.zip", help="write results there in the end, and new networks beside it")
     option("--page", help="the runs of one notebook alone: table1-deblur, fixation, … (default: all)")
     option("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     option("--list", action="store_true", help="list the runs and what is done of them, and stop")
 
-    plan = commands.add_parser("plan", help="what all runs would cost: GPU hours, wall time, disk, network")
-    plan.set_defaults(run=run_plan)
-    option = plan.add_argument
+    option = command("plan", run_plan, "what all runs would cost: GPU hours, wall time, disk, network")
     option("--profile", default="paper", help=f"{', '.join(PROFILES)} (default paper)")
     option("--dataset", nargs="+", default=["celeba", "sun397"],
-           help=f"some of {sets}, or folders (default celeba sun397)")
+           help=f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)")
     option("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
     option("--gpus", type=int, default=1, help="GPUs that run at once (default 1)")
     option("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
 
-    train = commands.add_parser("train", help="train a denoiser of Table 3 that learns, resuming where it stopped")
-    train.set_defaults(run=run_train)
-    option = train.add_argument
-    option("name", help="mlp, csf, tnrd, dncnn or dncnn_25")
-    option("--profile", default="reference", help="reference, or smoke for a few steps (default reference)")
-    option("--device", default="auto", help="auto, cpu or cuda (default auto)")
+    option = command("train", run_train, "train a denoiser of Table 3 that learns, resuming", "--profile", "--device")
+    option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
 
-    verdicts = commands.add_parser("verdicts", help="write every verdict as JSON, to be cited")
-    verdicts.set_defaults(run=run_verdicts)
-    option = verdicts.add_argument
-    option("--profile", default="reference", help=f"{', '.join(PROFILES)} (default reference)")
-    option("--dataset", default="bsds500", help=f"{sets} or a folder (default bsds500)")
-    option("--seeds", type=int, nargs="+", default=[0, 1, 2], help="those of them that are measured (default 0 1 2)")
-
-    merge = commands.add_parser("merge", help="show results that were measured elsewhere beside ours, per device")
-    merge.set_defaults(run=run_merge)
-    merge.add_argument("archives", nargs="*", metavar="FILE.zip", help="as reproduce --pack writes it")
-
-    ship = commands.add_parser("ship", help="copy trained networks to data/models, in half precision")
-    ship.set_defaults(run=run_ship)
-    ship.add_argument("runs", nargs="+", metavar="RUN", help="as `reproduce --list` names them")
+    command("verdicts", run_verdicts, "write every verdict as JSON, to be cited", "--profile", "--dataset", "--seeds")
+    option = command("merge", run_merge, "show results that were measured elsewhere beside ours, per device")
+    option("archives", nargs="*", metavar="FILE.zip", help="as reproduce --pack writes it")
+    option = command("ship", run_ship, "copy trained networks to data/models, in half precision")
+    option("runs", nargs="+", metavar="RUN", help="as `reproduce --list` names them")
     # fmt: on
     return top
 
 
+def seeds_of(options) -> list[int]:
+    """The seeds that a command is given, else those that are planned for its data set."""
+    from companion.notebook import check_seeds
+    from companion.runs import catalogue
+
+    faces = parse(options.dataset)[0] == catalogue.FACES
+    return check_seeds(options.seeds or (catalogue.SEEDS_OF_FACES if faces else [*range(5)]))
+
+
 def run_reproduce(options) -> None:
     start = time.monotonic()  # a clock that is set back changes nothing
-    from companion.notebook import check_seeds
     from companion.runs import catalogue, gpu, sweep
     from odl import results
     from odl.parameters import check_device, integer
 
-    seeds = check_seeds(options.seeds)
+    seeds = seeds_of(options)
     budget = math.inf if options.budget is None else duration("budget", options.budget)
     if options.workers is not None:
         integer("workers", options.workers, 1, 1024)
@@ -153,13 +154,12 @@ def run_train(options) -> None:
 
 
 def run_verdicts(options) -> None:
-    from companion.notebook import check_seeds
     from companion.verdicts import as_json, claims
     from odl.parameters import choice, known_dataset
 
     choice("profile", options.profile, PROFILES)
     known_dataset(options.dataset)
-    measured = claims.load(options.profile, options.dataset, check_seeds(options.seeds))
+    measured = claims.load(options.profile, options.dataset, seeds_of(options))
     print(as_json.write(measured, options.profile, options.dataset))
 
 
