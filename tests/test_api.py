@@ -185,16 +185,6 @@ def test_a_large_photograph_that_is_hardly_noisy_gives_the_warning_before_the_wo
     assert set(said) == {1} and len(found) == 1
 
 
-def test_a_profile_of_other_colours_does_not_come_back(noise):
-    printed = Image.new("CMYK", (70, 70))
-    printed.info["icc_profile"] = 16 * b"x" + b"CMYK"
-    with pytest.warns(doubts.DamageWarning):
-        assert "icc_profile" not in odl.restore(printed, "deblur", stride=32).info
-    printed.info["icc_profile"] = 16 * b"x" + b"RGB "
-    with pytest.warns(doubts.DamageWarning):
-        assert odl.restore(printed, "deblur", stride=32).info["icc_profile"] == 16 * b"x" + b"RGB "
-
-
 def test_a_photograph_comes_back_upright(noise):
     image, exif = Image.new("RGB", (90, 64)), Image.Exif()
     exif[274] = 6  # turned by a quarter

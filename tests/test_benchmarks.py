@@ -71,18 +71,6 @@ def test_a_benchmark_that_fails_costs_one_line_and_the_others_go_on(demo, monkey
 # Measuring
 
 
-def test_contestants_take_turns_and_the_first_round_is_thrown_away():
-    order, clock = [], iter(range(100))
-    turns = {name: lambda name=name: order.append(name) or next(clock) for name in "AB"}
-    assert measure.interleave(turns, 2, "") == {"A": [2, 4], "B": [3, 5]}
-    assert order == list("ABABAB")
-
-
-def test_ratios_are_taken_within_rounds():
-    seconds = {"ours": [1.0, 10.0, 1.0], "other": [2.0, 20.0, 3.0]}
-    assert measure.ratio(seconds, "ours", "other") == {"median": 2.0, "low": 2.0, "high": 3.0}
-
-
 # Contestants do the same
 
 
@@ -124,13 +112,6 @@ def test_the_naive_loop_corrupts_as_the_task_says(demo):
     top = paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
     assert np.array_equal(sides, sides.round()) and sides.min() == 1 and sides.max() == top
     assert abs(sides.mean() - (1 + top) / 2) < 4 * sides.std() / np.sqrt(len(sides))
-
-
-def test_the_naive_loop_reads_the_same_photographs(demo):
-    photographs = training.Photographs("demo")
-    assert len(photographs) == len(packs.load("demo", "train"))
-    x, y = photographs[0]
-    assert x.shape == y.shape == (3, 64, 64) and -1 <= x.min() < x.max() <= 1 and x.dtype == torch.float32
 
 
 @pytest.mark.parametrize("name", corruptions.TASKS)

@@ -205,16 +205,6 @@ def test_the_dose_of_the_papers_length_is_a_line_through_two_lengths(monkeypatch
     assert "to be measured" in story.papers_dose()
 
 
-def test_a_quoted_sentence_names_what_is_alike_and_what_is_open(monkeypatch):
-    monkeypatch.setattr(story, "load", lambda: world(True))
-    assert story.sentence() == ""  # nothing is alike
-    near = [0.02, -0.01, 0.03]  # dB, a margin a seed
-    monkeypatch.setattr(judge, "gaps", lambda runs, task, *_: near if task == "denoise" else [0.3, -0.3, 0.1])
-    within = max(map(abs, judge.interval(near, 0.9)))
-    assert f"alike within ±{within:.2f} dB on denoising (3 seeds), while the feedback moved at" in story.sentence()
-    assert "1.0 % of a batch from or to a level; on inpainting, interpolation and deblur" in story.sentence()
-
-
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):
     """Pages build from an empty results folder too."""
     code = """import figures
@@ -267,12 +257,3 @@ def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
     assert "unknown" in fault("unknown") and "uncommitted" in fault("0123abc-dirty")
     path.write_bytes(files.seal({"rows": []}))
     assert sources.fault_of(path) is None and sources.fault_of(root / "table.csv") is None
-
-
-@pytest.mark.parametrize("task", paper.TASKS)
-def test_the_margins_of_photographs_have_the_mean_of_those_of_seeds(task):
-    """Both are means over the same crops, stored to 11 bits each."""
-    m = answer.load()
-    margins = story.photograph_margins(m, task)
-    assert margins.shape == (50,) and np.std(margins) > 0
-    assert margins.mean() == pytest.approx(np.mean(judge.gaps(m.runs, task, *story.PAIR)), abs=1e-3)

@@ -304,13 +304,6 @@ def test_teachers_know_what_every_solution_prints():
         pytest.skip(f"not measured yet: python -m bench.lessons --exercises {' '.join(sorted(absent))}")
 
 
-def test_the_lesson_shows_every_slide_in_order():
-    lesson = (ROOT / "book" / "teaching.md").read_text().partition("## 45 minutes")[2].partition("\n## ")[0]
-    found = re.findall(r"(?m)^\| (\d+)–(\d+) \|.* slides (\d+)–(\d+)", lesson)
-    begins, ends, first, last = ([int(number) for number in column] for column in zip(*found, strict=True))
-    assert begins == [0, *ends[:-1]] and ends[-1] == 45
-    slides = len(classroom.slides(classroom.LECTURE.read_text())) // 2  # each with its notes
-    assert first == [1, *(number + 1 for number in last[:-1])] and last[-1] == slides
 
 
 def test_a_class_has_time_for_what_it_runs():

@@ -42,22 +42,6 @@ def test_small_images_and_every_sigma_give_finite_images(system):
         assert np.abs(x_hat - y).max() < 0.02 or sigma > 1
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_one_thread_is_used_and_the_rest_given_back(system, monkeypatch):
-    used = []
-    module = {"ksvd": ksvd, "wnnm": wnnm}[system]
-    unfold = module.unfold
-    monkeypatch.setattr(module, "unfold", lambda *a: (used.append(torch.get_num_threads()), unfold(*a))[1])
-    torch.set_num_threads(2)
-    try:
-        module.denoise(noisy(25)[:16, :16], 25)
-        assert set(used) == {1} and torch.get_num_threads() == 2
-        refused(lambda: module.denoise(noisy(25)[:16, :16], -1), kind=ParameterError)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(1)
-
-
 def test_wnnm_refuses_images_with_too_few_patches():
     refused(lambda: wnnm.denoise(np.zeros((15, 40)), 25), "16×16", kind=ParameterError)
 

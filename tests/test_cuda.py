@@ -10,7 +10,6 @@ from functools import partial
 import pytest
 import torch
 from torch._subclasses import FakeTensorMode
-from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from odl import corruptions, evaluation
@@ -119,26 +118,3 @@ def test_scores_are_not_waited_for(task, level, cuda):
         db = {name: evaluation.psnr(error) for name, error in found.items()}
     assert ("cuda", "cpu") not in copies.seen
     assert all(value.device == CUDA and value.shape == (3,) for value in (*found.values(), *db.values()))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "error"),
-    [
-        (lambda x: x + torch.ones(3), "two devices"),
-        (lambda x: x[torch.zeros(3, device=CUDA)].sum().item(), "tensors used as indices"),
-        (lambda x: float(x.sum()), None),
-        (lambda x: x / 2 if x.max() > 1 else x, None),
-    ],
-    ids=["another device", "a wrong index", "a number", "a question"],
-)
-def test_what_a_gpu_would_refuse_or_wait_for_is_noticed(wrong, error, cuda):
-    with pytest.raises((RuntimeError, IndexError, DataDependentOutputException), match=error):
-        wrong(torch.zeros(3, device=CUDA))
-
-
-def test_a_copy_either_way_is_noticed(cuda):
-    with Copies() as copies:
-        torch.zeros(3, device=CUDA).cpu()
-        torch.tensor([1.0, 2.0], device=CUDA)
-        torch.zeros(3, device=CUDA).copy_(torch.zeros(3))
-    assert copies.seen == [("cuda", "cpu"), ("cpu", "cuda"), ("cpu", "cuda")]

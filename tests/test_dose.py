@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from companion import published
 from companion.pages import dose
 from companion.runs import catalogue
 from companion.show import sentences
@@ -60,29 +59,6 @@ def test_training_divides_its_batches_so(psnr, k):
 
 
 # The runs
-
-
-def test_every_run_of_the_page_is_reproduced_and_shown():
-    jobs = catalogue.jobs("smoke", "demo", SEEDS)
-    wanted = catalogue.every_k("smoke", "demo", SEEDS) + catalogue.ladder("smoke", "demo", SEEDS)
-    shown = {job.experiment for job in catalogue.shown_on("dose", jobs, "smoke", "demo", SEEDS)}
-    assert {*wanted} <= shown and len({(e.task, dose.name(e), e.seed) for e in wanted}) == len({*wanted})
-    assert {dose.name(e) for e in wanted if e.overrides.keys() <= {"sharpness"}} == {
-        name for k, name in dose.NAMES.items() if k in (0, 1, *catalogue.DOSES)
-    }
-
-
-def test_the_ladder_ends_the_list_with_its_longest_runs_and_shares_what_others_train():
-    jobs = catalogue.jobs("reference", "bsds500", SEEDS)
-    ladder = catalogue.ladder("reference", "bsds500", SEEDS)
-    assert {(e.width, e.epochs * e.iterations) for e in ladder} == {
-        (width, steps) for width in (16, 32) for steps in (2_000, 10_000, 60_000)
-    }
-    own = [job.experiment for job in jobs[-12:]]
-    assert {e.epochs for e in own} == {300} and {*ladder} <= {job.experiment for job in jobs}
-    block = next(job for job in jobs if job.name == "reference/bsds500/inpaint/on_demand-seed0")
-    assert len(block.measurements) == 2  # with the blocks of Table 2
-    assert catalogue.ladder("paper", "celeba", [0]) == []
 
 
 # The numbers
@@ -195,20 +171,6 @@ def test_the_confound_is_what_the_lead_loses_with_the_other_decay():
     found = dose.confounded(judge.Measured(runs))
     assert found.word == judge.REPRODUCED
     assert [mean for mean, *_ in found.numbers.values()] == pytest.approx([0.2 * 1.01] * 2)
-
-
-def test_the_campaign_on_faces_is_paired_and_in_blocks():
-    jobs = [job.experiment for job in catalogue.jobs("reference", "celeba10k-native", [10, 11, 12, 13, 14])]
-    close = jobs[:80]  # four schedules of four tasks, five seeds
-    assert {e.schedule for e in close} == {*catalogue.CLOSE, *published.CUMULATIVE} and not any(
-        e.overrides for e in close
-    )
-    assert {e.seed for e in close} == {10, 11, 12, 13, 14}
-    assert {e.sharpness for e in jobs[80:120]} == {4, -4} and {dose.name(e) for e in jobs[80:120]} <= {
-        *dose.NAMES.values()
-    }
-    assert {e.decay for e in jobs[120:144]} == {0.4, 0.0}
-    assert {e.seed for e in jobs[144:]} == {10, 11, 12}
 
 
 # The page

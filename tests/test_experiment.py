@@ -179,12 +179,6 @@ def test_a_misspelt_notebook_parameter_is_refused():
         assert given["train"] is value
 
 
-def test_extra_data_pairs_half_with_whole():
-    runs = catalogue.runs("extra_data", "inpaint", "celeba", "paper", [0, 1])
-    wanted = [("on_demand", 0), ("rigid_joint", 0), ("rigid_joint", 162_770)]
-    assert [(r.seed, r.schedule, r.train_images) for r in runs] == [(seed, *run) for seed in (0, 1) for run in wanted]
-
-
 def test_extra_data_has_its_names_where_half_is_all(monkeypatch):
     monkeypatch.setattr(catalogue, "extra_data_sizes", lambda dataset: (1, 1))  # of two photographs
     monkeypatch.setattr(extra_data, "load", lambda run: run)

@@ -362,15 +362,6 @@ def test_the_page_says_every_verdict_without_colour():
     assert len(scorecard.show_simulation(judge.simulate()).data) == 36
 
 
-def test_the_words_of_the_rule_before_stand_beside_on_scenes_and_nowhere_else():
-    known = {c.claim for c in claims.CLAIMS}
-    before = dict(pd.read_csv(claims.RULE1).values)
-    assert before.keys() <= known and len(before) == 27
-    scenes, faces = (claims.score_all(world(True), name) for name in ("bsds500", "celeba10k-native"))
-    assert (scenes.before != "").sum() == 27 and "by rule 1: undecided" in scorecard.show(scenes).data
-    assert not faces.before.any() and not faces.place.str.startswith(("Table 2", "Table 3", "Fig. 6")).any()
-
-
 def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has():
     rows = predictions.beside(world(True))
     written = predictions.load()

@@ -1,7 +1,6 @@
 """Images of any size: windows averaged, holes filled, BatchNorm folded."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from conftest import refused
@@ -167,10 +166,3 @@ def test_psnr_inside_is_of_the_missing_pixels_alone():
     table = applications.table(x, {"a": mask}, {"damaged": off})
     assert table.damaged[0] == pytest.approx(20) and table.missing[0] == 4 / 64
     assert applications.verdict(table, [None]) == "No trained network is here."
-
-
-@pytest.mark.parametrize(("longer", "said"), [((19.5, 18, 21), "that fits"), ((20.5, 18, 21), "does not fit")])
-def test_what_a_longer_training_changes_by_shape(longer, said):
-    table = pd.DataFrame({"mask": [*"abs"], "missing": 0.1, "short": 20.0, "long": longer})
-    assert said in applications.by_length(table) and "+1.00 dB inside the square" in applications.by_length(table)
-    assert applications.by_length(table.iloc[:, :3]) == ""
