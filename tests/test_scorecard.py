@@ -1,6 +1,5 @@
 """The scorecard: in a world where the paper is right every claim is reproduced, in the opposite world reversed."""
 
-import json
 import random
 from functools import cache
 from itertools import product
@@ -12,19 +11,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from companion import published
-from companion.comparators import context_encoder
 from companion.measure import blocks, denoising
 from companion.pages import db11_spectrum, dose, fixation, scorecard, table1, table2
-from companion.pages import table3 as tables3
 from companion.pages.dose import SHARP
 from companion.pages.table2 import CENTRE, RANDOM
 from companion.pages.table3 import images_won
-from companion.runs import catalogue, sweep
+from companion.runs import catalogue
 from companion.show import tables
 from companion.verdicts import claims, judge, predictions
 from companion.verdicts.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
-from odl import PROTOCOL, paper, results
-from odl.experiment import Experiment
+from odl import paper, results
 from odl.machine import files
 
 SEEDS = (0, 1, 2)
@@ -266,74 +262,6 @@ def test_any_part_may_be_missing(seed):
 
 
 # On disk
-
-
-def write(experiment, evaluation, path=None, history=()):
-    path = path or results.path_of(experiment)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    where = {"train_images": 9, "device": "CPU"}
-    experiment = experiment if isinstance(experiment, dict) else experiment.asdict()
-    content = {"protocol": PROTOCOL, "experiment": experiment, "provenance": where}
-    path.write_text(json.dumps(content | {"history": list(history), "evaluation": evaluation.to_dict("list")}))
-
-
-def write_world(folder):
-    """Three seeds at the smoke profile, without the runs of a larger dose."""
-    for (task, name, seed), run in world(True).runs.items():
-        ours = Experiment.of("inpaint", "demo", "on_demand", seed, "smoke")
-        if task == "blocks":
-            of = ours if name == "on_demand" else context_encoder.run_of(name, ours)
-            write(of, run.evaluation, blocks.path_of(ours) if of is ours else None)
-        elif task in ("gradients", "pool"):
-            of = Experiment.of(*name.split()[:1], "demo", name.split()[1], seed, "smoke")
-            write(of, run.evaluation, sweep.path_beside(of, task))
-        elif name in catalogue.EXTRA_DATA:
-            schedule = "on_demand" if name.startswith("on") else "rigid_joint"
-            if name.endswith("half"):
-                write(Experiment.of("inpaint", "demo", schedule, seed, "smoke", train_images=4), run.evaluation)
-        elif name != SHARP:
-            write(Experiment.of(task, "demo", name, seed, "smoke"), run.evaluation, history=run.history)
-    for sigma in denoising.SPECTRUM:
-        for system, told in (("bm3d", sigma), ("bm3d", 25), ("ksvd", 25), ("wnnm", 25)):
-            what = {"system": system, "dataset": "db11", "sigma": float(sigma), "clip": True, "told": float(told)}
-            name = f"{system}-sigma{sigma}{'' if told == sigma else '-told25'}.json"
-            rows = pd.DataFrame({"image": ["House"], "psnr": [30 if told >= sigma else 20], "seconds": [1]})
-            write(what, rows, folder / "data/results/smoke/db11" / name)
-    for seed in SEEDS:
-        for system, run in denoising.our_systems("smoke", "demo", seed).items():
-            for clip, sigma in product((False, True), denoising.SPECTRUM if system == "on_demand" else (25,)):
-                m = denoising.Case(system, sigma, clip, None, "db11", "smoke", run)
-                rows = table3(True, [seed]).query("system == @system and clipped == @clip")[["image", "psnr"]]
-                rows = rows if sigma == 25 else rows.assign(psnr=31 + seed / 100)
-                write(m.experiment, rows.assign(seconds=1), m.path)
-
-
-def test_what_is_on_disk_is_found_and_nothing_else(root):
-    write_world(root)
-    measured = claims.load("smoke", "demo", [0, 1, 2])
-    table = claims.score_all(measured)
-    table = table[table.kind != claims.ASKED]
-    absent = (*LONE, "Moving the batch")
-    expected = [MISSING if claim.startswith(absent) else REPRODUCED for claim in table.claim]
-    assert list(table.verdict) == expected
-    for profile, dataset, seeds in (("demo", "demo", [0, 1]), ("smoke", "bsds500", [0, 1]), ("smoke", "demo", [5])):
-        other = claims.score_all(claims.load(profile, dataset, seeds))
-        assert set(other.verdict[~other.claim.str.startswith("BM3D")]) == {MISSING}, (profile, dataset, seeds)
-    text = scorecard.summary(table, measured.runs, "demo")
-    assert "7 core claims: 6 reproduced, 1 to be measured." in text and "3 seeds" in text and "SUN397" in text
-
-
-def test_the_pages_of_db11_have_means_over_seeds_and_the_verdicts_of_the_scorecard(root):
-    write_world(root)
-    on_db11 = {"profile": "smoke", "ours": denoising.our_runs("smoke", "demo", [*SEEDS, 7]), "measure": False}
-    eleven = tables3.table(["on_demand"], **on_db11)
-    curve = db11_spectrum.table([("on_demand", None)], **on_db11)
-    want = np.mean([table3(True, [seed]).query("system == 'on_demand' and not clipped").psnr.mean() for seed in SEEDS])
-    assert tables3.show_means(eleven).data.loc[0, "unclipped (dB)"] == pytest.approx(want)
-    assert db11_spectrum.show(curve).data.loc[0, "σ\u00a0=\u00a05"] == pytest.approx(31.01)
-    assert not db11_spectrum.lacking(curve)  # seed 7 is not measured
-    whole = claims.load("smoke", "demo", list(SEEDS))
-    assert str(tables3.wins(whole, "on_demand")) in tables3.verdict(eleven, [])
 
 
 def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
