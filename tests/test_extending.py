@@ -5,15 +5,14 @@ from dataclasses import replace
 import conftest
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from conftest import refused
 
 from companion import published
-from companion.pages import allocation, fixation, qualitative, table1
+from companion.pages import fixation, qualitative
 from companion.runs import sweep
-from companion.show import figures, sentences, tables
+from companion.show import figures, sentences
 from companion.verdicts import judge
 from odl import corruptions, crops, evaluation, paper, results
 from odl.__main__ import main
@@ -211,34 +210,6 @@ def measured(added):
     """Runs of the new task, the new schedule among them."""
     schedules = ("rigid_joint", "inverse", "on_demand", *published.FIXATED)
     return [results.run_or_load(tiny(schedule=schedule), "cpu") for schedule in schedules]
-
-
-def test_table_1_has_the_new_schedule(measured):
-    schedules = [run.experiment["schedule"] for run in measured]
-    table = table1.table(measured, "speckle", schedules)
-    row = table[table.schedule == "inverse"].iloc[0]
-    assert row.seeds == 1 and row.psnr > 0 and pd.isna(row.paper_celeba_psnr)
-    assert "inverse" in table1.show(table).to_html()
-    assert table1.plot_margins(table, dict.fromkeys(schedules, [0.1, -0.2]))
-    assert "inverse" in table1.verdict(measured, "speckle", schedules)
-
-
-FIGURES = {
-    "psnr": lambda runs, x: table1.plot_levels(tables.level_table(runs), "speckle"),
-    "allocations": lambda runs, x: allocation.plot_allocations({"speckle": runs[1], "inpaint": None}),
-    "schedules": lambda runs, x: table1.plot_schedules(["inverse", "rigid_joint"]),
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_figures_draw_what_was_added(measured, name):
-    x = crops.fixed_crops(packs.load("demo", "test"), 2, "shown")
-    assert FIGURES[name](measured, x).axes
-
-
-def test_allocation_and_its_words(measured):
-    table = allocation.table({"speckle": measured[1]})
-    assert len(table) == 5 and "% for removal" in allocation.verdict({"speckle": measured[1]})
 
 
 def test_the_spectrum_of_severities(measured):
