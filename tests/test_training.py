@@ -12,7 +12,7 @@ import conftest
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from made import album
 from skimage import metrics
 
 from odl import crops, learn, paper, results
@@ -151,9 +151,7 @@ def test_without_a_whole_checkpoint_the_one_before_is_used_or_training_begins_ag
 
 
 def test_a_run_whose_photographs_change_is_not_resumed_as_one_of_the_new_ones(root, tmp_path):
-    for k in range(6):
-        Image.effect_noise((70, 70), 40).save(tmp_path / f"{k}.png")
-    experiment = Experiment.of("inpaint", str(tmp_path), profile="smoke", epochs=3, iterations=1)
+    experiment = Experiment.of("inpaint", str(album(tmp_path, 6)), profile="smoke", epochs=3, iterations=1)
 
     def progress(share):
         if share > 0.5:
