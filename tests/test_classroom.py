@@ -64,22 +64,13 @@ def test_a_chapter_shows_the_solution_that_passes_with_its_samples(name, shipped
 @pytest.mark.parametrize("path", EXERCISES, ids=NAMES)
 def test_every_exercise_has_a_marked_solution_and_tests(path):
     notebook = nbformat.read(path, 4)
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    [(label, body)] = re.findall(r"(?ms)^```\{exercise\} \S.*?\n:label: (\S+)\n(.*?)^```$", prose)
-    assert label == f"ex-{path.stem}" and "{admonition} Exercise" not in prose
-    assert re.search(".*".join(map(re.escape, STEPS)), body, re.DOTALL)
-    assert re.search(r"^\n\*\d\d minutes, (easy|medium|hard)\.\*\n", body)
-    [graded] = [cell.source for cell in notebook.cells if cell.id == "samples"]
-    assert graded.endswith("notebook.check_samples(samples, statements)")
-    assert re.findall(r'(?m)^    "[^"]+": \(\s*(\d),', graded) == ["2", "1", "0"]
     code, test, text = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
-    assert solutions(notebook) == [code, text]
-    assert code.source.startswith("# BEGIN SOLUTION\n") and code.source.endswith("\n# END SOLUTION")
+    assert solutions(notebook) == [code, text] and sum(cell.id == "samples" for cell in notebook.cells) == 1
     if path.parent.name == "notebooks":
         *_, start, first, _, graded, _, end, _ = notebook.cells
-        assert graded.id == "samples" and "remove-cell" in graded.metadata.tags
-        assert start.source == f"```{{solution-start}} ex-{path.stem}\n:class: dropdown\n```" and first == code
-        assert end.source == "```{solution-end}\n```" and "remove-cell" in test.metadata.tags
+        assert all("remove-cell" in cell.metadata.tags for cell in (graded, test)) and first == code
+        assert start.source == f"```{{solution-start}} ex-{path.stem}\n:class: dropdown\n```"
+        assert end.source == "```{solution-end}\n```"
     graded = [cell.metadata.nbgrader for cell in (code, test, text)]  # as nbgrader wants them
     assert [(g.solution, g.grade, g.locked, g.get("points", 0)) for g in graded] == [
         (True, False, False, 0),

@@ -145,13 +145,15 @@ def test_a_folder_that_has_changed_is_measured_again(root, tmp_path, monkeypatch
         refused(lambda: results.network_of(experiment), "no weights for", "python -m odl train")
     Image.fromarray(photograph(9)).save(folder / "0.png")
     assert results.load(experiment) is None and results.place_of_weights(experiment) is None
-    trained = results.train
+    train = results.train
+
+    def and_change(*given):
+        trained = train(*given)
+        album(folder, 1)
+        return trained
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            results,
-            "train",
-            lambda *a: (trained(*a), (folder / "1.png").write_bytes((folder / "2.png").read_bytes()))[0],
-        )
+        patch.setattr(results, "train", and_change)
         refused(lambda: results.run_or_load(experiment, "cpu"), "its photographs changed", experiment.run_id)
     assert results.load(experiment) is None and results.place_of_weights(experiment) is None
     after = results.run_or_load(experiment, "auto")
