@@ -149,7 +149,7 @@ def test_a_folder_that_has_changed_is_measured_again(root, tmp_path, monkeypatch
 
     def and_change(*given):
         trained = train(*given)
-        album(folder, 1)
+        album(folder, 4, 90)
         return trained
 
     with monkeypatch.context() as patch:
