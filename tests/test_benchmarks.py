@@ -10,7 +10,7 @@ import speed
 import torch
 
 from bench import __main__ as bench
-from bench import corruptions, measure, quality, training
+from bench import corruptions, measure, training
 from odl import crops, paper
 from odl.data import packs
 from odl.machine import files
@@ -80,15 +80,6 @@ def test_all_contestants_start_from_the_same_weights(demo):
     assert all(torch.equal(a, b) for a, b in zip(*(state.values() for state in states), strict=True))
 
 
-def test_runs_at_once_each_take_their_steps(demo):
-    experiment = training.experiment_of(OPTIONS)
-    assert "ours, 4 at once" not in training.names_of(OPTIONS)
-    assert "ours, 4 at once" in training.names_of(replace(OPTIONS, device="cuda"))
-    several, alone = (training.BUILD[name](experiment, OPTIONS) for name in ("ours, 4 at once", "ours"))
-    assert several.turn() > 0 and alone.turn() > 0
-    assert all(map(torch.equal, several.network.state_dict().values(), alone.network.state_dict().values()))
-
-
 def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
     """BatchNorm's running means after one step tell which batch it was."""
     experiment = replace(training.experiment_of(OPTIONS, gate=True), iterations=1)
@@ -131,15 +122,3 @@ def test_deepinv_trains_on_the_same_batches(demo):
     for batch, (x, y) in zip(with_deepinv.shifted(experiment, "cpu"), pairs, strict=True):
         torch.testing.assert_close(batch["x"] + fill, x)
         torch.testing.assert_close(mask(x, **batch["params"]), y)
-
-
-def test_quality_stops_at_the_first_length_that_is_as_good(monkeypatch):
-    """Ours takes a second a step and gains a decibel every 250; the naive loop reaches 22 dB in 800 seconds."""
-    experiment = quality.experiment_of("reference", 1, OPTIONS)
-    monkeypatch.setattr(quality, "naive", lambda steps, options: (replace(experiment, iterations=steps), 22.0, 800.0))
-    monkeypatch.setattr(
-        quality, "ours", lambda steps, options: (replace(experiment, iterations=steps), 20 + steps / 250, float(steps))
-    )
-    content = quality.run(replace(OPTIONS, quick=False))
-    assert [(row["steps"], row["as good"]) for row in content["rows"]] == [(2000, None), (250, False), (500, True)]
-    assert content["comparisons"][0] | {"median": 1.6, "counts": True} == content["comparisons"][0]

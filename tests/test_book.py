@@ -8,7 +8,6 @@ from pathlib import Path
 import answer
 import build
 import drawings
-import figures
 import live
 import matplotlib.pyplot as plt
 import nbformat
@@ -18,14 +17,12 @@ import pytest
 import single
 import snippets
 import sources
-import statement
 import story
 from bs4 import BeautifulSoup
 from scipy import stats
 from test_scorecard import psnr, result, world
 
 from companion import published
-from companion.measure import denoising
 from companion.pages import db11_spectrum, fixation, table1, table3
 from companion.runs import plan
 from companion.verdicts import claims, judge
@@ -218,13 +215,6 @@ print(figures.snippets.results_table())"""
     run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert "to be measured" in run.stdout
-
-
-def test_a_statement_of_denoisers_alone_is_to_be_measured(root, monkeypatch):
-    monkeypatch.setattr(statement, "PROFILE", "smoke")
-    denoising.Case("tv", dataset="demo", profile="smoke").run_or_load()
-    for name, table in statement.SNIPPETS.items():
-        assert figures.with_source(name, table)[0], name
 
 
 def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, capsys):

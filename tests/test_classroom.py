@@ -1,6 +1,5 @@
 """Exercises and what `make class` writes: one form of exercise, tests that grade it, notebooks, book, lecture."""
 
-import inspect
 import json
 import os
 import re
@@ -25,7 +24,6 @@ from companion import notebook as pages
 from companion.pages import scorecard
 from companion.verdicts import claims, judge
 from odl import paper
-from odl.schedules import rigid_joint
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -163,23 +161,6 @@ def test_nbgrader_gives_the_points_of_the_tests(written, shipped):
     assert scores == {"full": 2, "half": 1, "wrong": 0, "idle": 0}
 
 
-# fmt: off
-@pytest.mark.parametrize("myst, plain", [
-    ("Denoisers {cite}`dabov2007image,gu2014weighted` work ({eq}`eq-psnr`).",
-     "Denoisers (Dabov et al., 2007; Gu et al., 2014) work."),
-    ("{cite:t}`gao2017ondemand`", "(Gao and Grauman, 2017)"),
-    ("See {doc}`the method </book/method>`.", "See the method."),
-    ("{doc}`/notebooks/fixation` and {doc}`/book/data`", "“The fixation problem” and “Data”"),
-    ("$$\na = b\n$$ (eq-a)\n\nText", "$$\na = b\n$$\n\nText"),
-    ("```{literalinclude} ../odl/schedules.py\n:pyobject: rigid_joint\n```",
-     f"```python\n{inspect.getsource(rigid_joint).rstrip()}\n```"),
-    (":::{dropdown} From 1 file\n- this\n:::\n\nText", "Text"),
-])
-# fmt: on
-def test_plain_markdown(myst, plain):
-    assert classroom.plain(myst) == plain
-
-
 # The book and the lecture
 
 
@@ -293,8 +274,6 @@ def test_teachers_know_what_every_solution_prints():
     assert {*prints} <= {*NAMES} and all(re.search(r"\d", text) for text in prints.values())
     if absent := {*NAMES} - {*prints}:
         pytest.skip(f"not measured yet: python -m bench.lessons --exercises {' '.join(sorted(absent))}")
-
-
 
 
 def test_a_class_has_time_for_what_it_runs():

@@ -263,13 +263,6 @@ def test_a_step_has_the_gradients_of_both_losses(method):
 
 
 @pytest.mark.parametrize("method", ENCODERS)
-def test_a_context_encoder_learns(method):
-    history = context_encoder.train(run(method, epochs=3, iterations=10, batch_size=24)).history
-    loss, scores = [epoch["loss"] for epoch in history], [epoch["psnr"][0] for epoch in history]
-    assert loss[2] < 0.85 * loss[0] and scores[2] > scores[0]
-
-
-@pytest.mark.parametrize("method", ENCODERS)
 def test_a_context_encoder_resumes_exactly(method, resumes_exactly):
     resumes_exactly(context_encoder.train, run(method, epochs=3, batch_size=10), 0.5, 2 * 3)
 

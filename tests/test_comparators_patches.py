@@ -83,16 +83,6 @@ def test_an_improved_atom_is_the_best_rank_one_fit():
     assert dictionary[:, k].norm().item() == pytest.approx(1)
 
 
-def test_a_learnt_dictionary_needs_fewer_atoms():
-    x, start = torch.from_numpy(patches_without_mean(2000)), ksvd.dct_dictionary()
-    learnt = ksvd.learn(x, 25 / 255)
-    assert start.shape == learnt.shape == (64, 256)
-    for dictionary in (start, learnt):
-        np.testing.assert_allclose(dictionary.norm(dim=0), 1)
-    before, after = ((ksvd.pursue(x, d, 1.15 * 25 / 255)[0] >= 0).sum() for d in (start, learnt))
-    assert after < 0.9 * before
-
-
 def test_where_the_error_allows_no_atom_patches_are_their_means():
     y, sigma = noisy(5)[:20, :24].astype(float), 255
     total, times = 30 / sigma * y, np.full_like(y, 30 / sigma)

@@ -801,11 +801,6 @@ def test_celeba10k_is_the_first_faces_of_celeba_halved(tmp_path, root, monkeypat
     assert np.array_equal(load("celeba10k-native", "train").image(0), expected)
 
 
-def test_celeba10k_takes_no_archive_but_the_published_one(tmp_path, root):
-    zip_with(tmp_path / "faces.zip", "img_align_celeba/000002.jpg")
-    refused(lambda: prepare("celeba10k", str(tmp_path / "faces.zip")), "checksum differs")
-
-
 def test_celeba10k_here_is_the_published_one(root):
     try:
         source = sets.find("celeba10k")

@@ -92,18 +92,6 @@ def test_margins_are_paired_by_seed(measured):
     assert sharp.margins == pytest.approx([0.48, 0.52]) and sharp.verdict == judge.UNDECIDED
 
 
-def test_a_rung_is_compared_with_rigid_joint_learning_of_its_own_width_and_length(monkeypatch):
-    def load(e):
-        run = made_up(e)
-        return replace(run, evaluation=run.evaluation.assign(psnr=run.evaluation.psnr + e.width + e.epochs))
-
-    monkeypatch.setattr(results, "load", load)
-    table = dose.table(catalogue.ladder("demo", "demo", SEEDS))
-    assert list(table.task) == ["inpaint"] * 6 + ["denoise"] * 6
-    assert list(table.steps[:3]) == [400, 2_000, 12_000] and list(table.width[:6]) == [8] * 3 + [16] * 3
-    assert all(margins == pytest.approx([0.18, 0.20, 0.22]) for margins in table.margins)
-
-
 def test_the_strongest_rival_is_met_at_the_profiles_length_and_at_the_ladders_last(monkeypatch):
     """Made up so that it is ahead by 0.3 dB after the profile's length and behind by 0.2 dB after the longest."""
 
@@ -116,14 +104,6 @@ def test_the_strongest_rival_is_met_at_the_profiles_length_and_at_the_ladders_la
     short, long, *_ = dose.strongest(catalogue.ladder("reference", "bsds500", SEEDS)).splitlines()
     assert short == "- Denoising, 10,000 steps: −0.30 dB [−0.35, −0.25], 3 seeds: **reversed**."
     assert long == "- Denoising, 60,000 steps: +0.20 dB [+0.15, +0.25], 3 seeds: **reproduced**."
-
-
-def test_the_scorecard_and_the_page_judge_the_same_runs(measured):
-    runs = catalogue.every_k("smoke", "demo", SEEDS)
-    said = dose.verdict(runs)
-    assert f"k = 1, Equation 3: {dose.dose_against_margin(dose.load(runs), 1)}" in said
-    assert dose.dose_against_margin(dose.load(runs), 1).word == judge.REPRODUCED
-    assert dose.dose_against_margin(dose.load(runs)).word == judge.UNDECIDED and "dose 4.00 %" in said
 
 
 def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewer(monkeypatch):

@@ -153,18 +153,6 @@ def test_what_learns_at_25_is_judged_by_what_it_loses_beyond_its_distance_there(
     assert db11_spectrum.trained_at_25(elsewhere).word == MISSING
 
 
-def test_core_claims_come_first_and_what_is_by_construction_is_not_counted():
-    table = claims.score_all(Measured())
-    assert list(table) == claims.COLUMNS and list(table.kind.unique()) == list(claims.KINDS)
-    assert table.claim.is_unique and all(table[c].str.strip().all() for c in ("place", "claim", "paper", "test"))
-    counts = table.kind.value_counts()
-    assert counts[claims.CORE] == 7 and scorecard.counted(table) == (
-        f"7 core claims: 7 to be measured. {counts[claims.SECONDARY]} secondary claims: "
-        f"{counts[claims.SECONDARY]} to be measured. {counts[claims.ASKED]} questions of our own: "
-        f"{counts[claims.ASKED]} to be measured."
-    )
-
-
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)])
 def test_fewer_than_three_seeds_decide_nothing_but_arithmetic(seeds):
     decided = {claim for claim, word in verdicts(world(True, seeds)).items() if word not in (UNDECIDED, MISSING)}
@@ -178,14 +166,6 @@ def test_one_rival_that_is_not_measured_keeps_on_demand_from_being_best():
     verdict = table1.best_of_seven(measured, "deblur")
     assert verdict.word == UNDECIDED and verdict.needs == "1 part to be measured"
     assert table1.best_of_seven(measured, "inpaint").word == REPRODUCED
-
-
-def test_one_task_against_is_enough():
-    measured = world(True)
-    for seed in SEEDS:
-        measured.runs["denoise", "hard_mining", seed] = result(psnr(33), seed)
-    assert verdict_on("Hard mining is inferior", measured) == REVERSED
-    assert table1.best_of_seven(measured, "denoise").word == REVERSED
 
 
 @pytest.mark.parametrize(

@@ -151,14 +151,6 @@ def test_drawn_defects_are_masks_of_any_size_that_leave_most_of_a_photograph(dra
     assert not np.array_equal(mask, other) and mask.any() and (mask.mean() < 0.6 or min(shape) < 64)
 
 
-def test_a_spot_is_an_ellipse_in_its_box():
-    mask = applications.spot((100, 200), 0.2, 0.1, 0.6, 0.5)
-    rows, columns = np.nonzero(mask)
-    box = [rows.min(), rows.max(), columns.min(), columns.max()]
-    np.testing.assert_allclose(box, [20, 60, 20, 100], atol=1)
-    assert mask.sum() == pytest.approx(np.pi * 20 * 40, rel=0.02)
-
-
 def test_psnr_inside_is_of_the_missing_pixels_alone():
     x, mask = np.full((8, 8, 3), 0.5), np.zeros((8, 8), bool)
     mask[2:4, 2:4] = True
