@@ -56,6 +56,7 @@ def cuda(monkeypatch):
     for draw in (torch.rand, torch.randn):
         monkeypatch.setattr(torch, draw.__name__, partial(drawn, draw))
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (8, 0))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)  # a step of a graph is not looked at
     caches = device.constant, corruptions.border  # of tensors that are made once on a device
     for cache in caches:
         cache.cache_clear()
@@ -118,3 +119,11 @@ def test_scores_are_not_waited_for(task, level, cuda):
         db = {name: evaluation.psnr(error) for name, error in found.items()}
     assert ("cuda", "cpu") not in copies.seen
     assert all(value.device == CUDA and value.shape == (3,) for value in (*found.values(), *db.values()))
+
+
+def test_a_copy_either_way_is_noticed(cuda):
+    with Copies() as copies:
+        torch.zeros(3, device=CUDA).cpu()
+        torch.tensor([1.0, 2.0], device=CUDA)
+        torch.zeros(3, device=CUDA).copy_(torch.zeros(3))
+    assert copies.seen == [("cuda", "cpu"), ("cpu", "cuda"), ("cpu", "cuda")]

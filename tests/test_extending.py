@@ -10,10 +10,8 @@ import torch
 from conftest import refused
 
 from companion import published
-from companion.pages import fixation, qualitative
+from companion.pages import fixation
 from companion.runs import sweep
-from companion.show import figures, sentences
-from companion.verdicts import judge
 from odl import corruptions, crops, evaluation, paper, results
 from odl.__main__ import main
 from odl.corruptions import Task, draw_amount
@@ -202,30 +200,10 @@ def test_workers_are_told_what_was_added(added, monkeypatch):
     assert [run.history for run in beside] == [results.train(run).history for run in runs]
 
 
-# What the pages make of it
-
-
-@pytest.fixture(scope="module")
-def measured(added):
-    """Runs of the new task, the new schedule among them."""
-    schedules = ("rigid_joint", "inverse", "on_demand", *published.FIXATED)
-    return [results.run_or_load(tiny(schedule=schedule), "cpu") for schedule in schedules]
-
-
-def test_the_spectrum_of_severities(measured):
-    experiments = [tiny(schedule=schedule) for schedule in ("on_demand", "inverse", "fixated_hard")]
+def test_the_spectrum_of_severities(added):
+    """The page that add_your_own.ipynb does not show."""
+    experiments = [tiny(schedule=schedule) for schedule in ("inverse", "on_demand", *published.FIXATED)]
+    measured = [results.run_or_load(experiment, "cpu") for experiment in experiments]
     frame = fixation.spectrum(experiments)
-    assert set(frame.schedule) == {"on_demand", "inverse", "fixated_hard"} and frame.psnr.notna().all()
+    assert {*frame.schedule} == {e.schedule for e in experiments} and frame.psnr.notna().all()
     assert fixation.plot_spectrum(frame, "speckle").axes and fixation.verdict(measured, "speckle")
-
-
-def test_pictures_of_restored_images(measured):
-    x = crops.fixed_crops(packs.load("demo", "test"), 1, "shown")
-    schedules = [run.experiment["schedule"] for run in measured]
-    networks = {schedule: results.network_of(tiny(schedule=schedule)) for schedule in schedules}
-    damage = {"σ = 10": (10, False), "σ = 90": (90, True)}
-    assert "inverse" in fixation.examples("speckle", networks, x, damage)[2]
-    chosen = {name: networks[name] for name in ("rigid_joint", "inverse", "on_demand")}
-    rows = qualitative.quintuples(corruptions.TASKS["speckle"], chosen, x, (1, "hard"))
-    assert len(rows) == 2 and figures.picture_blocks(rows).axes
-    assert judge.plain("speckle") == "removal" and sentences.severity_text("speckle", "easy") == "σ = 10"

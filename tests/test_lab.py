@@ -239,6 +239,13 @@ def test_known_pixels_are_kept_as_odl_keeps_them(browser, task, severity):
     browser.type("#lab-fixation [name=keep]", " ")
 
 
+def test_the_damaged_picture_can_be_best(browser):
+    """These networks are not trained, so it is, where no classical fill takes part."""
+    best = "return [...document.querySelectorAll('#lab-fixation [data-best]')].map((row) => row.dataset.key)"
+    set_fixation(browser, "interpolate", 10)
+    assert browser.run(best) == ["y"]
+
+
 def test_nothing_is_told_before_the_guess(chromium, site):
     open_lab(chromium, site)
     for lab in FRAGMENTS:

@@ -136,21 +136,6 @@ def test_a_thin_scratch_is_missing_wherever_it_shows(tmp_path):
     assert np.array_equal(mask, shown[..., 0] > 0) and mask.sum() == 64
 
 
-@pytest.mark.parametrize("shape", [(64, 64), (120, 301), (10, 33)])
-@pytest.mark.parametrize(
-    "draw, how",
-    [
-        (applications.curves, {"n": 6, "reach": 1.0, "thickness": 2}),
-        (applications.curves, {"n": 4, "reach": 0.2, "thickness": 4}),
-        (applications.dust, {"n": 120, "radius": 3}),
-    ],
-)
-def test_drawn_defects_are_masks_of_any_size_that_leave_most_of_a_photograph(draw, how, shape):
-    mask, again, other = (draw(shape, np.random.default_rng(seed), **how) for seed in (0, 0, 1))
-    assert mask.shape == shape and mask.dtype == bool and np.array_equal(mask, again)
-    assert not np.array_equal(mask, other) and mask.any() and (mask.mean() < 0.6 or min(shape) < 64)
-
-
 def test_psnr_inside_is_of_the_missing_pixels_alone():
     x, mask = np.full((8, 8, 3), 0.5), np.zeros((8, 8), bool)
     mask[2:4, 2:4] = True
