@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision
-from conftest import refused
+from conftest import found, refused
 from made import (
     BAD,
     GREY,
@@ -42,7 +42,7 @@ from odl import crops
 from odl.data import download, packs, reader, sets
 from odl.data.download import prepare
 from odl.data.packs import load
-from odl.data.sets import DATASETS, DataError
+from odl.data.sets import DATASETS
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.restoring import image_files
@@ -120,10 +120,7 @@ def test_sun397_is_shuffled_by_a_seed(listing):
 
 
 def test_bsds500_keeps_val_out_of_training(root):
-    try:
-        source = sets.find("bsds500")
-    except DataError as error:
-        pytest.skip(str(error))
+    source = found("bsds500")
     train, validation, test = (sets.list_images("bsds500", source)[s] for s in ("train", "validation", "test"))
     assert (len(train), len(validation), len(test)) == (400, 50, 50)
     assert all(name.startswith("val/") for name in validation + test) and not any(n.startswith("val/") for n in train)
@@ -747,10 +744,7 @@ def test_a_download_is_whole_or_absent(root, no_shared_data, monkeypatch, tmp_pa
 
 
 def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):
-    try:
-        shutil.copytree(sets.find("db11"), tmp_path / "copy", copy_function=shutil.copyfile)
-    except DataError as error:
-        pytest.skip(str(error))
+    shutil.copytree(found("db11"), tmp_path / "copy", copy_function=shutil.copyfile)
     (tmp_path / "copy").chmod(0o755)
     hill = tmp_path / "copy/Hill.png"
     good = hill.read_bytes()
@@ -802,10 +796,7 @@ def test_celeba10k_is_the_first_faces_of_celeba_halved(tmp_path, root, monkeypat
 
 
 def test_celeba10k_here_is_the_published_one(root):
-    try:
-        source = sets.find("celeba10k")
-    except DataError as error:
-        pytest.skip(str(error))
+    source = found("celeba10k")
     assert download.listing_of("celeba10k", source) == DATASETS["celeba10k"]["sha256"]
     splits = sets.list_images("celeba10k-native", source)
     assert [len(splits[s]) for s in ("train", "validation", "test")] == [8000, 1000, 1000]
