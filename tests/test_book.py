@@ -10,7 +10,6 @@ import build
 import drawings
 import live
 import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -226,13 +225,6 @@ def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, caps
     with pytest.raises(SystemExit, match="1 of 1 results"):
         build.check_current("smoke")
     assert "smoke/one.json is of code with uncommitted changes" in capsys.readouterr().err
-
-
-def test_progress_bars_are_left_out_of_pages():
-    bar, said = "demo:  25%|██▌       | 3/12", "UserWarning: mind"
-    streams = [nbformat.v4.new_output("stream", name="stderr", text=text) for text in (bar, "\n", said)]
-    widget = nbformat.v4.new_output("display_data", {build.WIDGET: {}, "text/plain": bar})
-    assert [build.is_progress(output) for output in (widget, *streams)] == [True, True, True, False]
 
 
 def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):

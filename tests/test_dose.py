@@ -92,20 +92,6 @@ def test_margins_are_paired_by_seed(measured):
     assert sharp.margins == pytest.approx([0.48, 0.52]) and sharp.verdict == judge.UNDECIDED
 
 
-def test_the_strongest_rival_is_met_at_the_profiles_length_and_at_the_ladders_last(monkeypatch):
-    """Made up so that it is ahead by 0.3 dB after the profile's length and behind by 0.2 dB after the longest."""
-
-    def load(e):
-        run, longer = made_up(e), e.epochs > dose.PROFILES[e.profile]["epochs"]
-        ahead = {catalogue.STRONGEST: 0.0 if longer else 0.5}.get((e.task, e.schedule), 0) + 10 * longer
-        return replace(run, evaluation=run.evaluation.assign(psnr=run.evaluation.psnr + ahead))
-
-    monkeypatch.setattr(results, "load", load)
-    short, long, *_ = dose.strongest(catalogue.ladder("reference", "bsds500", SEEDS)).splitlines()
-    assert short == "- Denoising, 10,000 steps: −0.30 dB [−0.35, −0.25], 3 seeds: **reversed**."
-    assert long == "- Denoising, 60,000 steps: +0.20 dB [+0.15, +0.25], 3 seeds: **reproduced**."
-
-
 def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewer(monkeypatch):
     """k = 4 raises level 5 above level 1 and k = −1 level 1 above level 5, as they should; k = 1 goes wrong."""
 

@@ -51,11 +51,6 @@ print(len(sweep.run_many(runs, "cpu", workers=2)))"""
     assert (ran.returncode, ran.stdout.split()[-1:]) == (0, ["2"]), ran.stderr
 
 
-def test_one_job_that_trains_nothing_shows_its_progress(root, capsys):
-    sweep.run_jobs([job_at(root / "tv", seconds=0)], "cpu", workers=1)
-    assert (root / "tv").exists() and "tv" in capsys.readouterr().err
-
-
 def test_after_a_job_that_fails_the_others_run_and_its_error_is_raised(root, capsys):
     def fail(device, progress):
         raise RuntimeError("no room")
