@@ -7,8 +7,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from companion import published
 from companion.measure import blocks, denoising
@@ -331,10 +329,3 @@ def test_a_control_and_a_weak_opponent_stand_in_their_lines():
         for seed in SEEDS:
             m.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
         assert ("the centre encoder is weak" in table2.on_block(m, CENTRE, ["on_demand"], "central").measured) == weak
-
-
-@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-1, 1)), min_size=3, max_size=12))
-def test_the_slope_is_that_of_least_squares(points):
-    x, y = np.transpose(points)
-    assume(x @ x > 1e-3)
-    assert dose.slope_of(points) == pytest.approx(np.linalg.lstsq(x[:, None], y, rcond=None)[0][0], abs=1e-9)
