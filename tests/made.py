@@ -15,6 +15,14 @@ def photograph(seed, height=100, width=120):
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
+def album(folder, n, height=70, width=80):
+    """A folder of so many photographs, 0.png and so on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for k in range(n):
+        Image.fromarray(photograph(k, height, width)).save(folder / f"{k}.png")
+    return folder
+
+
 def encoded(image, form="TIFF", **options) -> bytes:
     """A picture, of Pillow or an array, as a file."""
     buffer = io.BytesIO()

@@ -10,7 +10,7 @@ import speed
 import torch
 
 from bench import __main__ as bench
-from bench import corruptions, measure, quality, training
+from bench import corruptions, measure, training
 from odl import crops, paper
 from odl.data import packs
 from odl.machine import files
@@ -71,18 +71,6 @@ def test_a_benchmark_that_fails_costs_one_line_and_the_others_go_on(demo, monkey
 # Measuring
 
 
-def test_contestants_take_turns_and_the_first_round_is_thrown_away():
-    order, clock = [], iter(range(100))
-    turns = {name: lambda name=name: order.append(name) or next(clock) for name in "AB"}
-    assert measure.interleave(turns, 2, "") == {"A": [2, 4], "B": [3, 5]}
-    assert order == list("ABABAB")
-
-
-def test_ratios_are_taken_within_rounds():
-    seconds = {"ours": [1.0, 10.0, 1.0], "other": [2.0, 20.0, 3.0]}
-    assert measure.ratio(seconds, "ours", "other") == {"median": 2.0, "low": 2.0, "high": 3.0}
-
-
 # Contestants do the same
 
 
@@ -90,15 +78,6 @@ def test_all_contestants_start_from_the_same_weights(demo):
     experiment = training.experiment_of(OPTIONS)
     states = [training.BUILD[name](experiment, OPTIONS).network.state_dict() for name in ("naive", "ours")]
     assert all(torch.equal(a, b) for a, b in zip(*(state.values() for state in states), strict=True))
-
-
-def test_runs_at_once_each_take_their_steps(demo):
-    experiment = training.experiment_of(OPTIONS)
-    assert "ours, 4 at once" not in training.names_of(OPTIONS)
-    assert "ours, 4 at once" in training.names_of(replace(OPTIONS, device="cuda"))
-    several, alone = (training.BUILD[name](experiment, OPTIONS) for name in ("ours, 4 at once", "ours"))
-    assert several.turn() > 0 and alone.turn() > 0
-    assert all(map(torch.equal, several.network.state_dict().values(), alone.network.state_dict().values()))
 
 
 def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
@@ -126,13 +105,6 @@ def test_the_naive_loop_corrupts_as_the_task_says(demo):
     assert abs(sides.mean() - (1 + top) / 2) < 4 * sides.std() / np.sqrt(len(sides))
 
 
-def test_the_naive_loop_reads_the_same_photographs(demo):
-    photographs = training.Photographs("demo")
-    assert len(photographs) == len(packs.load("demo", "train"))
-    x, y = photographs[0]
-    assert x.shape == y.shape == (3, 64, 64) and -1 <= x.min() < x.max() <= 1 and x.dtype == torch.float32
-
-
 @pytest.mark.parametrize("name", corruptions.TASKS)
 def test_the_loop_does_what_the_tasks_do(demo, monkeypatch, name):
     x = crops.fixed_crops(packs.load("demo", "train"), 100, "benchmark").contiguous()
@@ -150,15 +122,3 @@ def test_deepinv_trains_on_the_same_batches(demo):
     for batch, (x, y) in zip(with_deepinv.shifted(experiment, "cpu"), pairs, strict=True):
         torch.testing.assert_close(batch["x"] + fill, x)
         torch.testing.assert_close(mask(x, **batch["params"]), y)
-
-
-def test_quality_stops_at_the_first_length_that_is_as_good(monkeypatch):
-    """Ours takes a second a step and gains a decibel every 250; the naive loop reaches 22 dB in 800 seconds."""
-    experiment = quality.experiment_of("reference", 1, OPTIONS)
-    monkeypatch.setattr(quality, "naive", lambda steps, options: (replace(experiment, iterations=steps), 22.0, 800.0))
-    monkeypatch.setattr(
-        quality, "ours", lambda steps, options: (replace(experiment, iterations=steps), 20 + steps / 250, float(steps))
-    )
-    content = quality.run(replace(OPTIONS, quick=False))
-    assert [(row["steps"], row["as good"]) for row in content["rows"]] == [(2000, None), (250, False), (500, True)]
-    assert content["comparisons"][0] | {"median": 1.6, "counts": True} == content["comparisons"][0]

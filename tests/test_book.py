@@ -8,24 +8,20 @@ from pathlib import Path
 import answer
 import build
 import drawings
-import figures
 import live
 import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 import single
 import snippets
 import sources
-import statement
 import story
 from bs4 import BeautifulSoup
 from scipy import stats
 from test_scorecard import psnr, result, world
 
 from companion import published
-from companion.measure import denoising
 from companion.pages import db11_spectrum, fixation, table1, table3
 from companion.runs import plan
 from companion.verdicts import claims, judge
@@ -205,16 +201,6 @@ def test_the_dose_of_the_papers_length_is_a_line_through_two_lengths(monkeypatch
     assert "to be measured" in story.papers_dose()
 
 
-def test_a_quoted_sentence_names_what_is_alike_and_what_is_open(monkeypatch):
-    monkeypatch.setattr(story, "load", lambda: world(True))
-    assert story.sentence() == ""  # nothing is alike
-    near = [0.02, -0.01, 0.03]  # dB, a margin a seed
-    monkeypatch.setattr(judge, "gaps", lambda runs, task, *_: near if task == "denoise" else [0.3, -0.3, 0.1])
-    within = max(map(abs, judge.interval(near, 0.9)))
-    assert f"alike within ±{within:.2f} dB on denoising (3 seeds), while the feedback moved at" in story.sentence()
-    assert "1.0 % of a batch from or to a level; on inpainting, interpolation and deblur" in story.sentence()
-
-
 def test_snippets_are_written_when_nothing_is_measured(tmp_path):
     """Pages build from an empty results folder too."""
     code = """import figures
@@ -230,13 +216,6 @@ print(figures.snippets.results_table())"""
     assert "to be measured" in run.stdout
 
 
-def test_a_statement_of_denoisers_alone_is_to_be_measured(root, monkeypatch):
-    monkeypatch.setattr(statement, "PROFILE", "smoke")
-    denoising.Case("tv", dataset="demo", profile="smoke").run_or_load()
-    for name, table in statement.SNIPPETS.items():
-        assert figures.with_source(name, table)[0], name
-
-
 def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, capsys):
     path = root / "data" / "results" / "smoke" / "one.json"
     content = {"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": "0123abc"}}
@@ -246,13 +225,6 @@ def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, caps
     with pytest.raises(SystemExit, match="1 of 1 results"):
         build.check_current("smoke")
     assert "smoke/one.json is of code with uncommitted changes" in capsys.readouterr().err
-
-
-def test_progress_bars_are_left_out_of_pages():
-    bar, said = "demo:  25%|██▌       | 3/12", "UserWarning: mind"
-    streams = [nbformat.v4.new_output("stream", name="stderr", text=text) for text in (bar, "\n", said)]
-    widget = nbformat.v4.new_output("display_data", {build.WIDGET: {}, "text/plain": bar})
-    assert [build.is_progress(output) for output in (widget, *streams)] == [True, True, True, False]
 
 
 def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
@@ -267,12 +239,3 @@ def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
     assert "unknown" in fault("unknown") and "uncommitted" in fault("0123abc-dirty")
     path.write_bytes(files.seal({"rows": []}))
     assert sources.fault_of(path) is None and sources.fault_of(root / "table.csv") is None
-
-
-@pytest.mark.parametrize("task", paper.TASKS)
-def test_the_margins_of_photographs_have_the_mean_of_those_of_seeds(task):
-    """Both are means over the same crops, stored to 11 bits each."""
-    m = answer.load()
-    margins = story.photograph_margins(m, task)
-    assert margins.shape == (50,) and np.std(margins) > 0
-    assert margins.mean() == pytest.approx(np.mean(judge.gaps(m.runs, task, *story.PAIR)), abs=1e-3)

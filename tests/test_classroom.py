@@ -1,6 +1,5 @@
 """Exercises and what `make class` writes: one form of exercise, tests that grade it, notebooks, book, lecture."""
 
-import inspect
 import json
 import os
 import re
@@ -25,7 +24,6 @@ from companion import notebook as pages
 from companion.pages import scorecard
 from companion.verdicts import claims, judge
 from odl import paper
-from odl.schedules import rigid_joint
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -64,22 +62,13 @@ def test_a_chapter_shows_the_solution_that_passes_with_its_samples(name, shipped
 @pytest.mark.parametrize("path", EXERCISES, ids=NAMES)
 def test_every_exercise_has_a_marked_solution_and_tests(path):
     notebook = nbformat.read(path, 4)
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    [(label, body)] = re.findall(r"(?ms)^```\{exercise\} \S.*?\n:label: (\S+)\n(.*?)^```$", prose)
-    assert label == f"ex-{path.stem}" and "{admonition} Exercise" not in prose
-    assert re.search(".*".join(map(re.escape, STEPS)), body, re.DOTALL)
-    assert re.search(r"^\n\*\d\d minutes, (easy|medium|hard)\.\*\n", body)
-    [graded] = [cell.source for cell in notebook.cells if cell.id == "samples"]
-    assert graded.endswith("notebook.check_samples(samples, statements)")
-    assert re.findall(r'(?m)^    "[^"]+": \(\s*(\d),', graded) == ["2", "1", "0"]
     code, test, text = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
-    assert solutions(notebook) == [code, text]
-    assert code.source.startswith("# BEGIN SOLUTION\n") and code.source.endswith("\n# END SOLUTION")
+    assert solutions(notebook) == [code, text] and sum(cell.id == "samples" for cell in notebook.cells) == 1
     if path.parent.name == "notebooks":
         *_, start, first, _, graded, _, end, _ = notebook.cells
-        assert graded.id == "samples" and "remove-cell" in graded.metadata.tags
-        assert start.source == f"```{{solution-start}} ex-{path.stem}\n:class: dropdown\n```" and first == code
-        assert end.source == "```{solution-end}\n```" and "remove-cell" in test.metadata.tags
+        assert all("remove-cell" in cell.metadata.tags for cell in (graded, test)) and first == code
+        assert start.source == f"```{{solution-start}} ex-{path.stem}\n:class: dropdown\n```"
+        assert end.source == "```{solution-end}\n```"
     graded = [cell.metadata.nbgrader for cell in (code, test, text)]  # as nbgrader wants them
     assert [(g.solution, g.grade, g.locked, g.get("points", 0)) for g in graded] == [
         (True, False, False, 0),
@@ -170,23 +159,6 @@ def test_nbgrader_gives_the_points_of_the_tests(written, shipped):
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
         scores = {each.student.id: each.score for each in book.assignment_submissions("exercises")}
     assert scores == {"full": 2, "half": 1, "wrong": 0, "idle": 0}
-
-
-# fmt: off
-@pytest.mark.parametrize("myst, plain", [
-    ("Denoisers {cite}`dabov2007image,gu2014weighted` work ({eq}`eq-psnr`).",
-     "Denoisers (Dabov et al., 2007; Gu et al., 2014) work."),
-    ("{cite:t}`gao2017ondemand`", "(Gao and Grauman, 2017)"),
-    ("See {doc}`the method </book/method>`.", "See the method."),
-    ("{doc}`/notebooks/fixation` and {doc}`/book/data`", "“The fixation problem” and “Data”"),
-    ("$$\na = b\n$$ (eq-a)\n\nText", "$$\na = b\n$$\n\nText"),
-    ("```{literalinclude} ../odl/schedules.py\n:pyobject: rigid_joint\n```",
-     f"```python\n{inspect.getsource(rigid_joint).rstrip()}\n```"),
-    (":::{dropdown} From 1 file\n- this\n:::\n\nText", "Text"),
-])
-# fmt: on
-def test_plain_markdown(myst, plain):
-    assert classroom.plain(myst) == plain
 
 
 # The book and the lecture
@@ -302,15 +274,6 @@ def test_teachers_know_what_every_solution_prints():
     assert {*prints} <= {*NAMES} and all(re.search(r"\d", text) for text in prints.values())
     if absent := {*NAMES} - {*prints}:
         pytest.skip(f"not measured yet: python -m bench.lessons --exercises {' '.join(sorted(absent))}")
-
-
-def test_the_lesson_shows_every_slide_in_order():
-    lesson = (ROOT / "book" / "teaching.md").read_text().partition("## 45 minutes")[2].partition("\n## ")[0]
-    found = re.findall(r"(?m)^\| (\d+)–(\d+) \|.* slides (\d+)–(\d+)", lesson)
-    begins, ends, first, last = ([int(number) for number in column] for column in zip(*found, strict=True))
-    assert begins == [0, *ends[:-1]] and ends[-1] == 45
-    slides = len(classroom.slides(classroom.LECTURE.read_text())) // 2  # each with its notes
-    assert first == [1, *(number + 1 for number in last[:-1])] and last[-1] == slides
 
 
 def test_a_class_has_time_for_what_it_runs():

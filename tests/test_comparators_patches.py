@@ -42,22 +42,6 @@ def test_small_images_and_every_sigma_give_finite_images(system):
         assert np.abs(x_hat - y).max() < 0.02 or sigma > 1
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_one_thread_is_used_and_the_rest_given_back(system, monkeypatch):
-    used = []
-    module = {"ksvd": ksvd, "wnnm": wnnm}[system]
-    unfold = module.unfold
-    monkeypatch.setattr(module, "unfold", lambda *a: (used.append(torch.get_num_threads()), unfold(*a))[1])
-    torch.set_num_threads(2)
-    try:
-        module.denoise(noisy(25)[:16, :16], 25)
-        assert set(used) == {1} and torch.get_num_threads() == 2
-        refused(lambda: module.denoise(noisy(25)[:16, :16], -1), kind=ParameterError)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(1)
-
-
 def test_wnnm_refuses_images_with_too_few_patches():
     refused(lambda: wnnm.denoise(np.zeros((15, 40)), 25), "16×16", kind=ParameterError)
 
@@ -99,27 +83,6 @@ def test_an_improved_atom_is_the_best_rank_one_fit():
     assert dictionary[:, k].norm().item() == pytest.approx(1)
 
 
-def test_a_learnt_dictionary_needs_fewer_atoms():
-    x, start = torch.from_numpy(patches_without_mean(2000)), ksvd.dct_dictionary()
-    learnt = ksvd.learn(x, 25 / 255)
-    assert start.shape == learnt.shape == (64, 256)
-    for dictionary in (start, learnt):
-        np.testing.assert_allclose(dictionary.norm(dim=0), 1)
-    before, after = ((ksvd.pursue(x, d, 1.15 * 25 / 255)[0] >= 0).sum() for d in (start, learnt))
-    assert after < 0.9 * before
-
-
-def test_where_the_error_allows_no_atom_patches_are_their_means():
-    y, sigma = noisy(5)[:20, :24].astype(float), 255
-    total, times = 30 / sigma * y, np.full_like(y, 30 / sigma)
-    for row in range(13):
-        for column in range(17):
-            window = np.s_[row : row + 8, column : column + 8]
-            total[window] += y[window].mean()
-            times[window] += 1
-    np.testing.assert_allclose(ksvd.denoise(y, sigma), total / times)
-
-
 # WNNM
 
 
@@ -135,16 +98,6 @@ def test_singular_values_are_where_reweighting_by_brute_force_ends():
     assert 10 < (x == 0).sum() < 70
     near = np.abs(s**2 - 4 * np.sqrt(8 * n) * sigma**2) < 0.05  # there the grid is too coarse for so steep a curve
     np.testing.assert_allclose(expected[~near], x[~near], atol=2e-3)
-
-
-@pytest.mark.parametrize(("n", "d"), [(40, 25), (20, 25)])
-def test_groups_keep_their_mean_and_singular_vectors(n, d):
-    generator = torch.Generator().manual_seed(0)
-    groups, sigma = torch.rand(3, n, d, generator=generator).double(), torch.tensor([0.01, 0.03, 0.05]).double()
-    for group, level, result in zip(groups.numpy(), sigma, wnnm.shrink(groups, sigma).numpy(), strict=True):
-        u, s, v = np.linalg.svd(group - group.mean(0), full_matrices=False)
-        shrunk = wnnm.singular_values(torch.from_numpy(s), level, n).numpy()
-        np.testing.assert_allclose(result, group.mean(0) + u * shrunk @ v, atol=1e-10)
 
 
 def test_groups_are_the_nearest_patches_of_the_window():

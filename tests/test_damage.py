@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+import conftest
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,11 +66,8 @@ def measure(task: str, severities, files: list[Path]) -> pd.DataFrame:
 
 @pytest.mark.parametrize(("task", "severities"), [("denoise", (2, 10, 20, 40)), ("deblur", (1, 1.75, 3))])
 def test_no_result_is_worse_than_its_input_without_a_warning(task, severities):
-    try:
-        files = held_out()[::16]
-    except sets.DataError:
-        pytest.skip("needs the photographs of bsds500")
-    found = measure(task, severities, files)
+    conftest.found("bsds500")
+    found = measure(task, severities, held_out()[::16])
     assert found.warned[found.output < found.input - 0.1].all()
     strongest = found[found.severity == severities[-1]]
     assert not strongest.warned.all() and (strongest.output > strongest.input).all()

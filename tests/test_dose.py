@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from companion import published
 from companion.pages import dose
 from companion.runs import catalogue
 from companion.show import sentences
@@ -62,29 +61,6 @@ def test_training_divides_its_batches_so(psnr, k):
 # The runs
 
 
-def test_every_run_of_the_page_is_reproduced_and_shown():
-    jobs = catalogue.jobs("smoke", "demo", SEEDS)
-    wanted = catalogue.every_k("smoke", "demo", SEEDS) + catalogue.ladder("smoke", "demo", SEEDS)
-    shown = {job.experiment for job in catalogue.shown_on("dose", jobs, "smoke", "demo", SEEDS)}
-    assert {*wanted} <= shown and len({(e.task, dose.name(e), e.seed) for e in wanted}) == len({*wanted})
-    assert {dose.name(e) for e in wanted if e.overrides.keys() <= {"sharpness"}} == {
-        name for k, name in dose.NAMES.items() if k in (0, 1, *catalogue.DOSES)
-    }
-
-
-def test_the_ladder_ends_the_list_with_its_longest_runs_and_shares_what_others_train():
-    jobs = catalogue.jobs("reference", "bsds500", SEEDS)
-    ladder = catalogue.ladder("reference", "bsds500", SEEDS)
-    assert {(e.width, e.epochs * e.iterations) for e in ladder} == {
-        (width, steps) for width in (16, 32) for steps in (2_000, 10_000, 60_000)
-    }
-    own = [job.experiment for job in jobs[-12:]]
-    assert {e.epochs for e in own} == {300} and {*ladder} <= {job.experiment for job in jobs}
-    block = next(job for job in jobs if job.name == "reference/bsds500/inpaint/on_demand-seed0")
-    assert len(block.measurements) == 2  # with the blocks of Table 2
-    assert catalogue.ladder("paper", "celeba", [0]) == []
-
-
 # The numbers
 
 
@@ -114,40 +90,6 @@ def test_margins_are_paired_by_seed(measured):
     assert set(table.verdict[table.k == -1]) == {judge.REVERSED}
     sharp = table[table.k == 4].iloc[0]
     assert sharp.margins == pytest.approx([0.48, 0.52]) and sharp.verdict == judge.UNDECIDED
-
-
-def test_a_rung_is_compared_with_rigid_joint_learning_of_its_own_width_and_length(monkeypatch):
-    def load(e):
-        run = made_up(e)
-        return replace(run, evaluation=run.evaluation.assign(psnr=run.evaluation.psnr + e.width + e.epochs))
-
-    monkeypatch.setattr(results, "load", load)
-    table = dose.table(catalogue.ladder("demo", "demo", SEEDS))
-    assert list(table.task) == ["inpaint"] * 6 + ["denoise"] * 6
-    assert list(table.steps[:3]) == [400, 2_000, 12_000] and list(table.width[:6]) == [8] * 3 + [16] * 3
-    assert all(margins == pytest.approx([0.18, 0.20, 0.22]) for margins in table.margins)
-
-
-def test_the_strongest_rival_is_met_at_the_profiles_length_and_at_the_ladders_last(monkeypatch):
-    """Made up so that it is ahead by 0.3 dB after the profile's length and behind by 0.2 dB after the longest."""
-
-    def load(e):
-        run, longer = made_up(e), e.epochs > dose.PROFILES[e.profile]["epochs"]
-        ahead = {catalogue.STRONGEST: 0.0 if longer else 0.5}.get((e.task, e.schedule), 0) + 10 * longer
-        return replace(run, evaluation=run.evaluation.assign(psnr=run.evaluation.psnr + ahead))
-
-    monkeypatch.setattr(results, "load", load)
-    short, long, *_ = dose.strongest(catalogue.ladder("reference", "bsds500", SEEDS)).splitlines()
-    assert short == "- Denoising, 10,000 steps: −0.30 dB [−0.35, −0.25], 3 seeds: **reversed**."
-    assert long == "- Denoising, 60,000 steps: +0.20 dB [+0.15, +0.25], 3 seeds: **reproduced**."
-
-
-def test_the_scorecard_and_the_page_judge_the_same_runs(measured):
-    runs = catalogue.every_k("smoke", "demo", SEEDS)
-    said = dose.verdict(runs)
-    assert f"k = 1, Equation 3: {dose.dose_against_margin(dose.load(runs), 1)}" in said
-    assert dose.dose_against_margin(dose.load(runs), 1).word == judge.REPRODUCED
-    assert dose.dose_against_margin(dose.load(runs)).word == judge.UNDECIDED and "dose 4.00 %" in said
 
 
 def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewer(monkeypatch):
@@ -195,20 +137,6 @@ def test_the_confound_is_what_the_lead_loses_with_the_other_decay():
     found = dose.confounded(judge.Measured(runs))
     assert found.word == judge.REPRODUCED
     assert [mean for mean, *_ in found.numbers.values()] == pytest.approx([0.2 * 1.01] * 2)
-
-
-def test_the_campaign_on_faces_is_paired_and_in_blocks():
-    jobs = [job.experiment for job in catalogue.jobs("reference", "celeba10k-native", [10, 11, 12, 13, 14])]
-    close = jobs[:80]  # four schedules of four tasks, five seeds
-    assert {e.schedule for e in close} == {*catalogue.CLOSE, *published.CUMULATIVE} and not any(
-        e.overrides for e in close
-    )
-    assert {e.seed for e in close} == {10, 11, 12, 13, 14}
-    assert {e.sharpness for e in jobs[80:120]} == {4, -4} and {dose.name(e) for e in jobs[80:120]} <= {
-        *dose.NAMES.values()
-    }
-    assert {e.decay for e in jobs[120:144]} == {0.4, 0.0}
-    assert {e.seed for e in jobs[144:]} == {10, 11, 12}
 
 
 # The page

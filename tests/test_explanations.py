@@ -1,9 +1,6 @@
 """Gradients of levels and memory of a pool, against calculus and a loop by hand, and as measurements of a run."""
 
 import shutil
-from concurrent.futures import ThreadPoolExecutor
-from itertools import product
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from conftest import tiny
 from skimage.metrics import peak_signal_noise_ratio
 
 from companion.measure import gradients_and_pool
-from companion.runs import catalogue, sweep
+from companion.runs import sweep
 from odl import crops, paper
 from odl.corruptions import TASKS
 from odl.data import packs
@@ -80,23 +77,3 @@ def test_a_network_that_is_lost_is_trained_again(demo):
     shares = []
     again = job.missing()[0].measure("cpu", shares.append)
     assert again.evaluation.equals(first[1].evaluation) and shares == sorted(shares) and shares[-1] == 1
-
-
-def test_a_network_that_is_lost_is_trained_once_for_all_who_ask(demo, monkeypatch):
-    job = gradients_and_pool.job_of(tiny(schedule="rigid_joint"))
-    job.measurements[0].measure("cpu")
-    shutil.rmtree(files.runs())
-    trained = Mock(wraps=sweep.train)
-    monkeypatch.setattr(sweep, "train", trained)
-    with ThreadPoolExecutor() as both:
-        list(both.map(lambda measurement: measurement.measure("cpu"), job.measurements[1:]))
-    assert trained.call_count == 1 and not job.missing()
-
-
-def test_every_seed_of_both_schedules_is_explained_in_the_list_of_runs():
-    jobs = {job.name: job.measurements for job in catalogue.jobs("smoke", "demo", [0, 1])}
-    found = {measurement.name.removeprefix("smoke/demo/") for more in jobs.values() for measurement in more[1:]}
-    measured = {(schedule, evaluate) for schedule, more in gradients_and_pool.MEASURED.items() for evaluate in more}
-    cases = product(TASKS, measured, (0, 1))
-    own = {f"{task}/{schedule}-seed{seed}-{evaluate.__name__}" for task, (schedule, evaluate), seed in cases}
-    assert {name for name in found if "on_demand" not in name and "db11" not in name} == own

@@ -5,16 +5,13 @@ from dataclasses import replace
 import conftest
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from conftest import refused
 
 from companion import published
-from companion.pages import allocation, fixation, qualitative, table1
+from companion.pages import fixation
 from companion.runs import sweep
-from companion.show import figures, sentences, tables
-from companion.verdicts import judge
 from odl import corruptions, crops, evaluation, paper, results
 from odl.__main__ import main
 from odl.corruptions import Task, draw_amount
@@ -203,58 +200,10 @@ def test_workers_are_told_what_was_added(added, monkeypatch):
     assert [run.history for run in beside] == [results.train(run).history for run in runs]
 
 
-# What the pages make of it
-
-
-@pytest.fixture(scope="module")
-def measured(added):
-    """Runs of the new task, the new schedule among them."""
-    schedules = ("rigid_joint", "inverse", "on_demand", *published.FIXATED)
-    return [results.run_or_load(tiny(schedule=schedule), "cpu") for schedule in schedules]
-
-
-def test_table_1_has_the_new_schedule(measured):
-    schedules = [run.experiment["schedule"] for run in measured]
-    table = table1.table(measured, "speckle", schedules)
-    row = table[table.schedule == "inverse"].iloc[0]
-    assert row.seeds == 1 and row.psnr > 0 and pd.isna(row.paper_celeba_psnr)
-    assert "inverse" in table1.show(table).to_html()
-    assert table1.plot_margins(table, dict.fromkeys(schedules, [0.1, -0.2]))
-    assert "inverse" in table1.verdict(measured, "speckle", schedules)
-
-
-FIGURES = {
-    "psnr": lambda runs, x: table1.plot_levels(tables.level_table(runs), "speckle"),
-    "allocations": lambda runs, x: allocation.plot_allocations({"speckle": runs[1], "inpaint": None}),
-    "schedules": lambda runs, x: table1.plot_schedules(["inverse", "rigid_joint"]),
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_figures_draw_what_was_added(measured, name):
-    x = crops.fixed_crops(packs.load("demo", "test"), 2, "shown")
-    assert FIGURES[name](measured, x).axes
-
-
-def test_allocation_and_its_words(measured):
-    table = allocation.table({"speckle": measured[1]})
-    assert len(table) == 5 and "% for removal" in allocation.verdict({"speckle": measured[1]})
-
-
-def test_the_spectrum_of_severities(measured):
-    experiments = [tiny(schedule=schedule) for schedule in ("on_demand", "inverse", "fixated_hard")]
+def test_the_spectrum_of_severities(added):
+    """The page that add_your_own.ipynb does not show."""
+    experiments = [tiny(schedule=schedule) for schedule in ("inverse", "on_demand", *published.FIXATED)]
+    measured = [results.run_or_load(experiment, "cpu") for experiment in experiments]
     frame = fixation.spectrum(experiments)
-    assert set(frame.schedule) == {"on_demand", "inverse", "fixated_hard"} and frame.psnr.notna().all()
+    assert {*frame.schedule} == {e.schedule for e in experiments} and frame.psnr.notna().all()
     assert fixation.plot_spectrum(frame, "speckle").axes and fixation.verdict(measured, "speckle")
-
-
-def test_pictures_of_restored_images(measured):
-    x = crops.fixed_crops(packs.load("demo", "test"), 1, "shown")
-    schedules = [run.experiment["schedule"] for run in measured]
-    networks = {schedule: results.network_of(tiny(schedule=schedule)) for schedule in schedules}
-    damage = {"σ = 10": (10, False), "σ = 90": (90, True)}
-    assert "inverse" in fixation.examples("speckle", networks, x, damage)[2]
-    chosen = {name: networks[name] for name in ("rigid_joint", "inverse", "on_demand")}
-    rows = qualitative.quintuples(corruptions.TASKS["speckle"], chosen, x, (1, "hard"))
-    assert len(rows) == 2 and figures.picture_blocks(rows).axes
-    assert judge.plain("speckle") == "removal" and sentences.severity_text("speckle", "easy") == "σ = 10"

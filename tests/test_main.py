@@ -74,10 +74,7 @@ def test_numbers_are_overridden_by_name(root):
         (["restore", "--task", "denoise", "--mask", "in.png", "in.png", "out.png"], "--mask"),
         (["restore", "--task", "denoise", "in.png", "in.png"], "--overwrite"),
         (["restore", "--task", "denoise", "in.png", "."], "--overwrite"),
-        (
-            ["restore", "--task", "denoise", "in.png", "text.png"],
-            "output='text.png' exists; --overwrite",
-        ),  # a shell's *
+        (["restore", "--task", "denoise", "in.png", "text.png"], "'text.png' exists; --overwrite"),  # a shell's *
         (["restore", "--task", "denoise", "--device", "gpu", "in.png", "out.png"], "device='gpu'"),
         (["restore", "--task", "inpaint", "--mask", "in.png", "in.png", "out.png"], "no pixel is missing"),
         (["restore", "--task", "inpaint", "--mask", "white.png", "in.png", "out.png"], "every pixel is missing"),
@@ -115,12 +112,7 @@ def test_an_unknown_option_is_one_line(run, arguments, capsys):
 @pytest.mark.parametrize(
     ("run", "arguments", "words"),
     [
-        (
-            companion,
-            "reproduce --budget '10 minutes'",
-            "budget='10 minutes' is not a time such as 90s, 10min, 8h or 2d",
-        ),
-        (companion, "reproduce --budget ''", "budget='' is not a time"),
+        (companion, "reproduce --budget '10 minutes'", "'10 minutes' is not a time such as 90s, 10min, 8h or 2d"),
         (companion, "reproduce --workers 0", "workers=0 is not from 1 to 1024; nearest: 1"),
         (companion, "reproduce --profile papr", "nearest: 'paper'"),
         (companion, "reproduce --dataset nowhere", "dataset='nowhere' is neither a set"),
@@ -129,17 +121,13 @@ def test_an_unknown_option_is_one_line(run, arguments, capsys):
         (companion, "reproduce --device gpu", "device='gpu' is not one of auto, cpu, cuda"),
         (companion, "reproduce --profile smoke --dataset demo --only x", "only='x' is none of these runs"),
         (companion, "plan --gpus 0 --gpu-ms-per-step 1", "gpus=0 is not from 1 to 1000000; nearest: 1"),
-        (companion, "plan --gpu-ms-per-step -1", "gpu-ms-per-step=-1.0 is not a number"),
         (companion, "plan --gpu-ms-per-step nan", "gpu-ms-per-step=nan is not a number"),
-        (companion, "plan --gpu-ms-per-step 1 --profile papr", "nearest: 'paper'"),
         (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
-        (companion, "plan --gpu-ms-per-step 1 --seeds -1", "seeds=-1 is not from 0"),
         (companion, "train tnrdd", "nearest: 'tnrd'"),
         (companion, "train csf --profile papr", "profile='papr'"),
         (companion, "ship inpaint", "run='inpaint' has no trained network"),
         (faults, "--only kils", "nearest: 'kills'"),
         (bench, "trainig", "nearest: 'training'"),
-        (bench, "--threads 0", "nearest: 1"),
         (bench, "--device gpu", "device='gpu'"),
     ],
 )
@@ -171,19 +159,6 @@ def saved(restored, source, output) -> list[str]:
     options, lost = image_files.kept(stored, output)
     image_files.save(restored, output, options)
     return lost
-
-
-def test_restored_tiffs_keep_what_is_not_about_their_storage(tmp_path):
-    before, restored = Image.effect_noise((20, 30), 40), Image.new("L", (30, 20), 7)
-    before.save(
-        tmp_path / "in.tif", tiffinfo={274: 6, 271: "Camera", 306: "2026:01:01 00:00:00"}, compression="tiff_lzw"
-    )
-    for name in ("out.tif", "out.png", "out.jpg"):
-        saved(restored, tmp_path / "in.tif", tmp_path / name)
-        after = Image.open(tmp_path / name)
-        exif = after.getexif()
-        assert (exif[271], exif[306]) == ("Camera", "2026:01:01 00:00:00") and 274 not in exif
-        assert after.size == (30, 20) and after.info.get("compression", "raw") == "raw"
 
 
 ODD = {  # metadata that a format cannot hold, or that are none

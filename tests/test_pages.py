@@ -193,13 +193,6 @@ def test_every_picture_says_what_it_shows_and_every_figure_has_a_number(soup, pa
     assert not article.select("div.cell_output > img, div.cell_output > .output > img")  # outside of a figure
 
 
-@pytest.mark.parametrize("page", build.plan("reference"), ids=lambda page: page.name)
-def test_a_page_shows_the_parameters_that_it_was_run_with(soup, page):
-    shown = soup(f"notebooks/{page.name}.html").select_one("div.tag_parameters").get_text()
-    for name, value in page.parameters.items():
-        assert f"{name} = {value!r}".replace("'", '"') in shown
-
-
 def test_links_under_what_is_measured_lead_to_the_results_files(html, soup):
     """Every download of the book is, byte for byte, the file under data/results that its line names."""
     named = 0

@@ -23,16 +23,6 @@ def planned(gpus=1, ms=1.0, seeds=(0,), sets=SETS):
     return plan.plan("paper", sets, list(seeds), gpus, ms)
 
 
-def test_the_runs_are_those_of_the_shared_list():
-    listed = [job for name in SETS for job in catalogue.jobs("paper", name, [0]) if job.experiment]
-    listed = [job for job in listed if job.experiment.profile == "paper"]
-    assert planned().runs == len(listed)
-    grid = [j for j in listed if not j.experiment.overrides and "-native" not in j.experiment.dataset]
-    ours = [j for j in grid if "context" not in j.experiment.schedule]
-    assert len(ours) == 2 * 4 * (7 + 2 + 1)  # Table 1, fixated ones, L2 as feedback
-    assert planned(seeds=(0, 1)).runs > planned().runs
-
-
 def test_hours_are_steps_times_milliseconds():
     """1.5 million steps a run; a test is 20 trials × 8 levels × 10 batches of a third of a step each."""
     p = planned(ms=2.0, sets=["celeba"])

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from conftest import refused, tiny
+from made import album, photograph
 from PIL import Image
 from safetensors.torch import load_file
 from scipy import stats
@@ -123,12 +124,7 @@ def test_a_suggested_command_is_what_a_shell_reads(monkeypatch, tmp_path):
 
 def test_long_names_are_measured_and_found_again(root, tmp_path):
     """Of a folder, and of many numbers."""
-    folder = tmp_path / ("ö" * 60 + "x" * 135)
-    folder.mkdir()
-    for k in range(4):
-        Image.fromarray(np.random.default_rng(k).integers(0, 256, (70, 80, 3), dtype=np.uint8)).save(
-            folder / f"{k}.png"
-        )
+    folder = album(tmp_path / ("ö" * 60 + "x" * 135), 4)
     numbers = {"decay": 0.123456, "width": 8, "pool_images": 123456, "learning_rate": 0.00123456, "sharpness": 1.23456}
     numbers |= {"variant": "released", "trials": 3, "precision": "fp64", "train_images": 2, "validation_images": 5}
     runs = [tiny("denoise", dataset=folder, **numbers | {"test_images": n}) for n in (4, 5)]
@@ -140,24 +136,24 @@ def test_long_names_are_measured_and_found_again(root, tmp_path):
 
 
 def test_a_folder_that_has_changed_is_measured_again(root, tmp_path, monkeypatch):
-    folder = tmp_path / "album"
-    folder.mkdir()
-    for k in range(4):
-        pixels = np.random.default_rng(k).integers(0, 256, (70, 80, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / f"{k}.png")
+    folder = album(tmp_path / "album", 4)
     experiment = tiny(dataset=folder)
     before = results.run_or_load(experiment, "cpu")
     assert results.load(experiment) and results.network_of(experiment)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "PROTOCOL", PROTOCOL + 1)
         refused(lambda: results.network_of(experiment), "no weights for", "python -m odl train")
-    Image.fromarray(pixels // 4).save(folder / "0.png")
+    Image.fromarray(photograph(9)).save(folder / "0.png")
     assert results.load(experiment) is None and results.place_of_weights(experiment) is None
-    trained, photograph = results.train, folder / "1.png"
+    train = results.train
+
+    def and_change(*given):
+        trained = train(*given)
+        album(folder, 4, 90)
+        return trained
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            results, "train", lambda *a: (trained(*a), photograph.write_bytes((folder / "2.png").read_bytes()))[0]
-        )
+        patch.setattr(results, "train", and_change)
         refused(lambda: results.run_or_load(experiment, "cpu"), "its photographs changed", experiment.run_id)
     assert results.load(experiment) is None and results.place_of_weights(experiment) is None
     after = results.run_or_load(experiment, "auto")

@@ -19,7 +19,7 @@ from odl.__main__ import main
 from odl.data import packs
 from odl.parameters import ParameterError
 from odl.results import Result
-from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, Replay, inverse_mse, static_easy, unbiased
+from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, inverse_mse, static_easy, unbiased
 from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand
 
 PSNR = [30.0, 28.0, 26.0, 24.0, 22.0]
@@ -98,15 +98,6 @@ def specialists(psnr):
     return [[{"psnr": [0.0] * i + [value] + [0.0] * (4 - i)}] for i, value in enumerate(psnr)]
 
 
-def test_minimax_shares_go_up_the_gaps_and_stay_a_distribution():
-    best, psnr = [31.0, 29.0, 27.5, 25.0, 22.5], PSNR
-    rival = MinimaxGap(*specialists(best))
-    assert rival(0, None, 5).tolist() == [0.2] * 5
-    gap = [b - p for b, p in zip(best, psnr, strict=True)]
-    expected = projected([0.2 + MinimaxGap.RATE * 0.1 * g for g in gap])
-    np.testing.assert_allclose(rival(0.1, psnr, 5), expected, atol=1e-9)
-
-
 def test_minimax_training_ends_with_equal_gaps():
     """On a model of levels whose gap falls with their share, from unequal gaps."""
     best, ease, rival = np.full(5, 30.0), np.array([0.5, 0.7, 1.0, 1.2, 1.6]), None
@@ -116,12 +107,6 @@ def test_minimax_training_ends_with_equal_gaps():
         psnr = best - ease * (1.2 - now)
     gap = ease * (1.2 - now)
     assert np.ptp(gap[now > 0]) < 1e-3 and (gap[now == 0] <= gap.max()).all() and now[4] > now[0]
-
-
-def test_a_replay_repeats_every_epoch_of_the_record():
-    record = [{"allocation": [20 + k, 20, 20, 20, 20 - k]} for k in range(7)]
-    replay = Replay(record)
-    assert [replay(k / 7, None, 5) for k in range(7)] == [epoch["allocation"] for epoch in record]
 
 
 # Steps
@@ -195,12 +180,3 @@ def max_gap(run, schedule):
         alone = results.load(replace(run, schedule=f"level_{level}", seed=0)).evaluation
         gaps.append(alone[alone.level == level].psnr.mean() - ours[ours.level == level].psnr.mean())
     return max(gaps)
-
-
-@pytest.mark.parametrize("schedule", ["minimax_gap", "group_dro"])
-def test_a_memory_survives_an_interruption(demo, resumes_exactly, monkeypatch, schedule):
-    """One that remembers, of specialists that are the same in both roots."""
-    if schedule == "minimax_gap":
-        history = specialists([31, 29, 27, 25, 23])
-        monkeypatch.setattr(results, "schedule_of", lambda run: begin(SCHEDULES[schedule], history))
-    resumes_exactly(results.train, tiny(schedule), 0.6, 2)

@@ -1,6 +1,5 @@
 """The scorecard: in a world where the paper is right every claim is reproduced, in the opposite world reversed."""
 
-import json
 import random
 from functools import cache
 from itertools import product
@@ -8,23 +7,18 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from companion import published
-from companion.comparators import context_encoder
 from companion.measure import blocks, denoising
 from companion.pages import db11_spectrum, dose, fixation, scorecard, table1, table2
-from companion.pages import table3 as tables3
 from companion.pages.dose import SHARP
 from companion.pages.table2 import CENTRE, RANDOM
 from companion.pages.table3 import images_won
-from companion.runs import catalogue, sweep
+from companion.runs import catalogue
 from companion.show import tables
 from companion.verdicts import claims, judge, predictions
 from companion.verdicts.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
-from odl import PROTOCOL, paper, results
-from odl.experiment import Experiment
+from odl import paper, results
 from odl.machine import files
 
 SEEDS = (0, 1, 2)
@@ -157,18 +151,6 @@ def test_what_learns_at_25_is_judged_by_what_it_loses_beyond_its_distance_there(
     assert db11_spectrum.trained_at_25(elsewhere).word == MISSING
 
 
-def test_core_claims_come_first_and_what_is_by_construction_is_not_counted():
-    table = claims.score_all(Measured())
-    assert list(table) == claims.COLUMNS and list(table.kind.unique()) == list(claims.KINDS)
-    assert table.claim.is_unique and all(table[c].str.strip().all() for c in ("place", "claim", "paper", "test"))
-    counts = table.kind.value_counts()
-    assert counts[claims.CORE] == 7 and scorecard.counted(table) == (
-        f"7 core claims: 7 to be measured. {counts[claims.SECONDARY]} secondary claims: "
-        f"{counts[claims.SECONDARY]} to be measured. {counts[claims.ASKED]} questions of our own: "
-        f"{counts[claims.ASKED]} to be measured."
-    )
-
-
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)])
 def test_fewer_than_three_seeds_decide_nothing_but_arithmetic(seeds):
     decided = {claim for claim, word in verdicts(world(True, seeds)).items() if word not in (UNDECIDED, MISSING)}
@@ -182,14 +164,6 @@ def test_one_rival_that_is_not_measured_keeps_on_demand_from_being_best():
     verdict = table1.best_of_seven(measured, "deblur")
     assert verdict.word == UNDECIDED and verdict.needs == "1 part to be measured"
     assert table1.best_of_seven(measured, "inpaint").word == REPRODUCED
-
-
-def test_one_task_against_is_enough():
-    measured = world(True)
-    for seed in SEEDS:
-        measured.runs["denoise", "hard_mining", seed] = result(psnr(33), seed)
-    assert verdict_on("Hard mining is inferior", measured) == REVERSED
-    assert table1.best_of_seven(measured, "denoise").word == REVERSED
 
 
 @pytest.mark.parametrize(
@@ -268,74 +242,6 @@ def test_any_part_may_be_missing(seed):
 # On disk
 
 
-def write(experiment, evaluation, path=None, history=()):
-    path = path or results.path_of(experiment)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    where = {"train_images": 9, "device": "CPU"}
-    experiment = experiment if isinstance(experiment, dict) else experiment.asdict()
-    content = {"protocol": PROTOCOL, "experiment": experiment, "provenance": where}
-    path.write_text(json.dumps(content | {"history": list(history), "evaluation": evaluation.to_dict("list")}))
-
-
-def write_world(folder):
-    """Three seeds at the smoke profile, without the runs of a larger dose."""
-    for (task, name, seed), run in world(True).runs.items():
-        ours = Experiment.of("inpaint", "demo", "on_demand", seed, "smoke")
-        if task == "blocks":
-            of = ours if name == "on_demand" else context_encoder.run_of(name, ours)
-            write(of, run.evaluation, blocks.path_of(ours) if of is ours else None)
-        elif task in ("gradients", "pool"):
-            of = Experiment.of(*name.split()[:1], "demo", name.split()[1], seed, "smoke")
-            write(of, run.evaluation, sweep.path_beside(of, task))
-        elif name in catalogue.EXTRA_DATA:
-            schedule = "on_demand" if name.startswith("on") else "rigid_joint"
-            if name.endswith("half"):
-                write(Experiment.of("inpaint", "demo", schedule, seed, "smoke", train_images=4), run.evaluation)
-        elif name != SHARP:
-            write(Experiment.of(task, "demo", name, seed, "smoke"), run.evaluation, history=run.history)
-    for sigma in denoising.SPECTRUM:
-        for system, told in (("bm3d", sigma), ("bm3d", 25), ("ksvd", 25), ("wnnm", 25)):
-            what = {"system": system, "dataset": "db11", "sigma": float(sigma), "clip": True, "told": float(told)}
-            name = f"{system}-sigma{sigma}{'' if told == sigma else '-told25'}.json"
-            rows = pd.DataFrame({"image": ["House"], "psnr": [30 if told >= sigma else 20], "seconds": [1]})
-            write(what, rows, folder / "data/results/smoke/db11" / name)
-    for seed in SEEDS:
-        for system, run in denoising.our_systems("smoke", "demo", seed).items():
-            for clip, sigma in product((False, True), denoising.SPECTRUM if system == "on_demand" else (25,)):
-                m = denoising.Case(system, sigma, clip, None, "db11", "smoke", run)
-                rows = table3(True, [seed]).query("system == @system and clipped == @clip")[["image", "psnr"]]
-                rows = rows if sigma == 25 else rows.assign(psnr=31 + seed / 100)
-                write(m.experiment, rows.assign(seconds=1), m.path)
-
-
-def test_what_is_on_disk_is_found_and_nothing_else(root):
-    write_world(root)
-    measured = claims.load("smoke", "demo", [0, 1, 2])
-    table = claims.score_all(measured)
-    table = table[table.kind != claims.ASKED]
-    absent = (*LONE, "Moving the batch")
-    expected = [MISSING if claim.startswith(absent) else REPRODUCED for claim in table.claim]
-    assert list(table.verdict) == expected
-    for profile, dataset, seeds in (("demo", "demo", [0, 1]), ("smoke", "bsds500", [0, 1]), ("smoke", "demo", [5])):
-        other = claims.score_all(claims.load(profile, dataset, seeds))
-        assert set(other.verdict[~other.claim.str.startswith("BM3D")]) == {MISSING}, (profile, dataset, seeds)
-    text = scorecard.summary(table, measured.runs, "demo")
-    assert "7 core claims: 6 reproduced, 1 to be measured." in text and "3 seeds" in text and "SUN397" in text
-
-
-def test_the_pages_of_db11_have_means_over_seeds_and_the_verdicts_of_the_scorecard(root):
-    write_world(root)
-    on_db11 = {"profile": "smoke", "ours": denoising.our_runs("smoke", "demo", [*SEEDS, 7]), "measure": False}
-    eleven = tables3.table(["on_demand"], **on_db11)
-    curve = db11_spectrum.table([("on_demand", None)], **on_db11)
-    want = np.mean([table3(True, [seed]).query("system == 'on_demand' and not clipped").psnr.mean() for seed in SEEDS])
-    assert tables3.show_means(eleven).data.loc[0, "unclipped (dB)"] == pytest.approx(want)
-    assert db11_spectrum.show(curve).data.loc[0, "σ\u00a0=\u00a05"] == pytest.approx(31.01)
-    assert not db11_spectrum.lacking(curve)  # seed 7 is not measured
-    whole = claims.load("smoke", "demo", list(SEEDS))
-    assert str(tables3.wins(whole, "on_demand")) in tables3.verdict(eleven, [])
-
-
 def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
     """On a read-only checkout the page is shown all the same."""
 
@@ -360,15 +266,6 @@ def test_the_page_says_every_verdict_without_colour():
     rule = scorecard.plot_rule({"a": [1, 1.1, 1.2], "b": [2]}).axes[0]
     assert {text.get_text()[2:] for text in rule.texts} == {"reproduced", "undecided"}
     assert len(scorecard.show_simulation(judge.simulate()).data) == 36
-
-
-def test_the_words_of_the_rule_before_stand_beside_on_scenes_and_nowhere_else():
-    known = {c.claim for c in claims.CLAIMS}
-    before = dict(pd.read_csv(claims.RULE1).values)
-    assert before.keys() <= known and len(before) == 27
-    scenes, faces = (claims.score_all(world(True), name) for name in ("bsds500", "celeba10k-native"))
-    assert (scenes.before != "").sum() == 27 and "by rule 1: undecided" in scorecard.show(scenes).data
-    assert not faces.before.any() and not faces.place.str.startswith(("Table 2", "Table 3", "Fig. 6")).any()
 
 
 def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has():
@@ -432,10 +329,3 @@ def test_a_control_and_a_weak_opponent_stand_in_their_lines():
         for seed in SEEDS:
             m.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
         assert ("the centre encoder is weak" in table2.on_block(m, CENTRE, ["on_demand"], "central").measured) == weak
-
-
-@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-1, 1)), min_size=3, max_size=12))
-def test_the_slope_is_that_of_least_squares(points):
-    x, y = np.transpose(points)
-    assume(x @ x > 1e-3)
-    assert dose.slope_of(points) == pytest.approx(np.linalg.lstsq(x[:, None], y, rcond=None)[0][0], abs=1e-9)

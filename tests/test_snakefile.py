@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made import photograph
-from PIL import Image
+from made import album
 
 from companion.runs import catalogue
 from odl.parameters import ParameterError
@@ -120,9 +119,7 @@ def test_only_takes_names_and_paths_of_the_list_that_reproduce_shares():
 
 def test_a_folder_beside_the_caller_and_seeds_as_a_shell_gives_them(sweep):
     """The root is elsewhere; what reads as a number is no name."""
-    for k in range(4):
-        (sweep.code / "2023").mkdir(exist_ok=True)
-        Image.fromarray(photograph(k)).save(sweep.code / f"2023/{k}.png")
+    album(sweep.code / "2023", 4)
     for seeds, runs in {"[0,1]": 2, "0,1": 2, "3": 1, "[3]": 1}.items():
         done = sweep("--dry-run", config=("task=interpolate", "dataset=./2023", f"seeds={seeds}"))
         assert done.returncode == 0, done.stdout

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from companion import published
 from companion.__main__ import duration, main
-from companion.comparators import DENOISERS, INPAINTERS, trained
+from companion.comparators import INPAINTERS
 from companion.measure import denoising
 from companion.runs import catalogue, sweep
 from companion.runs.catalogue import jobs
@@ -49,11 +49,6 @@ print(len(sweep.run_many(runs, "cpu", workers=2)))"""
         command, cwd=ROOT, capture_output=True, text=True, timeout=300, env=os.environ | {"PYTHONPATH": ROOT}
     )
     assert (ran.returncode, ran.stdout.split()[-1:]) == (0, ["2"]), ran.stderr
-
-
-def test_one_job_that_trains_nothing_shows_its_progress(root, capsys):
-    sweep.run_jobs([job_at(root / "tv", seconds=0)], "cpu", workers=1)
-    assert (root / "tv").exists() and "tv" in capsys.readouterr().err
 
 
 def test_after_a_job_that_fails_the_others_run_and_its_error_is_raised(root, capsys):
@@ -227,26 +222,6 @@ def test_a_closed_pipe_is_no_error(root):
 
 def test_durations():
     assert [duration("budget", t) for t in ("90s", "10min", "2m", "1.5h", "2d")] == [90, 600, 120, 5400, 172800]
-
-
-def test_figure_6_is_measured_whole(root, monkeypatch):
-    """Whatever a page of Figure 6 draws is in a job; what learns is trained first; the slow ones come last."""
-    monkeypatch.setattr(sets, "is_here", lambda dataset: True)
-    monkeypatch.setattr(files, "shipped", files.models)
-    jobs = {job.name.split("/")[-1]: job for job in catalogue.comparator_jobs("reference")}
-    systems = ["noisy", *(system for system in DENOISERS if system != "bm3d" or DENOISERS["bm3d"].here())]
-    assert set(jobs) == set(systems) and list(jobs)[-2:] == list(denoising.SLOW)
-    for system, job in jobs.items():
-        paths = [m.path for m in job.measurements]
-        assert (job.experiment == trained.run_of(system)) if system in trained.LEARNERS else job.experiment is None
-        assert (paths.pop(0).name == "weights.safetensors") if job.experiment else paths
-        wanted = {
-            denoising.Case(name, sigma, True, told).path
-            for name, told in denoising.curves_of([system])
-            for sigma in denoising.SPECTRUM
-        }
-        wanted |= {denoising.Case(system, clip=clip).path for clip in (True, False)}
-        assert set(paths) == wanted and len(paths) == len(wanted)
 
 
 def test_what_is_measured_is_not_trained_for(root, monkeypatch):

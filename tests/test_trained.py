@@ -11,7 +11,7 @@ from scipy.fft import dctn
 
 from companion.comparators import trained
 from companion.comparators.csf import Shrinkage
-from companion.comparators.fields import Filters, Functions, cosine_basis
+from companion.comparators.fields import Filters, cosine_basis
 from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import Diffusion
 from odl import results
@@ -44,15 +44,6 @@ def test_the_basis_is_that_of_the_cosine_transform():
     assert filters.shape == (24, 1, 5, 5)
     torch.testing.assert_close(filters.flatten(1).norm(dim=1), torch.ones(24, dtype=torch.float64))
     torch.testing.assert_close(filters.sum((1, 2, 3)), torch.zeros(24, dtype=torch.float64), atol=1e-6, rtol=0)
-
-
-def test_functions_interpolate_as_numpy_does():
-    functions = perturbed(Functions(3, 7, 30.0, lambda z: z), 5.0)
-    z = 80 * images(2, 9).expand(-1, 3, -1, -1) - 40  # beyond both ends too
-    place = np.linspace(-30, 30, 7)
-    for channel in range(3):
-        expected = np.interp(z[:, channel].numpy(), place, functions.values[channel].detach().numpy())
-        np.testing.assert_allclose(functions(z)[:, channel].detach().numpy(), expected, atol=1e-9)
 
 
 def test_a_step_of_diffusion_against_scipy():
@@ -94,19 +85,6 @@ def test_the_perceptron_learns_from_patches_of_their_own():
     assert x.shape == y.shape == (9 * run.batch_size, 1, 17, 17)
     network = MLP(hidden=8).train()
     torch.testing.assert_close(network(y)[4:5], network(y[4:5]))
-
-
-def test_the_rate_falls_to_zero_in_the_end(root, monkeypatch):
-    """Seen in Adam's groups at every step."""
-    run, rates, step = small("csf"), [], trained.step
-
-    def noted(run, network, optimizer, *batch):
-        rates.append(optimizer.param_groups[0]["lr"])
-        return step(run, network, optimizer, *batch)
-
-    monkeypatch.setattr(trained, "step", noted)
-    trained.train(run)
-    np.testing.assert_allclose(rates, run.learning_rate * np.array([1, 1, 1, 0.5]))
 
 
 # Training

@@ -12,7 +12,7 @@ import conftest
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from made import album
 from skimage import metrics
 
 from odl import crops, learn, paper, results
@@ -129,6 +129,7 @@ def test_one_process_trains_a_run_and_others_wait(demo):
 def test_a_finished_run_is_not_trained_again(demo):
     experiment = tiny(epochs=1)
     first, again = (results.train(experiment, progress=p) for p in (None, lambda _: pytest.fail("trained again")))
+    assert not first.network.training
     one, other = (digest([t.history, t.network.state_dict()]) for t in (first, again))
     assert one == other
 
@@ -151,9 +152,7 @@ def test_without_a_whole_checkpoint_the_one_before_is_used_or_training_begins_ag
 
 
 def test_a_run_whose_photographs_change_is_not_resumed_as_one_of_the_new_ones(root, tmp_path):
-    for k in range(6):
-        Image.effect_noise((70, 70), 40).save(tmp_path / f"{k}.png")
-    experiment = Experiment.of("inpaint", str(tmp_path), profile="smoke", epochs=3, iterations=1)
+    experiment = Experiment.of("inpaint", str(album(tmp_path, 6)), profile="smoke", epochs=3, iterations=1)
 
     def progress(share):
         if share > 0.5:
@@ -356,19 +355,3 @@ def test_on_demand_follows_the_validation_of_the_epoch_before(demo):
         assert after["allocation"] == pytest.approx([100 * share for share in expected], abs=1e-5)
         assert after["dose"] == pytest.approx(sum(abs(share - 1 / 5) for share in expected) / 5)
         assert max(abs(n / 6 - share) for n, share in zip(given, shares, strict=True)) < 1 / 6
-
-
-ALLOCATIONS = {  # in per cent of a batch, every epoch
-    "cumulative_anti_curriculum": [[0] * 4 + [100], [0] * 3 + [50] * 2, [0, 0, 35, 35, 30], [0] + [25] * 4, [20] * 5],
-    "fixated_hard": [None] * 5,
-}
-
-
-@pytest.mark.parametrize("schedule", ALLOCATIONS)
-def test_history_records_the_allocation_of_every_epoch(demo, schedule):
-    shares = []
-    trained = results.train(tiny(schedule, iterations=1), progress=shares.append)
-    assert [epoch["allocation"] for epoch in trained.history] == ALLOCATIONS[schedule]
-    assert all(set(epoch) == {"loss", "psnr", "allocation", "dose"} for epoch in trained.history)
-    assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
-    assert not trained.network.training

@@ -65,6 +65,16 @@ def test_files_are_those_that_a_claim_compares(written):
     assert own["files"] == [f"reference/bsds500/inpaint/{name}-seed{seed}.json" for name in models for seed in SEEDS]
 
 
+@pytest.mark.parametrize(
+    "scale", [("demo", "bsds500", SEEDS), ("reference", "celeba", SEEDS), ("reference", "bsds500", [99])]
+)
+def test_nothing_is_taken_from_another_scale(scale, monkeypatch):
+    """But for the paper's rivals on the eleven photographs, which have no other."""
+    monkeypatch.delenv("ODL_ROOT", raising=False)
+    table = claims.score_all(claims.load(*scale))
+    assert {*table.verdict[~table.claim.str.startswith(("BM3D", "MLP"))]} == {judge.MISSING}
+
+
 def test_the_command_writes_a_sealed_file_also_where_nothing_is_measured(root, capsys):
     assert main(["verdicts", "--profile", "smoke", "--dataset", "demo"]) == 0
     path = root / "data" / "results" / "smoke" / "tables" / "verdicts-demo.json"

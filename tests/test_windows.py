@@ -1,7 +1,6 @@
 """Images of any size: windows averaged, holes filled, BatchNorm folded."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from conftest import refused
@@ -137,29 +136,6 @@ def test_a_thin_scratch_is_missing_wherever_it_shows(tmp_path):
     assert np.array_equal(mask, shown[..., 0] > 0) and mask.sum() == 64
 
 
-@pytest.mark.parametrize("shape", [(64, 64), (120, 301), (10, 33)])
-@pytest.mark.parametrize(
-    "draw, how",
-    [
-        (applications.curves, {"n": 6, "reach": 1.0, "thickness": 2}),
-        (applications.curves, {"n": 4, "reach": 0.2, "thickness": 4}),
-        (applications.dust, {"n": 120, "radius": 3}),
-    ],
-)
-def test_drawn_defects_are_masks_of_any_size_that_leave_most_of_a_photograph(draw, how, shape):
-    mask, again, other = (draw(shape, np.random.default_rng(seed), **how) for seed in (0, 0, 1))
-    assert mask.shape == shape and mask.dtype == bool and np.array_equal(mask, again)
-    assert not np.array_equal(mask, other) and mask.any() and (mask.mean() < 0.6 or min(shape) < 64)
-
-
-def test_a_spot_is_an_ellipse_in_its_box():
-    mask = applications.spot((100, 200), 0.2, 0.1, 0.6, 0.5)
-    rows, columns = np.nonzero(mask)
-    box = [rows.min(), rows.max(), columns.min(), columns.max()]
-    np.testing.assert_allclose(box, [20, 60, 20, 100], atol=1)
-    assert mask.sum() == pytest.approx(np.pi * 20 * 40, rel=0.02)
-
-
 def test_psnr_inside_is_of_the_missing_pixels_alone():
     x, mask = np.full((8, 8, 3), 0.5), np.zeros((8, 8), bool)
     mask[2:4, 2:4] = True
@@ -167,10 +143,3 @@ def test_psnr_inside_is_of_the_missing_pixels_alone():
     table = applications.table(x, {"a": mask}, {"damaged": off})
     assert table.damaged[0] == pytest.approx(20) and table.missing[0] == 4 / 64
     assert applications.verdict(table, [None]) == "No trained network is here."
-
-
-@pytest.mark.parametrize(("longer", "said"), [((19.5, 18, 21), "that fits"), ((20.5, 18, 21), "does not fit")])
-def test_what_a_longer_training_changes_by_shape(longer, said):
-    table = pd.DataFrame({"mask": [*"abs"], "missing": 0.1, "short": 20.0, "long": longer})
-    assert said in applications.by_length(table) and "+1.00 dB inside the square" in applications.by_length(table)
-    assert applications.by_length(table.iloc[:, :3]) == ""

@@ -10,15 +10,14 @@ import hashlib
 import platform
 import sys
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
-from bench.measure import processor, rounded
+from bench.measure import rounded
 from odl.__main__ import Parser
 from odl.machine import files
-from odl.machine.provenance import commit
+from odl.machine.provenance import commit, origin, processor
 from odl.parameters import ParameterError, choice
 from tests.faults import campaign
 from tests.faults.campaign import MODULES, ROWS
@@ -62,7 +61,8 @@ def done(name: str, path: Path, quick: bool) -> bool:
     rows, row = files.unseal(path)["rows"] if path.exists() else {}, ROWS[name]
     if rows.get(name, {}).get("code_sha256") != code():
         measured = campaign.measure(name, row.short if quick else row.injections)
-        words = {"promise": row.promise, "fault": row.fault, "code_sha256": code(), "provenance": provenance()}
+        where = {"commit": commit(ROOT / "tests"), "processor": processor(), "system": platform.system()}
+        words = {"promise": row.promise, "fault": row.fault, "code_sha256": code(), "provenance": origin("cpu") | where}
         rows[name] = rounded(words | measured)
         in_order = {key: rows[key] for key in ROWS if key in rows}
         files.write_atomically(path, files.seal({"campaign": "faults", "all": [*ROWS], "rows": in_order}))
@@ -73,14 +73,6 @@ def done(name: str, path: Path, quick: bool) -> bool:
         flush=True,
     )
     return found["injected"] == found["recovered"]
-
-
-def provenance() -> dict:
-    """What the rows are measured with; no date and no host."""
-    packages = ("torch", "numpy", "pillow", "safetensors")
-    versions = {"python": platform.python_version()} | {name: version(name) for name in packages}
-    where = {"processor": processor(), "system": platform.system()}
-    return {"commit": commit(ROOT / "tests")} | where | {"versions": versions}
 
 
 def code() -> str:

@@ -6,7 +6,6 @@ import os
 import resource
 import shutil
 import signal
-import threading
 import time
 from functools import cache
 
@@ -96,53 +95,11 @@ def wait_for(child, share, wanted) -> None:
 
 
 @cache
-def state_of(k: int, experiment, megabytes=0) -> dict:
+def state_of(k: int, experiment) -> dict:
     """A checkpoint's state that says it is number k."""
     network, optimizer = build(experiment, "cpu")
     state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "history": [k]}
-    state["seconds"] = [1.0, 2.0]
-    filler = torch.zeros(megabytes * 250_000)
-    return state | {"experiment": experiment.asdict() | {"protocol": PROTOCOL}, "filler": filler}
-
-
-def payload_of(state, **how) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(state, buffer, **how)
-    return buffer.getvalue()
-
-
-def save_and_die(saved, experiment, folder, last, share):
-    """Save so many times, and die in the midst of writing once more: at a share of what the last writing took."""
-    state, write, seconds = state_of(0, experiment, megabytes=4), files.write_atomically, 0.0
-
-    def timed(path, content):
-        nonlocal seconds
-        start = time.perf_counter()
-        if saved.value == last:
-            threading.Timer(share * seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
-        write(path, content)
-        seconds = time.perf_counter() - start
-
-    files.write_atomically = timed  # of this process alone
-    for k in range(1, last + 2):
-        checkpoint.save_checkpoint(folder, state | {"history": [k]})
-        saved.value = k
-    time.sleep(campaign.PATIENCE)
-
-
-@row(200, 12, "A checkpoint is old or new, never half", "kill -9 at a random instant of a save")
-def saves(i, chance):
-    experiment, folder, saved = tiny(), files.root(), number("l")
-    chosen = chance.randrange(2, 5), chance.uniform(0, 0.9)
-    assert ended(in_a_child(save_and_die, experiment, folder, *chosen, shared=saved)) == -signal.SIGKILL
-    newest = folder / "checkpoint.pt"
-    whole = not newest.exists() or checkpoint.read_checkpoint(newest)
-
-    def found():
-        state = checkpoint.load_checkpoint(folder, experiment)
-        return state["history"][0] if whole and state else None
-
-    return judged(found, lambda k: k in (saved.value, saved.value + 1))
+    return state | {"seconds": [1.0, 2.0], "experiment": experiment.asdict() | {"protocol": PROTOCOL}}
 
 
 @row(400, 20, "A damaged checkpoint is never used", "200 bits turned, 200 files cut off")
@@ -153,7 +110,7 @@ def checkpoints(i, chance):
         checkpoint.save_checkpoint(folder, state)
     path = folder / "checkpoint.pt"
     path.write_bytes(campaign.DAMAGES[i % 2](path.read_bytes(), chance))
-    right = [digest({key: value for key, value in state.items() if key != "filler"}) for state in states]
+    right = [digest(state) for state in states]
     return judged(
         lambda: checkpoint.load_checkpoint(folder, experiment), lambda state: state and digest(state) in right
     )
@@ -218,7 +175,8 @@ def fill_disk(saved, experiment, after, room, check_first):
 def disk(i, chance):
     experiment, after, saved = tiny(i), chance.randrange(1, 4), number("l")
     expected = uninterrupted(experiment)
-    room = chance.randrange(len(payload_of(state_of(0, experiment))))
+    torch.save(state_of(0, experiment), whole := io.BytesIO())
+    room = chance.randrange(len(whole.getvalue()))
     ending = ended(in_a_child(fill_disk, experiment, after, room, i % 2 == 0, shared=saved))
     start, state = time.perf_counter(), saved_by(experiment)
     if not state or len(state["history"]) < saved.value:

@@ -167,14 +167,6 @@ def test_a_list_may_be_text_as_papermill_passes_it(notebook, name, text, meant, 
     assert namespace[name] == meant
 
 
-@pytest.mark.timeout(280)
-def test_table3_runs_the_systems_that_were_asked_for(tmp_path):
-    table3 = ROOT / "notebooks" / "table3.ipynb"
-    assert run(table3, tmp_path, systems="[tv, wavelet]", profile="smoke")["error"] is None
-    table = pd.read_csv(tmp_path / "data/results/smoke/tables/table3-demo-denoise.csv")
-    assert set(table.system) == {"noisy", "tv", "wavelet"} and table.psnr.notna().all()
-
-
 @pytest.mark.parametrize("backend", ["agg", "TkAgg"])
 def test_figures_are_shown_whatever_backend_the_shell_names(tmp_path, backend):
     given = {"variables": {"MPLBACKEND": backend}, "profile": "smoke"}
