@@ -46,7 +46,7 @@ STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER 
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 ALONE = BOOK / "lab" / "alone.html.j2"
 LECTURE = BOOK / "lecture.md.j2"
-QUOTED = {"judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
+QUOTED = {"claims": claims, "judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
 GATES = ("```{solution-start}", "```{solution-end}")
 NBGRADER = f"""c = get_config()
 c.CourseDirectory.course_id = "on-demand-learning"

@@ -157,7 +157,7 @@ def result_rows() -> list[tuple]:
         ("Sec. 6.6: allocation at the end, 20 % each at first",
          "allocation", {}, "more to harder levels", last, on_demand),
         ("Dose, inpainting: margin over equal shares of Equation 3; of 1/P⁴",
-         "dose", {"task": "inpaint"}, scorecard.span(claims.paper_gaps("on_demand", "rigid_joint", ["inpaint"])),
+         "dose", {"task": "inpaint"}, judge.span(claims.paper_gaps("on_demand", "rigid_joint", ["inpaint"])),
          "; ".join(margins), [*sharper, *measured("inpaint", "on_demand", "rigid_joint")]),
         ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()),
         ("Sec. 6.6, inpainting: on-demand on half / rigid joint on all images",
