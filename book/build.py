@@ -21,10 +21,10 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import address
-import live
+import lab_page
 import nbformat
 import papermill
-import single
+import print_page
 import sources
 import yaml
 from PIL import Image
@@ -228,7 +228,7 @@ def lay_out(pages, source=BUILD / "source"):
         first = next(other for other in pages if other.template == page.template)
         tidy(page, source, first if first != page else None)
     subprocess.run([sys.executable, ROOT / "book" / "figures.py", source / "generated"], check=True)
-    missing = live.write(source / "generated" / "static" / "lab")
+    missing = lab_page.write(source / "generated" / "static" / "lab")
     if missing:
         print(f"book: the lab page shows still pictures: {missing}", flush=True)
 
@@ -251,7 +251,7 @@ def build(folder=BUILD):
     command = [jupyter_book, "build", folder / "source", "--path-output", folder.parent, *strict]
     if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
         sys.exit("book: not built: each warning above counts as an error")
-    single.write(folder / "html", list(toc()))
+    print_page.write(folder / "html", list(toc()))
 
 
 def main():

@@ -4,14 +4,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from answer import load, worlds
-from live import as_input, networks, photograph
-from snippets import DATASET, PROFILE
+from lab_page import as_input, networks, photograph
+from measured import PROFILE, load, worlds, written
 
 from companion import published
 from companion.measure import denoising, gradients_and_pool
 from companion.pages import db11_spectrum, dose, scorecard, table2
-from companion.show import figures, tables
+from companion.show import figures
 from companion.show.pictures import restored_by
 from companion.verdicts import claims, judge
 from companion.verdicts.judge import plain
@@ -172,8 +171,8 @@ def spectrum():
 def blocks():
     """Table 2: PSNR inside a central and an arbitrary block of every method, here and in the paper."""
     figure, axis = plt.subplots(figsize=(WIDE, 2.4), layout="constrained")
-    path = tables.table_path("table2", PROFILE, DATASET, "inpaint")
-    rows = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["method"])
+    rows = written("table2", "inpaint")
+    rows = pd.DataFrame(columns=["method"]) if rows is None else rows
     for i, row in enumerate(rows.itertuples()):
         for block, mark, colour in (("central", "o", "#0072B2"), ("arbitrary", "s", "#D55E00")):
             axis.plot(getattr(row, f"{block}_psnr"), i, mark, color=colour, markersize=8, label=f"{block}, here")

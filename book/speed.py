@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
-from snippets import NOT_MEASURED, markdown
+from measured import NOT_MEASURED, markdown
 
 from bench.measure import cell
 from odl.machine import files, store
