@@ -51,7 +51,7 @@ SCORES = {  # made up: dB on levels 1 to 5
 }
 COMMANDS = {
     "speed-pages": "python tests/page_facts.py",
-    "speed-quality": "make bench QUALITY=1",
+    "speed-quality": "python -m bench quality",
     "speed-packing": "python -m bench packing",
     "lessons": "python -m bench.lessons",
     "platforms": "python -m tests.platforms 3.11 torch==2.4.0 torchvision==0.19.0",

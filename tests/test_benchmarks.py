@@ -36,8 +36,6 @@ def in_this_process(function, options, environment=None, **given):
 @pytest.mark.parametrize("name", bench.BENCHMARKS)
 def test_every_benchmark_runs_and_its_results_reach_the_page(demo, monkeypatch, capsys, name):
     monkeypatch.setattr(measure, "in_child", in_this_process)
-    command = measure.command  # its notebook runs in tests of its own
-    monkeypatch.setattr(measure, "command", lambda words, given: command(["python", "-c", "pass"], given))
     assert bench.main([name, "--quick", "--threads", "1", "--device", "cpu"]) == 0
     path = files.runs() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
     content = json.loads(path.read_text())
@@ -90,15 +88,6 @@ def test_all_contestants_start_from_the_same_weights(demo):
     experiment = training.experiment_of(OPTIONS)
     states = [training.BUILD[name](experiment, OPTIONS).network.state_dict() for name in ("naive", "ours")]
     assert all(torch.equal(a, b) for a, b in zip(*(state.values() for state in states), strict=True))
-
-
-def test_runs_at_once_each_take_their_steps(demo):
-    experiment = training.experiment_of(OPTIONS)
-    assert "ours, 4 at once" not in training.names_of(OPTIONS)
-    assert "ours, 4 at once" in training.names_of(replace(OPTIONS, device="cuda"))
-    several, alone = (training.BUILD[name](experiment, OPTIONS) for name in ("ours, 4 at once", "ours"))
-    assert several.turn() > 0 and alone.turn() > 0
-    assert all(map(torch.equal, several.network.state_dict().values(), alone.network.state_dict().values()))
 
 
 def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
