@@ -61,7 +61,6 @@ def plain(text: str) -> str:
     def cited(match):
         return f"({'; '.join(citations()[key] for key in match[1].split(','))})"
 
-    text = re.sub(r"(?ms)^(:{3,})\{dropdown\}.*?^\1$", "", text)
     text = re.sub(r"(?ms)^```\{exercise\} ([^\n]*)\n(?::[^\n]*\n)*(.*?)^```$", r"## Exercise: \1\n\2", text)
     text = re.sub(r"(?m)^```\{literalinclude\} (\S+)\n((?::.*\n)*)```$", code, text)
     text = re.sub(r"(?m)^\$\$ \(eq-[\w-]+\)$", "$$", text)
@@ -195,7 +194,7 @@ def slides(text: str) -> list:
     cells = []
     for slide in re.split(r"(?m)^---$", text):
         for part, kind in zip(slide.split("\nNotes:\n"), ("slide", "notes"), strict=False):
-            cells.append(new_markdown_cell(plain(part), metadata={"slideshow": {"slide_type": kind}}))
+            cells.append(new_markdown_cell(part.strip(), metadata={"slideshow": {"slide_type": kind}}))
     return cells
 
 

@@ -184,7 +184,6 @@ def test_nbgrader_gives_the_points_of_the_tests(written, shipped):
     ("$$\na = b\n$$ (eq-a)\n\nText", "$$\na = b\n$$\n\nText"),
     ("```{literalinclude} ../odl/schedules.py\n:pyobject: rigid_joint\n```",
      f"```python\n{inspect.getsource(rigid_joint).rstrip()}\n```"),
-    (":::{dropdown} From 1 file\n- this\n:::\n\nText", "Text"),
 ])
 # fmt: on
 def test_plain_markdown(myst, plain):
