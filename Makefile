@@ -38,10 +38,9 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, goi
 	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
 	@"$(BIN)/python" -c "from companion import prose; from odl import results as r; print(prose.dose([r.load(r.Experiment.of('$(TASK)'))]))"
 
-bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (QUALITY=1 adds three quarters of an hour: core-seconds to a PSNR; results: data/results/benchmarks/)
+bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (results: data/results/benchmarks/)
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[bench]"
 	@"$(BIN)/python" -m bench
-	@$(if $(QUALITY),"$(BIN)/python" -m bench quality)
 
 faults: $(READY)  ## inject every fault a promise is about; goes on where it stopped (results: data/results/faults.json)
 	@"$(BIN)/python" -m tests.faults

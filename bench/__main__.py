@@ -2,7 +2,7 @@
 
 make bench                       all but the last two, on the GPU if there is one, under 15 minutes
 python -m bench training         one benchmark
-python -m bench quality          core-seconds to a PSNR, 45 minutes (make bench QUALITY=1)
+python -m bench quality          core-seconds to a PSNR, 45 minutes
 python -m bench packing          100,000 files into a pack
 python -m bench --quick          tiny sizes, into runs/benchmarks/: whether it works, not how fast
 """
@@ -15,14 +15,13 @@ import time
 from odl.__main__ import Parser
 from odl.__main__ import main as run_command
 from odl.machine.device import quick_precision
-from odl.parameters import DEVICES, ParameterError, check_device, choice, integer
+from odl.parameters import DEVICES, check_device, choice, integer
 
-from . import corruptions, measure, notebooks, packing, quality, training, whole_images
+from . import corruptions, measure, packing, quality, training, whole_images
 
-MODULES = (training, corruptions, whole_images, notebooks, quality, packing)
+MODULES = (training, corruptions, whole_images, quality, packing)
 BENCHMARKS = {module.__name__.split(".")[-1]: module for module in MODULES}
 ON_REQUEST = ("quality", "packing")
-LEFT_OUT = {"cpu": (), "cuda": ("notebooks",)}  # what a device leaves out
 ROUNDS = 7
 
 
@@ -49,11 +48,9 @@ def run(given) -> int:
         choice("name", name, BENCHMARKS)
     integer("threads", given.threads, 1, os.cpu_count())
     device, rounds = check_device(given.device), 1 if given.quick else ROUNDS
-    for name in set(LEFT_OUT[device]).intersection(given.names):
-        raise ParameterError(f"device={device!r} is not for {name}; nearest: 'cpu'")
     options = measure.Options(device, given.threads, rounds, given.quick, quick_precision(device))
     measure.prepare(options)
-    usual = [name for name in BENCHMARKS if name not in (*LEFT_OUT[device], *ON_REQUEST)]
+    usual = [name for name in BENCHMARKS if name not in ON_REQUEST]
     names, origin = list(dict.fromkeys(given.names)) or usual, measure.provenance(options)
     failed = [name for name in names if not done(name, options, origin)]
     if failed:

@@ -10,11 +10,16 @@ is processor time: other work on the machine lengthens it little, and the time o
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import papermill
+import psutil
 import skimage
 import torch
 
@@ -38,10 +43,37 @@ PHOTOGRAPH = Path(skimage.__file__).parent / "data" / "chelsea.png"
 
 
 def run(name: str, folder: Path) -> dict:
-    """Processor and clock seconds of a step, and the most memory (GB) that its processes held. Raises RuntimeError."""
+    """Processor and clock seconds of a step, and the most memory (GB) that its processes held.
+
+    Raises RuntimeError with the last line that a failing command says.
+    """
     words = [str(folder / word) if word in FILES else word for word in STEPS[name].split()]
     root = {} if name == "restore" else {"ODL_ROOT": str(folder)}  # which reads the weights that ship
-    return measure.command(words, {"OMP_NUM_THREADS": str(CORES)} | root)
+    environment = os.environ | {"OMP_NUM_THREADS": str(CORES)} | root
+    program = Path(sys.executable).with_name(words[0])
+    peak, before, began = 0, os.times(), time.perf_counter()
+    with tempfile.TemporaryFile() as stderr:
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
+        process = psutil.Popen([program, *words[1:]], cwd=measure.ROOT, env=environment, **quiet)
+        while process.poll() is None:
+            peak = max(peak, memory(process))
+            time.sleep(1)
+        stderr.seek(0)
+        said = stderr.read().decode(errors="replace").strip().splitlines()
+    if process.returncode:
+        raise RuntimeError(said[-1] if said else "no message")
+    clock, used = time.perf_counter() - began, sum(os.times()[2:4]) - sum(before[2:4])  # of children that have ended
+    return {"cpu_seconds": used, "seconds": clock, "memory_gb": peak / 1e9}
+
+
+def memory(top: psutil.Popen) -> int:
+    """Bytes that a process and those below it hold, shared pages counted once."""
+    total = 0
+    with suppress(psutil.Error):
+        for process in [top, *top.children(recursive=True)]:
+            with suppress(psutil.Error):
+                total += process.memory_full_info().pss
+    return total
 
 
 def solve(notebook: Path, folder: Path) -> dict:

@@ -1,12 +1,8 @@
 """What every benchmark shares: turns taken in rounds, ratios per round, provenance, results files, tables."""
 
 import json
-import os
 import platform
 import re
-import subprocess
-import sys
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +11,6 @@ from pathlib import Path
 from statistics import median
 
 import pandas as pd
-import psutil
 import torch
 from loky import ProcessPoolExecutor
 from tqdm.auto import tqdm
@@ -187,39 +182,8 @@ def in_child(function, options: Options, environment: dict | None = None, **give
         return pool.submit(function, options, **given).result()
 
 
-def command(words: list[str], environment: dict) -> dict[str, float]:
-    """Processor and clock seconds of a command of this Python, and the most memory (GB) that its processes held.
-
-    Raises RuntimeError with the last line that a failing one says.
-    """
-    program = Path(sys.executable).with_name(words[0])
-    peak, before, began = 0, os.times(), time.perf_counter()
-    with tempfile.TemporaryFile() as stderr:
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
-        process = psutil.Popen([program, *words[1:]], cwd=ROOT, env=os.environ | environment, **quiet)
-        while process.poll() is None:
-            peak = max(peak, memory(process))
-            time.sleep(1)
-        stderr.seek(0)
-        said = stderr.read().decode(errors="replace").strip().splitlines()
-    if process.returncode:
-        raise RuntimeError(said[-1] if said else "no message")
-    clock, used = time.perf_counter() - began, sum(os.times()[2:4]) - sum(before[2:4])  # of children that have ended
-    return {"cpu_seconds": used, "seconds": clock, "memory_gb": peak / 1e9}
-
-
 def megabytes(name: str) -> float:
     """Memory of this process by Linux's name: VmHWM is the most so far, RssAnon leaves out mapped files."""
     path = Path("/proc/self/status")
     found = re.search(rf"{name}:\s+(\d+) kB", path.read_text(encoding="utf-8")) if path.exists() else None
     return int(found[1]) * 1024 / 1e6 if found else float("nan")
-
-
-def memory(top: psutil.Popen) -> int:
-    """Bytes that a process and those below it hold, shared pages counted once."""
-    total = 0
-    with suppress(psutil.Error):
-        for process in [top, *top.children(recursive=True)]:
-            with suppress(psutil.Error):
-                total += process.memory_full_info().pss
-    return total

@@ -5,7 +5,6 @@ Same network, initial weights, photographs and task: inpainting, every level ali
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -92,7 +91,6 @@ def run(options: measure.Options) -> dict:
 def names_of(options: measure.Options) -> list[str]:
     """The contestants that can run here."""
     absent = {"deepinv": not measure.version_of("deepinv"), "eager bf16": options.precision != "bf16"}
-    absent["ours, 4 at once"] = options.device != "cuda"
     return [name for name in BUILD if not absent.get(name)]
 
 
@@ -119,23 +117,6 @@ def on_device(precision: str | None, captured: bool, experiment, options) -> Con
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
 
     return Contestant(step.network, experiment.precision, turn, learn)
-
-
-def side_by_side(n: int, experiment, options) -> Contestant:
-    """n runs at once, each in a thread and a stream of its own, as a sweep has them; a step is one of one run."""
-    streams = [gpu.stream_of(options.device) for _ in range(n)]
-    runs = [on_device(None, True, experiment, options) for _ in streams]
-
-    def learn(run, stream):
-        with stream:
-            run.learn()
-
-    def turn():
-        with ThreadPoolExecutor(n) as pool:
-            seconds = measure.seconds_of(lambda: [*pool.map(learn, runs, streams)], 1, options.device)
-        return seconds / (n * experiment.iterations)
-
-    return Contestant(runs[0].network, runs[0].precision, turn, runs[0].learn)
 
 
 def naive_loop(experiment, options):
@@ -184,7 +165,6 @@ BUILD = {
     "eager fp32": partial(on_device, "fp32", False),
     "eager bf16": partial(on_device, "bf16", False),
     "ours": partial(on_device, None, True),
-    "ours, 4 at once": partial(side_by_side, 4),
 }
 
 

@@ -98,10 +98,8 @@ def shifted(experiment, device: str):
 
 def corruptions(device: str) -> dict:
     """Task → `corrupt(x)` by deepinv's physics, drawn by its own generators but for the squares."""
-    generators, top = (
-        deepinv.physics.generator,
-        {t: facts["levels"][paper.N_LEVELS - 1][1] for t, facts in paper.TASKS.items()},
-    )
+    generators = deepinv.physics.generator
+    top = {t: facts["levels"][paper.N_LEVELS - 1][1] for t, facts in paper.TASKS.items()}
     kept = {"random_split_ratio": True, "min_split_ratio": 1 - top["interpolate"] / 100, "max_split_ratio": 1.0}
     draws = {
         "inpaint": Squares(device=device),

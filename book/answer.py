@@ -2,21 +2,17 @@
 
 import re
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment
-from snippets import DATASET, NOT_MEASURED, PROFILE, SEEDS, SETS, markdown
+from measured import NOT_MEASURED, PAIR, markdown, worlds
 
 from companion.pages import dose, fixation, scorecard, table1, table3
-from companion.runs import catalogue
 from companion.verdicts import claims, judge
-from companion.verdicts.judge import Measured, plain
+from companion.verdicts.judge import plain
 from odl import paper
-from odl.machine import store
 
-PAIR = "on_demand", "rigid_joint"
 TEMPLATE = Path(__file__).with_name("forest.html.j2")
 NUMBER = re.compile(r"[+−]\d+\.\d+")
 BEND = 0.05  # dB: the axis is linear below, logarithmic above
@@ -29,28 +25,6 @@ TITLES = {
 }
 BOUNDS = {table3.near_specialist: -table3.NEAR}
 PAPERS = {table3.near_specialist: [-table3.NEAR / 2]}  # printed as two PSNRs, not as a difference
-
-
-@cache
-def loaded(name: str) -> tuple[Measured, set]:
-    before = {*store.USED}
-    store.USED.clear()
-    seeds = SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES
-    m, used = claims.load(PROFILE, name, seeds), {*store.USED}
-    store.USED.update(before)
-    return m, used
-
-
-def load(name: str = DATASET) -> Measured:
-    """What is measured on a data set, read once; its files count as used for every figure and table that asks."""
-    m, used = loaded(name)
-    store.USED.update(used)
-    return m
-
-
-def worlds() -> dict[str, Measured]:
-    """`scenes`, `faces` → what is measured on that data set, faces when a block of their campaign is whole."""
-    return {title: load(name) for name, title in SETS.items() if name == DATASET or load(name).runs}
 
 
 # The three sentences
@@ -148,4 +122,4 @@ def numbers() -> str:
     return markdown(["Core claim", "Paper", *(f"Here, {name}" for name in worlds())], rows)
 
 
-SNIPPETS = {"answer": answer, "forest": forest, "core-claims": numbers}
+TABLES = {"answer": answer, "forest": forest, "core-claims": numbers}

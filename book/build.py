@@ -7,9 +7,9 @@ relative link in a notebook or a page means the same here and in the repository.
 """
 
 import argparse
-import ast
 import base64
 import io
+import itertools
 import os
 import re
 import shutil
@@ -21,10 +21,10 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import address
-import live
+import lab_page
 import nbformat
 import papermill
-import single
+import print_page
 import sources
 import yaml
 from PIL import Image
@@ -135,12 +135,10 @@ def buttons(notebook: str) -> str:
     name = url.removeprefix("https://github.com/")
     if name == url:  # none, or none that the services know
         return ""
-    colab = f"https://colab.research.google.com/github/{name}/blob/{branch}/notebooks/{notebook}.ipynb"
-    kaggle = (
-        f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/blob/{branch}/notebooks/{notebook}.ipynb"
-    )
-    binder = f"https://mybinder.org/v2/gh/{name}/{branch}?urlpath=lab/tree/notebooks/{notebook}.ipynb"
-    places = {"Colab": colab, "Kaggle": kaggle, "Binder": binder}
+    path = f"{name}/blob/{branch}/notebooks/{notebook}.ipynb"
+    places = {"Colab": f"https://colab.research.google.com/github/{path}"}
+    places["Kaggle"] = f"https://kaggle.com/kernels/welcome?src=https://github.com/{path}"
+    places["Binder"] = f"https://mybinder.org/v2/gh/{name}/{branch}?urlpath=lab/tree/notebooks/{notebook}.ipynb"
     return "\n\n" + " ".join(f"[Open in {place}]({link}){BUTTON}" for place, link in places.items())
 
 
@@ -164,11 +162,9 @@ def take_scale(notebook) -> str:
 
 
 def tidy(page, source=BUILD / "source", first=None):
-    """Write the executed notebook as a page: titled, no progress bars, one line of sources, and its parameters' cell
-    with the values that it was run with.
+    """Write the executed notebook as a page: titled, with one line of sources, and every cell after `EDITS`.
 
-    The marks of solutions, for `make class`, are left out, and an exercise is labelled with the name of its page. Cells
-    tagged `once` are left out where another page, `first`, has shown them.
+    Cells tagged `once` are left out where another page, `first`, has shown them.
     """
     notebook = nbformat.read(page.executed, as_version=4)
     notebook.metadata.pop("widgets", None)
@@ -176,35 +172,60 @@ def tidy(page, source=BUILD / "source", first=None):
     title.source += buttons(page.template.stem)
     if page.title:
         title.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", title.source, count=1)
-    files = ast.literal_eval(record.outputs[0].data["text/plain"])["results"]  # of `notebook.record(...)`
-    given = {name: value for name, value in page.parameters.items() if name != "train"}
     if first:
         title.source += f"\n\n{AGAIN.format(first)}"
-        notebook.cells = [cell for cell in notebook.cells if "once" not in cell.metadata.get("tags", [])]
-    origin, cells = sources.line({sources.papermill(page.template.stem, given): files}, take_scale(notebook)), []
-    last = [cell for cell in notebook.cells if "measured" in cell.metadata.get("tags", [])][-1:]
-    started = False
+        notebook.cells = [cell for cell in notebook.cells if "once" not in tags_of(cell)]
+    files = record.outputs[0].data["application/json"]["results"]  # of `notebook.record(...)`
+    given = {name: value for name, value in page.parameters.items() if name != "train"}
+    origin = sources.line({sources.papermill(page.template.stem, given): files}, take_scale(notebook))
     for cell in notebook.cells:
-        cell.source = sources.MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
-        tags = cell.metadata.get("tags", [])
-        cells += [cell, nbformat.v4.new_markdown_cell(origin)] if origin and cell in last else [cell]
-        if "injected-parameters" in tags:
-            tags.append("remove-cell")
-        elif cell.cell_type == "code" and not started:
-            cell.metadata["tags"] = tags = [*tags, "hide-cell"]  # parameters and imports, before the first heading
-        started = started or cell.source.startswith("## ")
-        for name, value in page.parameters.items() if "parameters" in tags else ():
-            shown = f"{name} = {value!r}".replace("'", '"')
-            cell.source = re.sub(rf"(?m)^{name} = .*?(?=  #|$)", lambda _, shown=shown: shown, cell.source)
+        for edit in EDITS:
+            edit(cell, page)
+    for cell in itertools.takewhile(lambda cell: not cell.source.startswith("## "), notebook.cells):
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not is_progress(output)]
-            for data in (output.data for output in cell.outputs if "image/png" in output.get("data", {})):
-                data["image/png"] = smaller(data["image/png"])
-        if figure := cell.metadata.get("mystnb", {}).get("figure"):
-            kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
-            figure.name = f"{kind}-{page.name}-{figure.name}"  # four pages share one template
-    notebook.cells = cells
+            cell.metadata["tags"] = [*tags_of(cell), "hide-cell"]  # parameters and imports
+    if measured := [i for i, cell in enumerate(notebook.cells) if "measured" in tags_of(cell)] if origin else []:
+        notebook.cells.insert(measured[-1] + 1, nbformat.v4.new_markdown_cell(origin))
     nbformat.write(notebook, source / "notebooks" / f"{page.name}.ipynb")
+
+
+def tags_of(cell) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+# Edits of a cell in place
+
+
+def unmark(cell, page):
+    """Leave out the marks of solutions, for `make class`, and label an exercise with the name of its page."""
+    cell.source = sources.MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
+
+
+def show_parameters(cell, page):
+    """In the cell of parameters the values that the notebook was run with, in place of a cell that sets them."""
+    if "injected-parameters" in tags_of(cell):
+        cell.metadata["tags"].append("remove-cell")
+    for name, value in page.parameters.items() if "parameters" in tags_of(cell) else ():
+        shown = f"{name} = {value!r}".replace("'", '"')
+        cell.source = re.sub(rf"(?m)^{name} = .*?(?=  #|$)", lambda _, shown=shown: shown, cell.source)
+
+
+def clear_outputs(cell, page):
+    """No progress bars, and pictures packed harder."""
+    if cell.cell_type == "code":
+        cell.outputs = [output for output in cell.outputs if not is_progress(output)]
+        for data in (output.data for output in cell.outputs if "image/png" in output.get("data", {})):
+            data["image/png"] = smaller(data["image/png"])
+
+
+def name_figure(cell, page):
+    """A name of the page's own: four pages share one template."""
+    if figure := cell.metadata.get("mystnb", {}).get("figure"):
+        kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
+        figure.name = f"{kind}-{page.name}-{figure.name}"
+
+
+EDITS = unmark, show_parameters, clear_outputs, name_figure
 
 
 def smaller(png: str) -> str:
@@ -228,7 +249,7 @@ def lay_out(pages, source=BUILD / "source"):
         first = next(other for other in pages if other.template == page.template)
         tidy(page, source, first if first != page else None)
     subprocess.run([sys.executable, ROOT / "book" / "figures.py", source / "generated"], check=True)
-    missing = live.write(source / "generated" / "static" / "lab")
+    missing = lab_page.write(source / "generated" / "static" / "lab")
     if missing:
         print(f"book: the lab page shows still pictures: {missing}", flush=True)
 
@@ -251,7 +272,7 @@ def build(folder=BUILD):
     command = [jupyter_book, "build", folder / "source", "--path-output", folder.parent, *strict]
     if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
         sys.exit("book: not built: each warning above counts as an error")
-    single.write(folder / "html", list(toc()))
+    print_page.write(folder / "html", list(toc()))
 
 
 def main():

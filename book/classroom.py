@@ -16,24 +16,22 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import build
+import chapters
 import figures
-import live
-import matplotlib.pyplot as plt
+import lab_page
 import nbformat
-import numpy as np
-import snippets
 from bs4 import BeautifulSoup
+from exercises import NOTEBOOKS
 from jinja2 import Environment, StrictUndefined
+from measured import PROFILE, load
 from nbconvert import SlidesExporter
 from nbformat.v4 import new_markdown_cell, new_notebook, new_output
 from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
 
-from companion.pages import fixation, scorecard
-from companion.runs import catalogue
+from companion.pages import scorecard
 from companion.verdicts import claims, judge
-from companion.verdicts.judge import Measured
 from odl import paper, schedules
 from odl.machine import files
 
@@ -46,7 +44,6 @@ STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER 
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 ALONE = BOOK / "lab" / "alone.html.j2"
 LECTURE = BOOK / "lecture.md.j2"
-QUOTED = {"judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
 GATES = ("```{solution-start}", "```{solution-end}")
 NBGRADER = f"""c = get_config()
 c.CourseDirectory.course_id = "on-demand-learning"
@@ -64,7 +61,6 @@ def plain(text: str) -> str:
     def cited(match):
         return f"({'; '.join(citations()[key] for key in match[1].split(','))})"
 
-    text = re.sub(r"(?ms)^(:{3,})\{dropdown\}.*?^\1$", "", text)
     text = re.sub(r"(?ms)^```\{exercise\} ([^\n]*)\n(?::[^\n]*\n)*(.*?)^```$", r"## Exercise: \1\n\2", text)
     text = re.sub(r"(?m)^```\{literalinclude\} (\S+)\n((?::.*\n)*)```$", code, text)
     text = re.sub(r"(?m)^\$\$ \(eq-[\w-]+\)$", "$$", text)
@@ -138,7 +134,7 @@ def expected() -> dict[str, str]:
 def samples() -> str:
     """Of each exercise three answers that the tests grade with all, half and none of their points."""
     parts = ["# Sample answers\n\nA student's words, the points of 2 that the tests give, and the answer in code.\n"]
-    for path in snippets.NOTEBOOKS:
+    for path in NOTEBOOKS:
         cells = nbformat.read(path, 4).cells
         [title] = re.findall(r"\{exercise\} (.*)", "\n".join(cell.source for cell in cells))
         [code] = [cell.source for cell in cells if cell.id == "samples"]
@@ -151,7 +147,7 @@ def write_notebooks(folder: Path) -> None:
     course, prints = folder / "teachers" / "source" / "exercises", expected()
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
-    for path in snippets.NOTEBOOKS:
+    for path in NOTEBOOKS:
         nbformat.write(for_students(nbformat.read(path, 4)), folder / "students" / path.name)
         nbformat.write(for_teachers(nbformat.read(path, 4), prints.get(path.stem, "")), course / path.name)
     (folder / "teachers" / "samples.md").write_text(samples(), encoding="utf-8")
@@ -198,64 +194,27 @@ def slides(text: str) -> list:
     cells = []
     for slide in re.split(r"(?m)^---$", text):
         for part, kind in zip(slide.split("\nNotes:\n"), ("slide", "notes"), strict=False):
-            cells.append(new_markdown_cell(plain(part), metadata={"slideshow": {"slide_type": kind}}))
+            cells.append(new_markdown_cell(part.strip(), metadata={"slideshow": {"slide_type": kind}}))
     return cells
 
 
-def board(m: Measured) -> list[str]:
-    """The three sentences that the lesson ends on, in the judge's words."""
-    fixated, words = fixation.problem(m), {task: judge.compare(m, {"": pair(task)}).word for task in paper.TASKS}
-    parts = [word for _, word in fixated.parts.values()]
-    tasks = {word: " and ".join(judge.plain(task) for task in words if words[task] == word) for word in words.values()}
-    moved = [250 * judge.dose_of(run) for key, run in m.runs.items() if key[0] in words and key[1] == "on_demand"]
-    signs = [set(np.sign(judge.gaps(m.runs, *pair(task)))) for task in words]
-    return [
-        f"Trained on one damage, a network falls behind elsewhere: **{fixated.word}** "
-        f"({parts.count(judge.REPRODUCED)} of {len(parts)} parts {judge.REPRODUCED}).",
-        f"Feedback against equal shares: {', '.join(f'**{word}** on {names}' for word, names in tasks.items())}.",
-        f"Equation 3 moves {min(moved, default=0):.0f} to {max(moved, default=0):.0f} of 100 images; another seed "
-        f"turns the sign on {sum(len(each) > 1 for each in signs)} of {len(signs)} tasks.",
-    ]
-
-
-def pair(task: str) -> tuple[str, str, str]:
-    """The close contest of a task, as `judge.compare` takes it."""
-    return task, *catalogue.CLOSE
-
-
-def plot_contest(m: Measured):
-    """Of each task the paper's margins over equal shares, and ours with its interval and the verdict."""
-    figure, axis = plt.subplots(figsize=(8.6, 3), layout="constrained")
-    axis.axvline(0, color="0.3", linewidth=1.5)
-    for row, task in enumerate(paper.TASKS):
-        mean, low, high, _ = judge.lead(m, *pair(task))
-        word = judge.compare(m, {"": pair(task)}).word
-        axis.plot(claims.paper_gaps("on_demand", "rigid_joint", [task]), [row] * 2, "D", color="0.55")
-        axis.errorbar(mean, row, xerr=[[mean - low], [high - mean]], fmt="o", color=scorecard.COLOURS[word])
-        axis.text(1.01, row, word, transform=axis.get_yaxis_transform(), va="center", color=scorecard.COLOURS[word])
-    axis.set(
-        yticks=range(len(paper.TASKS)), yticklabels=map(judge.plain, paper.TASKS), ylim=(len(paper.TASKS) - 0.5, -0.5)
-    )
-    axis.set_xlabel("on-demand − equal shares (dB): ● ours, 95 % interval over seeds   ◆ the paper, two data sets")
-    return figure
-
-
 BLUR, NOISE = 2.0, 60.0  # σ of the photographs of the deck, in pixels and of 255
-SHOT = partial(live.restorations, "astronaut.png", "deblur", BLUR)
+QUOTED = {"claims": claims, "judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
+QUOTED |= {"BLUR": BLUR, "NOISE": NOISE}
+SHOT = partial(lab_page.restorations, "astronaut.png", "deblur", BLUR)
 DRAWN = {  # pictures of the deck alone
-    "deck-title.png": lambda m: live.restorations("astronaut.png", "denoise", NOISE, ["on_demand"]),
-    "deck-predict.png": lambda m: SHOT([]),
-    "deck-fixation.png": lambda m: SHOT(["on_demand", "fixated_hard"]),
-    "deck-noise.png": lambda m: live.restorations("coffee.png", "denoise", NOISE, ["fixated_easy", "on_demand"]),
-    "deck-seed.svg": lambda m: live.still_seeds([0]),
-    "deck-found.svg": plot_contest,
+    "deck-title.png": partial(lab_page.restorations, "astronaut.png", "denoise", NOISE, ["on_demand"]),
+    "deck-predict.png": partial(SHOT, []),
+    "deck-fixation.png": partial(SHOT, ["on_demand", "fixated_hard"]),
+    "deck-noise.png": partial(lab_page.restorations, "coffee.png", "denoise", NOISE, ["fixated_easy", "on_demand"]),
+    "deck-seed.svg": partial(lab_page.still_seeds, [0]),
 }
 
 
-def write_picture(path: Path, source: Path, m: Measured) -> None:
+def write_picture(path: Path, source: Path) -> None:
     """Beside the deck, one of `DRAWN`, or of the laid-out book generated/NAME, or fig-PAGE-NAME.png of a page."""
     if path.name in DRAWN:
-        return figures.save(DRAWN[path.name](m), path)
+        return figures.save(DRAWN[path.name](), path)
     drawn = source / "generated" / path.name
     if drawn.exists():
         return shutil.copy2(drawn, path)
@@ -266,19 +225,20 @@ def write_picture(path: Path, source: Path, m: Measured) -> None:
 
 def write_lecture(source: Path, folder: Path) -> str | None:
     """The deck of the lecture; returns in a line why there is none."""
-    vendored, missing = live.vendored("reveal.js")
+    vendored, missing = lab_page.vendored("reveal.js")
     if missing:
         return missing
     assets = folder / "assets"
     write_mathjax(assets / "mathjax")
     for path in [*vendored, BOOK / "slides.css"]:
         shutil.copy2(path, assets)
-    m = claims.load(snippets.PROFILE, snippets.DATASET, snippets.SEEDS)
-    given = QUOTED | {"m": m, "card": claims.score_all(m), "board": board(m), "BLUR": BLUR, "NOISE": NOISE}
+    m = load()
+    facts = {make.__name__: make() for make in (chapters.problem, chapters.feedback, chapters.contest)}
+    given = QUOTED | facts | {"m": m, "card": claims.score_all(m)}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(given)
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):
-        write_picture(assets / name, source, m)
+        write_picture(assets / name, source)
     notebook = new_notebook(cells=slides(text), metadata={"title": "On-Demand Learning: a lecture"})
     exporter = SlidesExporter(template_file=str(BOOK / "slides.html.j2"))
     (folder / "lecture.html").write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
@@ -289,8 +249,8 @@ def main():
     began, work = time.perf_counter(), CLASS / "_build"
     shutil.rmtree(CLASS, ignore_errors=True)
     write_notebooks(CLASS)
-    pages = build.plan(snippets.PROFILE)
-    print(f"{len(snippets.NOTEBOOKS)} exercises; executing {len(pages)} notebooks for the pages and slides", flush=True)
+    pages = build.plan(PROFILE)
+    print(f"{len(NOTEBOOKS)} exercises; executing {len(pages)} notebooks for the pages and slides", flush=True)
     build.execute_all(pages)
     print("building the pages and slides", flush=True)
     build.lay_out(pages, work / "source")

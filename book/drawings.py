@@ -4,14 +4,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from answer import load, worlds
-from live import as_input, networks, photograph
-from snippets import DATASET, PROFILE
+from lab_page import as_input, networks, photograph
+from measured import PROFILE, load, worlds, written
 
 from companion import published
 from companion.measure import denoising, gradients_and_pool
 from companion.pages import db11_spectrum, dose, scorecard, table2
-from companion.show import figures, tables
+from companion.show import figures
 from companion.show.pictures import restored_by
 from companion.verdicts import claims, judge
 from companion.verdicts.judge import plain
@@ -55,15 +54,8 @@ def barely():
     if last:
         ends = [end([end(scores - scores.mean()) for scores in last]) for end in (min, max)]
         axis.axvspan(30 + ends[0], 30 + ends[1], color="0.93", zorder=0)
-        axis.text(
-            30 + np.mean(ends),
-            92,
-            "as far as levels lie\napart in our runs",
-            ha="center",
-            va="top",
-            fontsize=9,
-            color="0.4",
-        )
+        how = {"ha": "center", "va": "top", "fontsize": 9, "color": "0.4"}
+        axis.text(30 + np.mean(ends), 92, "as far as levels lie\napart in our runs", **how)
     axis.set(xlabel="PSNR of the level (dB); the other four have 30", ylabel="its share of the batch (%)", ylim=(0, 95))
     axis.legend(fontsize=9)
     return figure
@@ -91,12 +83,8 @@ def levels():
                     row[2].vlines(places + beside, *judge.interval(gaps), linewidth=1.2, **look)
         row[1].axhline(20, color="0.4", linestyle=":", linewidth=1)
         row[2].axhline(0, color="0.4", linewidth=1)
-    titles = (
-        "pull: gradient norm\n(level 1 = 1)",
-        "share: last epoch\n(% of images)",
-        "outcome: margin over\nequal shares (dB)",
-    )
-    for axis, title in zip(axes[0], titles, strict=True):
+    titles = "pull: gradient norm\n(level 1 = 1)", "share: last epoch\n(% of images)"
+    for axis, title in zip(axes[0], [*titles, "outcome: margin over\nequal shares (dB)"], strict=True):
         axis.set_title(title, fontsize=9.5)
     for axis in axes[-1]:
         axis.set(xlabel="level", xticks=places)
@@ -114,12 +102,9 @@ def contest():
         for i, rival in enumerate(RIVALS):
             for j, (name, m) in enumerate(found.items()):
                 mark, colour = MARKS[name]
-                gaps, y = judge.gaps(m.runs, task, rival, JOINT), i + 0.3 * (j - (len(found) - 1) / 2)
-                axis.plot(gaps, [y] * len(gaps), mark, color=colour, markersize=4, alpha=0.6, label=f"here, {name}")
-                if len(gaps) >= judge.ENOUGH:
-                    axis.hlines(y, *judge.interval(gaps), color=colour, linewidth=1.5)
-            printed = claims.paper_gaps(rival, JOINT, [task])
-            axis.plot(printed, [i] * len(printed), "D", color="0.35", markerfacecolor="none", label="paper")
+                y = i + 0.3 * (j - (len(found) - 1) / 2)
+                draw_seeds(axis, m, task, rival, y, mark, color=colour, linewidth=1.5, label=f"here, {name}")
+            draw_paper(axis, rival, task, i)
         axis.set_title(plain(task).capitalize(), fontsize=10)
     ticks = [-10, -1, -0.1, 0, 0.1, 0.5]
     axis.set_xscale("symlog", linthresh=0.1)
@@ -128,9 +113,27 @@ def contest():
     axis.set_yticklabels([published.SCHEDULES[s].replace("umulative", "umul.") for s in RIVALS], fontsize=8.5)
     axis.xaxis.set_minor_locator(plt.NullLocator())
     figure.supxlabel("mean PSNR minus that of equal shares (dB; logarithmic beyond ±0.1)", fontsize=9)
-    entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-    figure.legend(entries.values(), entries, loc="outside upper center", ncols=3, fontsize=8.5)
+    figure.legend(*once_each(axis), loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
+
+
+def draw_seeds(axis, m, task: str, schedule: str, y: float, mark: str, linewidth: float, **look) -> None:
+    """Margins of a schedule over equal shares: a dot a seed, and the 95 % interval."""
+    gaps = judge.gaps(m.runs, task, schedule, JOINT)
+    axis.plot(gaps, [y] * len(gaps), mark, markersize=4, alpha=0.6, **look)
+    if len(gaps) >= judge.ENOUGH:
+        axis.hlines(y, *judge.interval(gaps), color=look["color"], linewidth=linewidth)
+
+
+def draw_paper(axis, schedule: str, task: str, y: float) -> None:
+    printed = claims.paper_gaps(schedule, JOINT, [task])
+    axis.plot(printed, [y] * len(printed), "D", color="0.35", markerfacecolor="none", label="paper")
+
+
+def once_each(axis) -> tuple[list, list]:
+    """Handles and labels of a legend that names nothing twice."""
+    entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    return [*entries.values()], [*entries]
 
 
 def systems():
@@ -172,8 +175,8 @@ def spectrum():
 def blocks():
     """Table 2: PSNR inside a central and an arbitrary block of every method, here and in the paper."""
     figure, axis = plt.subplots(figsize=(WIDE, 2.4), layout="constrained")
-    path = tables.table_path("table2", PROFILE, DATASET, "inpaint")
-    rows = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["method"])
+    rows = written("table2", "inpaint")
+    rows = pd.DataFrame(columns=["method"]) if rows is None else rows
     for i, row in enumerate(rows.itertuples()):
         for block, mark, colour in (("central", "o", "#0072B2"), ("arbitrary", "s", "#D55E00")):
             axis.plot(getattr(row, f"{block}_psnr"), i, mark, color=colour, markersize=8, label=f"{block}, here")
@@ -181,8 +184,7 @@ def blocks():
             axis.plot(printed, i, mark, color=colour, markerfacecolor="none", markersize=8, label=f"{block}, paper")
     axis.set_yticks(range(len(rows)), [table2.TITLES[name].replace("encoder, ", "encoder,\n") for name in rows.method])
     axis.set(ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel="PSNR inside the block (dB)")
-    entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-    figure.legend(entries.values(), entries, loc="outside upper center", ncols=4, fontsize=8.5)
+    figure.legend(*once_each(axis), loc="outside upper center", ncols=4, fontsize=8.5)
     return figure
 
 
@@ -195,19 +197,14 @@ def found():
     sets = worlds()
     for i, (k, task) in enumerate(cases):
         for j, m in enumerate(sets.values()):
-            pair = task, dose.NAMES[k], JOINT
-            gaps, y = judge.gaps(m.runs, *pair), i + 0.3 * (j - (len(sets) - 1) / 2)
-            colour = scorecard.COLOURS[judge.compare(m, {"": pair}).word]
-            axis.plot(gaps, [y] * len(gaps), "o" if j == 0 else "s", color=colour, markersize=4, alpha=0.6)
-            if len(gaps) >= judge.ENOUGH:
-                axis.hlines(y, *judge.interval(gaps), color=colour, linewidth=2)
+            colour = scorecard.COLOURS[judge.compare(m, {"": (task, dose.NAMES[k], JOINT)}).word]
+            y = i + 0.3 * (j - (len(sets) - 1) / 2)
+            draw_seeds(axis, m, task, dose.NAMES[k], y, "os"[j], color=colour, linewidth=2)
         if k == 1:
-            printed = claims.paper_gaps("on_demand", JOINT, [task])
-            axis.plot(printed, [i] * len(printed), "D", color="0.35", markerfacecolor="none", label="the paper")
+            draw_paper(axis, "on_demand", task, i)
     axis.set_yticks(range(len(cases)), [f"{plain(task)}, k = {dose.minus(k)}" for k, task in cases])
     axis.set(ylim=(len(cases) - 0.5, -0.5), xlabel="mean PSNR minus that of equal shares (dB)")
-    entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-    axis.legend(entries.values(), entries, fontsize=9)
+    axis.legend(*once_each(axis), fontsize=9)
     return figure
 
 

@@ -16,19 +16,20 @@ import matplotlib
 matplotlib.use("Agg")
 
 import answer
+import appendix
+import chapters
 import drawings
+import exercises
+import lab_page
 import landing
-import live
 import matplotlib.pyplot as plt
 import numpy as np
-import reliability
-import snippets
+import results_table
 import sources
 import speed
-import statement
-import story
 import torch
 from matplotlib.patches import Polygon
+from measured import DATASET, NOT_MEASURED, PROFILE, ROOT
 from PIL import Image
 
 from companion.notebook import names_of_used
@@ -50,17 +51,17 @@ SCORES = {  # made up: dB on levels 1 to 5
 }
 COMMANDS = {
     "speed-pages": "python tests/page_facts.py",
-    "speed-quality": "make bench QUALITY=1",
+    "speed-quality": "python -m bench quality",
     "speed-packing": "python -m bench packing",
     "lessons": "python -m bench.lessons",
     "platforms": "python -m tests.platforms 3.11 torch==2.4.0 torchvision==0.19.0",
     "pictures": "python tests/test_pictures.py",
     "colour": "EVERY=10 python tests/test_damage.py colour",
+    "reliability-promises": "make faults",
 }
-COMMANDS |= {"reliability-promises": "make faults"}
 SCALED = ("introduction", "lab", "reproducibility", "results")  # pages of runs that share one scale
 BENCH = "make bench"
-REPRODUCE = f"python -m companion reproduce --profile {snippets.PROFILE} --dataset {snippets.DATASET}"
+REPRODUCE = f"python -m companion reproduce --profile {PROFILE} --dataset {DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 plt.rcParams["savefig.facecolor"] = "white"
 
@@ -71,9 +72,9 @@ def main():
     parser.add_argument("--readme", action="store_true")
     options = parser.parse_args()
     if options.readme:
-        for page in snippets.PAGES:
-            page.write_text(snippets.filled(page.read_text(encoding="utf-8")), encoding="utf-8")
-        save(concept(), snippets.ROOT / "book" / "_static" / "concept.png")
+        for page in results_table.READMES:
+            page.write_text(results_table.filled(page.read_text(encoding="utf-8"), README), encoding="utf-8")
+        save(concept(), ROOT / "book" / "_static" / "concept.png")
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
         used = {}
@@ -86,17 +87,17 @@ def main():
                 made, _, more = made.partition("\n\n")
                 made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
             (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
-        facts = {name: with_source(name, make) for name, make in story.FACTS.items()}
+        facts = {name: with_source(name, make) for name, make in chapters.FACTS.items()}
         used |= {name: source for name, (_, source) in facts.items()}
         numbers = {name: {key: str(value) for key, value in made.items()} for name, (made, _) in facts.items()}
         (options.folder / "facts.json").write_text(json.dumps(numbers), encoding="utf-8")
-        for page in (snippets.ROOT / "book").glob("*.md"):
+        for page in (ROOT / "book").glob("*.md"):
             named = re.findall(r"/generated/([\w-]+)\.|{{ (\w+)\.", page.read_text(encoding="utf-8"))
             named = [figure or fact for figure, fact in named]
             parts = {}
             for found, command in (used[name] for name in named if name in used):
                 parts.setdefault(command, set()).update(found)
-            line = sources.line(parts, snippets.scale() if page.stem in SCALED else "")
+            line = sources.line(parts, results_table.scale() if page.stem in SCALED else "")
             (options.folder / f"sources-{page.stem}.md").write_text(line, encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
@@ -111,7 +112,7 @@ def with_source(name: str, make) -> tuple:
     except FileNotFoundError:
         if name in FIGURES:
             raise
-        made = f"This is {snippets.NOT_MEASURED}: `{command}` does it."
+        made = f"This is {NOT_MEASURED}: `{command}` does it."
     return made, (names_of_used(), command)
 
 
@@ -132,7 +133,7 @@ def save(figure, path: Path) -> None:
 
 def concept():
     """Four tasks × six levels on one photograph, as the paper's Fig. 1; one draw for all levels of a task."""
-    photograph, levels, rows, below = live.as_input("chelsea.png"), range(1, paper.N_LEVELS + 2), [], []
+    photograph, levels, rows, below = lab_page.as_input("chelsea.png"), range(1, paper.N_LEVELS + 2), [], []
     for name, task in TASKS.items():
         clean = grey(photograph) if task.channels == 1 else photograph
         images = [clean, *(task.corrupt(clean, level, torch.Generator().manual_seed(5)) for level in levels)]
@@ -145,7 +146,7 @@ def concept():
 def network():
     """The encoder and decoder as blocks: height for resolution, thickness for channels (the paper's Fig. 3)."""
     figure, axis = plt.subplots(figsize=(10, 3.7), layout="constrained")
-    blocks, places, x = [("input", 3, 64)] + [layer[:3] for layer in snippets.layers(3, 64)], {}, 0.0
+    blocks, places, x = [("input", 3, 64)] + [layer[:3] for layer in appendix.layers(3, 64)], {}, 0.0
     for name, channels, side in blocks:
         thick, high = 0.10 + 0.06 * np.log2(1 + channels / 3), 0.35 + 2.2 * (side / 64) ** 0.6
         colour = {3: "#777777"}.get(channels, "#D55E00" if name == "channel-wise" else "#0072B2")
@@ -187,22 +188,30 @@ def block(axis, x, thick, high, colour, lean=0.28):
 
 FIGURES = {
     "concept.png": concept, "network.svg": network, "schedules.png": table1.plot_schedules,
-    "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": live.still_fixation,
-    "lab-allocation.svg": live.still_allocation, "lab-inpaint.png": live.still_inpaint,
-    "lab-seeds.svg": live.still_seeds, "speed-ratios.svg": speed.ratios,
+    "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": lab_page.still_fixation,
+    "lab-allocation.svg": lab_page.still_allocation, "lab-inpaint.png": lab_page.still_inpaint,
+    "lab-seeds.svg": lab_page.still_seeds, "speed-ratios.svg": speed.ratios,
 } | drawings.FIGURES  # fmt: skip
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
-TABLES |= snippets.SNIPPETS | statement.SNIPPETS | story.SNIPPETS | answer.SNIPPETS
-TABLES |= {"landing": landing.figure, "speed-pages": speed.pages}
-TABLES |= {"reliability-promises": reliability.promises}
+TABLES |= {
+    "speed-pages": speed.pages, "landing": landing.figure, "results-table": results_table.results_table,
+    "tasks-table": appendix.tasks, "parameter-counts": appendix.parameter_counts,
+    "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
+    "plans": appendix.plans, "lessons": appendix.lessons, "reliability-promises": appendix.promises,
+    "data-table": appendix.data_table, "checksums": appendix.checksums,
+} | answer.TABLES | chapters.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
+TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "pictures", "colour")}
+README = {
+    "scale": results_table.scale, "verdicts": results_table.verdicts, "first-command": results_table.first_command,
+    "results-table": partial(results_table.results_table, book=False),
+    "data-table": partial(appendix.data_table, book=False), "checksums": appendix.checksums,
+}  # fmt: skip
 CAPTIONS = {  # of the tables that stand on one page alone
     "core-claims": "The core claims: what the paper has, and what is measured here.",
     "predictions": "What was predicted before the runs, and what came.",
-    "found-allocations": "What Equation 3 gave the easiest and the hardest level: per cent, means over seeds.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
     "results-table": "Every table and figure with results: its notebook, the paper's numbers and those measured here.",
-    "departures": "Where the profile of this book departs from the paper, and why.",
     "pilot": "The pilot: what differs from the chosen profile, PSNR in dB.",
 }
 

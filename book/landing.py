@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import torch
 from jinja2 import Template
-from live import FIXATION, SCHEDULES, address, as_input, networks, reference
+from lab_page import FIXATION, SCHEDULES, address, as_input, networks, reference
+from measured import written
 from PIL import Image
 
-from companion.show import figures, tables
+from companion.show import figures
 from odl import paper, results
 from odl.corruptions import TASKS
-from odl.machine import store
 
 TASK = "interpolate"
 TEMPLATE = Path(__file__).with_name("landing.html.j2")
@@ -33,15 +33,14 @@ IDENTICAL = 99.95  # dB
 
 def figure() -> str:
     """MyST: the moving figure, or a line that says what is missing."""
-    path = tables.table_path("fixation_spectrum", "reference", "bsds500", TASK)
-    run, found = results.load(reference(TASK, "on_demand")), networks(TASK)
-    table = pd.read_csv(store.used(path)) if path.exists() else pd.DataFrame(columns=["schedule"])
-    if not run or "on_demand" not in {*table.schedule}:
+    run, table = results.load(reference(TASK, "on_demand")), written("fixation_spectrum", TASK)
+    if not run or table is None:
         return (
             "The moving figure of this page is not drawn: its curves are not measured; "
             f"`papermill notebooks/fixation.ipynb out.ipynb -p task {TASK} -p dataset bsds500 -p profile reference` "
             "does it."
         )
+    found = networks(TASK)
     shown = {name: found[name] for name in FIXATION if name in {*table.schedule}}
     return f"```{{raw}} html\n{html(shown, curves(table, list(shown)), run.history[-1]['allocation'])}\n```"
 
@@ -60,7 +59,7 @@ def html(found: dict, measured: dict, shares: list[float]) -> str:
     # fmt: off
     return Template(TEMPLATE.read_text(encoding="utf-8")).render(
         names=["not_restored", *found], labels=LABELS, colours=figures.COLOURS, severities=SEVERITIES, still=STILL,
-        known=known, measured=measured, written=written, sheet=sheet(found),
+        known=known, measured=measured, written=decibels, sheet=sheet(found),
         shares=shares, listed=f"{', '.join(most)} and {last}", bars=zip(known["levels"], [*shares, 0], strict=True),
         scales={kind: scale(frame) for kind, frame in measured.items()},
         x=x, y=y, below=below, width=WIDTH, left=LEFT, floor=FLOOR,
@@ -68,7 +67,7 @@ def html(found: dict, measured: dict, shares: list[float]) -> str:
     # fmt: on
 
 
-def written(psnr: float) -> str:
+def decibels(psnr: float) -> str:
     return "identical" if psnr >= IDENTICAL else f"{psnr:.1f} dB"
 
 

@@ -2,14 +2,14 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib import ticker
-from snippets import NOT_MEASURED, markdown
+from measured import NOT_MEASURED, markdown
 
 from bench.measure import cell
 from odl.machine import files, store
 
-COLOUR, FAILED, MUTED = "#0072B2", "#BBBBBB", "#666666"
-ORDER = ("training", "quality", "corruptions", "whole_images", "notebooks", "packing")
+ORDER = ("training", "quality", "corruptions", "whole_images", "packing")
 
 
 def measured() -> list[dict[str, dict]]:
@@ -75,7 +75,7 @@ def pages() -> str:
     return markdown(["", facts["browser"]], rows)
 
 
-# Figures
+# The figure
 
 
 def ratios():
@@ -86,7 +86,8 @@ def ratios():
     figure, axes = plt.subplots(len(bars), 1, figsize=(8.2, height * len(bars)), squeeze=False, layout="constrained")
     for axis, found, rows in zip(axes[:, 0], devices, bars, strict=True):
         if not rows:
-            empty(axis)
+            axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color="#666666")
+            axis.set(xticks=[], yticks=[])
             continue
         for content in found.values():
             store.used(content["path"])
@@ -96,30 +97,20 @@ def ratios():
 
 
 def draw_ratios(axis, rows: list[dict]) -> None:
-    places, middle = np.arange(len(rows)), np.array([row["median"] for row in rows])
-    reach = [[row["median"] - row["low"] for row in rows], [row["high"] - row["median"] for row in rows]]
-    colours = [COLOUR if row["counts"] else FAILED for row in rows]
+    table = pd.DataFrame(rows, columns=["what", "against", "counts", "median", "low", "high"])
+    reach = table["median"] - table.low, table.high - table["median"]
+    colours = np.where(table.counts, "#0072B2", "#BBBBBB")
     look = {"ecolor": "#222222", "elinewidth": 1}
-    axis.barh(places, middle - 1, left=1, height=0.66, color=colours, xerr=reach, error_kw=look)  # from 1, either way
-    for place, row in zip(places, rows, strict=True):
-        right = max(row["high"], 1)
+    axis.barh(table.index, table["median"] - 1, left=1, height=0.66, color=colours, xerr=reach, error_kw=look)
+    for place, row in enumerate(rows):
         text = f"{cell(row['median'])}×" + ("" if row["counts"] else ", gate failed")
-        axis.annotate(text, (right, place), (4, 0), textcoords="offset points", va="center", fontsize=8)
+        place = max(row["high"], 1), place
+        axis.annotate(text, place, (4, 0), textcoords="offset points", va="center", fontsize=8)
     axis.axvline(1, color="#222222", linewidth=0.8)
-    axis.set_yticks(places, [f"{row['what']} against {row['against']}" for row in rows], fontsize=8)
+    axis.set_yticks(table.index, table.what + " against " + table.against, fontsize=8)
     axis.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="ours is so many times as fast")
-    axis.set_xlim(min(0.5, 0.8 * min(row["low"] for row in rows)), 1.6 * max(2, *(row["high"] for row in rows)))
-    plain_ticks(axis.xaxis)
+    axis.set_xlim(min(0.5, 0.8 * table.low.min()), 1.6 * max(2, table.high.max()))
+    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.xaxis.set_minor_locator(ticker.NullLocator())
     axis.grid(axis="y", visible=False)
-
-
-def plain_ticks(axis) -> None:
-    """1, 2, 5, 10 … on a logarithmic axis."""
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axis.set_minor_locator(ticker.NullLocator())
-
-
-def empty(axis) -> None:
-    axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color=MUTED)
-    axis.set(xticks=[], yticks=[])

@@ -22,13 +22,20 @@ from odl.parameters import DEVICES, ParameterError, choice, integer, nearest, nu
 TEXTS = {"task", "dataset", "profile", "device", "photographs", "image", "mask"}  # parameters that are names or paths
 
 
-def record(**parameters) -> dict:
+class Record(dict):
+    """A dictionary that a page gets as JSON, too."""
+
+    def _repr_json_(self) -> dict:
+        return dict(self)
+
+
+def record(**parameters) -> Record:
     """What a notebook was run with: its parameters, hashes and versions, and the results files behind what it shows."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     index = packs.folder_of(parameters.get("dataset") or "") / "index.json"  # of the set's packed pixels
     hashes = {"config": files.seal_of(parameters), "data": files.unseal(index)["sha256"] if index.exists() else None}
     when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
-    return {"parameters": parameters, "sha256": hashes} | when | {"results": names_of_used()}
+    return Record({"parameters": parameters, "sha256": hashes} | when | {"results": names_of_used()})
 
 
 def names_of_used() -> list[str]:

@@ -36,8 +36,6 @@ def in_this_process(function, options, environment=None, **given):
 @pytest.mark.parametrize("name", bench.BENCHMARKS)
 def test_every_benchmark_runs_and_its_results_reach_the_page(demo, monkeypatch, capsys, name):
     monkeypatch.setattr(measure, "in_child", in_this_process)
-    command = measure.command  # its notebook runs in tests of its own
-    monkeypatch.setattr(measure, "command", lambda words, given: command(["python", "-c", "pass"], given))
     assert bench.main([name, "--quick", "--threads", "1", "--device", "cpu"]) == 0
     path = files.runs() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
     content = json.loads(path.read_text())

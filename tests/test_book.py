@@ -6,17 +6,20 @@ import sys
 from pathlib import Path
 
 import answer
+import appendix
 import build
+import chapters
 import drawings
-import live
+import figures
+import lab_page
 import matplotlib.pyplot as plt
+import measured
 import numpy as np
 import pandas as pd
+import print_page
 import pytest
-import single
-import snippets
+import results_table
 import sources
-import story
 from bs4 import BeautifulSoup
 from scipy import stats
 from test_scorecard import psnr, result, world
@@ -42,31 +45,32 @@ def test_the_contents_list_every_page_and_nothing_else():
 
 
 def test_tables_in_readmes_are_what_the_results_files_say():
-    for page in snippets.PAGES:
-        assert page.read_text() == snippets.filled(page.read_text()), f"{page}: run python book/figures.py --readme"
+    for page in results_table.READMES:
+        filled = results_table.filled(page.read_text(), figures.README)
+        assert page.read_text() == filled, f"{page}: run python book/figures.py --readme"
 
 
 def test_counted_arithmetic_is_the_networks():
     """Against a count by hand for width 64: two outer layers, six of equal cost between them, the linear map."""
     outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
-    assert [flop for *_, flop in snippets.layers(3, 64)] == [outer, *[middle] * 3, linear, *[middle] * 3, outer]
+    assert [flop for *_, flop in appendix.layers(3, 64)] == [outer, *[middle] * 3, linear, *[middle] * 3, outer]
     assert plan.step_flop(3, 64, 100) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
 
 
 DRAWN = {name: make for name, make in drawings.FIGURES.items() if name.endswith(".svg")}  # of results files alone
-DRAWN |= {"shares of the lab": live.still_allocation, "seeds of the lab": live.still_seeds}
+DRAWN |= {"shares of the lab": lab_page.still_allocation, "seeds of the lab": lab_page.still_seeds}
 
 
 @pytest.mark.filterwarnings("error::UserWarning:drawings")
 @pytest.mark.parametrize("name", DRAWN)
 def test_what_is_drawn_of_results_is_drawn_where_there_are_none(root, name):
     """As in a new project, or at another scale than the book's."""
-    answer.loaded.cache_clear()
+    measured.loaded.cache_clear()
     try:
         DRAWN[name]().canvas.draw()
-        assert "nan" not in live.why_grey()
+        assert "nan" not in lab_page.why_grey()
     finally:
-        answer.loaded.cache_clear()
+        measured.loaded.cache_clear()
         plt.close("all")
 
 
@@ -77,7 +81,7 @@ def test_tabs_stand_open_below_each_other_on_the_page_to_print():
         for k in range(2)
     )
     article = BeautifulSoup(f'<article><div class="sd-tab-set docutils">{tabs}</div></article>', "html.parser").article
-    made = single.chapter(article, "book/contest", [])
+    made = print_page.chapter(article, "book/contest", [])
     assert [part.get_text() for part in made.select("p")] == ["0", "table 0", "1", "table 1"]
     assert not made.select("[class*=sd-tab], label, input, [aria-controls]") and made.select("#book-contest--c0")
 
@@ -123,19 +127,20 @@ def test_of_how_many_images_one_moves():
 
 def test_what_the_chapters_state_holds_in_the_results():
     """Their first sentences are typed; here is what each rests on."""
-    m, tasks = answer.load(), paper.TASKS
-    over, there = story.fixated_margins(m)
+    m, tasks = measured.load(), paper.TASKS
+    over, there = chapters.fixated_margins(m)
     assert min(np.mean(gaps) for gaps in over + there) > 0  # 1, 6: fixation
     assert fixation.control(m).eval("(on_demand - rigid_joint).abs().max()") < judge.WITHIN  # 1, 6: its cure
     easy, hard, mean = (
-        np.mean(story.mean_margins(m, story.SHARP, "rigid_joint", levels)) for levels in (["1"], ["5"], judge.LEVELS)
+        np.mean(chapters.mean_margins(m, chapters.SHARP, "rigid_joint", levels))
+        for levels in (["1"], ["5"], judge.LEVELS)
     )
     assert easy < 0 < hard and mean < judge.WITHIN  # 3, 6: what more feedback moves
     ahead = [np.mean(judge.gaps(m.runs, t, "on_demand", r)) for t in tasks for r in published.PARTIAL]
-    assert np.median(ahead) > 10 * max(map(abs, story.mean_margins(m, "on_demand", "rigid_joint")))  # 4
+    assert np.median(ahead) > 10 * max(map(abs, chapters.mean_margins(m, "on_demand", "rigid_joint")))  # 4
     gap = db11_spectrum.curves(m).eval("on_demand - bm3d")
     assert gap.iloc[0] < 0 < gap.iloc[-1] and np.mean(table3.behind_specialist(m)) < -table3.NEAR  # 5
-    fills = live.fills()
+    fills = lab_page.fills()
     assert fills["biharmonic"][1] > fills["network"][1]  # 5
 
 
@@ -185,31 +190,29 @@ def test_the_photographs_of_table_3_are_counted_and_set_beside_the_papers(monkey
     assert table3.by_photograph(judge.Measured(table3=m.table3[m.table3.image != "Lena"])) == ""
 
 
-def test_the_dose_of_the_papers_length_is_a_line_through_two_lengths(monkeypatch):
+def test_the_dose_of_the_papers_length_is_a_line_through_two_lengths():
     """A dose that grows by 0.1 % with each of log 6 from 10,000 to 60,000 steps, drawn on to 1,500,000 by hand."""
 
     def run(epochs, dose):
         experiment = {"epochs": epochs, "iterations": 200}
         return Result(experiment, {}, [{"dose": 0.9}, {"dose": dose}], None, None)
 
-    runs = {("denoise", "on_demand", 0): run(50, 0.010), ("denoise", story.SHARP, 0): run(50, 0.030)}
+    runs = {("denoise", "on_demand", 0): run(50, 0.010)}
     m = judge.Measured(runs, long={("denoise", 0): run(300, 0.011)})
-    monkeypatch.setattr(story, "load", lambda: m)
     far = 1.1 + 0.1 * np.log(1_500_000 / 60_000) / np.log(6)
-    assert f"it would be {far:.1f} to {far:.1f} % after the paper's 1,500,000" in story.papers_dose()
-    monkeypatch.setattr(story, "load", lambda: judge.Measured(runs))
-    assert "to be measured" in story.papers_dose()
+    assert np.ravel(chapters.growth(m)) == pytest.approx([1.0, 1.1, far])
+    assert chapters.growth(judge.Measured(runs)).shape == (3, 0)
 
 
-def test_snippets_are_written_when_nothing_is_measured(tmp_path):
+def test_tables_are_written_when_nothing_is_measured(tmp_path):
     """Pages build from an empty results folder too."""
     code = """import figures
 for name, table in figures.TABLES.items():
     text, (sources, _) = figures.with_source(name, table)
     assert text and not sources, name
-for name, make in figures.story.FACTS.items():
+for name, make in figures.chapters.FACTS.items():
     assert all(map(str, make().values())), name
-print(figures.snippets.results_table())"""
+print(figures.results_table.results_table())"""
     environment = {"ODL_ROOT": str(tmp_path), "PYTHONPATH": str(ROOT / "book"), "PATH": ""}
     run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -9,12 +9,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import build
+import chapters
 import classroom
+import exercises
 import figures
+import measured
 import nbformat
 import numpy as np
 import pytest
-import snippets
 from bs4 import BeautifulSoup
 from page_facts import network, requests
 from PIL import Image
@@ -27,9 +29,9 @@ from odl import paper
 
 ROOT = Path(__file__).resolve().parents[1]
 
-EXERCISES = snippets.NOTEBOOKS  # of notebooks, and of the pages in prose
+EXERCISES = exercises.NOTEBOOKS  # of notebooks, and of the pages in prose
 NAMES = [path.stem for path in EXERCISES]
-CHAPTERS = [path.stem for path in snippets.EXERCISES]
+CHAPTERS = [path.stem for path in exercises.OF_PAGES]
 STEPS = ["**Predict.**", "**Change.**", "**Measure.**"]
 
 
@@ -51,10 +53,10 @@ def solutions(notebook):
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_shows_the_solution_that_passes_with_its_samples(name, shipped):
     assert f"```{{include}} /generated/exercise-{name}.md\n```" in (ROOT / "book" / f"{name}.md").read_text()
-    shown = snippets.exercise(ROOT / "book" / "exercises" / f"{name}.ipynb")  # runs its tests
+    shown = exercises.exercise(ROOT / "book" / "exercises" / f"{name}.ipynb")  # runs its tests
     assert f"````{{solution}} ex-{name}\n:class: dropdown\n" in shown and "import notebook" not in shown
     said = re.search(r"(?s)```text\n(.*?)\n```", shown)[1].splitlines()
-    if said == [snippets.NOT_MEASURED]:
+    if said == [measured.NOT_MEASURED]:
         pytest.skip("the run that this solution reads is not measured: python -m companion reproduce")
     assert len(said) > 1 and all(re.search(r"\d", line) for line in said), said
 
@@ -231,24 +233,23 @@ def test_every_slide_fits_says_little_and_has_a_picture_or_a_vote(deck, chromium
 
 def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     text, stored = BeautifulSoup(deck.read_text(), "html.parser").get_text(), classroom.LECTURE.read_text()
-    measured = claims.load("reference", "bsds500", list(range(10)))
-    card = claims.score_all(measured)
+    m = measured.load()
+    card = claims.score_all(m)
     assert scorecard.counted(card) in text
     assert not re.findall(r"[+−-]?\d+\.\d+ (?:dB|%)", re.sub(r"(?s)\{[{%].*?[%}]\}", "", stored))
-    board = [re.sub(r"\*\*", "", sentence) for sentence in classroom.board(measured)]
-    assert len(board) == 3 and all(sentence in text for sentence in board)
     [fixated] = card[card.claim.str.startswith("Fixation")].verdict
-    assert f": {fixated} (" in board[0]
+    assert f"falls behind elsewhere: {fixated} (" in text
+    assert f"against equal shares: {chapters.words(m)}." in text
     for task in paper.TASKS:
-        word = judge.compare(measured, {"": (task, "on_demand", "rigid_joint")}).word
-        assert re.search(rf"{word} on [^,]*{judge.plain(task)}", board[1])
+        word = judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word
+        assert re.search(rf"{word} on ([^;]*{judge.plain(task)}|all four)", chapters.words(m))
     own = card[card.test.str.startswith("our test")]
     assert f"Of the core claims {len(own)} is ours" in text and set(own.kind) == {claims.CORE}
 
 
 @pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png", "deck-noise.png"])
 def test_the_deck_has_photographs_that_shipped_networks_restored(name):
-    figure = classroom.DRAWN[name](None)
+    figure = classroom.DRAWN[name]()
     titles = [axis.get_title() for axis in figure.axes]
     scores = dict(zip(titles[1:], (float(axis.get_xlabel()[:-3]) for axis in figure.axes[1:]), strict=True))
     x, *others = (axis.images[0].get_array() for axis in figure.axes)

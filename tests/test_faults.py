@@ -2,8 +2,8 @@
 
 import json
 
+import appendix
 import pytest
-import reliability as page
 from conftest import refused
 
 from odl.machine import files
@@ -24,12 +24,12 @@ def test_a_promise_that_is_broken_is_noticed(monkeypatch):
 
 
 def test_the_page_shows_what_is_measured_once_and_names_what_is_not(root, monkeypatch):
-    refused(page.promises, kind=FileNotFoundError)
+    refused(appendix.promises, kind=FileNotFoundError)
     assert main(["--quick", "--only", "weights"]) == 0
     monkeypatch.setattr(campaign, "measure", lambda *_: pytest.fail("measured again"))
     assert main(["--quick", "--only", "weights"]) == 0
     written = files.unseal(root / "runs/faults.json")
     files.write_atomically(root / "data/results/faults.json", files.seal(written))
-    shown, row = page.promises(), written["rows"]["weights"]
+    shown, row = appendix.promises(), written["rows"]["weights"]
     assert row["promise"] in shown and f"| {row['injected']} | {row['recovered']} | 0 |" in shown
     assert "to be measured: " in shown and "kills" in shown

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import classroom
+import lab_page
 import landing
-import live
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,7 +75,7 @@ PAIRS = [(24.0, 23.9), (23.8, 24.0)]  # PSNR of on-demand and of rigid joint lea
 
 def made_up_result(task: str, schedule: str = "on_demand", seed: int = 0, psnr=20.0) -> None:
     """A result file of a run, of numbers that no network has given."""
-    run = replace(live.reference(task, schedule), seed=seed)
+    run = replace(lab_page.reference(task, schedule), seed=seed)
     epochs = zip(HISTORY, SHARES, strict=True)
     history = [{"psnr": psnr, "allocation": shares, "dose": dose(shares)} for psnr, shares in epochs]
     trials = {"trial": [0] * 6 + [1] * 6, "psnr": [psnr] * 6 + [psnr + 1e-3 * psnr] * 6, "l2": [1.0] * 12}
@@ -90,14 +90,14 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(folder / "root"))
-        for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in live.SCHEDULES):
-            experiment = live.reference(task, schedule)
+        for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in lab_page.SCHEDULES):
+            experiment = lab_page.reference(task, schedule)
             network = trained_like(TASKS[task].channels, seed, experiment.width)
             results.keep_weights(experiment, network, checkpoint.owner_of(experiment))
         for seed, (ours, theirs) in enumerate(PAIRS):
             made_up_result("inpaint", "on_demand", seed, ours)
             made_up_result("inpaint", "rigid_joint", seed, theirs)
-        missing = live.write(folder / "_static" / "lab")
+        missing = lab_page.write(folder / "_static" / "lab")
         if missing and missing.startswith("npm"):  # not installed, or offline
             pytest.skip(missing)
         assert missing is None
@@ -122,7 +122,7 @@ def as_floats(text: str) -> np.ndarray:
 
 def network_as_shipped(task: str, schedule: str):
     """In half precision."""
-    return results.network_of(live.reference(task, schedule)).half().float()
+    return results.network_of(lab_page.reference(task, schedule)).half().float()
 
 
 # Rules and networks
@@ -191,7 +191,7 @@ def check_against_torch(answer: dict, task: str, severity: float) -> None:
     assert torch.allclose(damaged(task, shown["x"], severity, answer), shown["y"], atol=1e-5)
     restored = {"y": shown["y"]} | ({"fill": classical(shown["x"], shown["y"])} if task == "inpaint" else {})
     with torch.inference_mode():
-        restored |= {name: network_as_shipped(task, name)(shown["y"]) for name in live.networks(task)}
+        restored |= {name: network_as_shipped(task, name)(shown["y"]) for name in lab_page.networks(task)}
     assert set(scores) == set(restored)
     for name, x_hat in restored.items():
         assert (shown[name] - x_hat).abs().max() < 1e-3
@@ -224,7 +224,7 @@ def test_known_pixels_are_kept_as_odl_keeps_them(browser, task, severity):
     kept = set_fixation(browser, task, severity)
     assert torch.equal(kept["shown"]["y"], y) and kept["scores"]["y"] == raw["scores"]["y"]
     given = Task(task, 3, TASKS[task].draw, lambda *_: y)
-    for name in live.networks(task):
+    for name in lab_page.networks(task):
         x_hat = raw["shown"][name]
         scored = errors(lambda _, x_hat=x_hat: x_hat, given, x, 1, torch.Generator())
         assert abs(kept["scores"][name] - psnr(scored["kept"]).item()) < 0.01
@@ -280,7 +280,7 @@ def test_the_legend_has_a_line_and_a_score_for_every_curve(browser):
 
 
 def test_fixation_lab_starts_with_the_books_photograph(browser):
-    x = live.as_input("chelsea.png")
+    x = lab_page.as_input("chelsea.png")
     assert torch.allclose(set_fixation(browser, "inpaint", 20)["shown"]["x"], x, atol=1e-6)
     assert torch.allclose(set_fixation(browser, "denoise", 20)["shown"]["x"], grey(x), atol=1e-6)
 
@@ -424,11 +424,11 @@ def test_fill_is_inpaint_image(browser):
 
 
 def test_without_npm_the_pictures_stand_and_the_page_says_why(chromium, tmp_path, monkeypatch):
-    monkeypatch.setattr(live, "NPM", tmp_path / "npm")
+    monkeypatch.setattr(lab_page, "NPM", tmp_path / "npm")
     monkeypatch.setenv("PATH", "")
     row = {"task": "inpainting", "seed": 7, "ahead": 0.1, "p": 1e-9, "verdict": "undecided"}
-    monkeypatch.setattr(live, "seeds", lambda m: [row])
-    missing = live.write(tmp_path / "_static" / "lab")
+    monkeypatch.setattr(lab_page, "seeds", lambda m: [row])
+    missing = lab_page.write(tmp_path / "_static" / "lab")
     assert "npm" in missing and "\n" not in missing
     open_lab(chromium, write_page(tmp_path))
     assert missing in chromium.texts(".odl-lab-note")[0]
@@ -463,7 +463,7 @@ def test_the_lab_prints_as_a_sheet_with_the_questions_in_front(chromium, site, t
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_lab_is_accessible_and_fits_a_phone(chromium, site, tmp_path, scheme):
-    found, missing = live.vendored("axe-core")
+    found, missing = lab_page.vendored("axe-core")
     if missing:
         pytest.skip(missing)
     alone = tmp_path / "lab.html"
@@ -488,9 +488,9 @@ def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):
         for name in files:
             write_atomically(tmp_path / name, b"something else")
 
-    monkeypatch.setattr(live, "NPM", tmp_path)
-    monkeypatch.setattr(live, "fetch", fetch)
-    assert "is not the file" in live.write_runtime(tmp_path)
+    monkeypatch.setattr(lab_page, "NPM", tmp_path)
+    monkeypatch.setattr(lab_page, "fetch", fetch)
+    assert "is not the file" in lab_page.write_runtime(tmp_path)
     assert not (tmp_path / "runtime.js").exists()
 
 
@@ -503,7 +503,7 @@ def test_moving_figure_shows_what_is_measured(chromium, tmp_path, monkeypatch):
     made_up_result(landing.TASK)
     draw, n = np.random.default_rng(0).uniform, len(landing.SEVERITIES)
     same = {"severity": landing.SEVERITIES} | {key: [100, *draw(10, 30, n - 1)] for key in ("psnr_input", "psnr_kept")}
-    tables = [pd.DataFrame({"schedule": name, "psnr": draw(10, 30, n)} | same) for name in live.FIXATION]
+    tables = [pd.DataFrame({"schedule": name, "psnr": draw(10, 30, n)} | same) for name in lab_page.FIXATION]
     path = table_path("fixation_spectrum", "reference", "bsds500", landing.TASK)
     files.write_atomically(path, pd.concat(tables).to_csv(index=False).encode())
     figure = landing.figure()
@@ -520,8 +520,8 @@ def test_moving_figure_shows_what_is_measured(chromium, tmp_path, monkeypatch):
     assert chromium.texts(".odl-raw .odl-best")[0] == "0 %: identical"
     chromium.type("#odl-keep", " ")
     first, *others = chromium.run(said)
-    assert others == [["identical", *(f"{psnr:.1f} dB" for psnr in same["psnr_kept"][1:])]] * len(live.FIXATION)
-    assert len(chromium.texts(".odl-kept polyline")) == 1 + len(live.FIXATION)
+    assert others == [["identical", *(f"{psnr:.1f} dB" for psnr in same["psnr_kept"][1:])]] * len(lab_page.FIXATION)
+    assert len(chromium.texts(".odl-kept polyline")) == 1 + len(lab_page.FIXATION)
     bars = BeautifulSoup(figure, "html.parser").select(".odl-share")
     assert [bar.find_next_sibling("text").get_text() for bar in bars] == [f"{share:.1f}" for share in [*SHARES[-1], 0]]
     assert [float(bar["height"]) for bar in bars] == pytest.approx([2 * share for share in [*SHARES[-1], 0]], abs=0.06)

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import build
-import live
+import lab_page
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
@@ -94,7 +94,7 @@ def soup(html):
 @pytest.fixture(scope="module")
 def axe(chromium):
     """axe-core in every page that is loaded from now on."""
-    files, missing = live.vendored("axe-core")
+    files, missing = lab_page.vendored("axe-core")
     if missing:
         pytest.skip(missing)
     chromium.devtools("Page.addScriptToEvaluateOnNewDocument", source=files[0].read_text())

@@ -20,10 +20,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pooch
 import skimage
-import snippets
 import torch
 from export import to_onnx
 from matplotlib.colors import to_hex
+from measured import DATASET, NOT_MEASURED, PROFILE, ROOT, SEEDS
 from PIL import Image, ImageOps
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
@@ -41,8 +41,8 @@ from odl.experiment import Experiment
 from odl.machine.files import write_atomically
 from odl.restoring.windows import inpaint_image, restore_image
 
-LAB = snippets.ROOT / "book" / "lab"
-NPM = snippets.ROOT / "_build" / "npm"  # what was fetched, for the next build
+LAB = ROOT / "book" / "lab"
+NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build
 MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photographs"]  # in the order of imports
 MODULES += ["predict", "fill", "fixation", "allocation", "inpaint", "seeds", "main"]
 FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
@@ -89,7 +89,7 @@ def data(missing: str | None) -> str:
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
-    m = dose.load(catalogue.every_k("reference", "bsds500", snippets.SEEDS))
+    m = dose.load(catalogue.every_k(PROFILE, DATASET, SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     lab |= {"seeds": seeds(m), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     every_k = sorted((0, 1, *catalogue.DOSES))
@@ -104,7 +104,7 @@ def runs() -> dict:
     After each epoch `psnr` (dB) on the validation images; of each epoch `allocation` (% of its images) and `dose`.
     """
     found, decimals = {}, {"psnr": 4, "allocation": 2, "dose": 6}
-    for e in catalogue.every_k("reference", "bsds500", [0]):
+    for e in catalogue.every_k(PROFILE, DATASET, [0]):
         if run := results.load(e):
             shown = {key: np.round([epoch[key] for epoch in run.history], n).tolist() for key, n in decimals.items()}
             found.setdefault(e.task, {})[int(e.sharpness) if e.schedule == "on_demand" else 0] = shown
@@ -120,11 +120,11 @@ def seeds(m: Measured) -> list[dict]:
 def margin(m: Measured, task: str, schedule: str) -> str:
     """How far a schedule is ahead of rigid joint learning, and the verdict on that."""
     verdict = judge.compare(m, {"": (task, schedule, "rigid_joint")})
-    return snippets.NOT_MEASURED if verdict.word == judge.MISSING else f"{verdict.measured}: {verdict.word}"
+    return NOT_MEASURED if verdict.word == judge.MISSING else f"{verdict.measured}: {verdict.word}"
 
 
 def reference(task: str, schedule: str) -> Experiment:
-    return Experiment.of(task, "bsds500", schedule, profile="reference")
+    return Experiment.of(task, DATASET, schedule, profile=PROFILE)
 
 
 # Photographs
@@ -242,9 +242,9 @@ def still_fixation():
     return restorations("chelsea.png", "deblur", 2.0)
 
 
-def still_seeds(seeds=tuple(snippets.SEEDS)):
+def still_seeds(seeds=tuple(SEEDS)):
     """Of each task a dot for each seed's pair of networks, and the largest p of the paper's test of them."""
-    m = dose.load(catalogue.every_k("reference", "bsds500", seeds))
+    m = dose.load(catalogue.every_k(PROFILE, DATASET, seeds))
     found, titles = table1.papers_test(m), [plain(task) for task in TASKS]
     figure, axis = plt.subplots(figsize=(8.6, 2.6), layout="constrained")
     axis.axvline(0, color="0.3", linewidth=1.5)
@@ -273,9 +273,7 @@ def still_allocation():
 def why_grey() -> str:
     """Why the equation's fill is so often the nearer one, and the network's is grey."""
     run, side = results.load(reference("inpaint", "on_demand")), paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
-    scores = (
-        [f"{judge.score(run, [level], 'psnr_hole'):.1f} dB" for level in "15"] if run else [snippets.NOT_MEASURED] * 2
-    )
+    scores = [f"{judge.score(run, [level], 'psnr_hole'):.1f} dB" for level in "15"] if run else [NOT_MEASURED] * 2
     return (
         "The equation continues the picture smoothly from the edge of a hole, and across a thin stroke that is nearly "
         f"right. The network has trained on squares of at most {side} pixels a side with the mean squared error, which "

@@ -1,29 +1,34 @@
 """What the chapters take from the results files: numbers by name, for `{{ feedback.dose }}`, and a few tables."""
 
 import re
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import yaml
-from answer import load, one_in, worlds
-from live import fills
+from answer import one_in
+from appendix import GRID, flops, layers, rate, run_flop
+from lab_page import fills
+from measured import NOT_MEASURED, PAIR, ROOT, duration, listed, load, markdown, worlds
+from results_table import book_runs
 from scipy import stats
-from snippets import NOT_MEASURED, PROFILE, PROFILES, ROOT, markdown
-from statement import listed
 
 from companion import published
 from companion.measure import gradients_and_pool
 from companion.pages import db11_spectrum, dose, fixation, scorecard, table1, table2, table3
 from companion.pages.extra_data import OURS_HALF, RIGID_ALL
 from companion.pages.table2 import CENTRE, RANDOM
+from companion.runs import plan
 from companion.verdicts import claims, judge
 from companion.verdicts.judge import plain, signed, span
 from companion.verdicts.predictions import beside
 from odl import paper, results
+from odl.experiment import PROFILES
+from odl.machine import files
 from odl.machine.provenance import commit
+from odl.schedules import HARD_MINING_WARM_UP
 
-PAIR = "on_demand", "rigid_joint"
 SHARP, LAST = dose.NAMES[4], str(paper.N_LEVELS)
 TEST_PHOTOGRAPHS = 50  # of bsds500: half of what it has for validation
 LITTLE = 1e-10  # a p-value that nobody would call chance
@@ -46,21 +51,92 @@ def mean_margins(m, one: str, other: str, levels=judge.LEVELS) -> list[float]:
     return [np.mean(margins) for margins in found if margins]
 
 
+def words(m) -> str:
+    """`equivalent on denoising; undecided on inpainting`: the verdicts on `PAIR`."""
+    found = {plain(task): judge.compare(m, {"": (task, *PAIR)}).word for task in paper.TASKS}
+    tasks = {word: listed([task for task in found if found[task] == word]) for word in found.values()}
+    return "; ".join(f"{word} on {tasks[word] if len(tasks) > 1 else 'all four tasks'}" for word in tasks)
+
+
+def fixated_margins(m) -> list[list]:
+    """On-demand's margins (dB) over the levels of each fixated model measured, and the model's at its own severity."""
+    kinds = zip(*(fixation.contests(task, own) for task in paper.TASKS for own in ("easy", "hard")), strict=True)
+    return [[gaps for c in kind if (gaps := judge.gaps(m.runs, *c))] for kind in kinds]
+
+
+def photograph_margins(m, task: str) -> np.ndarray:
+    """The margin of `PAIR` on each test photograph, mean over seeds, levels 1…6 and the crops of it."""
+    seeds = []
+    for pair in judge.paired(m.runs, task, *PAIR):
+        one, other = (results.per_image(run)[: len(judge.LEVELS)].mean(0) for run in pair)
+        seeds.append((one - other).reshape(-1, TEST_PHOTOGRAPHS))  # `crops.fixed_crops` takes photographs in turn
+    return np.mean(seeds, axis=(0, 1))
+
+
+def steps_of(run) -> int:
+    return run.experiment["epochs"] * run.experiment["iterations"]
+
+
+def growth(m) -> np.ndarray:
+    """Doses of Equation 3 (%) in the last epoch: after our length, after a longer one, and on to the paper's."""
+    pairs = [(m.runs.get((task, PAIR[0], seed)), long) for (task, seed), long in m.long.items()]
+    pairs = [pair for pair in pairs if pair[0]]
+    if not pairs:
+        return np.empty((3, 0))
+    short, long = np.transpose([[100 * run.history[-1]["dose"] for run in pair] for pair in pairs])
+    steps = [steps_of(run) for run in pairs[0]]
+    each = (long - short) / np.log(steps[1] / steps[0])
+    return np.array([short, long, long + each * np.log(dose.PAPERS_STEPS / steps[1])])
+
+
 # Numbers by name
 
 
-def scale() -> dict:
-    runs = [run for key, run in load().runs.items() if key[1] == PAIR[0] and key[0] in paper.TASKS]
-    e = PROFILES[PROFILE]
-    return {
-        "steps": f"{e['epochs'] * e['iterations']:,}",
-        "batch": e["batch_size"],
-        "photographs": of(runs, lambda found: found[0].provenance["train_images"]),
-        "seeds": of(
-            [judge.gaps(load().runs, task, *PAIR) for task in paper.TASKS],
-            lambda g: judge.count_seeds(dict(enumerate(g))),
-        ),
+def numbers_of(profile: str) -> dict:
+    """A profile's numbers, and what follows from them."""
+    p, full = PROFILES[profile], PROFILES["paper"]
+    steps, step = p["epochs"] * p["iterations"], plan.step_flop(3, p["width"], p["batch_size"])
+    parameters = sum(layer[3] for layer in layers(3, p["width"]))
+    return {name: f"{number:,}" for name, number in p.items() if isinstance(number, int)} | {
+        "steps": f"{steps:,}",
+        "rate": rate(p),
+        "precision": p["precision"],
+        "step": flops(step),
+        "run": flops(run_flop(p)),
+        "less": f"{plan.step_flop(3, full['width'], 1) / plan.step_flop(3, p['width'], 1):.1f}",
+        "drawn": f"{p['batch_size'] * steps * HARD_MINING_WARM_UP / p['pool_images']:.0f}",
+        "megabytes": f"{plan.STATES * 4 * parameters / 1e6:.0f}",
     }
+
+
+def cost() -> dict:
+    """What the paper's length would cost at the speed of the runs of the book."""
+    runs = book_runs()
+    speeds = [run_flop(run.experiment) / run.provenance["seconds"]["train"] for run in runs]
+    return {
+        "grid": GRID,
+        "runs": len(runs),
+        "device": of(runs, lambda found: found[0].provenance["device"]),
+        "speed": of(speeds, lambda v: f"{np.median(v) / 1e9:.0f} GFLOP/s"),
+        "time": of(speeds, lambda v: duration(run_flop(PROFILES["paper"]) / np.median(v))),
+    }
+
+
+def scale() -> dict:
+    """On what the close contest is measured."""
+    m = load()
+    runs = [run for key, run in m.runs.items() if key[1] == PAIR[0] and key[0] in paper.TASKS]
+    gaps = [judge.gaps(m.runs, task, *PAIR) for task in paper.TASKS]
+    return {
+        "photographs": of(runs, lambda found: found[0].provenance["train_images"]),
+        "seeds": of(gaps, lambda g: judge.count_seeds(dict(enumerate(g)))),
+    }
+
+
+def shipped() -> dict:
+    """The networks that ship."""
+    sizes = [path.stat().st_size for path in files.shipped().glob("*.safetensors")]
+    return {"networks": len(sizes), "megabytes": f"{sum(sizes) / 1e6:.0f}"}
 
 
 def problem() -> dict:
@@ -75,7 +151,6 @@ def problem() -> dict:
         "over": of(map(np.mean, over), span),
         "there": of(map(np.mean, there), span),
         "apart": of((control.on_demand - control.rigid_joint).abs(), lambda v: f"{np.ceil(100 * max(v)) / 100:.2f} dB"),
-        "without": fixation.problem(m, PAIR[1]).word,
     }
 
 
@@ -88,21 +163,23 @@ def feedback() -> dict:
     )
     pulls = [p for task in paper.TASKS if (p := judge.paired(m.runs, "gradients", f"{task} {PAIR[1]}"))]
     norms = [np.mean([gradients_and_pool.norms(run).to_numpy() for [run] in found], axis=0) for found in pulls]
-    exchange = judge.compare_levels(m, SHARP, PAIR[1], LAST, "1")
+    short, long, far = growth(m)
     return {
         "dose": ends(doses, " %"),
         "one_in": of(doses, lambda _: one_in([m])),
         "gain": of(mean_margins(m, *PAIR), span),
         "paper": span(claims.paper_gaps(*PAIR)),
-        "words": by_word(judged(m)),
+        "words": words(m),
         "sharp_dose": ends(sharp, " %"),
         "sharp_gain": of(mean_margins(m, SHARP, PAIR[1]), span),
         "sharp_easy": of(mean_margins(m, SHARP, PAIR[1], ["1"]), span),
         "sharp_hard": of(mean_margins(m, SHARP, PAIR[1], [LAST]), span),
         "reverse_gain": of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span),
-        "exchange": exchange.word,
         "hardest": f"{sum(n.argmax() + 1 == paper.N_LEVELS for n in norms)} of {len(norms)}",
-        "later": papers_dose(),
+        "last_dose": ends(short, " %"),
+        "long_dose": ends(long, " %"),
+        "far_dose": ends(far, " %"),
+        "long_steps": of(m.long.values(), lambda runs: f"{steps_of(runs[0]):,}"),
     }
 
 
@@ -125,7 +202,6 @@ def contest() -> dict:
     ratios = [stats.sem(g) / stats.sem(photograph_margins(m, t)) for t, g in pair]
     half = judge.compare(m, {"": ("inpaint", OURS_HALF, RIGID_ALL)})
     return {
-        "words": by_word({plain(t): table1.best_of_seven(m, t) for t in paper.TASKS}),
         "least": of(least, span),
         "paper": span([margin for task in paper.TASKS for margin in claims.paper_margins(task)]),
         "lost": listed(lost) if lost else "nobody",
@@ -170,14 +246,14 @@ def others() -> dict:
 
 def verdicts() -> dict:
     """How many claims have which word."""
-    counted = scorecard.counted(claims.score_all(load()))
-    return {"counted": counted}
+    return {"counted": scorecard.counted(claims.score_all(load()))}
 
 
-FACTS = {make.__name__: make for make in (scale, problem, feedback, contest, others, verdicts)}
+FACTS = {make.__name__: make for make in (cost, scale, shipped, problem, feedback, contest, others, verdicts)}
+FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")}
 
 
-# Tables and texts
+# Tables
 
 
 def contest_tabs() -> str:
@@ -210,83 +286,12 @@ def predictions() -> str:
     return markdown(["Claim", "Predicted", "Found"], rows)
 
 
-def judged(m, pair=PAIR) -> dict:
-    """Task → the verdict on the first schedule of a pair, on-demand, against the second, rigid joint learning."""
-    return {plain(task): judge.compare(m, {"": (task, *pair)}) for task in paper.TASKS}
-
-
-def by_word(verdicts: dict) -> str:
-    """`equivalent on denoising; undecided on inpainting`; verdicts: task → verdict."""
-    tasks = {v.word: listed([task for task in verdicts if verdicts[task].word == v.word]) for v in verdicts.values()}
-    return "; ".join(f"{word} on {tasks[word] if len(tasks) > 1 else 'all four tasks'}" for word in tasks)
-
-
-def tests() -> str:
-    """The paper's test, a row for each task and seed, beside the judge's word."""
-    m = load()
-    verdicts = judged(m)
-    rows = [
-        [r.task.capitalize(), r.seed, judge.number(r.ahead, 3), f"{r.p:.0e}", verdicts[r.task].short]
-        for r in table1.papers_test(m).itertuples()
-    ]
-    header = ["Task", "Seed", "On-demand − rigid joint (dB)", "p, paired over trials", "Our verdict, over seeds"]
-    return markdown(header, rows) if rows else f"This is {NOT_MEASURED}."
-
-
-def allocations() -> str:
-    """What Equation 3 gives levels 1 and 5 after the first validation and in the last epoch; means over seeds."""
-    m, rows = load(), []
-    for task in paper.TASKS:
-        if runs := [run for run, _ in judge.paired(m.runs, task, *PAIR)]:
-            shares = np.mean([[run.history[epoch]["allocation"] for epoch in (1, -1)] for run in runs], axis=0)
-            cells = [*shares[:, [0, -1]].ravel(), 100 * np.mean([judge.dose_of(run) for run in runs])]
-            rows.append([plain(task).capitalize(), *map("{:.1f}".format, cells)])
-    header = ["Task", "Epoch 2: level 1", "Epoch 2: level 5", "Last: level 1", "Last: level 5", "Dose, mean"]
-    return markdown(header, rows) if rows else f"This is {NOT_MEASURED}."
-
-
-def photograph_margins(m, task: str) -> np.ndarray:
-    """The margin of `PAIR` on each test photograph, mean over seeds, levels 1…6 and the crops of it."""
-    seeds = []
-    for pair in judge.paired(m.runs, task, *PAIR):
-        one, other = (results.per_image(run)[: len(judge.LEVELS)].mean(0) for run in pair)
-        seeds.append((one - other).reshape(-1, TEST_PHOTOGRAPHS))  # `crops.fixed_crops` takes photographs in turn
-    return np.mean(seeds, axis=(0, 1))
-
-
-def sentence() -> str:
-    """The first comparison with its scope, for whoever quotes it."""
-    m = load()
-    words = judged(m)
-    runs = [run for task in paper.TASKS for run, _ in judge.paired(m.runs, task, *PAIR)]
-    even = {plain(t): judge.gaps(m.runs, t, *PAIR) for t in paper.TASKS if words[plain(t)].word == judge.EQUIVALENT}
-    if not even:
-        return ""
-    within = max(np.abs(judge.interval(margins, 1 - 2 * judge.ALPHA)).max() for margins in even.values())
-    rest = [task for task in words if words[task].word in (judge.UNDECIDED, judge.MISSING)]
-    others = {task: v for task, v in words.items() if task not in even and task not in rest}
-    e = PROFILES[PROFILE]
-    text = (
-        f"At half the paper's width and after {e['epochs'] * e['iterations']:,} of its 1,500,000 training steps, on "
-        f"{runs[0].provenance['train_images']} photographs, on-demand learning and equal shares train networks whose "
-        f"mean PSNR is alike within ±{within:.2f} dB on {listed([*even])} ({judge.count_seeds(even)}), while the "
-        f"feedback moved at most {100 * max(map(judge.dose_of, runs)):.1f} % of a batch from or to a level"
-    )
-    more = [f"on {listed(rest)} nothing is decided"] if rest else []
-    more += [f"that on-demand learning is ahead is {by_word(others)}"] * bool(others)
-    return "; ".join([text, *more]) + "."
-
-
 def cite() -> str:
-    """How to cite: what one sentence may say, and BibTeX of this companion and of the paper."""
+    """BibTeX of this companion, with its commit, and of the paper."""
     known = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
-    quoted, code = sentence(), commit()
+    bibliography, code = (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), commit()
     version = known["version"] + (f", commit {code}" if re.fullmatch(r"[0-9a-f]+", code) else "")
     return f"""\
-Cite the paper for its claims, and this companion, with its commit, for what is measured here.
-{f"In one sentence: {quoted}" if quoted else ""}
-
 ```bibtex
 @software{{ondemandcompanion,
   title   = {{{known["title"]}}},
@@ -300,32 +305,4 @@ Cite the paper for its claims, and this companion, with its commit, for what is 
 ```"""
 
 
-def fixated_margins(m) -> list[list]:
-    """On-demand's margins (dB) over the levels of each fixated model measured, and the model's at its own severity."""
-    kinds = zip(*(fixation.contests(task, own) for task in paper.TASKS for own in ("easy", "hard")), strict=True)
-    return [[gaps for c in kind if (gaps := judge.gaps(m.runs, *c))] for kind in kinds]
-
-
-def papers_dose() -> str:
-    """The dose of Equation 3 in the last epoch of two lengths, and what it would grow to in the paper's."""
-    m, doses = load(), []
-    for (task, seed), long in m.long.items():
-        if short := m.runs.get((task, PAIR[0], seed)):
-            steps = [run.experiment["epochs"] * run.experiment["iterations"] for run in (short, long)]
-            doses.append([100 * run.history[-1]["dose"] for run in (short, long)])
-    sharp = [100 * judge.dose_of(run) for key, run in m.runs.items() if key[1] == SHARP]
-    if not (doses and sharp):
-        return f"How it grows with the length is {NOT_MEASURED}."
-    short, long = np.transpose(doses)
-    far = long + (long - short) * np.log(dose.PAPERS_STEPS / steps[1]) / np.log(steps[1] / steps[0])
-    ends = [f"{found.min():.1f} to {found.max():.1f} %" for found in (short, long, far)]
-    return (
-        f"In the last epoch the dose was {ends[0]} of a batch after {steps[0]:,} steps and {ends[1]} after "
-        f"{steps[1]:,}. If it went on to grow by as much with every doubling, it would be {ends[2]} after the paper's "
-        f"{dose.PAPERS_STEPS:,}; the mean dose of $k = 4$ was {min(sharp):.1f} to {max(sharp):.1f} % in our short "
-        f"runs. That is an extrapolation, not a measurement."
-    )
-
-
-SNIPPETS = {"cite": cite, "found-allocations": allocations, "lab-seeds": tests, "contest-tabs": contest_tabs}
-SNIPPETS |= {"predictions": predictions}
+TABLES = {"cite": cite, "contest-tabs": contest_tabs, "predictions": predictions}

@@ -1,0 +1,291 @@
+"""The tables of the pages behind the chapters: method, scale, data, reproducibility, reliability, teaching."""
+
+import re
+from functools import cache, partial
+
+import pandas as pd
+import torch
+from measured import DATASET, NOT_MEASURED, PROFILE, duration, listed, markdown
+from torch.utils.flop_counter import FlopCounterMode
+
+from companion import published
+from companion.runs import pilot, plan
+from companion.runs.plan import step_flop
+from companion.verdicts.judge import plain
+from odl import paper
+from odl.data import sets
+from odl.experiment import PROFILES
+from odl.machine import files, store
+from odl.network import EncoderDecoder
+
+# Tasks, and the network, counted on the network itself
+
+
+def tasks() -> str:
+    """The levels and the severities of the fixated models."""
+    rows = [
+        [facts["title"], facts["severity"], *(f"{a}–{b}" for a, b in facts["levels"]), facts["easy"], facts["hard"]]
+        for facts in paper.TASKS.values()
+    ]
+    header = ["Task", "Severity", *(f"Level {n}" for n in range(1, 7)), "Fixated on easy", "Fixated on hard"]
+    return markdown(header, rows)
+
+
+flops = partial(plan.size, units={"PFLOP": 1e15, "TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6})
+
+
+@cache
+def layers(channels: int, width: int) -> list[tuple[str, int, int, int, int]]:
+    """(name, output channels, output side, parameters, FLOP for one image) of each layer, with its BatchNorm."""
+    with torch.device("meta"):
+        network, x = EncoderDecoder(channels, width), torch.zeros(1, channels, 64, 64)
+    parts = {f"down {i + 1}": network.encoder[3 * i : 3 * i + 3] for i in range(4)}
+    parts |= {"channel-wise": network.bottleneck}
+    parts |= {f"up {i + 1}": network.decoder[3 * i : 3 * i + 3] for i in range(4)}
+    found = []
+    for name, part in parts.items():
+        with FlopCounterMode(display=False) as counted:
+            x = part(x)
+        parameters = sum(p.numel() for p in part.parameters())
+        found.append((name, *x.shape[1:3], parameters, counted.get_total_flops()))
+    return found
+
+
+def parameter_counts() -> str:
+    colour, grey = layers(3, 64), layers(1, 64)
+    rows = [
+        [name, f"{c} × {side} × {side}", f"{count:,}", f"{other:,}", flops(flop)]
+        for (name, c, side, count, flop), (*_, other, _) in zip(colour, grey, strict=True)
+    ]
+    totals = [f"{sum(layer[3] for layer in found):,}" for found in (colour, grey)]
+    totals.append(flops(sum(layer[4] for layer in colour)))
+    rows.append(["**all**", "", *(f"**{total}**" for total in totals)])
+    return markdown(["Layer", "Output (RGB)", "Parameters, RGB", "Parameters, grey", "Arithmetic, one image"], rows)
+
+
+# Profiles and cost
+
+
+def run_flop(p: dict) -> int:
+    """Of a whole training run, by the numbers of a profile or of an experiment."""
+    channels = 1 if p.get("task") == "denoise" else 3
+    return p["epochs"] * p["iterations"] * step_flop(channels, p["width"], p["batch_size"])
+
+
+def rate(profile: dict) -> str:
+    """The learning rate and how it ends."""
+    falling = f", falling linearly to 0 over the last {profile['decay']:.0%} of training" if profile["decay"] else ""
+    return f"{profile['learning_rate']:g}{falling}"
+
+
+MEANT_FOR = {
+    "smoke": "the tests: every notebook in seconds",
+    "demo": "a laptop: one task's seven schedules in minutes",
+    "reference": "the numbers of this book",
+    "gpu": "half an hour of one GPU",
+    "paper": "the paper's full protocol, on a GPU",
+}
+
+
+def profiles_table() -> str:
+    rows = []
+    for name, p in PROFILES.items():
+        steps, evaluation = f"{p['epochs']:,} × {p['iterations']:,}", f"{p['test_images']:,} × {p['trials']}"
+        cells = p["width"], p["batch_size"], steps, rate(p), evaluation, flops(run_flop(p)), MEANT_FOR[name]
+        rows.append([f"`{name}`", *cells])
+    header = ["Profile", "Width f", "Images a batch", "Epochs × steps", "Learning rate"]
+    return markdown([*header, "Test crops × trials", "One run", "Meant for"], rows)
+
+
+def piloted() -> str:
+    """What the pilot measured, with one number of the book's profile changed at a time."""
+    table = pilot.table(DATASET)
+    if table.empty:
+        return f"The pilot is {NOT_MEASURED}: `python -m companion reproduce` does it."
+    rows = [
+        [row.contestant, plain(row.task), f"{row.steps:,}", f"{row.core_seconds:,.0f}", *map("{:.2f}".format, row[5:])]
+        for row in table.itertuples()
+    ]
+    header = ["Profile", "Task", "Steps", "Core-seconds", "Validation", "Test"]
+    return markdown(header, rows)
+
+
+GRID = 2 * len(paper.TASKS) * (len(published.SCHEDULES) + len(published.FIXATED))  # the paper's runs on two data sets
+
+
+def cost() -> str:
+    """What the paper's protocol takes at several speeds."""
+    run = run_flop(PROFILES["paper"])
+    rows = [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(GRID * run / t / 1e12)] for t in (1, 10, 50, 200)]
+    return markdown(["Sustained training speed", "One run", f"All {GRID} runs"], rows)
+
+
+MS_PER_STEP = 1.0  # of the plan; times grow in proportion to it
+FLEETS = (1, 8, 64)
+
+
+def plans() -> str:
+    """What `python -m companion plan` says of a few numbers of GPUs."""
+    sets = ["celeba", "sun397"]
+    named = {gpus: dict(plan.lines(plan.plan("paper", sets, [0], gpus, MS_PER_STEP))) for gpus in FLEETS}
+    rows = [[name, *(named[gpus][name] for gpus in FLEETS)] for name in named[FLEETS[0]]]
+    own, shared = [row for row in rows if len({*row[1:]}) > 1], [row[:2] for row in rows if len({*row[1:]}) == 1]
+    header = [f"{MS_PER_STEP:g} ms a step", *(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in FLEETS)]
+    return "\n".join([markdown(header, own), "", markdown(["Whatever the number of GPUs", ""], shared)])
+
+
+# Files that a command has measured
+
+
+def content(name: str) -> dict:
+    """A results file by its name. Raises FileNotFoundError."""
+    return files.unseal(store.used(files.results() / f"{name}.json"))
+
+
+def lessons() -> str:
+    """What the commands of the teaching page take."""
+    steps = content("teaching")["steps"]
+    rows = []
+    for name, step in steps.items():
+        cost = duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"
+        rows.append([f"**{name}**", f"`{step['command']}`", *cost])
+    origin = next(iter(steps.values()))["provenance"]
+    table = markdown(["Step", "Command", "Processor time", "Memory"], rows)
+    return f"{table}\n\nMeasured on {origin['threads']} cores ({origin['processor']}), on the demo photographs."
+
+
+def tried(name: str) -> str:
+    """The rows of a results file as a table."""
+    rows = [row.get("versions", row) | row.get("checks", {}) for row in content(name)["rows"]]
+    return markdown(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def promises() -> str:
+    """A promise a row, with its fault and what was counted."""
+    found, table = content("faults"), []
+    measured = [*found["rows"].values()]
+    if not measured:
+        raise FileNotFoundError("the rows of faults.json")
+    for row in measured:
+        counted = [f"{row[key]:,}" for key in ("injected", "recovered", "silent")]
+        worst = row["worst_seconds"]
+        recovery = f"{worst:.1f} s" if worst >= 1 else f"{1000 * worst:.0f} ms"
+        table.append([row["promise"], row["fault"], *counted, recovery])
+    header = ["Promise", "Fault", "Injected", "Recovered", "Silent", "Worst recovery"]
+    absent = [name for name in found["all"] if name not in found["rows"]]
+    note = f"\n\nWithout rows that are {NOT_MEASURED}: {', '.join(absent)}." if absent else ""
+    known = measured[0]["provenance"]
+    versions = ", ".join(f"{name} {number}" for name, number in known["versions"].items() if number)
+    commits = ", ".join(dict.fromkeys(row["provenance"]["commit"] for row in measured))
+    origin = f"*{known['processor']}, {known['system']}, processes of one thread; {versions}; commit {commits}.*"
+    return f"{origin}\n\n{markdown(header, table)}{note}"
+
+
+# Data
+
+
+TERMS = {
+    "demo": "ship with scikit-image, whose docstrings give their origins; read on this machine, never copied here",
+    "bsds500": "non-commercial research and education",
+    "celeba": "non-commercial research, no redistribution of any portion",
+    "celeba10k": "as celeba, of which it is a portion",
+    "sun397": "non-commercial research",
+    "db11": "no licence stated: never redistribute",
+}
+
+
+def data_table(book=True) -> str:
+    rows = []
+    for name, entry in sets.DATASETS.items():
+        url = entry.get("url", "").removesuffix("/")
+        url = re.sub(r"raw\.githubusercontent\.com/([^/]+/[^/]+)/", r"github.com/\1/tree/", url)
+        where = entry.get("where") or (f"<{url}>" if url else "inside the package scikit-image")
+        where = where.replace("/", "/<wbr>") if book and "<" not in where else where  # a narrow page breaks it there
+        rows.append([f"`{name}`", entry["title"], where, entry["size"], TERMS[name]])
+    return markdown(["Name", "What", "Where from", "Size", "Terms"], rows)
+
+
+def checksums() -> str:
+    rows = []
+    for name, entry in sets.DATASETS.items():
+        if "md5" in entry:
+            rows.append([f"`{entry['archive']}`", f"MD5 `{entry['md5']}`"])
+        if "sha256" in entry:
+            rows.append([f"`{name}`: hashes and names of all files", f"SHA-256 `{entry['sha256']}`"])
+    return markdown(["File", "Checksum"], rows)
+
+
+# The reproducibility statement, from every results file of the book's profile
+
+
+def results_files() -> pd.DataFrame:
+    """A row per results file: its experiment and provenance, path, whether a network was trained for it, and seconds.
+
+    Raises FileNotFoundError where there is none.
+    """
+    found = []
+    for path in sorted((files.results() / PROFILE).glob("**/*.json")):
+        if path.parent.name == "tables":  # verdicts on them
+            continue
+        content = files.unseal(path)
+        timed = content["provenance"].get("seconds")
+        each = timed.values() if timed else content["evaluation"].get("seconds", [])  # of a system's photographs
+        seconds = sum(each) - (timed or {}).get("train_core", 0)
+        facts = {"path": path, "trained": "train" in (timed or {}), "seconds": seconds}
+        found.append(content["experiment"] | content["provenance"] | facts)
+    if not found:
+        raise FileNotFoundError(files.results() / PROFILE)
+    table = pd.DataFrame(found, dtype=object)  # whole numbers stay whole where a file lacks them
+    return table.astype({"seconds": float, "trained": bool})
+
+
+def runs() -> pd.DataFrame:
+    """The rows of `results_files` for which a network was trained. Raises FileNotFoundError where there is none."""
+    found = results_files().query("trained")
+    if found.empty:
+        raise FileNotFoundError(f"a trained network's result in {files.results() / PROFILE}")
+    return found
+
+
+def compute() -> str:
+    """Hours per group of results files and in all, with the devices."""
+    found = results_files()
+    for path in found.path:
+        store.used(path)
+    folder = found.path.map(lambda path: path.parent.relative_to(files.results() / PROFILE).as_posix())
+    what = found.trained.map({True: "runs, trained and tested", False: "measurements"})
+    spent = found.seconds.groupby([folder, what]).agg(["count", "median", "sum"])
+    rows = [[f"`{place}`", n, kind, *map(duration, times)] for (place, kind), n, *times in spent.itertuples()]
+    rows.append(["**all**", len(found), "", duration(found.seconds.median()), duration(found.seconds.sum())])
+    table = markdown(["Folder", "Files", "What", "Median of one", "All"], rows)
+    return f"{table}\n\nDevice: {listed(found.device)}. Precision of products: {listed(runs().precision)}."
+
+
+def splits() -> str:
+    """How many images each data set gives to training, and how many crops to validation and tests."""
+    rows = []
+    for (name, images), part in runs().groupby(["dataset", "train_images"]):
+        crops = listed(part.validation_images), listed(part.test_images)
+        rows.append([f"`{name}`", images, *crops, listed(part.data_sha256.str[:12]), len(part)])
+    header = ["Data set", "Training images", "Validation crops a level", "Test crops a level", "SHA-256 of the pack"]
+    return markdown([*header, "Runs"], rows)
+
+
+def seeds() -> str:
+    """Which seeds are measured, per task."""
+    counts = runs().groupby(["task", "seed"]).size()
+    rows = []
+    for task in paper.TASKS:
+        measured = counts.get(task, pd.Series(dtype=int)).items()
+        rows.append([plain(task).capitalize(), ", ".join(f"seed {seed}: {n} runs" for seed, n in measured) or "–"])
+    return markdown(["Task", "Measured"], rows)
+
+
+def versions() -> str:
+    """The versions that the results files name."""
+    found = pd.DataFrame([*results_files().versions])
+    known = [f"{name} {listed(found[name].dropna())}" for name in sorted(found)]
+    return f"Versions in the {len(found)} files: {'; '.join(known)}."
+
+
+STATEMENT = {f"statement-{make.__name__}": make for make in (compute, splits, seeds, versions)}

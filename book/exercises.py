@@ -1,0 +1,51 @@
+"""The exercises: their table for teachers, and each with its solution and what that prints, for a page."""
+
+import io
+import re
+import runpy
+import tempfile
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+
+import nbformat
+import sources
+from measured import NOT_MEASURED, ROOT, markdown
+
+OF_PAGES = sorted((ROOT / "book" / "exercises").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = [*(path for path in NOTEBOOKS if "```{exercise}" in path.read_text(encoding="utf-8")), *OF_PAGES]
+
+
+def exercises() -> str:
+    """What a class can do: every exercise with its minutes and its difficulty, the short ones first."""
+    rows = []
+    for path in NOTEBOOKS:
+        [task] = [c.source for c in nbformat.read(path, as_version=4).cells if "```{exercise}" in c.source]
+        [(title, label, minutes, how)] = re.findall(r"\{exercise\} (.*)\n:label: (\S+)\n\n\*(\d+) minutes, (\w+)", task)
+        [question] = re.findall(r"(?s)\*\*Predict\.\*\* (.*?)\n\n", task)
+        page = label.replace("table1", "table1-inpaint")  # one of the four pages of this notebook has it
+        first = " ".join(question.split()).partition("?")[0]
+        rows.append([f"{minutes} min, {how}", f"{{ref}}`{title} <{page}>`, `{path.stem}`", f"{first}?"])
+    return markdown(["Takes", "Exercise and notebook", "Predict"], sorted(rows))
+
+
+def exercise(path: Path) -> str:
+    """MyST: the exercise of a page and, of the same notebook, the solution with what it prints; its tests must pass."""
+    notebook = nbformat.read(path, as_version=4)
+    _, task, imports, *cells, text = (sources.MARK.sub("", cell.source) for cell in notebook.cells)
+    said = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "solution.py")
+        script.write_text("\n\n".join([imports, *cells]), encoding="utf-8")
+        try:
+            with redirect_stdout(said):
+                runpy.run_path(str(script))
+        except FileNotFoundError:  # of a results file
+            said.truncate(0)
+    code = re.sub(r"from companion import notebook\n?", "", imports).strip() + f"\n\n{cells[0].strip()}"
+    shown = f"```python\n{code}\n```\n\n```text\n{said.getvalue().rstrip() or NOT_MEASURED}\n```"
+    return f"{task}\n\n````{{solution}} ex-{path.stem}\n:class: dropdown\n\n{shown}\n\n{text.strip()}\n````"
+
+
+TABLES = {"exercises": exercises} | {f"exercise-{path.stem}": partial(exercise, path) for path in OF_PAGES}

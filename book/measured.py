@@ -1,0 +1,76 @@
+"""What is measured at the scale of the book, read once, and how its numbers are written."""
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from companion.runs import catalogue
+from companion.show import tables
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import Measured
+from odl import results
+from odl.machine import store
+
+ROOT = Path(__file__).resolve().parents[1]
+DATASET, PROFILE = "bsds500", "reference"  # what the book shows
+SETS = {"bsds500": "scenes", "celeba10k-native": "faces"}  # shown beside each other where they are measured
+SEEDS = list(range(20))
+PAIR = "on_demand", "rigid_joint"
+NOT_MEASURED = judge.MISSING
+
+
+@cache
+def loaded(name: str) -> tuple[Measured, set]:
+    before = {*store.USED}
+    store.USED.clear()
+    seeds = SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES
+    m, used = claims.load(PROFILE, name, seeds), {*store.USED}
+    store.USED.update(before)
+    return m, used
+
+
+def load(name: str = DATASET) -> Measured:
+    """What is measured on a data set, read once; its files count as used for every figure and table that asks."""
+    m, used = loaded(name)
+    store.USED.update(used)
+    return m
+
+
+def worlds() -> dict[str, Measured]:
+    """`scenes`, `faces` → what is measured on that data set, faces when a block of their campaign is whole."""
+    return {title: load(name) for name, title in SETS.items() if name == DATASET or load(name).runs}
+
+
+def on_disk(experiments) -> list[results.Result]:
+    """The results of those that are measured."""
+    return [run for run in map(results.load, experiments) if run]
+
+
+def written(notebook: str, task: str, dataset: str = DATASET) -> pd.DataFrame | None:
+    """The table that a notebook has written, None where it has not."""
+    path = tables.table_path(notebook, PROFILE, dataset, task)
+    return pd.read_csv(store.used(path)) if path.exists() else None
+
+
+# How things are written
+
+
+def markdown(header: list[str], rows: list[list]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def duration(amount: float) -> str:
+    """Seconds as a person says them."""
+    for unit, length in (("years", 31_557_600), ("days", 86_400), ("h", 3600), ("min", 60)):
+        if amount >= 2 * length:
+            return f"{amount / length:.2g} {unit}" if amount < 10 * length else f"{amount / length:,.0f} {unit}"
+    return f"{amount:.0f} s"
+
+
+def listed(values) -> str:
+    """`a, b and c`, each once, the most frequent first."""
+    *most, last = [str(value) for value, _ in Counter(values).most_common()]
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,177 @@
+"""Every table and figure of the paper with results, for the book and README; and what else README takes from them."""
+
+import re
+from math import ceil
+
+import pandas as pd
+import sources
+from measured import DATASET, NOT_MEASURED, PAIR, PROFILE, ROOT, SEEDS, duration, load, markdown, on_disk, written
+from papermill import inspect_notebook
+
+from companion import published
+from companion.measure import denoising
+from companion.pages import scorecard
+from companion.runs import catalogue
+from companion.show import sentences
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import plain
+from odl import paper, results
+from odl.machine import files
+
+READMES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
+FIXATED = ("on_demand", "fixated_easy", "fixated_hard")
+
+
+def shown_on(page: str, task: str = "inpaint", seeds=SEEDS) -> list[results.Result]:
+    """The runs of a page that are on disk."""
+    return on_disk(catalogue.runs(page, task, DATASET, PROFILE, seeds))
+
+
+def book_runs() -> list[results.Result]:
+    """The runs of every schedule and task."""
+    return on_disk(catalogue.grid(PROFILE, DATASET, SEEDS, (*published.SCHEDULES, *published.FIXATED)))
+
+
+def seconds(runs) -> float:
+    """Of the processor, where that was less than waiting for it: other work beside a run is none of its own."""
+    used = [run.provenance["seconds"] for run in runs]
+    return sum(s["evaluate"] + min(s[name] for name in ("train", "train_core") if name in s) for s in used)
+
+
+def decibels(*values: float) -> str:
+    numbers = ["–" if pd.isna(value) else f"{value:.2f}" for value in values]
+    return "\u00a0/\u00a0".join(numbers)  # not broken over lines
+
+
+# Rows: place in the paper, notebook, parameters, the paper's number, ours, runs that made ours
+
+
+def here(notebook: str, key: str, names, *columns: str, task="inpaint", dataset=DATASET, only="index == index") -> str:
+    """Means of some columns, for each of the names in column `key` of a notebook's table."""
+    rows = written(notebook, task, dataset)
+    if rows is None:
+        return NOT_MEASURED
+    return decibels(*rows.query(only).groupby(key)[[*columns]].mean().reindex(names).to_numpy().ravel())
+
+
+def fixation_row(task: str) -> tuple:
+    figure = "Supp. D" if task == "denoise" else "Fig. 4"
+    place = f"{figure}, {plain(task)}: on-demand / fixated on easy / fixated on hard / not restored"
+    means = here("fixation", "schedule", [*FIXATED, "not_restored"], "mean", task=task, only="scored == 'all pixels'")
+    return place, "fixation", {"task": task}, "curves only", means, shown_on("fixation", task)
+
+
+def table1_row(task: str) -> tuple:
+    place = f"{'Supp. E' if task == 'denoise' else 'Table 1'}, {plain(task)}: on-demand / rigid joint / not restored"
+    celeba, sun397 = (decibels(*(published.TABLE1[task][s][k][1] for s in PAIR)) for k in (0, 1))
+    means = here("table1", "schedule", [*PAIR, "not_restored"], "psnr", task=task)
+    printed = f"CelebA {celeba}<br>SUN397 {sun397}"
+    return place, "table1", {"task": task}, printed, means, shown_on("table1", task)
+
+
+def allocation_row() -> tuple:
+    runs = shown_on("allocation", seeds=SEEDS[:1])  # as its command has it
+    shares = [share for run in runs for share in run.history[-1]["allocation"]]  # of the last epoch
+    last = f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED
+    return "Sec. 6.6: allocation at the end, 20 % each at first", "allocation", {}, "more to harder levels", last, runs
+
+
+def dose_row() -> tuple:
+    rows = written("dose", "all")
+    every_k = {} if rows is None else rows[rows.task == "inpaint"].set_index("k").margin
+    margins = "; ".join(judge.signed(every_k[k]) if k in every_k else NOT_MEASURED for k in (1, 4))
+    printed = judge.span(claims.paper_gaps(*PAIR, ["inpaint"]))
+    runs = on_disk(run for run in catalogue.every_k(PROFILE, DATASET, SEEDS) if run.task == "inpaint")
+    place = "Dose, inpainting: margin over equal shares of Equation 3; of 1/P⁴"
+    return place, "dose", {"task": "inpaint"}, printed, margins, runs
+
+
+def table3_row() -> tuple:
+    long, systems = denoising.our_systems(PROFILE)["on_demand"], ["on_demand", "fixated", "bm3d"]
+    steps = f"both after {long.epochs * long.iterations:,} steps"
+    place = f"Table 3, mean of eleven: on-demand / fixated at 25 ({steps}) / BM3D"
+    printed = decibels(*pd.DataFrame(published.TABLE3).mean(axis=1)[systems])
+    only = "sigma == 25 and not clipped"
+    means = here("table3", "system", systems, "psnr", task="denoise", dataset="db11", only=only)
+    return place, "table3", {"photographs": "db11"}, printed, means, shown_on("table3")
+
+
+def result_rows() -> list[tuple]:
+    papers_holes = decibels(*(psnr for _, psnr in published.TABLE2["on_demand"]))
+    holes = here("table2", "method", ["on_demand"], "central_psnr", "arbitrary_psnr")
+    halves = here("extra_data", "run", ["on-demand, half", "rigid joint, all"], "psnr")
+    db11 = {"photographs": "db11"}
+    # fmt: off
+    return [
+        *map(fixation_row, paper.TASKS), *map(table1_row, paper.TASKS), allocation_row(), dose_row(),
+        ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()),
+        ("Sec. 6.6, inpainting: on-demand on half / rigid joint on all images",
+         "extra_data", {"task": "inpaint"}, "first ahead", halves, shown_on("extra_data")),
+        ("Table 2, on-demand inside the hole: centre / anywhere", "table2", {}, papers_holes, holes, ()),
+        table3_row(),
+        ("Fig. 6: PSNR against σ", "db11_spectrum", db11, "curves only", "curves", ()),
+        ("Supp. H: Lena and all photographs", "gallery", db11, "pictures", "pictures", ()),
+        ("Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()),
+        ("every claim, one by one", "scorecard", {}, "–", "verdicts", ()),
+    ]
+    # fmt: on
+
+
+def options(notebook: str, given: dict) -> dict:
+    """The parameters that make a row: those that the notebook declares, at the scale of the book."""
+    declared = inspect_notebook(ROOT / "notebooks" / f"{notebook}.ipynb")
+    values = given | {"dataset": DATASET, "profile": PROFILE, "seeds": sources.seeds()}
+    return {name: value for name, value in values.items() if name in declared}
+
+
+def results_table(book=True) -> str:
+    """The book links to executed pages, with the parameters of a row; README links to notebooks, with commands."""
+    rows = []
+    for place, notebook, given, printed, ours, runs in result_rows():
+        values = options(notebook, given)
+        if book:
+            page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
+            own = [f"<br>`-p {k} {sources.word(v)}`" for k, v in values.items() if k not in ("dataset", "profile")]
+            where = [f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}"]
+        else:
+            command = sources.papermill(notebook, values | {"train": False})
+            where = [f"[{notebook}](notebooks/{notebook}.ipynb)", f"`{command}`"]
+        time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
+        rows.append([place, *where, printed, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")])
+    columns = ["Notebook and parameters"] if book else ["Notebook", "Command"]
+    return markdown(["In the paper", *columns, "Paper", "Here", "Time"], rows)
+
+
+# What else README has
+
+
+def scale() -> str:
+    """What the numbers of the book were measured with."""
+    runs = book_runs()
+    return sentences.scale(runs)[:-1] + ", unless told otherwise." if runs else f"The runs are {NOT_MEASURED}."
+
+
+def verdicts() -> str:
+    """The scorecard's measured claims, a line each, the core ones first."""
+    card = claims.score_all(load())
+    lines = [scorecard.counted(card), ""]
+    for row in card[(card.kind != claims.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
+        word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"
+        lines.append(f"- {word}: “{row.claim}” Here: {row.measured}. Paper: {row.paper}.")
+    return "\n".join(lines)
+
+
+def first_command() -> str:
+    """How long README's first command takes: Table 1 on the demo photographs, of which one run was there when timed."""
+    step, runs = files.unseal(files.results() / "teaching.json")["steps"]["table1"], len(published.SCHEDULES)
+    minutes = ceil(step["seconds"] * runs / (runs - 1) / 60)
+    return f"That takes about {minutes} minutes on {step['provenance']['threads']} cores, without a GPU or a download."
+
+
+def filled(text: str, tables: dict) -> str:
+    """`text` of a README, every `<!-- begin NAME -->` … `<!-- end NAME -->` filled anew by a function of `tables`."""
+
+    def fresh(match):
+        return f"<!-- begin {match[1]} -->\n{tables[match[1]]()}\n<!-- end {match[1]} -->"
+
+    return re.sub(r"(?s)<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", fresh, text)
