@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +18,25 @@ TEMPLATE = Path(__file__).with_name("forest.html.j2")
 NUMBER = re.compile(r"[+−]\d+\.\d+")
 BEND = 0.05  # dB: the axis is linear below, logarithmic above
 TICKS = (-1, -0.1, 0, 0.1, 1, 10)
-TITLES = {
-    table1.best_of_seven: "Best of seven",
+EQUATION_3 = partial(dose.dose_against_margin, k=1)
+TITLES = {  # of the rows, in the order of the three sentences
     fixation.problem: "Fixation",
+    EQUATION_3: "Feedback beats equal shares",
+    dose.dose_against_margin: "Fourfold feedback does",
+    table1.best_of_seven: "Wins",
     table3.near_specialist: "Near the specialist",
-    dose.dose_against_margin: "Fourfold dose helps",
 }
 BOUNDS = {table3.near_specialist: -table3.NEAR}
 PAPERS = {table3.near_specialist: [-table3.NEAR / 2]}  # printed as two PSNRs, not as a difference
 
+
+MEANINGS = {  # of the judge's words, as briefly as may be
+    judge.REPRODUCED: "holds",
+    judge.EQUIVALENT: "no difference",
+    judge.TIED: "with others",
+    judge.EXCLUDED: "below the paper's",
+    judge.REVERSED: "opposite",
+}
 
 # The three sentences
 
@@ -38,29 +49,25 @@ def answer() -> str:
         return f"The answer is {NOT_MEASURED}."
     words, cured = ({t: fixation.problem(m, s).word for t, m in found.items()} for s in PAIR)
     apart = max(fixation.control(m).eval("(on_demand - rigid_joint).abs().max()") for m in found.values())
-    real, said = "Fixation", "that training at one severity is not enough"
-    if {*words.values()} == {judge.REPRODUCED}:
-        real, said = "Fixation is real", "trained at one severity, a network falls behind elsewhere; the claim"
-    cure = "Mixing the levels cures it" if apart < judge.WITHIN else "Mixing the levels is not the whole cure"
-    gains = {judge.REPRODUCED: "Feedback beats equal shares"}
-    head = gains.get(*{*contests}) if len({*contests}) == 1 else None
-    head = (
-        head or "Feedback adds " + ("little to" if judge.REPRODUCED in contests else "no gain over") + " equal shares"
-    )
-    n, (first, *rest) = len(contests), Counter(contests).most_common()
-    counts = ", ".join([f"{first[1]} of {n} contests *{first[0]}*", *(f"{k} *{word}*" for word, k in rest)])
+    real = "Fixation is real" if {*words.values()} == {judge.REPRODUCED} else "Fixation, the paper's problem"
+    cure = "Mixing all severities cures it" if apart < judge.WITHIN else "Mixing all severities is not the whole cure"
+    head = "Feedback adds no gain over equal shares"
+    if judge.REPRODUCED in contests:
+        head = "Feedback beats equal shares" if len({*contests}) == 1 else "Feedback adds little to equal shares"
+    n, counts = len(contests), Counter(contests).most_common()
+    each = ", ".join(f"*{word}* in {k} of {n}" for word, k in counts) + " contests"
     return "\n\n".join(
         [
-            f"**{real}:** {said} is {on_sets(words)}.",
-            f"**{cure}:** equal shares without feedback keep these margins within {np.ceil(100 * apart) / 100:.2f} dB, "
-            f"{on_sets(cured)}.",
-            f"**{head}** ({counts}), because it moves one image in {one_in(found.values())}.",
+            f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
+            f"**{cure}** ({on_sets(cured)}): equal shares of each do as well as feedback, "
+            f"within {np.ceil(100 * apart) / 100:.2f} dB.",
+            f"**{head}** ({each}): it moves one image in {one_in(found.values())}.",
         ]
     )
 
 
 def on_sets(words: dict) -> str:
-    return ", ".join(f"*{word}* on {title}" for title, word in words.items())
+    return ", ".join(f"*{word}*" + f" on {title}" * (len(words) > 1) for title, word in words.items())
 
 
 def one_in(found) -> int:
@@ -79,19 +86,27 @@ def place(db: float) -> float:
 
 
 def core() -> list[dict]:
-    """A row per core claim: title, paper's margins, bound, and per data set the verdict with the marks of its parts."""
+    """A row per core claim, and one for Equation 3 itself: title, paper's margins, bound, and per data set the verdict
+    with the marks of its parts."""
     found, rows = worlds(), []
     for claim in claims.CLAIMS:
-        if claim.kind != claims.CORE:
+        whose = next((measure for measure in TITLES if same(measure, claim.measure)), None)
+        if whose is None:
             continue
-        judge_of = getattr(claim.measure, "func", claim.measure)
         task = getattr(claim.measure, "keywords", {}).get("task")
-        title = TITLES.get(judge_of, claim.claim) + (f": {plain(task)}" if task else "")
-        printed = [float(n.replace("−", "-")) for n in NUMBER.findall(claim.paper)] or PAPERS.get(judge_of, [])
+        printed = [float(n.replace("−", "-")) for n in NUMBER.findall(claim.paper)] or PAPERS.get(whose, [])
         verdicts = {name: claim.measure(m) for name, m in found.items()}
-        row = {"title": title, "claim": claim, "bound": BOUNDS.get(judge_of, 0), "paper": printed}
+        row = {"title": TITLES[whose] + (f" {plain(task)}" if task else ""), "claim": claim, "paper": printed}
+        row |= {"bound": BOUNDS.get(whose, 0), "place": [*TITLES].index(whose)}
         rows.append(row | {"sets": {name: (v, [*v.numbers.values()]) for name, v in verdicts.items()}})
-    return rows
+    return sorted(rows, key=lambda row: row["place"])
+
+
+def same(measure, other) -> bool:
+    """Whether two claims are measured alike, whatever the task."""
+    if measure is EQUATION_3:
+        return isinstance(other, partial) and (other.func, other.keywords) == (measure.func, measure.keywords)
+    return measure is (other.func if isinstance(other, partial) and "task" in other.keywords else other)
 
 
 def forest() -> str:
@@ -109,6 +124,8 @@ def forest() -> str:
     environment = Environment(trim_blocks=True, lstrip_blocks=True)
     given = {"rows": rows, "x": x, "within": judge.WITHIN, "light": scorecard.COLOURS, "dark": scorecard.IN_THE_DARK}
     given |= {"ticks": [t for t in TICKS if low <= place(t) <= high], "number": lambda db: f"{db:+g}".replace("-", "−")}
+    used = {verdict.word for row in rows for verdict, _ in row["sets"].values()}
+    given["words"] = {word: meaning for word, meaning in MEANINGS.items() if word in used}
     html = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(given)
     return f"```{{raw}} html\n{html}\n```"
 
