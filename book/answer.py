@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,8 @@ EQUATION_3 = partial(dose.dose_against_margin, k=1)
 TITLES = {  # of the rows, in the order of the three sentences
     fixation.problem: "Fixation",
     EQUATION_3: "Feedback beats equal shares",
-    dose.dose_against_margin: "Fourfold feedback does",
-    table1.best_of_seven: "Wins",
+    dose.dose_against_margin: "Fourfold feedback beats them",
+    table1.best_of_seven: "Best of seven:",
     table3.near_specialist: "Near the specialist",
 }
 BOUNDS = {table3.near_specialist: -table3.NEAR}
@@ -33,8 +34,8 @@ PAPERS = {table3.near_specialist: [-table3.NEAR / 2]}  # printed as two PSNRs, n
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: "no difference",
-    judge.TIED: "with others",
-    judge.EXCLUDED: "below the paper's",
+    judge.TIED: "even",
+    judge.EXCLUDED: "smaller than claimed",
     judge.REVERSED: "opposite",
 }
 
@@ -61,7 +62,7 @@ def answer() -> str:
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
             f"**{cure}** ({on_sets(cured)}): equal shares of each do as well as feedback, "
             f"within {np.ceil(100 * apart) / 100:.2f} dB.",
-            f"**{head}** ({each}): it moves one image in {one_in(found.values())}.",
+            f"**{head}** ({each}): it moves one training image in {one_in(found.values())}.",
         ]
     )
 
@@ -99,7 +100,11 @@ def core() -> list[dict]:
         row = {"title": TITLES[whose] + (f" {plain(task)}" if task else ""), "claim": claim, "paper": printed}
         row |= {"bound": BOUNDS.get(whose, 0), "place": [*TITLES].index(whose)}
         rows.append(row | {"sets": {name: (v, [*v.numbers.values()]) for name, v in verdicts.items()}})
-    return sorted(rows, key=lambda row: row["place"])
+    rows.sort(key=lambda row: row["place"])
+    for row, before in pairwise(rows[::-1]):
+        if row["place"] == before["place"]:  # said once
+            row |= {"title": row["title"].removeprefix(TITLES[table1.best_of_seven]), "again": True}
+    return rows
 
 
 def same(measure, other) -> bool:

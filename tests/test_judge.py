@@ -270,3 +270,16 @@ def test_bold_only_where_the_judge_decides():
             r.evaluation.loc[:, "psnr"] = r.evaluation.psnr + 20
     assert judge.best(runs, "deblur", published.SCHEDULES) == "hard_mining"
     assert "font-weight" in table1.show(table, "hard_mining").to_html()
+
+
+def test_a_verdict_rests_on_the_part_that_decides_it():
+    """The weakest, of those beyond 0 where some are; of an excluded claim the margin that the paper prints."""
+    steady = np.array([-0.01, 0.0, 0.01])
+    parts = {"a": 0.5 + steady, "b": 0.3 + steady, "own": 0.05 + steady}
+    found = judge.verdict_on(parts, beyond={"own": -0.1})
+    assert (found.word, found.rests_on) == (REPRODUCED, "b")
+    low, high = stats.t.interval(0.9, 2, 0.3, steady.std(ddof=1) / 3**0.5)
+    assert found.narrow["b"] == pytest.approx((low, high))
+    found = judge.verdict_on({"a": 5 * steady - 0.12, "b": steady}, printed={"b": 0.2})
+    assert (found.word, found.rests_on) == (judge.EXCLUDED, "b")
+    assert judge.verdict_on({"a": [0.1]}).rests_on == "a" and not judge.verdict_on({"a": [0.1]}).narrow

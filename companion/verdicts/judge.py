@@ -65,6 +65,8 @@ class Verdict:
     numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
     unit: str = "dB"
     gated: bool = False
+    narrow: dict[str, tuple[float, float]] = field(default_factory=dict)
+    rests_on: str = ""
 
     def __str__(self) -> str:
         """`+0.31 dB [+0.12, +0.50], 3 seeds: **reproduced**`, without the bold where nothing is decided."""
@@ -164,7 +166,11 @@ def verdict_on(
     numbers = {k: (x.mean(), *(interval(x) if len(x) >= ENOUGH else ())) for k, x in measured.items()}
     needs = lacking(words, measured, margins) if word == UNDECIDED else ""
     gated = word in (REPRODUCED, TIED, EQUIVALENT) and bool(set(below) & set(measured))
-    return Verdict(word, value, needs, found, numbers, unit, gated)
+    narrow = {k: interval(x, 1 - 2 * ALPHA) for k, x in measured.items() if len(x) >= ENOUGH}
+    # An excluded claim rests on what the paper prints, any other on its weakest part, of those beyond 0 where some are.
+    rests_on = printed if word == EXCLUDED else [k for k in measured if not bounds.get(k, 0)] or measured
+    rests_on = min((k for k in rests_on if k in measured), key=lambda k: margins[k].mean())
+    return Verdict(word, value, needs, found, numbers, unit, gated, narrow, rests_on)
 
 
 def confirmed(word: str, other) -> str:
