@@ -22,7 +22,8 @@ WIDE = 6  # inches
 JOINT = "rigid_joint"
 RIVALS = [s for s in published.SCHEDULES if s != JOINT]
 MARKS = {"scenes": ("o", "#0072B2"), "faces": ("s", "#D55E00")}  # of a data set
-LEANS = {-1: "k = −1, to the easy levels", 1: "k = 1, Equation 3", 4: "k = 4, four times the dose"}
+LEANS = {-4: "k = −4, strongly to the easy levels", -1: "k = −1, to the easy levels"}
+LEANS |= {1: "k = 1, Equation 3", 4: "k = 4, four times the dose"}
 
 
 def ruined():
@@ -61,18 +62,27 @@ def barely():
     return figure
 
 
+def leans(*measured) -> list[int]:
+    """The exponents that are compared with equal shares in any of what is measured; all where nothing is."""
+    pairs = {
+        k: [judge.paired(m.runs, task, dose.NAMES[k], JOINT) for m in measured for task in paper.TASKS] for k in LEANS
+    }
+    return [k for k in LEANS if any(pairs[k])] or [*LEANS]
+
+
 def levels():
     """Of each task and level: its gradient under equal shares, its share by each k, and what came of it."""
     figure, axes = plt.subplots(
         len(paper.TASKS), 3, figsize=(WIDE, 6.8), sharex=True, sharey="col", layout="constrained"
     )
     m, places = load(), np.arange(1, paper.N_LEVELS + 1)
+    tried = leans(m)
     for row, task in zip(axes, paper.TASKS, strict=True):
         row[0].set_ylabel(plain(task).capitalize())
         if found := judge.paired(m.runs, "gradients", f"{task} {JOINT}"):
             norms = np.mean([(n := gradients_and_pool.norms(run)) / n["1"] for [run] in found], axis=0)
             row[0].bar(places, norms, color=figures.LEVEL_COLOURS, width=0.75)
-        for k, beside in zip(LEANS, (-0.15, 0, 0.15), strict=True):
+        for k, beside in zip(tried, np.linspace(-0.15, 0.15, len(tried)), strict=True):
             look, pairs = {"color": dose.COLOURS[k]}, judge.paired(m.runs, task, dose.NAMES[k], JOINT)
             if pairs:
                 shares = np.mean([run.history[-1]["allocation"] for run, _ in pairs], axis=0)
@@ -189,12 +199,12 @@ def blocks():
 
 
 def found():
-    """Feedback minus equal shares for three doses and every task: seeds, interval, and the word by its colour."""
-    cases = [(k, task) for k in LEANS for task in paper.TASKS]
-    figure, axis = plt.subplots(figsize=(WIDE, 4.4), layout="constrained")
+    """Feedback minus equal shares for every dose and task: seeds, interval, and the word by its colour."""
+    sets = worlds()
+    cases = [(k, task) for k in leans(*sets.values()) for task in paper.TASKS]
+    figure, axis = plt.subplots(figsize=(WIDE, 0.8 + 0.3 * len(cases)), layout="constrained")
     axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.92", zorder=0, linewidth=0)
     axis.axvline(0, color="0.4", linewidth=1)
-    sets = worlds()
     for i, (k, task) in enumerate(cases):
         for j, m in enumerate(sets.values()):
             colour = scorecard.COLOURS[judge.compare(m, {"": (task, dose.NAMES[k], JOINT)}).word]
