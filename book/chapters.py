@@ -272,15 +272,15 @@ def contest_tabs() -> str:
 
 
 def predictions() -> str:
-    """What was predicted of faces before the first contrast there, beside what came once the close contest is whole."""
+    """What was predicted of faces before the first contrast there, beside what came of the blocks that are whole."""
     faces = worlds().get("faces")
     if not faces:
         return (
             "For the paper's own faces a word and a size were predicted before two schedules were compared there "
-            "(`companion/verdicts/predictions.csv`); what comes stands beside them when the close contest is whole."
+            "(`companion/verdicts/predictions.csv`); what comes stands beside them, a block when it is whole."
         )
     rows = []
-    for row in beside(faces).itertuples():
+    for row in (row for row in beside(faces).itertuples() if row.found != judge.MISSING):
         size = "" if pd.isna(row.low) else f"{judge.number(row.low)} to {judge.number(row.high)} dB, "
         rows.append([f"– {row.part}" if row.part else row.claim, f"{size}*{row.word}*", f"*{row.found}*"])
     return markdown(["Claim", "Predicted", "Found"], rows)
