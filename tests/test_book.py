@@ -108,9 +108,12 @@ def test_the_drawing_has_a_row_a_core_claim_with_the_intervals_of_its_seeds(monk
     m = world(True, (0, 1, 2))
     monkeypatch.setattr(answer, "worlds", lambda: {"scenes": m})
     rows, core = answer.core(), [claim for claim in claims.CLAIMS if claim.kind == claims.CORE]
-    assert [row["claim"] for row in rows] == core
+    shown = [row["claim"] for row in rows]
+    assert [claim for claim in claims.CLAIMS if claim in shown and claim in core] == core
+    assert [claim.claim for claim in shown if claim not in core] == ["Equation 3 at its own dose beats equal shares."]
     for row in rows:
         verdict, marks = row["sets"]["scenes"]
+        assert verdict.rests_on in verdict.numbers
         assert verdict.word == row["claim"].measure(m).word and len(marks) == len(verdict.parts)
         if task := getattr(row["claim"].measure, "keywords", {}).get("task"):
             for rival, (mean, *ends) in zip(table1.RIVALS, marks, strict=True):

@@ -131,7 +131,7 @@ def test_a_folder_keeps_its_place_private(tmp_path):
     folder = tmp_path / "holiday"
     folder.mkdir()
     for name in ("a.png", "b.png", "c.png"):
-        (folder / name).touch()
+        (folder / name).write_text(name)
     experiment = Experiment.of(dataset=folder)
     assert str(tmp_path) not in str(experiment.asdict()) + experiment.run_id
     assert "holiday" in experiment.run_id

@@ -25,6 +25,7 @@ from companion.verdicts.judge import (
     decide,
 )
 from odl import paper, results
+from odl.experiment import Experiment
 
 
 def by_scipy(x, equivalence=True):
@@ -227,8 +228,7 @@ def page_results(seeds=(0, 1, 2)):
     for task in paper.TASKS:
         for i, schedule in enumerate((*published.SCHEDULES, *published.FIXATED)):
             for seed in seeds:
-                given = {"task": task, "schedule": schedule, "seed": seed, "width": 8, "epochs": 2, "iterations": 3}
-                given |= {"batch_size": 4, "learning_rate": 1e-3, "dataset": "demo", "test_images": 4, "trials": 3}
+                given = Experiment.of(task, "demo", schedule, seed, "smoke", trials=3).asdict()
                 psnr = frame(dict.fromkeys(TESTED, 28 + i * (0.5, -0.5, 0.1)[seed])).assign(psnr_input=20.0)
                 where = {"train_images": 9, "device": "CPU"}
                 history = [{"allocation": [19.1, 19.4, 20, 20.6, 20.9], "dose": 0.006}]

@@ -39,7 +39,7 @@ def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
 
 def test_a_plain_script_trains_side_by_side(demo, tmp_path):
     """Without the guard that multiprocessing asks of scripts."""
-    script = """from companion import sweep
+    script = """from companion.runs import sweep
 from odl.experiment import Experiment
 runs = [Experiment.of(schedule=name, profile="smoke") for name in ("rigid_joint", "on_demand")]
 print(len(sweep.run_many(runs, "cpu", workers=2)))"""
