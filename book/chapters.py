@@ -31,6 +31,7 @@ from odl.schedules import HARD_MINING_WARM_UP
 
 SHARP, LAST = dose.NAMES[4], str(paper.N_LEVELS)
 TEST_PHOTOGRAPHS = 50  # of bsds500: half of what it has for validation
+AGAINST = {judge.REPRODUCED: "ahead", judge.REVERSED: "behind", judge.EQUIVALENT: "alike", judge.UNDECIDED: "open"}
 LITTLE = 1e-10  # a p-value that nobody would call chance
 
 
@@ -263,7 +264,7 @@ def contest_tabs() -> str:
         rows = []
         for name in (s for s in published.SCHEDULES if s != PAIR[1]):
             here = [judge.gaps(m.runs, task, name, PAIR[1]) for m in sets.values()]
-            words = [judge.compare(m, {"": (task, name, PAIR[1])}).short for m in sets.values()]
+            words = [AGAINST.get(w := judge.compare(m, {"": (task, name, PAIR[1])}).word, w) for m in sets.values()]
             cells = [f"{judge.estimate(g)}, *{w}*" if g else NOT_MEASURED for g, w in zip(here, words, strict=True)]
             rows.append([published.SCHEDULES[name], *cells, span(claims.paper_gaps(name, PAIR[1], [task]))])
         table = markdown(["− equal shares", *map(str.capitalize, sets), "Paper"], rows)
@@ -277,7 +278,8 @@ def predictions() -> str:
     if not faces:
         return (
             "For the paper's own faces a word and a size were predicted before two schedules were compared there "
-            "(`companion/verdicts/predictions.csv`); what comes stands beside them, a block when it is whole."
+            "(`companion/verdicts/predictions.csv`); each finding will stand beside its prediction when its runs are "
+            "complete."
         )
     rows = []
     for row in (row for row in beside(faces).itertuples() if row.found != judge.MISSING):
