@@ -67,6 +67,7 @@ class Trained(NamedTuple):
 
 def train(experiment, device="cpu", progress=None, build=build, learn=None) -> Trained:
     """Train one run, resuming from its checkpoint if there is one; `odl.learn.learn` says what the history holds.
+    The network's weights are kept in `runs/`.
 
     `progress(share done)` is called after every step. Whole epochs are kept: a checkpoint is written after the first
     that ends a minute after the last one, at the end, and when interrupted. Another network and another way to learn
@@ -76,6 +77,7 @@ def train(experiment, device="cpu", progress=None, build=build, learn=None) -> T
     if not isinstance(experiment, Experiment):
         raise ParameterError(f"experiment={experiment!r} is none; it comes from odl.Experiment.of(task=…, schedule=…)")
     device, learn = check_device(device), learn or partial(by_schedule, schedule_of(experiment))
+    owner = checkpoint.owner_of(experiment)  # of the photographs as they are before
     prepare(device)
     with checkpoint.resumed(experiment) as log:
         images = packs.load(experiment.dataset, "train", experiment.train_images).to(device)
@@ -84,6 +86,7 @@ def train(experiment, device="cpu", progress=None, build=build, learn=None) -> T
         log.put_back(*build(experiment, device))
         if len(log.history) < experiment.epochs:
             learn(experiment, images, x_validation, log.network, log.optimizer, log.history, log.add, progress)
+    keep_weights(experiment, log.network, owner)
     return Trained(log.network.eval(), log.history, log.seconds)
 
 
@@ -131,7 +134,7 @@ def per_image(result: Result, score: str = "psnr") -> np.ndarray:
 
 
 def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None) -> dict:
-    """What the result of a run holds: train, keep the weights in `runs/`, evaluate. Raises DataError.
+    """What the result of a run holds: train, evaluate. Raises DataError.
 
     `train(experiment, device, progress)` returns a `Trained`, and `evaluate(experiment, trained, device, progress)`
     the scores as a dict with at least `evaluation`.
@@ -140,7 +143,6 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None
     trained = train(experiment, device, progress and (lambda done: progress(0.9 * done)))
     wall, core = trained.seconds
     seconds = {"train": round(wall, 1), "train_core": round(core, 1)}
-    keep_weights(experiment, trained.network, owner)
     start = time.monotonic()
     scores = evaluate(experiment, trained, device, progress and (lambda done: progress(0.9 + 0.1 * done)))
     seconds["evaluate"] = round(time.monotonic() - start, 1)

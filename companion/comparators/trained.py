@@ -21,7 +21,7 @@ from odl import crops, results
 from odl.corruptions import add_noise
 from odl.evaluation import psnr, squared_error
 from odl.learn import shuffled
-from odl.machine import checkpoint, files
+from odl.machine import files
 from odl.machine.device import adam, forward
 from odl.parameters import choice
 from odl.results import Trained
@@ -83,10 +83,7 @@ def train(run: Run, device="cpu", progress=None) -> Trained:
 
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
-    owner = checkpoint.owner_of(run)
-    made = results.train(run, device, progress, build, partial(check.learn, batches, step, validate))
-    results.keep_weights(run, made.network, owner)
-    return made
+    return results.train(run, device, progress, build, partial(check.learn, batches, step, validate))
 
 
 def step(run: Run, network, optimizer, x, y) -> float:

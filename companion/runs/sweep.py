@@ -28,7 +28,7 @@ from odl.data import sets
 from odl.data.packs import load
 from odl.evaluation import TESTED
 from odl.experiment import Experiment
-from odl.machine import checkpoint, files, store
+from odl.machine import files, store
 from odl.parameters import check_device
 from odl.results import Result, train
 from odl.schedules import SCHEDULES
@@ -107,9 +107,7 @@ def measure_network(experiment, path: Path, evaluate: Callable, device="auto", p
         training = 0.9 * (results.place_of_weights(experiment) is None)  # share of the work
         with store.lock_of(results.path_of(experiment)):  # of several processes that lack the network one trains it
             if results.place_of_weights(experiment) is None:
-                owner = checkpoint.owner_of(experiment)
-                again = train(experiment, where, progress and (lambda share: progress(training * share)))
-                results.keep_weights(experiment, again.network, owner)
+                train(experiment, where, progress and (lambda share: progress(training * share)))
         network, start = results.network_of(experiment), monotonic()
         rows = evaluate(experiment, network, where, progress and (lambda s: progress(training + (1 - training) * s)))
         origin = results.provenance(experiment, where) | {"seconds": {"evaluate": round(monotonic() - start, 1)}}
