@@ -688,20 +688,38 @@ def test_a_wrong_archive_is_refused_before_it_is_opened(root, no_shared_data, tm
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_links_devices_and_climbing_names_are_not_extracted(tmp_path, kind):
+def test_links_devices_and_too_many_files_are_not_extracted(tmp_path, kind):
     (tmp_path / "secret.jpg").write_bytes(jpeg(5))
     tar_with(tmp_path / "x.tar", "img_align_celeba/000002.jpg", kind, str(tmp_path / "secret.jpg"))
     zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
     (tmp_path / "out").mkdir()
-    for archive, made in (("x.tar", {"img_align_celeba/000001.jpg"}), ("x.zip", {"img_align_celeba/000002.jpg"})):
+    for archive in ("x.tar", "x.zip"):
         download.extract(tmp_path / archive, tmp_path / "out")
         assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
-        assert made <= everything(tmp_path / "out") <= made | {"img_align_celeba/000001.jpg"}
+        assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
     for name in ("../../climbed.jpg", "img_align_celeba/../../../climbed.jpg", f"{tmp_path}/absolute.jpg"):
         for write_archive, archive in ((zip_with, "out.zip"), (tar_with, "out.tar")):
             write_archive(tmp_path / archive, name)
             refused(lambda archive=archive: download.extract(tmp_path / archive, tmp_path / "out"), "outside")
     assert not [*tmp_path.rglob("climbed.jpg"), *tmp_path.rglob("absolute.jpg")]
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("1.jpg", bytes(101_000_000))
+    refused(lambda: download.extract(tmp_path / "bomb.zip", tmp_path / "out"), "bomb.zip", "too large")
+    zip_with(tmp_path / "two.zip", "2.jpg")
+    refused(lambda: download.extract(tmp_path / "two.zip", tmp_path / "out", limit=1), "two.zip", "refused")
+
+
+def test_celeba10k_takes_no_archive_but_the_published_one(tmp_path, root):
+    zip_with(tmp_path / "faces.zip", "img_align_celeba/000002.jpg")
+    refused(lambda: prepare("celeba10k", str(tmp_path / "faces.zip")), "checksum differs")
+
+
+def test_the_archives_are_those_of_torchvision():
+    """Its names and checksums, which stand in the table of data sets too."""
+    published = {name: md5 for _, md5, name in torchvision.datasets.CelebA.file_list}
+    assert published[DATASETS["celeba"]["archive"]] == DATASETS["celeba"]["md5"] and sets.PARTITION in published
+    assert DATASETS["sun397"]["md5"] == torchvision.datasets.SUN397._DATASET_MD5
+    assert torchvision.datasets.SUN397._DATASET_URL.endswith(DATASETS["sun397"]["archive"])
 
 
 # Downloads

@@ -12,9 +12,11 @@ from tqdm.auto import tqdm
 
 from odl.data import sets
 from odl.data.packs import folder_of, pack
-from odl.data.reader import reason
+from odl.data.reader import MAX_PIXELS, reason
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
+
+MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 
 
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
@@ -142,24 +144,36 @@ def check_archive(entry: dict, source: Path) -> None:
         raise DataError(f"{source}: {why}; of other archives give the folder that they are unpacked to")
 
 
-def extract(archive: Path, target: Path) -> None:
-    """Write the image files of a zip or tar below `target`: no links, no absolute or climbing names."""
-    zipped = zipfile.is_zipfile(archive)
-    if not zipped and not tarfile.is_tarfile(archive):
-        raise DataError(f"{archive}: neither a zip nor a tar archive")
-    with zipfile.ZipFile(archive) if zipped else tarfile.open(archive) as opened:
-        for member in tqdm(opened.infolist() if zipped else opened, desc=f"extracting {archive.name}", unit="file"):
-            name, size = (member.filename, member.file_size) if zipped else (member.name, member.size)
-            place = (target / name).resolve()
-            if place.suffix.lower() not in sets.SUFFIXES and place.name != sets.PARTITION:
-                continue
-            if not place.is_relative_to(target.resolve()):
-                raise DataError(f"{archive}: refused member {name!r}: it lies outside of the archive")
-            if zipped or member.isreg():
-                files.need_room(target, size)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with opened.open(member) if zipped else opened.extractfile(member) as source, open(place, "wb") as file:
-                    shutil.copyfileobj(source, file)
+def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
+    """Write the image files of a zip or tar below `target`: no links, no absolute or climbing names, no bombs."""
+
+    def members():
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as file:
+                for info in file.infolist():
+                    if not info.is_dir() and (info.external_attr >> 28) in (0, 8):
+                        yield info.filename, info.file_size, lambda info=info: file.open(info)
+        elif tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as file:
+                for info in file:
+                    if info.isreg():
+                        yield info.name, info.size, lambda info=info: file.extractfile(info)
+        else:
+            raise DataError(f"{archive}: neither a zip nor a tar archive")
+
+    total = 0
+    for count, (name, size, open_member) in enumerate(tqdm(members(), desc=f"extracting {archive.name}", unit="file")):
+        place, total = (target / name).resolve(), total + size
+        image = place.suffix.lower() in sets.SUFFIXES or place.name == sets.PARTITION
+        too_large = count >= limit or (image and size > MAX_PIXELS) or total > MAX_ARCHIVE
+        if too_large or not place.is_relative_to(target.resolve()):
+            why = "too large, or one of too many" if too_large else "it lies outside of the archive"
+            raise DataError(f"{archive}: refused member {name!r}: {why}")
+        if image:
+            files.need_room(target, size)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with open_member() as source, open(place, "wb") as file:
+                shutil.copyfileobj(source, file)
 
 
 def listing_of(base: str, folder: Path) -> str:
