@@ -291,6 +291,9 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     monkeypatch.setattr("odl.results.load", lambda run, path=None: object() if run in {*blocks[0]} else None)
     monkeypatch.setattr("companion.measure.gradients_and_pool.load_all", lambda runs: {})
     assert {key[1] for key in claims.load(*scale).runs} == {"on_demand", "rigid_joint"}
+    named = {dose.name(run) for block in blocks for run in block}  # what claims and contrasts ask for is planned
+    assert {name for pair in dose.CONTROLS.values() for name in pair} <= named
+    assert {f"{schedule}{claims.LONGEST}" for schedule in catalogue.CLOSE} | {"hard_mining, batch 100"} <= named
     predicted = {*predictions.load().claim}
     asked = {c.claim for _, c in claims.asked_of("celeba10k") if c.kind == claims.ASKED}
     assert asked <= predicted <= {c.claim for c in claims.CLAIMS}

@@ -226,7 +226,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
 ]]
 
 
-def confounded(one: str, other: str) -> dict:
+def on_confounded(one: str, other: str) -> dict:
     """Two schedules on the tasks on which the cumulative curriculum is ahead on scenes."""
     return {plain(task): (task, one, other) for task in catalogue.CONFOUNDED}
 
@@ -241,7 +241,7 @@ CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the f
      partial(judge.compare_levels, one=dose.NAMES[4], other="rigid_joint", more="5", less="1")),
     ("The cumulative curriculum, which leans to the easy levels, is ahead of on-demand learning.",
      NO_NUMBER, "cumulative curriculum − on-demand, mean PSNR, deblurring and denoising",
-     partial(compare, pairs=confounded("cumulative_curriculum", "on_demand"))),
+     partial(compare, pairs=on_confounded("cumulative_curriculum", "on_demand"))),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
     ("Leaning to the easy levels instead (P⁴) beats equal shares.",
@@ -255,13 +255,13 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
      dose.confounded),
     ("The cumulative curriculum's mean shares, from the first step on and in no order, are as good as it.",
      NO_NUMBER, f"static shares 46/26/16/9/4 − cumulative curriculum, deblurring and denoising: at most {judge.WITHIN} "
-     "dB behind", partial(compare, pairs=confounded("static_easy", "cumulative_curriculum"), beyond=-judge.WITHIN)),
+     "dB behind", partial(compare, pairs=on_confounded("static_easy", "cumulative_curriculum"), beyond=-judge.WITHIN)),
     ("Leaning to the easy levels from the first step on beats equal shares, without any order.",
      NO_NUMBER, "static shares 46/26/16/9/4 − equal shares, mean PSNR, deblurring and denoising",
-     partial(compare, pairs=confounded("static_easy", "rigid_joint"))),
+     partial(compare, pairs=on_confounded("static_easy", "rigid_joint"))),
     ("A network's own feedback beats the shares that another seed's feedback recorded.",
      NO_NUMBER, "1/P⁴ − the next seed's shares under 1/P⁴, epoch by epoch, mean PSNR, deblurring and denoising",
-     partial(compare, pairs=confounded(dose.NAMES[4], "replay"))),
+     partial(compare, pairs=on_confounded(dose.NAMES[4], "replay"))),
     ("After six times the training, Equation 3 beats equal shares.",
      NO_NUMBER, "60,000 steps: on-demand − rigid joint, mean PSNR, every task",
      partial(compare, pairs={plain(t): (t, f"on_demand{LONGEST}", f"rigid_joint{LONGEST}") for t in paper.TASKS})),
