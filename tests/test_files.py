@@ -150,4 +150,4 @@ def test_left_overs_of_a_killed_writer_are_cleared(demo):
     folder.mkdir(parents=True)
     (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
     results.train(experiment, "cpu")
-    assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt"}
+    assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt", "weights.safetensors"}
