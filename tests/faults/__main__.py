@@ -16,9 +16,10 @@ import torch
 
 from bench.measure import rounded
 from odl.__main__ import Parser
+from odl.__main__ import main as run_command
 from odl.machine import files
 from odl.machine.provenance import commit, origin, processor
-from odl.parameters import ParameterError, choice
+from odl.parameters import choice
 from tests.faults import campaign
 from tests.faults.campaign import MODULES, ROWS
 
@@ -28,32 +29,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(arguments=None) -> int:
-    """Exit status: 0, 1 when not every fault was recovered from, 2, 130 for Ctrl-C."""
-    given = parser().parse_args(arguments)
+    """Exit status as `odl.__main__.main`'s, or 1 when not every fault was recovered from."""
+    about, examples = __doc__.split("\n\n")
+    raw = argparse.RawDescriptionHelpFormatter
+    top = Parser("python -m tests.faults", description=about, epilog=examples, formatter_class=raw)
+    top.add_argument("--only", nargs="+", default=[*ROWS], metavar="ROW", help=f"some of {', '.join(ROWS)}")
+    top.add_argument("--quick", action="store_true", help="few faults: whether the campaign works")
+    top.set_defaults(run=run, kept="the rows listed above are written, and the same command goes on")
+    return run_command(arguments, top)
+
+
+def run(given) -> int:
     path = (files.runs() if given.quick else files.results()) / "faults.json"
     torch.set_num_threads(1)
-    try:
-        for name in given.only:
-            choice("only", name, ROWS)
-        failed = [name for name in given.only if not done(name, path, given.quick)]
-    except ParameterError as error:
-        print(f"faults: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nfaults: stopped; the rows listed above are written, the same command goes on", file=sys.stderr)
-        return 130
+    for name in given.only:
+        choice("only", name, ROWS)
+    failed = [name for name in given.only if not done(name, path, given.quick)]
     if failed:
         print(f"faults: promises are not kept: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
-
-
-def parser() -> argparse.ArgumentParser:
-    first, rest = __doc__.split("\n\n")
-    look = {"epilog": rest, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    top = Parser("python -m tests.faults", description=first, **look)
-    top.add_argument("--only", nargs="+", default=[*ROWS], metavar="ROW", help=f"some of {', '.join(ROWS)}")
-    top.add_argument("--quick", action="store_true", help="few faults: whether the campaign works")
-    return top
 
 
 def done(name: str, path: Path, quick: bool) -> bool:

@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import random
-import shutil
 import signal
 import sys
 import tempfile
@@ -106,17 +105,12 @@ def digest(value) -> str:
 # Where it happens
 
 
-def kept_folder() -> Path:
-    """Until this process ends."""
-    folder = tempfile.mkdtemp(prefix="odl-faults-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
-
-
 @cache
 def packed_demo() -> Path:
-    """The demo photographs, packed once for all roots."""
-    with rooted(kept_folder()), quiet():
+    """The demo photographs, packed once for all roots; they are kept until this process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="odl-faults-")
+    atexit.register(folder.cleanup)
+    with rooted(folder.name), quiet():
         return download.prepare("demo")
 
 
