@@ -4,15 +4,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import speed
 import torch
 
 from bench import __main__ as bench
 from bench import corruptions, measure, training
-from odl import crops, paper
-from odl.data import packs
 from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,18 +63,6 @@ def test_a_benchmark_that_fails_costs_one_line_and_the_others_go_on(demo, monkey
     assert "bench: corruptions: RuntimeError: no luck" in captured.err and "whole_images.json" in captured.out
 
 
-# Measuring
-
-
-# Contestants do the same
-
-
-def test_all_contestants_start_from_the_same_weights(demo):
-    experiment = training.experiment_of(OPTIONS)
-    states = [training.BUILD[name](experiment, OPTIONS).network.state_dict() for name in ("naive", "ours")]
-    assert all(torch.equal(a, b) for a, b in zip(*(state.values() for state in states), strict=True))
-
-
 def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
     """BatchNorm's running means after one step tell which batch it was."""
     experiment = replace(training.experiment_of(OPTIONS, gate=True), iterations=1)
@@ -90,33 +75,3 @@ def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
         torch.testing.assert_close(other, means[0], atol=1e-7, rtol=1e-4)
     step = replace(experiment, seed=1)
     assert not torch.equal(*(next(training.same_batches(e, "cpu"))[0] for e in (experiment, step)))
-
-
-def test_the_naive_loop_corrupts_as_the_task_says(demo):
-    """Squares of the fill colour, sides uniform over levels 1–5."""
-    x = np.full((3, 64, 64), 1, np.float32)
-    np.random.seed(0)
-    holes = np.array([(training.with_hole(x) != 1).all(0) for _ in range(2000)])
-    sides = np.sqrt(holes.sum((1, 2)))
-    top = paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
-    assert np.array_equal(sides, sides.round()) and sides.min() == 1 and sides.max() == top
-    assert abs(sides.mean() - (1 + top) / 2) < 4 * sides.std() / np.sqrt(len(sides))
-
-
-@pytest.mark.parametrize("name", corruptions.TASKS)
-def test_the_loop_does_what_the_tasks_do(demo, monkeypatch, name):
-    x = crops.fixed_crops(packs.load("demo", "train"), 100, "benchmark").contiguous()
-    x = crops.grey(x) if name == "denoise" else x
-    options = measure.Options("cpu", 1, 1)
-    monkeypatch.setattr(corruptions, "sizes", lambda _: {"gate_batches": 20})
-    difference = corruptions.gate(x, corruptions.corrupters(name, x, options), options)
-    assert max(difference.values()) <= corruptions.LIMIT, difference
-
-
-def test_deepinv_trains_on_the_same_batches(demo):
-    with_deepinv = pytest.importorskip("bench.with_deepinv")
-    experiment, fill = training.experiment_of(OPTIONS, gate=True), with_deepinv.fill("cpu")
-    mask, pairs = with_deepinv.physics("cpu")["inpaint"], training.same_batches(experiment, "cpu")
-    for batch, (x, y) in zip(with_deepinv.shifted(experiment, "cpu"), pairs, strict=True):
-        torch.testing.assert_close(batch["x"] + fill, x)
-        torch.testing.assert_close(mask(x, **batch["params"]), y)
