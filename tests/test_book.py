@@ -19,7 +19,6 @@ import pandas as pd
 import print_page
 import pytest
 import results_table
-import sources
 from bs4 import BeautifulSoup
 from scipy import stats
 from test_scorecard import psnr, result, world
@@ -86,17 +85,13 @@ def test_tabs_stand_open_below_each_other_on_the_page_to_print():
     assert not made.select("[class*=sd-tab], label, input, [aria-controls]") and made.select("#book-contest--c0")
 
 
-def words_of(sentence: str) -> list[str]:
-    return re.sub(r"[*:,.()]", " ", sentence).split()
-
-
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("titles", [["scenes"], ["scenes", "faces"]])
 def test_three_sentences_carry_the_judges_words(monkeypatch, right, titles):
     m = world(right, (0, 1, 2))
     monkeypatch.setattr(answer, "worlds", lambda: dict.fromkeys(titles, m))
     sentences = answer.answer().split("\n\n")
-    assert len(sentences) == 3 and max(len(words_of(s)) for s in sentences) <= 25
+    assert len(sentences) == 3
     said = [re.findall(r"(?<!\*)\*(\w[\w ]*)\*(?!\*)", s) for s in sentences]
     assert said[0] == [fixation.problem(m).word] * len(titles)
     assert said[1] == [fixation.problem(m, "rigid_joint").word] * len(titles)
@@ -222,26 +217,22 @@ print(figures.results_table.results_table())"""
     assert "to be measured" in run.stdout
 
 
-def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, capsys):
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"protocol": 1}, "of another protocol"),
+        ({"protocol": None}, "of another protocol"),
+        ({"provenance": {"commit": "unknown"}}, "of an unknown commit"),
+        ({"provenance": {"commit": "0123abc-dirty"}}, "of code with uncommitted changes"),
+    ],
+)
+def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, capsys, change, fault):
     path = root / "data" / "results" / "smoke" / "one.json"
     content = {"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": "0123abc"}}
-    files.write_atomically(path, files.seal(content))
-    build.check_current("smoke")
-    files.write_atomically(path, files.seal(content | {"provenance": {"commit": "0123abc-dirty"}}))
+    for good in (content, {"rows": []}):
+        files.write_atomically(path, files.seal(good))
+        build.check_current("smoke")
+    files.write_atomically(path, files.seal(content | change))
     with pytest.raises(SystemExit, match="1 of 1 results"):
         build.check_current("smoke")
-    assert "smoke/one.json is of code with uncommitted changes" in capsys.readouterr().err
-
-
-def test_a_result_is_at_fault_for_its_protocol_and_its_commit(root):
-    path = root / "one.json"
-    root.mkdir()
-
-    def fault(commit="0123abc", **other):
-        path.write_bytes(files.seal({"protocol": PROTOCOL, "experiment": {}, "provenance": {"commit": commit}} | other))
-        return sources.fault_of(path)
-
-    assert fault() is None and "protocol" in fault(protocol=1) and "protocol" in fault(protocol=None)
-    assert "unknown" in fault("unknown") and "uncommitted" in fault("0123abc-dirty")
-    path.write_bytes(files.seal({"rows": []}))
-    assert sources.fault_of(path) is None and sources.fault_of(root / "table.csv") is None
+    assert f"smoke/one.json is {fault}\n" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """L2, PSNR, means over trials and paired tests against scikit-image and SciPy."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -75,18 +74,6 @@ def test_scores_equal_a_plain_loop(demo, task):
         for name, expected in zip(("l2", "psnr"), np.mean(trials, 0), strict=True):
             np.testing.assert_allclose(images[level][name].numpy(), expected, rtol=1e-4)
     assert not np.allclose(*sums["6"])
-
-
-def test_overall_is_the_mean_over_levels_1_to_6_per_trial():
-    random, cases = np.random.default_rng(0), product(range(20), [*"123456", "easy", "hard"])
-    rows = [(trial, level, random.random(), random.normal(30, 1)) for trial, level in cases]
-    frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
-    overall = evaluation.overall(frame)
-    assert list(overall.index) == list(range(20))
-    for trial in range(20):
-        for column in ("l2", "psnr"):
-            values = [getattr(r, column) for r in frame.itertuples() if r.trial == trial and r.level in "123456"]
-            assert len(values) == 6 and overall[column][trial] == pytest.approx(sum(values) / 6)
 
 
 def test_without_a_difference_there_is_no_p_value():

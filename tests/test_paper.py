@@ -6,15 +6,6 @@ import numpy as np
 import pytest
 
 from companion import published
-from odl import paper
-
-
-def test_table_1_has_every_cell():
-    assert set(published.TABLE1) == set(paper.TASKS)
-    for rows in published.TABLE1.values():
-        assert list(rows) == list(published.SCHEDULES)
-        cells = np.array(list(rows.values()))
-        assert cells.shape == (7, 2, 2) and (cells > 0).all()
 
 
 @pytest.mark.parametrize("task", ["deblur", "interpolate", "inpaint"])
