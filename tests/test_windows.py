@@ -9,7 +9,6 @@ from PIL import Image
 from companion.pages import applications
 from companion.show import pictures
 from odl.network import EncoderDecoder, initialize
-from odl.parameters import ParameterError
 from odl.restoring.windows import inpaint_image, restore_image
 
 
@@ -84,36 +83,6 @@ def test_a_small_hole_is_the_mean_over_the_windows_that_see_it():
             votes.append((network(window)[0].permute(1, 2, 0).numpy()[30 - top : 40 - top, 20:30] + 1) / 2)
     filled = inpaint_image(network, image, mask, stride=8)
     np.testing.assert_allclose(filled[30:40, 20:30], np.clip(np.mean(votes, 0), 0, 1), atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "image",
-    [
-        np.zeros((0, 5)),
-        np.zeros((5, 5, 4)),
-        np.zeros(5),
-        np.full((70, 70, 3), np.nan),
-        np.zeros((1, 70)),
-        255 * np.ones((70, 70)),
-    ],
-    ids=["empty", "four channels", "a line", "nan", "one row", "0–255"],
-)
-def test_bad_images_are_refused(image):
-    mask = np.zeros(image.shape[:2], bool)
-    mask.flat[:1] = True
-    for refuse in (restore_image, lambda *given: inpaint_image(*given, mask)):
-        refused(lambda refuse=refuse: refuse(trained_like(3), image), "image ", kind=ParameterError)
-
-
-def test_a_mask_may_be_0_and_255_and_has_the_size_of_its_image():
-    network, image, mask = trained_like(3), picture(70, 64), np.zeros((70, 64), np.uint8)
-    mask[10:20, 30:50] = 255
-    np.testing.assert_array_equal(inpaint_image(network, image, mask), inpaint_image(network, image, mask > 0))
-    refused(lambda: inpaint_image(network, image, mask[1:]), "64×69", "64×70", kind=ParameterError)
-    refused(lambda: restore_image(network, image, stride=65), "stride=65", "nearest: 64", kind=ParameterError)
-
-
-# Defects to repair
 
 
 def test_a_mask_is_reduced_like_its_photograph(tmp_path):
