@@ -12,13 +12,11 @@ import conftest
 import numpy as np
 import pytest
 import torch
-from made import album
 from skimage import metrics
 
 from odl import crops, learn, paper, results
 from odl.corruptions import FILL, TASKS
 from odl.data import packs
-from odl.experiment import Experiment
 from odl.learn import Step, severities
 from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES, begin
@@ -51,9 +49,6 @@ def whole(demo, elsewhere):
             assert ended_here == trained(experiment)
 
     return check
-
-
-# Exact resume
 
 
 # Saves are: epoch 1 (replace 1) and epoch 2, which moves the checkpoint aside (2) and renames (3).
@@ -151,27 +146,6 @@ def test_without_a_whole_checkpoint_the_one_before_is_used_or_training_begins_ag
     whole(experiment)
 
 
-def test_a_run_whose_photographs_change_is_not_resumed_as_one_of_the_new_ones(root, tmp_path):
-    experiment = Experiment.of("inpaint", str(album(tmp_path, 6)), profile="smoke", epochs=3, iterations=1)
-
-    def progress(share):
-        if share > 0.5:
-            (tmp_path / "5.png").unlink(missing_ok=True)
-
-    results.train(experiment, progress=progress)
-    assert checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment) is None
-
-
-def test_a_checkpoint_of_another_protocol_is_not_resumed(demo, monkeypatch):
-    folder = interrupted(tiny(epochs=2, iterations=1), 0.8)
-    assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1))
-    monkeypatch.setattr(checkpoint, "PROTOCOL", checkpoint.PROTOCOL + 1)
-    assert checkpoint.load_checkpoint(folder, tiny(epochs=2, iterations=1)) is None
-
-
-# What is drawn
-
-
 def drawn(experiment, epoch=0):
     """Batches of one epoch."""
     step = step_of(experiment)
@@ -241,9 +215,6 @@ def test_images_take_turns():
     assert not torch.equal(order[:7], order[7:14])
 
 
-# Hard mining's pool
-
-
 def pool_item(experiment, pack, k):
     """Item k of the pool by a plain loop, (channels, 64, 64) clean and damaged: everything from a seed of its own."""
     generator = torch.Generator().manual_seed(crops.seed_of(experiment.seed, "pool", k))
@@ -285,9 +256,6 @@ def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size, ph
         side = math.sqrt((y == fill).all(0).sum())
         met[k % photographs] |= {i for i, (a, b) in enumerate(paper.TASKS["inpaint"]["levels"]) if a <= side <= b}
     assert met == [set(range(5))] * photographs
-
-
-# What is back-propagated
 
 
 @pytest.mark.parametrize(
