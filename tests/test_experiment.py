@@ -10,8 +10,6 @@ import pytest
 from conftest import refused
 
 from companion.notebook import check_image, check_parameters, check_seeds
-from companion.pages import extra_data
-from companion.runs import catalogue
 from odl import paper
 from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment
@@ -171,12 +169,3 @@ def test_a_misspelt_notebook_parameter_is_refused():
         given = {"train": text}  # as `papermill -p train false` hands it on
         check_parameters(given, "train")
         assert given["train"] is value
-
-
-def test_extra_data_has_its_names_where_half_is_all(monkeypatch):
-    monkeypatch.setattr(catalogue, "extra_data_sizes", lambda dataset: (1, 1))  # of two photographs
-    monkeypatch.setattr(extra_data, "load", lambda run: run)
-    found = extra_data.runs("inpaint", "demo", "smoke", [0, 1])
-    assert [[(r.schedule, r.seed) for r in runs] for runs in found.values()] == [
-        [(schedule, 0), (schedule, 1)] for schedule in ("on_demand", "rigid_joint", "rigid_joint")
-    ]

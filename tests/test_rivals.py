@@ -18,7 +18,6 @@ from odl import learn, results
 from odl.__main__ import main
 from odl.data import packs
 from odl.parameters import ParameterError
-from odl.results import Result
 from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, inverse_mse, static_easy, unbiased
 from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand
 
@@ -31,9 +30,6 @@ def tiny(schedule, **numbers):
 
 def shares(weights):
     return np.asarray(weights) / np.sum(weights)
-
-
-# Rules
 
 
 def test_every_row_has_a_title_and_the_specialists_one_level():
@@ -109,9 +105,6 @@ def test_minimax_training_ends_with_equal_gaps():
     assert np.ptp(gap[now > 0]) < 1e-3 and (gap[now == 0] <= gap.max()).all() and now[4] > now[0]
 
 
-# Steps
-
-
 @pytest.mark.parametrize("schedule", ["unbiased", "log_mse"])
 def test_gradients_equal_a_plain_loop(demo, schedule):
     run = tiny(schedule, iterations=1)
@@ -131,9 +124,6 @@ def test_gradients_equal_a_plain_loop(demo, schedule):
     assert step(*again).item() == pytest.approx(loss.item(), rel=1e-5)
     for parameter, gradient in zip(step.network.parameters(), expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-3, atol=1e-5)
-
-
-# Runs
 
 
 def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo, capsys):
@@ -160,17 +150,13 @@ def test_a_sweep_trains_the_specialists_first(demo):
         np.testing.assert_allclose(after["allocation"], 100 * expected, atol=5)  # a batch of 20 in one step
     [row] = table1.table([found], "interpolate", ["minimax_gap"]).to_dict("records")[1:]
     assert row["worst_gap"] == pytest.approx(max_gap(run, "minimax_gap"))
-    elsewhere = replace(run, seed=run.seed + 5)
-    assert "worst_gap" not in table1.table([replace_seed(found, elsewhere)], "interpolate", ["minimax_gap"])
+    elsewhere = replace(found, experiment=replace(run, seed=run.seed + 5).asdict())
+    assert "worst_gap" not in table1.table([elsewhere], "interpolate", ["minimax_gap"])
     other = sweep.run_many([replace(run, schedule="on_demand")], "cpu", workers=1)
     alone = [results.load(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
     m = judge.Measured(judge.keyed([found, *other, *alone]))
     ahead = table1.narrower(m, "minimax_gap", "on_demand").numbers["interpolation"][0]
     assert ahead == pytest.approx(max_gap(run, "on_demand") - max_gap(run, "minimax_gap"))
-
-
-def replace_seed(found, run):
-    return Result(run.asdict(), found.provenance, found.history, found.evaluation, found.path)
 
 
 def max_gap(run, schedule):
