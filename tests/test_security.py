@@ -13,7 +13,6 @@ import struct
 import subprocess
 from pathlib import Path
 
-import nbformat
 import pytest
 import torch
 from conftest import refused, tiny
@@ -70,12 +69,3 @@ def test_no_registry_hosts_no_places_and_no_names():
             assert not re.findall(f"{HOSTS}|{PLACES}", text), path
             if path in NOTEBOOKS or path.is_relative_to(ROOT / "data" / "results"):
                 assert not told_by(text), path
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_metadata_of_notebooks_know_nothing_but_the_language(notebook):
-    content = nbformat.read(notebook, 4)
-    assert set(content.metadata) <= {"kernelspec", "language_info"}
-    assert content.metadata.get("kernelspec", {}).get("name", "python3") == "python3"
-    for cell in content.cells:
-        assert set(cell.metadata) <= {"tags", "mystnb", "nbgrader"}, cell.metadata

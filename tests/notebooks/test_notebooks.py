@@ -81,12 +81,12 @@ def run_cells(_, folder, sources):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
-def test_stored_without_outputs_and_with_tagged_parameters(notebook):
-    cells = nbformat.read(notebook, 4).cells
-    code = [cell for cell in cells if cell.cell_type == "code"]
+def test_stored_without_outputs_and_with_tagged_parameters_for_any_kernel(notebook):
+    content = nbformat.read(notebook, 4)
+    code = [cell for cell in content.cells if cell.cell_type == "code"]
+    assert content.metadata.get("kernelspec", {}).get("name", "python3") == "python3"
     assert not any(cell.outputs or cell.execution_count for cell in code)
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
-    assert all(len(cell.source.splitlines()) <= 20 for cell in code)
 
 
 @pytest.mark.timeout(280)
@@ -128,9 +128,6 @@ def test_table1_of_every_task(task, tmp_path):
         done = papermill(table1, tmp_path, "out.ipynb", task=task, profile="smoke")
         assert done.returncode == 0, done.stderr[-2000:]
         assert runs == {path: path.stat().st_mtime_ns for path in runs}  # loaded, not trained again
-
-
-# What a user can get wrong
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
