@@ -75,16 +75,8 @@ class Service:
         notebook.write_text(text.replace(r"address = \"\"", rf"address = \"{address}\""), encoding="utf-8")
         env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ODL_ROOT", "ODL_DATA")}
         env |= {"JUPYTER_PATH": str(self.home / "kernels" / "share" / "jupyter"), "OMP_NUM_THREADS": "1"} | environment
-        command = [
-            BIN / "papermill",
-            notebook,
-            self.home / "out.ipynb",
-            "--kernel",
-            "service",
-            "--cwd",
-            notebook.parent,
-        ]
-        command += ["-p", "profile", "smoke", "--log-output", "--no-progress-bar"]
+        command = [BIN / "papermill", notebook, self.home / "out.ipynb", "--cwd", notebook.parent]
+        command += ["--kernel", "service", "-p", "profile", "smoke", "--log-output", "--no-progress-bar"]
         done = subprocess.run(command, env=env, cwd=self.home, capture_output=True, text=True)
         notebook.write_text(text, encoding="utf-8")
         return done.stdout + done.stderr + ("" if done.returncode else "\nFINISHED")

@@ -51,9 +51,6 @@ def noisy(sigma, clip=True, image=PHOTOGRAPH, name="test"):
     return denoising.add_awgn(image, name, sigma, clip)
 
 
-# Denoisers
-
-
 @pytest.mark.parametrize("system", ALL)
 def test_a_denoiser_improves_a_photograph(system):
     image = PHOTOGRAPH[:64, :64]
@@ -89,9 +86,6 @@ def test_bad_input_is_one_clear_line(system):
 )
 def test_an_unknown_system_or_a_bad_number_is_named(ask, words):
     refused(ask, *words, kind=ParameterError)
-
-
-# Table 3 and Figure 6
 
 
 def test_noise_is_the_same_clipped_or_not_and_has_its_sigma():
@@ -193,9 +187,6 @@ def test_a_measured_mean_agrees_with_the_published_column(monkeypatch, system, c
     assert set(frame.image) == set(published.TABLE3)
     printed = [row[system] for row in published.TABLE3.values()]
     assert frame.psnr.mean() == pytest.approx(np.mean(printed), abs=tolerance)
-
-
-# Context encoders and Table 2
 
 
 def run(method, **overrides):

@@ -31,9 +31,6 @@ def uniform_p(sample, low, high):
     return stats.kstest(sample.numpy(), stats.uniform(low, high - low).cdf).pvalue
 
 
-# Severities
-
-
 @pytest.mark.parametrize("level", LEVELS)
 def test_sides_are_whole_and_uniform_and_the_square_is_inside_anywhere(level):
     low, high = paper.TASKS["inpaint"]["levels"][level - 1]
@@ -72,9 +69,6 @@ def test_blur_widths_are_uniform_and_independent(task, level):
         assert sizes.tolist() == [3, 5, 7, 9, 11, 13, 15, 17, 19] and stats.chisquare(counts).pvalue > 1e-3
 
 
-# Inpainting
-
-
 @pytest.mark.parametrize("level", LEVELS)
 def test_one_square_is_missing_and_the_rest_is_untouched(level):
     x = images(50)
@@ -94,9 +88,6 @@ def test_the_fixated_square_is_in_the_middle(side, first):
     torch.testing.assert_close(y, expected, atol=1e-6, rtol=0)
 
 
-# Pixel interpolation
-
-
 @pytest.mark.parametrize("level", LEVELS)
 def test_deleted_pixels_are_binomial_and_independent(level):
     low, high = paper.TASKS["interpolate"]["levels"][level - 1]
@@ -114,9 +105,6 @@ def test_deleted_pixels_are_binomial_and_independent(level):
     assert np.abs(per_pixel - p).max() < 6 * np.sqrt(p * (1 - p) / 300)  # no place is preferred
     neighbours = (gone[:, :, 1:] & gone[:, :, :-1]).float().mean().item()
     assert neighbours == pytest.approx(p * p, abs=0.005)
-
-
-# Deblurring
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.1, 0.3, 0.99, 1.0, 2.5, 3.3, 4.7, 5.99, 6.0])
@@ -154,9 +142,6 @@ def test_released_blur_equals_a_kernel_made_by_hand(sigma, radius):
     np.testing.assert_allclose(y[0, 1].numpy(), expected, atol=2e-6)
 
 
-# Denoising
-
-
 @pytest.mark.parametrize("sigma", [1, 10, 25, 70, 120])
 def test_noise_is_gaussian_before_clipping_and_clipped_to_the_range(sigma):
     x = torch.zeros(20, 1, 64, 64)
@@ -174,9 +159,6 @@ def test_noise_is_white():
     y = TASKS["denoise"].corrupt_between(torch.zeros(50, 1, 64, 64), 20, 20, generator())[:, 0].numpy()
     for a, b in ((y[:, 1:], y[:, :-1]), (y[:, :, 1:], y[:, :, :-1]), (y[1:], y[:-1])):
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.01
-
-
-# All tasks
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "inpaint"])  # a square has at least one pixel

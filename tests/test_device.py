@@ -19,9 +19,6 @@ def test_a_torch_without_onednn_is_not_asked_what_it_knows(monkeypatch):
     assert device.quick_precision() == "fp32"
 
 
-# GPUs
-
-
 @pytest.fixture
 def machine(monkeypatch):
     """`machine(count, fault)` has so many GPUs, as far as can be asked, and a first operation there has the fault."""
@@ -64,9 +61,6 @@ def test_a_second_gpu_is_named_idle_once(machine, capsys):
     assert said.count("\n") == 1 and "1 of 2 GPUs is used" in said
     machine(1)
     assert check_device("auto") == "cuda" and capsys.readouterr().err == ""
-
-
-# bf16
 
 
 @pytest.mark.parametrize(("capability", "precision"), [((7, 5), "fp32"), ((8, 0), "bf16"), ((9, 0), "bf16")])

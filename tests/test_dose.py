@@ -33,9 +33,6 @@ def closed():
     plt.close("all")
 
 
-# The rule
-
-
 @given(st.lists(st.floats(1, 60), min_size=2, max_size=8), st.sampled_from(dose.K))
 def test_shares_are_those_of_exact_fractions(psnr, k):
     weights = [Fraction(p) ** -k for p in psnr]
@@ -56,12 +53,6 @@ def test_training_divides_its_batches_so(psnr, k):
     if k in (0, 1):
         same = replace(run, schedule="on_demand" if k else "rigid_joint", sharpness=1.0)
         assert np.array_equal(counts, divided(same, psnr))
-
-
-# The runs
-
-
-# The numbers
 
 
 def made_up(e: Experiment) -> Result:
@@ -137,9 +128,6 @@ def test_the_confound_is_what_the_lead_loses_with_the_other_decay():
     found = dose.confounded(judge.Measured(runs))
     assert found.word == judge.REPRODUCED
     assert [mean for mean, *_ in found.numbers.values()] == pytest.approx([0.2 * 1.01] * 2)
-
-
-# The page
 
 
 def texts(figure) -> str:

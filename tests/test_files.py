@@ -28,9 +28,6 @@ def disk_with(monkeypatch, free):
     monkeypatch.setattr(files.shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
 
 
-# A laptop with 1 GB free
-
-
 def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "faces.zip", "w") as file:
         for k in range(3):
@@ -65,9 +62,6 @@ def test_a_full_disk_is_told_before_a_photograph_is_restored_and_ends_a_folder(t
     assert not Path("full").exists()
 
 
-# Folders that are not one's own
-
-
 def test_a_read_only_results_folder_is_told_before_the_training(demo, monkeypatch):
     """The folder counts as read-only, as it does for a user who is not root."""
     access, folder = os.access, str(files.results())
@@ -87,9 +81,6 @@ def test_in_another_users_cache_what_is_there_is_read_and_what_is_not_is_told(de
     assert {*demo.rglob("*")} == before
 
 
-# A clock that is set back
-
-
 def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
     experiment, clock = tiny(), iter(range(10**9, 0, -3600))
     monkeypatch.setattr(time, "time", lambda: float(next(clock)))
@@ -97,9 +88,6 @@ def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
     assert min(seconds.values()) >= 0
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert results.load(experiment) and checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
-
-
-# Numbers that are not finite
 
 
 def test_a_number_that_is_not_finite_stops_the_run_and_keeps_the_epoch_before(demo, monkeypatch):
@@ -128,9 +116,6 @@ def test_no_such_number_is_kept(place, bad):
         tensors[place].view(-1)[0] = bad
     entry |= {"loss": bad} if place == "loss" else {"psnr": [20.0, bad]} if place == "psnr" else {}
     refused(lambda: checkpoint.finite(entry, network, optimizer, 0), "epoch 1: ", kind=TrainingError)
-
-
-# Files that were changed by hand
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"\xff\xfe", b'{"seal": "0", "experiment": {}}'])

@@ -24,7 +24,7 @@ def archive(demo, tmp_path):
     runs = [tiny("inpaint"), replace(tiny("inpaint"), seed=1), tiny("denoise")]
     sweep.run_many(runs, "cpu", workers=1)
 
-    def write(change=lambda content: None, seal=True, name=None, first=0):
+    def write(change=lambda content: None, seal=True, name=None):
         members = {}
         for run in runs:
             path = results.path_of(run)

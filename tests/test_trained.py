@@ -32,9 +32,6 @@ def perturbed(module, size=0.1):
     return module
 
 
-# Parts
-
-
 def test_the_basis_is_that_of_the_cosine_transform():
     basis = cosine_basis(5).double().numpy()
     patch = np.random.default_rng(0).random((5, 5))
@@ -87,9 +84,6 @@ def test_the_perceptron_learns_from_patches_of_their_own():
     torch.testing.assert_close(network(y)[4:5], network(y[4:5]))
 
 
-# Training
-
-
 def small(system):
     numbers = {"epochs": 2, "iterations": 2, "batch_size": 4, "validation_images": 4}
     return replace(trained.run_of(system, "smoke", "demo-native"), **numbers)
@@ -109,9 +103,6 @@ def test_noise_has_the_moments_it_should():
     torch.testing.assert_close(y.std((1, 2, 3)), sigma / 255, rtol=0.01, atol=0)
     torch.testing.assert_close(y.mean((1, 2, 3)), torch.full((4,), 0.5), atol=5e-3, rtol=0)
     assert y.max() > 1 and y.min() < 0  # not clipped
-
-
-# Use
 
 
 def test_what_is_not_trained_is_not_there(root, monkeypatch):

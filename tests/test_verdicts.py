@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -49,8 +50,7 @@ def test_margins_are_numbers_with_their_intervals(written):
                 low, high = interval
                 assert low <= margin <= high
                 text += f" [{judge.number(low)}, {judge.number(high)}]"
-            text = text.replace("+0.00", "0.00").replace("−0.00", "0.00")
-            plain = shown.replace("+0.00", "0.00").replace("−0.00", "0.00")
+            text, plain = (re.sub(r"[+−]0\.00", "0.00", words) for words in (text, shown))
             assert not shown or f"{part['part']} {text}: {part['verdict']}" in plain
     assert any(part["interval"] for claim in content["claims"] for part in claim["parts"])
 

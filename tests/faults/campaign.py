@@ -60,9 +60,6 @@ def measure(name: str, n: int) -> dict:
     return {"injected": n} | counts | {"worst_seconds": worst, "seconds": time.perf_counter() - start}
 
 
-# Judging what happened
-
-
 def judged(act: Callable, right: Callable) -> tuple[str, float]:
     """Recovered when the answer is right or the error is one line for the user; silent when a wrong answer is given."""
     start = time.perf_counter()
@@ -102,9 +99,6 @@ def digest(value) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=bits).encode()).hexdigest()
 
 
-# Where it happens
-
-
 @cache
 def packed_demo() -> Path:
     """The demo photographs, packed once for all roots; they are kept until this process ends."""
@@ -135,9 +129,6 @@ def fresh_root():
 def files_below(folder: Path) -> set[str]:
     """Every file but locks, relative."""
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".lock")}
-
-
-# Processes
 
 
 def in_a_child(target: Callable, *arguments, shared=None):

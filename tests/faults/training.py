@@ -91,9 +91,6 @@ def wait_for(child, share, wanted) -> None:
         time.sleep(0.002)
 
 
-# Checkpoints
-
-
 @cache
 def state_of(k: int, experiment) -> dict:
     """A checkpoint's state that says it is number k."""
@@ -114,9 +111,6 @@ def checkpoints(i, chance):
     return judged(
         lambda: checkpoint.load_checkpoint(folder, experiment), lambda state: state and digest(state) in right
     )
-
-
-# Signals
 
 
 def command(done, arguments):
@@ -146,9 +140,6 @@ def signals(i, chance):
     # The last epoch counts as whole a moment before it is kept.
     lost = (len(state["history"]) if state else 0) < done.value - 1
     return SILENT if lost else RECOVERED if ending == status else LOUD, seconds
-
-
-# A full disk
 
 
 def fill_disk(saved, experiment, after, room, check_first):
