@@ -47,9 +47,6 @@ def solutions(notebook):
     return [cell for cell in notebook.cells if "BEGIN SOLUTION" in cell.source]
 
 
-# One form of exercise
-
-
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_shows_the_solution_that_passes_with_its_samples(name, shipped):
     assert f"```{{include}} /generated/exercise-{name}.md\n```" in (ROOT / "book" / f"{name}.md").read_text()
@@ -93,20 +90,6 @@ def test_a_wrong_answer_gets_one_helpful_line(answer, why):
     with pytest.raises(pages.NotYet, match=why):
         pages.grade(answer, lambda answer: {"x is even": np.add(answer["x"], 0) % 2 == 0})
     assert pages.grade({"x": 8}, lambda answer: {"x is even": answer["x"] % 2 == 0}) == pages.PASSED
-
-
-@pytest.mark.parametrize("wrong, points", [(0, 2), (1, 1), (2, 1), (3, 0), (4, 0)])
-def test_half_of_the_statements_give_half_of_the_points(wrong, points):
-    def statements(answer):
-        return {f"part {n}": n >= wrong for n in range(4)}
-
-    pages.check_samples({"a student's words": (points, {})}, statements)
-    for other in {0, 1, 2} - {points}:
-        with pytest.raises(AssertionError, match=f"{points} points, not {other}"):
-            pages.check_samples({"a student's words": (other, {})}, statements)
-
-
-# Notebooks
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +146,6 @@ def test_nbgrader_gives_the_points_of_the_tests(written, shipped):
     assert scores == {"full": 2, "half": 1, "wrong": 0, "idle": 0}
 
 
-# The book and the lecture
-
-
 def test_the_book_for_students_has_no_solution():
     for path in (path for path in EXERCISES if path.parent.name == "notebooks"):
         notebook = nbformat.read(path, 4)
@@ -194,14 +174,12 @@ def deck(tmp_path_factory):
     return folder / "lecture" / "lecture.html"
 
 
-MOST_SLIDES, MOST_WORDS = 15, 60
 SLIDES = """
 return Reveal.getSlides().map((slide, i) => {
   Reveal.slide(i);
   const cut = [slide, ...slide.querySelectorAll("p, li, table, h1, h2")];
   const end = slide.getBoundingClientRect();
   return {
-    words: slide.innerText.split(/\\s+/).filter((word) => /[\\p{L}\\d]/u.test(word)).length,
     fits: cut.every((e) => e.scrollWidth <= e.clientWidth + 1 && e.getBoundingClientRect().bottom <= end.bottom + 1),
     pictures: [...slide.querySelectorAll("img")].filter((image) => image.naturalWidth > 0 && image.alt).length,
     vote: slide.innerText.includes("Vote"),
@@ -211,16 +189,15 @@ return Reveal.getSlides().map((slide, i) => {
 """
 
 
-def test_every_slide_fits_says_little_and_has_a_picture_or_a_vote(deck, chromium):
+def test_every_slide_fits_and_has_notes_and_a_picture_or_a_vote(deck, chromium):
     chromium.log("browser"), chromium.log("performance")
     chromium.devtools("Emulation.setDeviceMetricsOverride", width=1280, height=720, deviceScaleFactor=1, mobile=False)
     chromium.go(deck.as_uri())
     chromium.wait(lambda: chromium.run("return !!(window.Reveal?.isReady() && window.MathJax?.startup?.promise)"))
     chromium.run("await MathJax.startup.promise; Reveal.configure({ transition: 'none' })")
     slides = chromium.run(SLIDES)
-    assert 10 <= len(slides) <= MOST_SLIDES
+    assert 10 <= len(slides) <= 15
     assert [i for i, slide in enumerate(slides, 1) if not slide["fits"]] == []
-    assert all(0 < slide["words"] <= MOST_WORDS for slide in slides), [slide["words"] for slide in slides]
     assert all(slide["noted"] and (slide["pictures"] or slide["vote"]) for slide in slides)
     assert sum(slide["pictures"] > 0 for slide in slides) >= 10 and sum(slide["vote"] for slide in slides) >= 5
     text = chromium.run("return document.querySelector('.slides').textContent")
@@ -258,9 +235,6 @@ def test_the_deck_has_photographs_that_shipped_networks_restored(name):
     assert scores["on-demand"] > scores["damaged"]
     if "fixated on hard" in scores:
         assert scores["fixated on hard"] < scores["damaged"] - 10  # it ruins a sharper photograph
-
-
-# The teaching page
 
 
 def test_every_picture_of_the_lecture_is_drawn_for_the_book():
