@@ -101,22 +101,16 @@ def test_what_would_decide_is_named():
 
     assert needs([0.4]) == "a second and a third seed may tell" and needs([0.4, 0.5]) == "a third seed may tell"
     assert needs([0.4, 0.5, 0.45], []) == "1 part to be measured"
-    against = [-0.12, -0.14, -0.17]
+
+    def p(margins, n):  # one-sided, of the same mean and spread with n seeds
+        return stats.t.sf(abs(np.mean(margins)) / (np.std(margins, ddof=1) / np.sqrt(n)), n - 1)
+
+    against, margins = [-0.12, -0.14, -0.17], [0.1, 0.5, 0.2]
     text = needs(against, *[[0.4]] * 5)
     n = int(re.search(r"about (\d+) seeds \(Holm", text)[1])
-
-    def p(n):  # the same mean and spread with n seeds
-        return stats.t.cdf(np.mean(against) / (np.std(against, ddof=1) / np.sqrt(n)), n - 1)
-
-    assert text.startswith("0 alone") and p(n) < 0.025 / 6 < p(n - 1)
-    margins = [0.1, 0.5, 0.2]
+    assert text.startswith("0 alone") and p(against, n) < 0.025 / 6 < p(against, n - 1)
     n = int(re.search(r"about (\d+) seeds", needs(margins))[1])
-
-    def at(n):  # the same mean and spread with n seeds
-        half = stats.t.ppf(0.975, n - 1) * np.std(margins, ddof=1) / np.sqrt(n)
-        return np.mean(margins) > half
-
-    assert at(n) and not at(n - 1)
+    assert p(margins, n) < 0.025 < p(margins, n - 1)
     assert "would not do" in needs([2.0, -2.0, 0.5])
 
 
@@ -205,8 +199,6 @@ def test_false_decisions_are_rare_when_seeds_are_planned():
     closest = table[(table.spread == 0.03) & (table.seeds == 5)]
     assert (closest["power_0.2"] > 0.99).all() and (closest.even > 0.99).all()
 
-
-# What pages say
 
 RANKING = re.compile(
     r"\b(ahead|behind|beats?|best|worst|better|worse|wins?|won|leads?|superior|inferior|stronger|weaker|outperforms?|"
