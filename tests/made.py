@@ -54,8 +54,8 @@ def zip_with(path, name, content=b"", link=False):
         file.writestr(info, content or jpeg(1))
 
 
-def tar_with(path, name, kind=tarfile.REGTYPE, target="", mode="w"):
-    with tarfile.open(path, mode) as file:
+def tar_with(path, name, kind=tarfile.REGTYPE, target=""):
+    with tarfile.open(path, "w") as file:
         for member, type_ in (("img_align_celeba/000001.jpg", tarfile.REGTYPE), (name, kind)):
             info = tarfile.TarInfo(member)
             info.type, info.linkname = type_, target if type_ != tarfile.REGTYPE else ""

@@ -48,6 +48,7 @@ from odl.experiment import Experiment
 from odl.machine import files
 from odl.restoring import image_files
 from odl.results import path_of
+from tests.faults.campaign import files_below
 
 BICUBIC = Image.Resampling.BICUBIC
 
@@ -70,9 +71,6 @@ def folder(tmp_path, root):
 @pytest.fixture
 def no_shared_data(monkeypatch):
     monkeypatch.delenv("ODL_DATA", raising=False)
-
-
-# Splits
 
 
 def packs_of(name):
@@ -126,9 +124,6 @@ def test_bsds500_keeps_val_out_of_training(root):
     assert (len(train), len(validation), len(test)) == (400, 50, 50)
     assert all(name.startswith("val/") for name in validation + test) and not any(n.startswith("val/") for n in train)
     download.check_listing("bsds500", source)
-
-
-# A folder of one's own
 
 
 def test_hidden_files_are_left_out_and_what_is_not_read_is_told(folder, capsys):
@@ -292,12 +287,11 @@ def test_fewer_than_three_images_are_refused(folder):
     refused(lambda: packs.load(str(folder), "train"), "2 images", "at least 3")
 
 
-# Packs and crops
-
-
 @pytest.mark.parametrize("native", ["", "-native"])
 def test_a_pack_holds_the_images_as_pillow_resizes_them(folder, native):
-    """To a shorter side of 96, or in their own size but no less than a crop."""
+    """To a shorter side of 96, or in their own size but no less than a crop; odd ones, too."""
+    for height, width in ((16, 16), (300, 16), (17, 300), (70, 5000)):
+        write(folder / f"{height}.png", photograph(height, height, width))
     for pack in packs_of(f"{folder}{native}"):
         for i, name in enumerate(pack.names):
             with Image.open(folder / name) as original:
@@ -360,9 +354,6 @@ def test_fixed_crops_are_fixed_and_take_turns(folder):
     assert torch.equal(x, crops.crop(pack, torch.arange(25) % 10, again, flip=False))
 
 
-# Damage and kills
-
-
 def sha(folder):
     return hashlib.sha256((folder / "pixels.bin").read_bytes()).hexdigest()
 
@@ -422,13 +413,6 @@ def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys
     assert {pack.skipped for pack in packs} == {(name,)}
     assert f"left out, not readable: {name}" in capsys.readouterr().out
     assert {n for pack in packs for n in pack.names} == {*(f"{k % 2}/{k:02}.png" for k in range(12)), "new.png"}
-
-
-def test_an_image_that_is_not_there_is_named(tmp_path):
-    refused(lambda: reader.opened(tmp_path / "y.jpg"), "y.jpg: not a readable image (No such file or directory)")
-
-
-# One reader
 
 
 def rgb_16_png(grey=ROUGH) -> bytes:
@@ -493,23 +477,11 @@ def test_a_file_that_uses_little_of_its_range_is_told(folder, capsys, bits, form
     assert not printed if bits == 16 else (printed.startswith("3 images use little") and printed.count("\n") == 1)
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "side"), [(16, 16, 96), (16, 300, 0), (300, 17, 96), (63, 64, 0), (5000, 70, 96), (96, 96, 0)]
-)
-def test_odd_sizes_are_at_least_a_crop(tmp_path, width, height, side):
-    write(tmp_path / "x.png", photograph(0, height, width))
-    picture = reader.read_image(tmp_path / "x.png", side)
-    assert min(picture.shape[:2]) == (side or max(64, min(width, height))) and picture.dtype == np.uint8
-
-
-# Where sets come from
-
-
 @pytest.mark.parametrize("name", ["bsds500", "celeba", "sun397", "db11"])
 def test_a_missing_set_says_what_where_how_and_how_large(root, no_shared_data, name):
     where = {"bsds500": "github.com/BIDS", "celeba": "mmlab.ie", "sun397": "SUN397.tar.gz", "db11": "rhgao"}[name]
     refused(lambda: packs.load(name, "train"), f"{name!r}", where, DATASETS[name]["size"], f"data prepare {name}")
-    assert not everything(root)
+    assert not files_below(root)
 
 
 def celeba(folder, n=30):
@@ -586,10 +558,6 @@ def test_a_set_is_found_under_odl_data(root, monkeypatch, tmp_path):
     assert len(packs.load("celeba", "train")) == 24
 
 
-def everything(folder):
-    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock"}
-
-
 @pytest.mark.parametrize(("name", "form"), [("celeba", "zip"), ("sun397", "gztar")])
 def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data, tmp_path, monkeypatch, name, form):
     source = SETS[name](tmp_path / "copy")
@@ -602,12 +570,12 @@ def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data
     (source / sets.PARTITION).write_text(OFFICIAL)
     packs.pack(name, next(p for p in source.iterdir() if p.is_dir()), tmp_path / "direct")
     assert sha(target) == sha(tmp_path / "direct")
-    unpacked = everything(sets.home(name) / "images")
+    unpacked = files_below(sets.home(name) / "images")
     images = {file for file in unpacked if file.endswith(".jpg")}
     assert len(images) == 30 and unpacked - images <= {sets.PARTITION}
     assert (sets.home(name) / "images").stat().st_mode == sets.home(name).stat().st_mode  # others may read them, too
     download.prepare(name, archive)  # again: nothing is unpacked twice
-    assert everything(sets.home(name) / "images") == unpacked
+    assert files_below(sets.home(name) / "images") == unpacked
     assert {p.name for p in sets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
 
 
@@ -615,10 +583,7 @@ LISTS = {  # CelebA's official list, as people have it
     "text": (sets.PARTITION, OFFICIAL.encode()),
     "with a mark at its start": (sets.PARTITION, b"\xef\xbb\xbf" + OFFICIAL.encode()),
     "of Windows": (sets.PARTITION, OFFICIAL.replace("\n", "\r\n").encode()),
-    "Kaggle's table": (
-        "list_eval_partition.csv",
-        b"image_id,partition\n" + OFFICIAL.replace(" ", ",").encode(),
-    ),
+    "Kaggle's table": ("list_eval_partition.csv", b"image_id,partition\n" + OFFICIAL.replace(" ", ",").encode()),
 }
 
 
@@ -642,10 +607,7 @@ def berkeley(folder, monkeypatch):
     """BSDS500 in small, with a checksum of its own."""
     for k in range(12):
         write(folder / f"{('train', 'test', 'val', 'val')[k % 4]}/{k}.jpg", photograph(k, 100, 120))
-    listing = hashlib.sha256()
-    for file in sets.files_in(folder):
-        listing.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
-    monkeypatch.setitem(DATASETS, "bsds500", DATASETS["bsds500"] | {"sha256": listing.hexdigest()})
+    monkeypatch.setitem(DATASETS["bsds500"], "sha256", download.listing_of("bsds500", folder))
 
 
 @pytest.mark.parametrize("form", ["gztar", "zip", "tar", "folder"])
@@ -667,7 +629,7 @@ def test_bsds500_is_found_as_its_archives_nest_it(root, no_shared_data, tmp_path
         shutil.rmtree(sets.home("bsds500"))
         source = shutil.make_archive(tmp_path / "x", form, tmp_path / "copy")
         message = refused(lambda: download.prepare("bsds500", str(source)), str(source), "differ", "another copy")
-        assert "delete" not in message and not everything(root)
+        assert "delete" not in message and not files_below(root)
 
 
 def test_a_pipe_is_no_source_and_no_image(tmp_path, root):
@@ -678,13 +640,14 @@ def test_a_pipe_is_no_source_and_no_image(tmp_path, root):
             refused(lambda read=read, place=place: read(place), str(place), "no regular file")
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", [*SETS, "celeba10k"])
 def test_a_wrong_archive_is_refused_before_it_is_opened(root, no_shared_data, tmp_path, name):
-    shutil.make_archive(str(tmp_path / "set"), "zip", SETS[name](tmp_path / "copy", 3))
+    shutil.make_archive(str(tmp_path / "set"), "zip", SETS.get(name, celeba)(tmp_path / "copy", 3))
     (tmp_path / "quota.zip").write_text("<html>Quota exceeded</html>")
-    for file, fault in (("set", "checksum"), ("quota", DATASETS[name]["archive"]), ("nowhere", "does not exist")):
+    archive = DATASETS[name.removesuffix("10k")]["archive"]
+    for file, fault in (("set", "checksum"), ("quota", archive), ("nowhere", "does not exist")):
         refused(lambda file=file: download.prepare(name, str(tmp_path / f"{file}.zip")), f"{file}.zip", fault)
-    assert not everything(root)
+    assert not files_below(root)
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
@@ -696,7 +659,7 @@ def test_links_devices_and_too_many_files_are_not_extracted(tmp_path, kind):
     for archive in ("x.tar", "x.zip"):
         download.extract(tmp_path / archive, tmp_path / "out")
         assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
-        assert everything(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
+        assert files_below(tmp_path / "out") == {"img_align_celeba/000001.jpg"}
     for name in ("../../climbed.jpg", "img_align_celeba/../../../climbed.jpg", f"{tmp_path}/absolute.jpg"):
         for write_archive, archive in ((zip_with, "out.zip"), (tar_with, "out.tar")):
             write_archive(tmp_path / archive, name)
@@ -709,20 +672,12 @@ def test_links_devices_and_too_many_files_are_not_extracted(tmp_path, kind):
     refused(lambda: download.extract(tmp_path / "two.zip", tmp_path / "out", limit=1), "two.zip", "refused")
 
 
-def test_celeba10k_takes_no_archive_but_the_published_one(tmp_path, root):
-    zip_with(tmp_path / "faces.zip", "img_align_celeba/000002.jpg")
-    refused(lambda: prepare("celeba10k", str(tmp_path / "faces.zip")), "checksum differs")
-
-
 def test_the_archives_are_those_of_torchvision():
     """Its names and checksums, which stand in the table of data sets too."""
     published = {name: md5 for _, md5, name in torchvision.datasets.CelebA.file_list}
     assert published[DATASETS["celeba"]["archive"]] == DATASETS["celeba"]["md5"] and sets.PARTITION in published
     assert DATASETS["sun397"]["md5"] == torchvision.datasets.SUN397._DATASET_MD5
     assert torchvision.datasets.SUN397._DATASET_URL.endswith(DATASETS["sun397"]["archive"])
-
-
-# Downloads
 
 
 FAULTS = {"a byte changed": lambda file: flip(file, -30), "cut off": lambda file: cut(file, 100), "gone": Path.unlink}
@@ -765,7 +720,7 @@ def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):
     refused(lambda: download.prepare("db11", str(tmp_path / "copy")), "copy", "differ")
     hill.unlink()
     refused(lambda: download.prepare("db11", str(tmp_path / "copy")), "copy", "differ")
-    assert not everything(root)
+    assert not files_below(root)
     hill.write_bytes(good)
     download.prepare("db11-native", str(tmp_path / "copy"))
     pack = packs.load("db11-native", "test")
@@ -785,19 +740,14 @@ def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data
 
 @pytest.mark.parametrize("kind", ["archive", "folder"])
 def test_celeba10k_is_the_first_faces_of_celeba_halved(tmp_path, root, monkeypatch, capsys, no_shared_data, kind):
-    faces = {f"{k:06}.jpg": jpeg(k, 218, 178) for k in (3, 1, 4, 2)}
+    faces, source = {f"{k:06}.jpg": jpeg(k, 218, 178) for k in (3, 1, 4, 2)}, tmp_path / "img_align_celeba"
+    source.mkdir()
+    for name, content in faces.items():
+        (source / name).write_bytes(content)
     if kind == "archive":
-        source = tmp_path / "img_align_celeba.zip"
-        with zipfile.ZipFile(source, "w") as file:
-            for name, content in faces.items():
-                file.writestr(f"img_align_celeba/{name}", content)
+        source = Path(shutil.make_archive(str(tmp_path / "faces"), "zip", tmp_path, "img_align_celeba"))
         md5 = hashlib.md5(source.read_bytes()).hexdigest()
         monkeypatch.setitem(DATASETS, "celeba", DATASETS["celeba"] | {"md5": md5})
-    else:
-        source = tmp_path / "img_align_celeba"
-        source.mkdir()
-        for name, content in faces.items():
-            (source / name).write_bytes(content)
     monkeypatch.setitem(DATASETS, "celeba10k", DATASETS["celeba10k"] | {"images": 3})
     prepare("celeba10k-native", str(source))
     assert "differ from those behind the results" in capsys.readouterr().out
