@@ -25,7 +25,6 @@ from test_windows import trained_like
 from companion.show.tables import table_path
 from odl import PROTOCOL, results
 from odl.corruptions import FILL, TASKS, Task, blur, delete, remove_square
-from odl.crops import grey
 from odl.evaluation import errors, psnr
 from odl.machine import checkpoint, files
 from odl.machine.files import write_atomically
@@ -125,9 +124,6 @@ def network_as_shipped(task: str, schedule: str):
     return results.network_of(lab_page.reference(task, schedule)).half().float()
 
 
-# Rules and networks
-
-
 PSNRS = [[20.0] * 5, [22.1, 21.9, 21.6, 21.0, 20.3], [35, 30, 25, 20, 15], [60, 1, 1, 1, 1], [0.2, -3, 7, 7, 7]]
 
 
@@ -140,9 +136,6 @@ def test_allocation_is_the_schedules():
     command = ["node", "--input-type=module", "--eval", script]
     answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert answer == [allocate(on_demand(0.5, psnr, 5), 100).tolist() for psnr in vectors]
-
-
-# The fixation lab
 
 
 def set_fixation(browser, task: str, severity: float) -> dict:
@@ -279,12 +272,6 @@ def test_the_legend_has_a_line_and_a_score_for_every_curve(browser):
     assert len(lines) == len(scores) + 2 and lines.count("10") == 2  # a dot where a fixated network is at home
 
 
-def test_fixation_lab_starts_with_the_books_photograph(browser):
-    x = lab_page.as_input("chelsea.png")
-    assert torch.allclose(set_fixation(browser, "inpaint", 20)["shown"]["x"], x, atol=1e-6)
-    assert torch.allclose(set_fixation(browser, "denoise", 20)["shown"]["x"], grey(x), atol=1e-6)
-
-
 def test_noise_of_the_page_is_normal(browser):
     noise = as_floats(set_fixation(browser, "denoise", 20)["normal"])
     assert abs(noise.mean()) < 0.08 and abs(noise.std() - 1) < 0.06 and 0.003 < (abs(noise) > 2.576).mean() < 0.02
@@ -322,9 +309,6 @@ def test_bad_files_get_one_line_and_the_page_lives_on(browser, tmp_path, lab):
     browser.go("about:blank")  # the next test loads the page anew
 
 
-# The allocation lab
-
-
 def test_allocation_lab_replays_what_the_run_did(browser):
     script = """
     const [root, epoch] = [document.getElementById("lab-allocation"), document.querySelector("[name=epoch]")];
@@ -355,18 +339,6 @@ def test_sharpness_replays_what_is_measured_and_says_what_is_not(browser):
     browser.type("[name=k]", "\ue014\ue014")
 
 
-def test_allocation_lab_takes_numbers(browser):
-    browser.run("for (const slider of document.querySelectorAll('.odl-own input')) slider.value = 20")
-    browser.run("document.querySelectorAll('.odl-own input')[4].value = 10.1")
-    browser.type(".odl-own label:nth-child(5) input", "\ue012")  # left: 10
-    shares = browser.run("return document.getElementById('lab-allocation').shares")
-    assert shares == allocate(on_demand(0.5, [20, 20, 20, 20, 10], 5), 100).tolist()
-    assert "not a measured run" in status(browser, "allocation", "run")
-
-
-# Flip the seed
-
-
 def test_a_dot_crosses_the_line_while_p_stays_tiny(chromium, site):
     side = "return document.querySelector('.odl-track i').style.left"
     open_lab(chromium, site)
@@ -384,9 +356,6 @@ def test_a_dot_crosses_the_line_while_p_stays_tiny(chromium, site):
     assert "1 of 1 dots crossed the line: inpainting" in status(chromium, "seeds")
     answer = status(chromium, "seeds", "answer")
     assert answer.startswith("As you predicted: over 2 seeds 1 of 1 dots") and "inpainting undecided" in answer
-
-
-# Inpaint your photo
 
 
 def test_fill_is_inpaint_image(browser):
@@ -418,9 +387,6 @@ def test_fill_is_inpaint_image(browser):
     mean_colour = np.broadcast_to(np.float32(FILL) / 255, image.shape)[mask]
     assert scores["x_hat"] == pytest.approx(ours, abs=0.01)
     assert scores["y"] == pytest.approx(peak_signal_noise_ratio(image[mask], mean_colour, data_range=1), abs=0.01)
-
-
-# The page
 
 
 def test_without_npm_the_pictures_stand_and_the_page_says_why(chromium, tmp_path, monkeypatch):
@@ -492,9 +458,6 @@ def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(lab_page, "fetch", fetch)
     assert "is not the file" in lab_page.write_runtime(tmp_path)
     assert not (tmp_path / "runtime.js").exists()
-
-
-# The moving figure of the first page
 
 
 def test_moving_figure_shows_what_is_measured(chromium, tmp_path, monkeypatch):
