@@ -316,21 +316,26 @@ def test_first_figure_moves_unless_the_reader_prefers_not(chromium, html, soup):
 
 
 SCREEN = """
+const hero = document.querySelector(".odl-moving"), before = document.createRange();
+before.setStart(document.querySelector("article.bd-article"), 0);
+before.setEndBefore(hero);
+const words = before.toString().split(/\\s+/).filter((word) => /[\\p{L}\\p{N}]/u.test(word)).length;
 const bottom = (selector) => document.querySelector(selector).getBoundingClientRect().bottom + scrollY;
 const top = document.querySelector(".odl-row").getBoundingClientRect().top + scrollY;
 const said = [...document.querySelectorAll(".odl-answer em")].map((e) => e.textContent);
 const words_drawn = [...document.querySelectorAll(".odl-track > b")].map((e) => e.firstChild?.textContent.trim());
 const drawn = words_drawn.filter(Boolean);
-return { answer: bottom(".odl-answer"), forest: bottom(".odl-forest"), hero: top, said, drawn };
+return { words, answer: bottom(".odl-answer"), forest: bottom(".odl-forest"), hero: top, said, drawn };
 """
 
 
 @pytest.mark.parametrize(("width", "most"), [(1400, 1000), (390, 2000)])
 def test_the_first_screen_answers(chromium, html, claims, width, most):
-    """Answer, drawing and the top of what moves within a screen, on a phone within two."""
+    """At most 150 words before what moves; answer, drawing and the top of it within a screen, on a phone within two."""
     look(chromium, screen=PHONE | {"width": width, "height": 1000, "mobile": width < 600})
     chromium.go((html / PAGES[0]).as_uri())
     found = chromium.run(SCREEN)
+    assert found["words"] <= 150
     assert found["answer"] < found["forest"] < found["hero"] < most
     shown = claims[(claims.kind == "Core") | claims.claim.str.startswith("Equation 3 at its own dose")].verdict
     assert sorted(found["drawn"]) == sorted(shown) or len(found["drawn"]) > len(shown)  # of more data sets than one
