@@ -46,17 +46,20 @@ def answer() -> str:
     """Three sentences of at most 25 words, a paragraph each."""
     found = worlds()
     contests = [judge.compare(m, {"": (task, *PAIR)}).word for m in found.values() for task in paper.TASKS]
-    if not found or {*contests} == {judge.MISSING}:
+    words, cured = ({title: fixation.problem(m, name).word for title, m in found.items()} for name in PAIR)
+    if not found or {judge.MISSING} in ({*words.values()}, {*contests}):
         return f"The answer is {NOT_MEASURED}."
-    words, cured = ({t: fixation.problem(m, s).word for t, m in found.items()} for s in PAIR)
-    apart = max(fixation.control(m).eval("(on_demand - rigid_joint).abs().max()") for m in found.values())
-    real = "Fixation is real" if {*words.values()} == {judge.REPRODUCED} else "Fixation, the paper's problem"
+    apart = np.nanmax([fixation.control(m).eval("(on_demand - rigid_joint).abs().max()") for m in found.values()])
+    certain = {*words.values()} - {judge.MISSING} == {judge.REPRODUCED}
+    real = "Fixation is real" if certain else "Fixation, the paper's problem"
     cure = "Mixing all severities cures it" if apart < judge.WITHIN else "Mixing all severities is not the whole cure"
     head = "Feedback adds no gain over equal shares"
+    if {judge.UNDECIDED, judge.MIXED, judge.MISSING} & {*contests}:
+        head = "Feedback shows no gain over equal shares"
     if judge.REPRODUCED in contests:
         head = "Feedback beats equal shares" if len({*contests}) == 1 else "Feedback adds little to equal shares"
-    n, counts = len(contests), Counter(contests).most_common()
-    each = ", ".join(f"*{word}* in {k} of {n}" for word, k in counts) + " contests"
+    counts = Counter(contests).most_common()
+    each = ", ".join(f"*{word}* in {'all ' * (len(counts) == 1)}{k}" for word, k in counts) + " contests"
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
@@ -68,7 +71,11 @@ def answer() -> str:
 
 
 def on_sets(words: dict) -> str:
-    return ", ".join(f"*{word}*" + f" on {title}" * (len(words) > 1) for title, word in words.items())
+    """`*reproduced*` where all sets that are measured agree, else `*reproduced* on scenes, *excluded* on faces`."""
+    told = {word: [t for t in words if words[t] == word] for word in words.values() if word != judge.MISSING}
+    if len(told) == 1:
+        return f"*{next(iter(told))}*"
+    return ", ".join(f"*{word}* on {' and '.join(titles)}" for word, titles in told.items())
 
 
 def one_in(found) -> int:
@@ -97,6 +104,8 @@ def core() -> list[dict]:
         task = getattr(claim.measure, "keywords", {}).get("task")
         printed = [float(n.replace("−", "-")) for n in NUMBER.findall(claim.paper)] or PAPERS.get(whose, [])
         verdicts = {name: claim.measure(m) for name, m in found.items()}
+        first = next(iter(verdicts), None)
+        verdicts = {name: v for name, v in verdicts.items() if name == first or v.due}
         row = {"title": TITLES[whose] + (f" {plain(task)}" if task else ""), "claim": claim, "paper": printed}
         row |= {"bound": BOUNDS.get(whose, 0), "place": [*TITLES].index(whose)}
         rows.append(row | {"sets": {name: (v, [*v.numbers.values()]) for name, v in verdicts.items()}})
@@ -129,6 +138,7 @@ def forest() -> str:
     environment = Environment(trim_blocks=True, lstrip_blocks=True)
     given = {"rows": rows, "x": x, "within": judge.WITHIN, "light": scorecard.COLOURS, "dark": scorecard.IN_THE_DARK}
     given |= {"ticks": [t for t in TICKS if low <= place(t) <= high], "number": lambda db: f"{db:+g}".replace("-", "−")}
+    given["several"] = list(worlds()) if len(worlds()) > 1 else []
     used = {verdict.word for row in rows for verdict, _ in row["sets"].values()}
     given["words"] = {word: meaning for word, meaning in MEANINGS.items() if word in used}
     html = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(given)
@@ -138,10 +148,13 @@ def forest() -> str:
 def numbers() -> str:
     """The core claims in numbers."""
     rows = [
-        [row["title"], row["claim"].paper, *(f"{v.measured}: *{v.short}*" for v, _ in row["sets"].values())]
-        for row in core()
+        [row["title"], row["claim"].paper, *(spelled(row["sets"].get(name)) for name in worlds())] for row in core()
     ]
     return markdown(["Core claim", "Paper", *(f"Here, {name}" for name in worlds())], rows)
+
+
+def spelled(found) -> str:
+    return f"{found[0].measured}: *{found[0].short}*" if found else NOT_MEASURED
 
 
 TABLES = {"answer": answer, "forest": forest, "core-claims": numbers}

@@ -10,7 +10,7 @@ import yaml
 from answer import one_in
 from appendix import GRID, flops, layers, rate, run_flop
 from lab_page import fills
-from measured import NOT_MEASURED, PAIR, ROOT, duration, listed, load, markdown, worlds
+from measured import NOT_MEASURED, PAIR, ROOT, SETS, duration, listed, load, markdown, worlds
 from results_table import book_runs
 from scipy import stats
 
@@ -52,9 +52,20 @@ def mean_margins(m, one: str, other: str, levels=judge.LEVELS) -> list[float]:
     return [np.mean(margins) for margins in found if margins]
 
 
+def on_each(say) -> str:
+    """What `say` makes of what is measured on a data set: `+0.01 dB on scenes and +0.02 dB on faces`; once where it is
+    the same, and without names where one set alone is measured."""
+    said = {title: text for title, m in worlds().items() if (text := say(m)) != NOT_MEASURED}
+    if len({*said.values()}) < 2:
+        return next(iter(said.values()), NOT_MEASURED) + (f", {' and '.join(said)} alike" if len(said) > 1 else "")
+    return " and ".join(f"{text} on {title}" for title, text in said.items())
+
+
 def words(m) -> str:
     """`equivalent on denoising; undecided on inpainting`: the verdicts on `PAIR`."""
     found = {plain(task): judge.compare(m, {"": (task, *PAIR)}).word for task in paper.TASKS}
+    if {*found.values()} == {NOT_MEASURED}:
+        return NOT_MEASURED
     tasks = {word: listed([task for task in found if found[task] == word]) for word in found.values()}
     return "; ".join(f"{word} on {tasks[word] if len(tasks) > 1 else 'all four tasks'}" for word in tasks)
 
@@ -125,12 +136,14 @@ def cost() -> dict:
 
 def scale() -> dict:
     """On what the close contest is measured."""
-    m = load()
-    runs = [run for key, run in m.runs.items() if key[1] == PAIR[0] and key[0] in paper.TASKS]
-    gaps = [judge.gaps(m.runs, task, *PAIR) for task in paper.TASKS]
+    sets = {}
+    for title, m in worlds().items():
+        pairs = {task: found for task in paper.TASKS if (found := judge.paired(m.runs, task, *PAIR))}
+        for (run, _), *_ in [*pairs.values()][:1]:
+            sets[f"{run.provenance['train_images']:,} {title}"] = f" ({judge.count_seeds(pairs)})"
     return {
-        "photographs": of(runs, lambda found: found[0].provenance["train_images"]),
-        "seeds": of(gaps, lambda g: judge.count_seeds(dict(enumerate(g)))),
+        "photographs": of(sets, " and ".join),
+        "sets": of(map(str.__add__, sets.keys(), sets.values()), " and ".join),
     }
 
 
@@ -157,9 +170,10 @@ def problem() -> dict:
 
 def feedback() -> dict:
     """The dose of Equation 3, and what it and four times as much of it move."""
-    m = load()
+    m, sets = load(), worlds().values()
+    runs = [run for each in sets for run in each.runs.items()]
     doses, sharp = (
-        [100 * judge.dose_of(run) for key, run in m.runs.items() if key[0] in paper.TASKS and key[1] == s]
+        [100 * judge.dose_of(run) for key, run in runs if key[0] in paper.TASKS and key[1] == s]
         for s in (PAIR[0], SHARP)
     )
     pulls = [p for task in paper.TASKS if (p := judge.paired(m.runs, "gradients", f"{task} {PAIR[1]}"))]
@@ -167,14 +181,14 @@ def feedback() -> dict:
     short, long, far = growth(m)
     return {
         "dose": ends(doses, " %"),
-        "one_in": of(doses, lambda _: one_in([m])),
-        "gain": of(mean_margins(m, *PAIR), span),
+        "one_in": of(doses, lambda _: one_in(sets)),
+        "gain": on_each(lambda m: of(mean_margins(m, *PAIR), span)),
         "paper": span(claims.paper_gaps(*PAIR)),
-        "words": words(m),
+        "words": on_each(words),
         "sharp_dose": ends(sharp, " %"),
-        "sharp_gain": of(mean_margins(m, SHARP, PAIR[1]), span),
-        "sharp_easy": of(mean_margins(m, SHARP, PAIR[1], ["1"]), span),
-        "sharp_hard": of(mean_margins(m, SHARP, PAIR[1], [LAST]), span),
+        "sharp_gain": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1]), span)),
+        "sharp_easy": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], ["1"]), span)),
+        "sharp_hard": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], [LAST]), span)),
         "reverse_gain": of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span),
         "hardest": f"{sum(n.argmax() + 1 == paper.N_LEVELS for n in norms)} of {len(norms)}",
         "last_dose": ends(short, " %"),
@@ -247,7 +261,8 @@ def others() -> dict:
 
 def verdicts() -> dict:
     """How many claims have which word."""
-    return {"counted": scorecard.counted(claims.score_all(load()))}
+    sets = {title: claims.score_all(worlds()[title], name) for name, title in SETS.items() if title in worlds()}
+    return {"counted": " ".join(f"On {title}: {scorecard.counted(table)}" for title, table in sets.items())}
 
 
 FACTS = {make.__name__: make for make in (cost, scale, shipped, problem, feedback, contest, others, verdicts)}

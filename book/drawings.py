@@ -206,10 +206,10 @@ def found():
     axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.92", zorder=0, linewidth=0)
     axis.axvline(0, color="0.4", linewidth=1)
     for i, (k, task) in enumerate(cases):
-        for j, m in enumerate(sets.values()):
+        for j, (name, m) in enumerate(sets.items()):
             colour = scorecard.COLOURS[judge.compare(m, {"": (task, dose.NAMES[k], JOINT)}).word]
             y = i + 0.3 * (j - (len(sets) - 1) / 2)
-            draw_seeds(axis, m, task, dose.NAMES[k], y, "os"[j], color=colour, linewidth=2)
+            draw_seeds(axis, m, task, dose.NAMES[k], y, MARKS[name][0], color=colour, linewidth=2, label=name)
         if k == 1:
             draw_paper(axis, "on_demand", task, i)
     axis.set_yticks(range(len(cases)), [f"{plain(task)}, k = {dose.minus(k)}" for k, task in cases])

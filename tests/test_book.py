@@ -80,8 +80,7 @@ def test_three_sentences_carry_the_judges_words(monkeypatch, right, titles):
     sentences = answer.answer().split("\n\n")
     assert len(sentences) == 3
     said = [re.findall(r"(?<!\*)\*(\w[\w ]*)\*(?!\*)", s) for s in sentences]
-    assert said[0] == [fixation.problem(m).word] * len(titles)
-    assert said[1] == [fixation.problem(m, "rigid_joint").word] * len(titles)
+    assert said[:2] == [[fixation.problem(m, name).word] for name in ("on_demand", "rigid_joint")]
     gains = [judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word for task in paper.TASKS]
     assert {*said[2]} == {*gains} and ("Feedback beats" in sentences[2]) == ({*gains} == {judge.REPRODUCED})
 
@@ -102,6 +101,18 @@ def test_the_drawing_has_a_row_a_core_claim_with_the_intervals_of_its_seeds(monk
                 gaps = judge.gaps(m.runs, task, "on_demand", rival)
                 assert (mean, *ends) == pytest.approx((np.mean(gaps), *judge.interval(gaps)), abs=0.006)
     assert all(row["title"] in answer.forest() for row in rows)
+
+
+def test_what_is_partly_measured_on_faces_is_neither_drawn_nor_counted_as_undecided(monkeypatch):
+    """Equation 3 and equal shares alone: the contest has its words, fixation those of scenes, best of seven none."""
+    scenes, close = world(True, (0, 1, 2)), ("on_demand", "rigid_joint")
+    faces = judge.Measured({key: run for key, run in scenes.runs.items() if key[0] in paper.TASKS and key[1] in close})
+    monkeypatch.setattr(answer, "worlds", lambda: {"scenes": scenes, "faces": faces})
+    first, _, third = answer.answer().split("\n\n")
+    assert f"(*{fixation.problem(scenes).word}*)" in first and f"all {2 * len(paper.TASKS)} contests" in third
+    drawn = {row["title"]: [*row["sets"]] for row in answer.core()}
+    assert drawn["Feedback beats equal shares"] == ["scenes", "faces"]
+    assert [title for title, sets in drawn.items() if "faces" in sets] == ["Feedback beats equal shares"]
 
 
 def test_of_how_many_images_one_moves():

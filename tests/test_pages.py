@@ -236,7 +236,8 @@ def test_printed_page_shows_titles_and_no_controls(chromium, html):
 
 
 COLUMN = """
-const shown = [...document.querySelectorAll(".odl-sortable tbody tr:not(.odl-section)")].filter((row) => !row.hidden);
+const rows = document.querySelector(".odl-sortable").querySelectorAll("tbody tr:not(.odl-section)");  // of scenes
+const shown = [...rows].filter((row) => !row.hidden);
 return shown.map((row) => row.cells[args[0]].textContent.trim());
 """
 CELLS = """

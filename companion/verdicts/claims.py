@@ -46,8 +46,8 @@ def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
         value = "; ".join(filter(None, (found.measured, judge.GATED.strip(" ()") * found.gated, found.needs)))
         parts = [f"{label} {margin}: {word}" for label, (margin, word) in found.parts.items()]
         each = "; ".join(parts) if len(parts) > judge.FEW else ""
-        row = number, c.kind, c.place, c.claim, c.paper, value, each, c.test, found.word, before.get(c.claim, "")
-        rows.append(row)
+        word = found.word if found.due else judge.MISSING
+        rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, word, before.get(c.claim, "")))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -80,6 +80,11 @@ class Verdict:
         """The word, and that both networks are below the damaged images."""
         return f"{self.word}{GATED * self.gated}"
 
+    @property
+    def due(self) -> bool:
+        """Whether a word is due: while parts are to be measured, none is but that one of them speaks against it."""
+        return self.word == REVERSED or MISSING not in (self.word, *(word for _, word in self.parts.values()))
+
 
 # The rule, on the last axis of an array: seeds in `interval`, `p_below` and `decide`, parts in `holm` and `combine`
 
