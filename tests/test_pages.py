@@ -214,7 +214,7 @@ def test_print_page_holds_the_whole_book(html, soup):
     known, tabs = {*ids}, soup("book/contest.html").select("article .sd-tab-content")
     assert tabs and {f"book-contest--{tab['id']}" for tab in tabs} <= known
     assert not whole.select("[class*=sd-tab], input, [aria-controls]")  # which would keep tabs closed
-    titles = [label.get_text() for label in soup("book/contest.html").select(".sd-tab-label")]
+    titles = [label.get_text() for page in PAGES for label in soup(page).select("article .sd-tab-label")]
     assert [title.get_text() for title in whole.select("p.odl-tab")] == titles
     for link in whole.select("article a[href], main a[href]"):
         target, fragment = urldefrag(link["href"])
