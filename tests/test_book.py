@@ -78,7 +78,7 @@ def test_three_sentences_carry_the_judges_words(monkeypatch, right, titles):
     m = world(right, (0, 1, 2))
     monkeypatch.setattr(answer, "worlds", lambda: dict.fromkeys(titles, m))
     sentences = answer.answer().split("\n\n")
-    assert len(sentences) == 3
+    assert len(sentences) == 3 and max(len(re.findall(r"[\w.+−-]+", s)) for s in sentences) <= 25
     said = [re.findall(r"(?<!\*)\*(\w[\w ]*)\*(?!\*)", s) for s in sentences]
     assert said[:2] == [[fixation.problem(m, name).word] for name in ("on_demand", "rigid_joint")]
     gains = [judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word for task in paper.TASKS]

@@ -180,6 +180,7 @@ return Reveal.getSlides().map((slide, i) => {
   const cut = [slide, ...slide.querySelectorAll("p, li, table, h1, h2")];
   const end = slide.getBoundingClientRect();
   return {
+    words: slide.innerText.split(/\\s+/).filter((word) => /[\\p{L}\\d]/u.test(word)).length,
     fits: cut.every((e) => e.scrollWidth <= e.clientWidth + 1 && e.getBoundingClientRect().bottom <= end.bottom + 1),
     pictures: [...slide.querySelectorAll("img")].filter((image) => image.naturalWidth > 0 && image.alt).length,
     vote: slide.innerText.includes("Vote"),
@@ -189,7 +190,7 @@ return Reveal.getSlides().map((slide, i) => {
 """
 
 
-def test_every_slide_fits_and_has_notes_and_a_picture_or_a_vote(deck, chromium):
+def test_every_slide_fits_says_little_and_has_a_picture_or_a_vote(deck, chromium):
     chromium.log("browser"), chromium.log("performance")
     chromium.devtools("Emulation.setDeviceMetricsOverride", width=1280, height=720, deviceScaleFactor=1, mobile=False)
     chromium.go(deck.as_uri())
@@ -198,6 +199,7 @@ def test_every_slide_fits_and_has_notes_and_a_picture_or_a_vote(deck, chromium):
     slides = chromium.run(SLIDES)
     assert 10 <= len(slides) <= 15
     assert [i for i, slide in enumerate(slides, 1) if not slide["fits"]] == []
+    assert max(slide["words"] for slide in slides) <= 60
     assert all(slide["noted"] and (slide["pictures"] or slide["vote"]) for slide in slides)
     assert sum(slide["pictures"] > 0 for slide in slides) >= 10 and sum(slide["vote"] for slide in slides) >= 5
     text = chromium.run("return document.querySelector('.slides').textContent")
