@@ -36,7 +36,6 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, goi
 	@"$(BIN)/papermill" notebooks/table1.ipynb runs/notebooks/table1-$(TASK).ipynb -p task $(TASK)
 	@echo "notebook: runs/notebooks/table1-$(TASK).ipynb"
 	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
-	@"$(BIN)/python" -c "from companion import prose; from odl import results as r; print(prose.dose([r.load(r.Experiment.of('$(TASK)'))]))"
 
 bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (results: data/results/benchmarks/)
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[bench]"

@@ -59,7 +59,7 @@ def check_parameters(namespace: dict, names: str) -> None:
     for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
         if name not in known:
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
-    for name in TEXTS & namespace.keys():
+    for name in TEXTS & {*known}:
         namespace[name] = check_text(name, namespace[name])
     for name, options in (("device", DEVICES), ("profile", PROFILES)):
         if name in namespace:

@@ -8,6 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from PIL import Image
 from tqdm import tqdm
 
 from odl import __version__, paper
@@ -203,12 +204,10 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
                 f"{source}: of its {pages} pages --overwrite would leave only the first; give another output"
             )
         stored, mask = reader.opened(source), mask and reader.opened(mask)
-        with reader.named(source):
-            faint = reader.faint(reader.flat(stored))
         keeping, lost = image_files.kept(stored, output)
         lines = [f"of its {pages} pages the first is restored"] * (pages > 1) + lost
         lines += ["of more than 8 bits a value, 8 are kept"] * deep
-        for line in filter(None, [*lines, faint]):
+        for line in lines:
             warn(line)
         restored = restore(stored, options.task, mask, options.stride, options.device, progress)
         image_files.save(restored, output, keeping)
@@ -235,5 +234,6 @@ def run_results(options) -> None:
 
 
 if __name__ == "__main__":
+    Image.MAX_IMAGE_PIXELS = reader.MAX_PIXELS  # up to there Pillow need not warn, and beyond it `reader` refuses
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # on one line, Pillow's too
     sys.exit(main())

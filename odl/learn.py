@@ -56,6 +56,8 @@ def allocation(run, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray 
     if weights.shape not in ((paper.N_LEVELS,), (2, paper.N_LEVELS)):
         raise ParameterError(f"schedule {run.schedule!r} returned {given!r}, not {paper.N_LEVELS} weights")
     weights, factors = weights if weights.ndim == 2 else (weights, None)
+    if factors is not None and not (np.isfinite(factors).all() and factors.min() >= 0 < factors.max()):
+        raise ParameterError(f"schedule {run.schedule!r}: {factors.tolist()} are no factors of a loss, 0 or more")
     try:
         return allocate_batches(weights**run.sharpness, run.batch_size, run.iterations)[0], factors
     except ValueError as error:

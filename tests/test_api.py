@@ -149,9 +149,18 @@ def test_a_mask_of_what_stays_gives_a_warning(task, gone, kind, noise, recwarn):
         odl.restore(x, task, kept, stride=32)
     recwarn.clear()
     odl.restore(x, "interpolate", ~kept, stride=32)
-    flat = np.full((80, 100, 3), 9, np.uint8)
+    flat = np.full((80, 100, 3), 99, np.uint8)
     odl.restore(flat, "interpolate", kept, stride=32)
     assert not recwarn.list
+
+
+def test_a_dark_photograph_is_told_for_its_range_alone(noise, recwarn):
+    """12 bits in 16: nothing is of one colour there."""
+    for image in (photograph(0, 80, 100) // 16, Image.fromarray(photograph(0, 80, 100)[..., 0].astype(np.uint16) * 16)):
+        odl.restore(image, "inpaint", square(), stride=32)
+        [told] = recwarn.list
+        assert "no value is above 1" in str(told.message)
+        recwarn.clear()
 
 
 @pytest.mark.parametrize("top", [1, 255, 65535])

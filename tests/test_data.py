@@ -477,6 +477,29 @@ def test_a_file_that_uses_little_of_its_range_is_told(folder, capsys, bits, form
     assert not printed if bits == 16 else (printed.startswith("3 images use little") and printed.count("\n") == 1)
 
 
+@pytest.mark.parametrize(
+    ("content", "deep"),
+    [
+        (b"P6 32 32 4095\n" + bytes(6 * 32 * 32), True),
+        (b"P6 32 32 255\n" + bytes(3 * 32 * 32), False),
+        *((encoded(np.zeros((32, width), np.uint8), "BMP"), False) for width in (16, 116, 160)),
+    ],
+)
+def test_bits_of_a_value_are_not_taken_for_bytes_of_a_row(tmp_path, content, deep):
+    (tmp_path / "x").write_bytes(content)
+    assert reader.kind(tmp_path / "x") == (1, deep)
+
+
+def test_where_nothing_is_read_what_is_left_out_is_told(tmp_path):
+    for k in range(4):
+        (tmp_path / f"{k}.cr3").write_bytes(b"x")
+    for call in (
+        lambda: download.prepare(str(tmp_path)),
+        lambda: image_files.todo(str(tmp_path), str(tmp_path / "out"), None, False),
+    ):
+        refused(call, "4 files are left out (4 .cr3)", kind=files.OneLine)
+
+
 @pytest.mark.parametrize("name", ["bsds500", "celeba", "sun397", "db11"])
 def test_a_missing_set_says_what_where_how_and_how_large(root, no_shared_data, name):
     where = {"bsds500": "github.com/BIDS", "celeba": "mmlab.ie", "sun397": "SUN397.tar.gz", "db11": "rhgao"}[name]
@@ -588,7 +611,7 @@ LISTS = {  # CelebA's official list, as people have it
 
 
 @pytest.mark.parametrize("given", ["archive", "img_align_celeba", "img_align_celeba/img_align_celeba"])
-@pytest.mark.parametrize("place", ["", "img_align_celeba", "img_align_celeba/img_align_celeba"])
+@pytest.mark.parametrize("place", ["", "Eval", "img_align_celeba", "img_align_celeba/img_align_celeba"])
 @pytest.mark.parametrize("kind", LISTS)
 def test_celeba_is_found_as_kaggle_nests_it_with_its_list(root, no_shared_data, tmp_path, kind, place, given):
     archive, (name, content) = tmp_path / "archive", LISTS[kind]
@@ -596,6 +619,7 @@ def test_celeba_is_found_as_kaggle_nests_it_with_its_list(root, no_shared_data, 
     archive.mkdir()
     (archive / "img_align_celeba").mkdir()
     (tmp_path / "img_align_celeba").rename(archive / "img_align_celeba/img_align_celeba")
+    (archive / place).mkdir(exist_ok=True)
     (archive / place / name).write_bytes(content)
     download.prepare("celeba", str(archive if given == "archive" else archive / given))
     assert sizes("celeba") == [20, 6, 4] and sets.find("celeba").samefile(archive / "img_align_celeba/img_align_celeba")

@@ -162,7 +162,8 @@ def test_images(tmp_path, monkeypatch):
 
 def test_a_misspelt_notebook_parameter_is_refused():
     cells = ["", "task = 'inpaint'", "# Parameters\nseed = 0\nPAPERMILL_INPUT_PATH = 'a'\n", "scratch = 1"]
-    check_parameters({"task": "inpaint", "seed": 0, "scratch": 1, "In": cells}, "task seed")
+    kernel = {"task": "inpaint", "seed": 0, "scratch": 1, "image": [0], "photographs": None, "In": cells}
+    check_parameters(kernel, "task seed")  # also when every cell runs again, and others use the names of parameters
     wrong = {"In": [*cells, "# Parameters\nsede = 0\n"]}
     refused(lambda: check_parameters(wrong, "task seed"), "'sede'", "nearest: 'seed'")
     for text, value in (("false", False), ("True", True)):

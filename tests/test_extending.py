@@ -148,6 +148,8 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
         ("equal", "returned 'equal', not 5 weights"),
         (np.ones(4), "returned array([1., 1., 1., 1.]), not 5 weights"),
         (-np.ones(5), ": weights=[-1.0, "),
+        *((np.stack([np.ones(5), [1, 1, 1, 1, bad]]), "no factors of a loss") for bad in (-1, np.nan, np.inf)),
+        (np.stack([np.ones(5), np.zeros(5)]), "no factors of a loss"),
     ):
         monkeypatch.setitem(SCHEDULES, "own", lambda *_, returned=returned: returned)
         own = Experiment.of(schedule="own", profile="smoke")

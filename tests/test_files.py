@@ -41,6 +41,13 @@ def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_
     assert not list(sets.home("celeba").iterdir())
 
 
+def test_a_full_disk_is_told_before_a_run_is_trained(demo, monkeypatch):
+    run = tiny(width=4)
+    packs.load(run.dataset, "train")
+    disk_with(monkeypatch, 50_000)
+    refused(lambda: results.train(run, progress=lambda _: pytest.fail("trained")), "disk full", kind=DiskError)
+
+
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif", ".bmp", ".ppm"])
 def test_a_full_disk_is_told_before_a_photograph_is_restored_and_ends_a_folder(tmp_path, monkeypatch, capsys, suffix):
     """To within a third of what is then written: a file that would fit is restored."""

@@ -216,6 +216,22 @@ def test_metadata_are_kept_piece_by_piece_and_what_is_not_is_told(tmp_path, form
         assert found["resolution"] == pytest.approx((300, 300), rel=1e-3)
 
 
+def test_what_no_format_takes_over_is_told_too(tmp_path):
+    """IPTC of a JPEG, tags of a TIFF that describe the scene, and the picture that a telephone hides behind a JPEG."""
+    image = Image.new("RGB", (70, 90), "grey")
+    iptc = b"\xff\xed\0\x26Photoshop 3.0\x008BIM\x04\x04\0\0\0\0\0\x0a" + bytes(10)
+    jpeg = encoded(image, "JPEG")
+    (tmp_path / "iptc.jpg").write_bytes(jpeg[:2] + iptc + jpeg[2:])
+    image.save(tmp_path / "tags.tif", tiffinfo={269: "Name", 305: "Program"})
+    image.save(tmp_path / "two.mpo", save_all=True, append_images=[image])
+    image.save(tmp_path / "plain.tif")
+    for name, words in {"iptc.jpg": ["the IPTC"], "tags.tif": ["the other tags"], "plain.tif": []}.items():
+        told = saved(image, tmp_path / name, tmp_path / f"out-{name}")
+        assert [line.rpartition("keep ")[2] for line in told] == words
+    [told] = saved(image, tmp_path / "two.mpo", tmp_path / "out.jpg")
+    assert "second picture" in told
+
+
 @pytest.mark.parametrize("name", ["much.png", "wrong profile"])
 def test_a_piece_that_does_not_fit_costs_no_other(tmp_path, name):
     """80 kB of EXIF in a PNG are more than a JPEG holds; a profile of other colours would be wrong."""

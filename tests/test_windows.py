@@ -85,13 +85,17 @@ def test_a_small_hole_is_the_mean_over_the_windows_that_see_it():
     np.testing.assert_allclose(filled[30:40, 20:30], np.clip(np.mean(votes, 0), 0, 1), atol=1e-5)
 
 
-def test_a_mask_is_reduced_like_its_photograph(tmp_path):
+def test_a_mask_is_reduced_like_its_photograph(tmp_path, capsys):
     drawn = np.zeros((150, 201), np.uint8)
     drawn[30:60, 100:160] = 255
     Image.fromarray(drawn).save(tmp_path / "mask.png")
     mask = pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 100))
     assert mask.shape == (75, 100) and mask.sum() == pytest.approx(15 * 30, rel=0.1)
     refused(lambda: pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 99)), "mask", "99×75")
+    assert not capsys.readouterr().out
+    Image.fromarray(255 - drawn).save(tmp_path / "mask.png")
+    pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 100))
+    assert "mask.png: by the mask 9" in capsys.readouterr().out
 
 
 def test_a_thin_scratch_is_missing_wherever_it_shows(tmp_path):

@@ -10,9 +10,10 @@ from companion.comparators.context_encoder import untrained
 from odl import results
 from odl.crops import Pack
 from odl.data.packs import load
-from odl.data.reader import opened, read_image
+from odl.data.reader import faint, opened, read_image
 from odl.data.sets import DataError
 from odl.evaluation import psnr, squared_error
+from odl.restoring.doubts import doubt_of_mask
 from odl.restoring.image_files import marked, missing
 
 
@@ -53,17 +54,27 @@ def networks(runs: list) -> dict[str, nn.Module]:
 
 
 def read_photograph(path, longest: int) -> np.ndarray:
-    """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels."""
-    return img_as_float32(reduced(Image.fromarray(read_image(path, 0)), longest))
+    """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels.
+
+    A line tells of one that uses little of its range.
+    """
+    image = read_image(path, 0)
+    if said := faint(image):
+        print(f"{path}: {said}")
+    return img_as_float32(reduced(Image.fromarray(image), longest))
 
 
 def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
     """The pixels that a mask marks as missing, reduced as its image was: (height, width) bool.
 
-    A pixel is missing where any that it is the mean of is. Raises ParameterError.
+    A pixel is missing where any that it is the mean of is. A line tells of one that seems inverted. Raises
+    ParameterError.
     """
     gone = Image.fromarray(marked(opened(path)).astype(np.float32))
-    return missing(image, "inpaint", reduced(gone, longest) > 0)
+    gone = missing(image, "inpaint", reduced(gone, longest) > 0)
+    if doubt := doubt_of_mask(image, gone, "inpaint"):
+        print(f"{path}: {doubt}")
+    return gone
 
 
 def reduced(image: Image.Image, longest: int) -> np.ndarray:

@@ -86,8 +86,10 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
             (folder / file).unlink(missing_ok=True)
         try:
             index = write_pixels(folder / "pixels.bin", name, source, splits, skip_bad)
-        except BaseException:
+        except BaseException as error:
             (folder / "pixels.bin").unlink()
+            if isinstance(error, OSError) and not isinstance(error, files.OneLine):
+                raise files.DiskError(f"{folder}: not written ({reader.reason(error)})") from None
             raise
         if index["skipped"]:
             print(f"left out, not readable: {', '.join(index['skipped'])}")

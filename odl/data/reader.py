@@ -42,7 +42,9 @@ def kind(path: Path) -> tuple[int, bool]:
     Raises DataError naming the file.
     """
     with named(path), Image.open(path, formats=FORMATS) as image:
-        deep = image.mode.startswith(("I", "F")) or any("16" in str(tile.args) for tile in image.tile)
+        how = [tile.args if isinstance(tile.args, tuple) else (tile.args,) for tile in image.tile]
+        deep = image.mode.startswith(("I", "F")) or any("16" in str(raw) for raw, *_ in how)
+        deep = deep or image.format == "PPM" and any(top > 255 for _, *most in how for top in most)
         return 1 if image.format in ("JPEG", "MPO") else getattr(image, "n_frames", 1), deep
 
 

@@ -206,7 +206,8 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
         return {"train": train + test, "validation": val[: len(val) // 2], "test": val[len(val) // 2 :]}
     groups = [[name] for name in names] if base in DATASETS else by_content(folder, names)
     if len(groups) < 3:
-        raise DataError(f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different")
+        few = f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different"
+        raise DataError("; ".join([few, *unread(folder)]))
     if base == "celeba" and (official := partition(folder)):
         given = [official.get(os.path.basename(name)) for name in names]
         if None in given:
@@ -244,6 +245,7 @@ def partition(folder: Path) -> dict[str, str]:
     As text, or as Kaggle's table; else {}.
     """
     places = [folder, *folder.parents[:3], *folder.resolve().parents[:3]]
+    places += [place / "Eval" for place in places]  # as the official archive has it
     names = (PARTITION, PARTITION.replace(".txt", ".csv"))
     file = next((place / name for place in places for name in names if (place / name).is_file()), None)
     try:

@@ -48,6 +48,8 @@ class Log:
     def put_back(self, network, optimizer) -> None:
         """Set the network and its optimizer to the newest checkpoint, where there is one. Raises TrainingError."""
         self.network, self.optimizer, self.written = network, optimizer, time.monotonic()
+        weights = sum(t.nbytes for t in network.state_dict().values())
+        files.need_room(self.folder, 2 * 3 * weights)  # two checkpoints, of weights and Adam's two moments
         if not self.saved:
             return
         settings = optimizer.state_dict()["param_groups"]  # this device's own: a GPU keeps its state where a graph can

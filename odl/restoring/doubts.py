@@ -46,14 +46,14 @@ def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str) -> str | None:
         return f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
     step = int(np.ceil(np.sqrt(missing.size / 1e6)))  # a million pixels tell
     y, missing = y[::step, ::step], missing[::step, ::step]
-    if missing.any() and not missing.all() and one_colour(y[~missing]) and not one_colour(y[missing]):
+    near = min(8 if y.dtype == np.uint8 else 8 / 255, np.ptp(y) / 32)  # a dark image differs by less
+    if missing.any() and not missing.all() and one_colour(y[~missing], near) and not one_colour(y[missing], near):
         return "by the mask all that stays is of one colour, and what is missing is not; if so, invert the mask"
     return None
 
 
-def one_colour(pixels: np.ndarray) -> bool:
-    """Whether 99 % of the pixels (n[, 3]), uint8 or on [0, 1], are within 8 of 255 of their median, or no numbers."""
-    near = 8 if pixels.dtype == np.uint8 else 8 / 255
+def one_colour(pixels: np.ndarray, near: float) -> bool:
+    """Whether 99 % of the pixels (n[, 3]) are within `near` of their median, or no numbers."""
     return np.mean(np.abs(pixels - np.median(pixels, 0)) > near) < 0.01
 
 

@@ -11,7 +11,7 @@ from PIL import Image, JpegImagePlugin, PngImagePlugin
 
 from odl import paper
 from odl.data import reader
-from odl.data.sets import SUFFIXES, files_in
+from odl.data.sets import SUFFIXES, files_in, unread
 from odl.machine import files
 from odl.parameters import ParameterError, choice, integer
 
@@ -27,7 +27,9 @@ CLEAR = ("PNG", "WEBP", "TIFF")  # those with transparency
 LONGEST = 255  # bytes of a file's name
 XMP = "XML:com.adobe.xmp"  # where PNG has it
 MASK_HELP = "white, red or transparent where pixels are missing"
-TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that do not describe its storage
+TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that another format's EXIF has, too
+STORAGE = (*range(254, 269), 273, 274, *range(277, 285), 296, 297, 317, 320, *range(322, 326), *range(338, 348))
+STORAGE += (*range(529, 533), 700, 34675)  # its layout, colours and resolution; XMP and profile have their own names
 
 
 def check_call(task: str, mask, stride: int | None) -> None:
@@ -173,9 +175,11 @@ def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
     top, bottom = picture.height // 2, min(picture.height // 2 + 64, picture.height)
     middle = picture.crop((0, top, picture.width, bottom)).convert(mode)
     size = len(encoded(middle, file_format, options)) * picture.height / middle.height
-    files.need_room(next(place for place in output.resolve().parents if place.exists()), size)
+    files.need_room(output.resolve().parent, size)
+    behind = ["second picture in its file"] * (stored.format == "MPO" and stored.n_frames > 1)  # as telephones have it
     clear = picture.has_transparency_data and picture.convert("RGBA").getchannel("A").getextrema()[0] < 255
     lost = ["transparency, so that what was hidden shows"] if clear and file_format not in CLEAR else []
+    lost += behind
     for name, value in metadata(stored, picture).items():
         with suppress(Exception):
             more = options | option(name, value, file_format, mode, options)
@@ -192,11 +196,17 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
     found = {"colour profile": stored.info.get("icc_profile")}
     with suppress(Exception):  # damaged metadata are no damaged picture
         exif = (stored if stored.format == "TIFF" else picture).getexif()
-        for tag in set(exif) - set(TAGS) if stored.format == "TIFF" else {274}:  # 274: how it was turned
+        others = set(exif) - set(TAGS) if stored.format == "TIFF" else {274}  # 274: how it was turned
+        found["other tags"] = others - {*STORAGE}
+        for tag in others:
             exif.pop(tag, None)
         found["EXIF"] = exif
     found |= {"resolution": stored.info.get("dpi"), "XMP": picture.info.get("xmp")}  # which may say it, too
-    found |= {"comment": stored.info.get("comment"), "text": {**getattr(stored, "text", {})}}
+    found |= {
+        "IPTC": stored.info.get("photoshop"),
+        "comment": stored.info.get("comment"),
+        "text": {**getattr(stored, "text", {})},
+    }
     found["text"].pop(XMP, None)
     return {name: value for name, value in found.items() if value}
 
@@ -262,7 +272,9 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     else:
         sources, outputs = [start], [end / start.name if end.is_dir() else end]
     if not sources:
-        raise ParameterError(f"input={source!r} has no photographs ({', '.join(SUFFIXES)})")
+        raise ParameterError(
+            "; ".join([f"input={source!r} has no photographs ({', '.join(SUFFIXES)})", *unread(start)])
+        )
     given = [masks] * len(sources)
     if masks and masks.is_dir():
         found = [Path(file) for file in files_in(masks)]

@@ -75,8 +75,9 @@ def restore(
     missing = image_files.missing(y, task, mask)
     device, stride, network = check_device(device), stride or stride_for(y, task, missing), load(task)
     how = {"precision": quick_precision(device), "device": device}
-    if doubt := before(network, y, task, missing, how):
-        warnings.warn(doubt, doubts.DamageWarning, stacklevel=2)
+    doubt = before(network, y, task, missing, how)
+    for line in filter(None, (reader.faint(y) if y.dtype == np.uint8 else None, doubt)):
+        warnings.warn(line, doubts.DamageWarning, stacklevel=2)
     x_hat = np.array(y, np.float32 if y.dtype == bool else None)
     for rows, columns, within in parts(y, missing, stride, progress):
         part, gone = y[rows, columns], None if missing is None else missing[rows, columns]
