@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import skimage
 from conftest import refused
 from made import photograph
 from PIL import Image
@@ -151,6 +152,19 @@ def test_a_mask_of_what_stays_gives_a_warning(task, gone, kind, noise, recwarn):
     odl.restore(x, "interpolate", ~kept, stride=32)
     flat = np.full((80, 100, 3), 99, np.uint8)
     odl.restore(flat, "interpolate", kept, stride=32)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("quality", [75, 90])
+def test_a_mask_of_what_stays_is_told_of_deleted_pixels_saved_as_jpeg(quality, noise, recwarn):
+    x = np.asarray(Image.fromarray(skimage.data.astronaut()).resize((200, 160)))
+    kept = np.random.default_rng(0).random((160, 200)) < 0.25
+    buffer = io.BytesIO()
+    Image.fromarray(x * kept[..., None].astype(np.uint8)).save(buffer, "JPEG", quality=quality)
+    with pytest.warns(doubts.DamageWarning, match="all that stays is of one colour"):
+        odl.restore(Image.open(buffer), "interpolate", kept, stride=32)
+    recwarn.clear()
+    odl.restore(Image.open(buffer), "interpolate", ~kept, stride=32)
     assert not recwarn.list
 
 

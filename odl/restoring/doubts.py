@@ -1,5 +1,7 @@
 """How damaged a photograph seems, and whether a restored one is likely to be worse than what it was made of."""
 
+from functools import partial
+
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
@@ -10,6 +12,7 @@ from scipy.ndimage import gaussian_filter
 MOST_CHANGE = 1.25  # mean square of what denoising changes, in variances of the noise; of the harmed at least 1.31
 LEAST_BLUR = 2.5  # σ in pixels as `blur_of` finds it; of the harmed at most 1.44
 MOST_MISSING = {"inpaint": 0.5, "interpolate": 0.92}  # share of an image; the hardest level's is 90 %
+NEAR = {"inpaint": (8, 0.99), "interpolate": (24, 0.95)}  # of 255, and share: deleted pixels vary once saved as JPEG
 BLOCK = 16  # side of the blocks in which noise is measured
 
 
@@ -46,15 +49,15 @@ def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str) -> str | None:
         return f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
     step = int(np.ceil(np.sqrt(missing.size / 1e6)))  # a million pixels tell
     y, missing = y[::step, ::step], missing[::step, ::step]
-    near = min(8 if y.dtype == np.uint8 else 8 / 255, np.ptp(y) / 32)  # a dark image differs by less
-    if missing.any() and not missing.all() and one_colour(y[~missing], near) and not one_colour(y[missing], near):
+    alike = partial(one_colour, near=NEAR[task][0] / 255 * np.ptp(y), share=NEAR[task][1])
+    if missing.any() and not missing.all() and alike(y[~missing]) and not alike(y[missing]):
         return "by the mask all that stays is of one colour, and what is missing is not; if so, invert the mask"
     return None
 
 
-def one_colour(pixels: np.ndarray, near: float) -> bool:
-    """Whether 99 % of the pixels (n[, 3]) are within `near` of their median, or no numbers."""
-    return np.mean(np.abs(pixels - np.median(pixels, 0)) > near) < 0.01
+def one_colour(pixels: np.ndarray, near: float, share: float) -> bool:
+    """Whether more than that share of the pixels (n[, 3]) are within `near` of their median, or no numbers."""
+    return np.mean(np.abs(pixels - np.median(pixels, 0)) > near) < 1 - share
 
 
 def noise_of(y: np.ndarray) -> float:
