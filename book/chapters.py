@@ -10,8 +10,8 @@ import yaml
 from answer import one_in
 from appendix import GRID, flops, layers, rate, run_flop
 from lab_page import fills
-from measured import NOT_MEASURED, PAIR, ROOT, SETS, duration, listed, load, markdown, worlds
-from results_table import book_runs
+from measured import NOT_MEASURED, PAIR, ROOT, duration, listed, load, markdown, worlds
+from results_table import book_runs, scorecards
 from scipy import stats
 
 from companion import published
@@ -261,8 +261,7 @@ def others() -> dict:
 
 def verdicts() -> dict:
     """How many claims have which word."""
-    sets = {title: claims.score_all(worlds()[title], name) for name, title in SETS.items() if title in worlds()}
-    return {"counted": " ".join(f"On {title}: {scorecard.counted(table)}" for title, table in sets.items())}
+    return {"counted": " ".join(f"On {title}: {scorecard.counted(table)}" for title, table in scorecards().items())}
 
 
 FACTS = {make.__name__: make for make in (cost, scale, shipped, problem, feedback, contest, others, verdicts)}
@@ -296,10 +295,14 @@ def predictions() -> str:
             "(`companion/verdicts/predictions.csv`); each finding will stand beside its prediction when its runs are "
             "complete."
         )
-    rows = []
-    for row in (row for row in beside(faces).itertuples() if row.found != judge.MISSING):
+    table, rows = beside(faces), []
+    table = table[table.found != judge.MISSING]
+    whole = {*table.claim[table.part == ""]}
+    for row in table[table.claim.isin(whole)].itertuples():
         size = "" if pd.isna(row.low) else f"{judge.number(row.low)} to {judge.number(row.high)} dB, "
-        rows.append([f"– {row.part}" if row.part else row.claim, f"{size}*{row.word}*", f"*{row.found}*"])
+        margin = "" if pd.isna(row.margin) else f"{judge.signed(row.margin)}, "
+        title = f"– {row.part}" if row.part else row.claim
+        rows.append([title, f"{size}*{row.word}*", f"{margin}*{row.found}*"])
     return markdown(["Claim", "Predicted", "Found"], rows)
 
 

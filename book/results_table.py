@@ -5,7 +5,20 @@ from math import ceil
 
 import pandas as pd
 import sources
-from measured import DATASET, NOT_MEASURED, PAIR, PROFILE, ROOT, SEEDS, duration, load, markdown, on_disk, written
+from measured import (
+    DATASET,
+    NOT_MEASURED,
+    PAIR,
+    PROFILE,
+    ROOT,
+    SEEDS,
+    SETS,
+    duration,
+    markdown,
+    on_disk,
+    worlds,
+    written,
+)
 from papermill import inspect_notebook
 
 from companion import published
@@ -145,20 +158,31 @@ def results_table(book=True) -> str:
 # What else README has
 
 
+def scorecards() -> dict[str, pd.DataFrame]:
+    """`scenes`, `faces` → the verdict on every claim that is asked there."""
+    return {title: claims.score_all(worlds()[title], name) for name, title in SETS.items() if title in worlds()}
+
+
 def scale() -> str:
     """What the numbers of the book were measured with."""
     runs = book_runs()
-    return sentences.scale(runs)[:-1] + ", unless told otherwise." if runs else f"The runs are {NOT_MEASURED}."
+    if not runs:
+        return f"The runs are {NOT_MEASURED}."
+    faces = [run for key, run in worlds()["faces"].runs.items() if key[1] in PAIR] if "faces" in worlds() else []
+    others = [sentences.scale(faces).replace("Scale:", "On faces:")] if faces else []
+    return " ".join([sentences.scale(runs)[:-1] + ", unless told otherwise.", *others])
 
 
 def verdicts() -> str:
-    """The scorecard's measured claims, a line each, the core ones first."""
-    card = claims.score_all(load())
-    lines = [scorecard.counted(card), ""]
-    for row in card[(card.kind != claims.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
-        word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"
-        lines.append(f"- {word}: “{row.claim}” Here: {row.measured}. Paper: {row.paper}.")
-    return "\n".join(lines)
+    """The scorecards' measured claims, a line each, the core ones first."""
+    lines = []
+    for title, card in scorecards().items():
+        lines += [f"On {title}: {scorecard.counted(card)}", ""]
+        for row in card[(card.kind != claims.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
+            word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"
+            lines.append(f"- {word}: “{row.claim}” Here: {row.measured}. Paper: {row.paper}.")
+        lines.append("")
+    return "\n".join(lines[:-1])
 
 
 def first_command() -> str:
