@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -212,16 +213,15 @@ def test_every_slide_fits_says_little_and_has_a_picture_or_a_vote(deck, chromium
 
 def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     text, stored = BeautifulSoup(deck.read_text(), "html.parser").get_text(), classroom.LECTURE.read_text()
-    m = measured.load()
-    card = claims.score_all(m)
+    card, said = claims.score_all(measured.load()), chapters.feedback()["words"]
     assert scorecard.counted(card) in text
     assert not re.findall(r"[+−-]?\d+\.\d+ (?:dB|%)", re.sub(r"(?s)\{[{%].*?[%}]\}", "", stored))
     [fixated] = card[card.claim.str.startswith("Fixation")].verdict
     assert f"falls behind elsewhere: {fixated} (" in text
-    assert f"against equal shares: {chapters.words(m)}." in text
-    for task in paper.TASKS:
+    assert f"against equal shares: {said}." in text
+    for m, task in product(measured.worlds().values(), paper.TASKS):
         word = judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word
-        assert re.search(rf"{word} on ([^;]*{judge.plain(task)}|all four)", chapters.words(m))
+        assert re.search(rf"{word} on ([^;]*{judge.plain(task)}|all four)", said)
     own = card[card.test.str.startswith("our test")]
     assert f"Of the core claims {len(own)} is ours" in text and set(own.kind) == {claims.CORE}
 
