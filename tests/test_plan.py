@@ -23,6 +23,16 @@ def planned(gpus=1, ms=1.0, seeds=(0,), sets=SETS):
     return plan.plan("paper", sets, list(seeds), gpus, ms)
 
 
+def test_a_page_on_faces_shows_the_seeds_of_its_campaign_unless_it_is_asked_for_others():
+    for seeds, dataset, train, shown in (
+        ([0], "celeba10k-native", False, [10, 11, 12, 13, 14]),
+        ([0, 12], "celeba10k-native", False, [0, 12]),
+        ([0], "celeba10k-native", True, [0]),
+        ([0], "bsds500", False, [0]),
+    ):
+        assert catalogue.seeds_shown(seeds, dataset, train) == shown
+
+
 def test_hours_are_steps_times_milliseconds():
     """1.5 million steps a run; a test is 20 trials × 8 levels × 10 batches of a third of a step each."""
     p = planned(ms=2.0, sets=["celeba"])

@@ -180,6 +180,12 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     return list(first_of.values())
 
 
+def seeds_shown(seeds: list[int], dataset: str, train: bool) -> list[int]:
+    """The seeds that a page was asked for; on faces, where it trains nothing, the campaign's if it has none of them."""
+    asked = train or sets.parse(dataset)[0] != FACES or {*seeds} & {*SEEDS_OF_FACES}
+    return seeds if asked else SEEDS_OF_FACES
+
+
 def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
     """The campaign on faces in its blocks, the most telling first; no page shows a part of one.
 
