@@ -71,9 +71,9 @@ def answer() -> str:
 
 
 def on_sets(words: dict) -> str:
-    """`*reproduced*` where all sets that are measured agree, else `*reproduced* on scenes, *excluded* on faces`."""
+    """`*reproduced*` where all sets agree, else `*reproduced* on scenes`, which alone are measured, and so on."""
     told = {word: [t for t in words if words[t] == word] for word in words.values() if word != judge.MISSING}
-    if len(told) == 1:
+    if len(told) == 1 and judge.MISSING not in words.values():
         return f"*{next(iter(told))}*"
     return ", ".join(f"*{word}* on {' and '.join(titles)}" for word, titles in told.items())
 

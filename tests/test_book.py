@@ -109,7 +109,7 @@ def test_what_is_partly_measured_on_faces_is_neither_drawn_nor_counted_as_undeci
     faces = judge.Measured({key: run for key, run in scenes.runs.items() if key[0] in paper.TASKS and key[1] in close})
     monkeypatch.setattr(answer, "worlds", lambda: {"scenes": scenes, "faces": faces})
     first, _, third = answer.answer().split("\n\n")
-    assert f"(*{fixation.problem(scenes).word}*)" in first and f"all {2 * len(paper.TASKS)} contests" in third
+    assert f"(*{fixation.problem(scenes).word}* on scenes)" in first and f"all {2 * len(paper.TASKS)} contests" in third
     drawn = {row["title"]: [*row["sets"]] for row in answer.core()}
     assert drawn["Feedback beats equal shares"] == ["scenes", "faces"]
     assert [title for title, sets in drawn.items() if "faces" in sets] == ["Feedback beats equal shares"]
