@@ -1,13 +1,17 @@
 """`make bench` at sizes of seconds: every benchmark runs, its results are whole, and the page shows them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import speed
+import torch
 
 from bench import __main__ as bench
-from bench import corruptions, measure
+from bench import corruptions, measure, training
+from odl import paper
 from odl.machine import files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +29,9 @@ def in_this_process(function, options, environment=None, **given):
         for variable, value in (environment or {}).items():
             patch.setenv(variable, value)
         return function(options, **given)
+
+
+OPTIONS = measure.Options("cpu", 1, 1, quick=True)
 
 
 @pytest.mark.parametrize("name", bench.BENCHMARKS)
@@ -59,3 +66,28 @@ def test_a_benchmark_that_fails_costs_one_line_and_the_others_go_on(demo, monkey
     assert bench.main(["--quick", "--threads", "1", "corruptions", "whole_images"]) == 1
     captured = capsys.readouterr()
     assert "bench: corruptions: RuntimeError: no luck" in captured.err and "whole_images.json" in captured.out
+
+
+def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
+    """BatchNorm's running means after one step tell which batch it was."""
+    experiment = replace(training.experiment_of(OPTIONS, gate=True), iterations=1)
+    means = []
+    for name in ("naive", "eager fp32", *(["deepinv"] if measure.version_of("deepinv") else [])):
+        contestant = training.BUILD[name](experiment, OPTIONS)
+        contestant.learn()
+        means.append(contestant.network.encoder[1].running_mean)
+    for other in means:
+        torch.testing.assert_close(other, means[0], atol=1e-7, rtol=1e-4)
+    step = replace(experiment, seed=1)
+    assert not torch.equal(*(next(training.same_batches(e, "cpu"))[0] for e in (experiment, step)))
+
+
+def test_the_naive_loop_corrupts_as_the_task_says(demo):
+    """Squares of the fill colour, sides uniform over levels 1–5."""
+    x = np.full((3, 64, 64), 1, np.float32)
+    np.random.seed(0)
+    holes = np.array([(training.with_hole(x) != 1).all(0) for _ in range(2000)])
+    sides = np.sqrt(holes.sum((1, 2)))
+    top = paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
+    assert np.array_equal(sides, sides.round()) and sides.min() == 1 and sides.max() == top
+    assert abs(sides.mean() - (1 + top) / 2) < 4 * sides.std() / np.sqrt(len(sides))
