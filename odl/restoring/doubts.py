@@ -17,7 +17,7 @@ BLOCK = 16  # side of the blocks in which noise is measured
 
 
 class DamageWarning(UserWarning):
-    """The result may be worse than the image: it is hardly damaged, or the mask seems inverted."""
+    """The result may be worse than the image: it is hardly damaged or very dark, or the mask seems inverted."""
 
 
 def doubt(y: np.ndarray, x_hat: np.ndarray | None, task: str) -> str | None:

@@ -176,10 +176,9 @@ def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
     middle = picture.crop((0, top, picture.width, bottom)).convert(mode)
     size = len(encoded(middle, file_format, options)) * picture.height / middle.height
     files.need_room(output.resolve().parent, size)
-    behind = ["second picture in its file"] * (stored.format == "MPO" and stored.n_frames > 1)  # as telephones have it
     clear = picture.has_transparency_data and picture.convert("RGBA").getchannel("A").getextrema()[0] < 255
     lost = ["transparency, so that what was hidden shows"] if clear and file_format not in CLEAR else []
-    lost += behind
+    lost += ["second picture in its file"] * (stored.format == "MPO" and stored.n_frames > 1)  # as telephones have it
     for name, value in metadata(stored, picture).items():
         with suppress(Exception):
             more = options | option(name, value, file_format, mode, options)
@@ -202,12 +201,8 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
             exif.pop(tag, None)
         found["EXIF"] = exif
     found |= {"resolution": stored.info.get("dpi"), "XMP": picture.info.get("xmp")}  # which may say it, too
-    found |= {
-        "IPTC": stored.info.get("photoshop"),
-        "comment": stored.info.get("comment"),
-        "text": {**getattr(stored, "text", {})},
-    }
-    found["text"].pop(XMP, None)
+    found |= {"IPTC": stored.info.get("photoshop"), "comment": stored.info.get("comment")}
+    found["text"] = {key: text for key, text in getattr(stored, "text", {}).items() if key != XMP}
     return {name: value for name, value in found.items() if value}
 
 
@@ -272,9 +267,8 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     else:
         sources, outputs = [start], [end / start.name if end.is_dir() else end]
     if not sources:
-        raise ParameterError(
-            "; ".join([f"input={source!r} has no photographs ({', '.join(SUFFIXES)})", *unread(start)])
-        )
+        none = f"input={source!r} has no photographs ({', '.join(SUFFIXES)})"
+        raise ParameterError("; ".join([none, *unread(start)]))
     given = [masks] * len(sources)
     if masks and masks.is_dir():
         found = [Path(file) for file in files_in(masks)]
