@@ -65,7 +65,7 @@ def answer() -> str:
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
             f"**{cure}** ({on_sets(cured)}): equal shares of each stay within {np.ceil(100 * apart) / 100:.2f} dB of "
             "feedback.",
-            f"**{head}** ({each}): it moves one training image in {one_in(found.values())}.",
+            f"**{head}** ({each}): it moves one image in {one_in(found.values())}.",
         ]
     )
 
