@@ -202,8 +202,8 @@ TABLES |= {
 } | answer.TABLES | chapters.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
 TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "pictures", "colour")}
 README = {
-    "scale": results_table.scale, "verdicts": results_table.verdicts, "first-command": results_table.first_command,
-    "results-table": partial(results_table.results_table, book=False),
+    "answer": answer.answer, "scale": results_table.scale, "verdicts": results_table.verdicts,
+    "first-command": results_table.first_command, "results-table": partial(results_table.results_table, book=False),
     "data-table": partial(appendix.data_table, book=False), "checksums": appendix.checksums,
 }  # fmt: skip
 CAPTIONS = {  # of the tables that stand on one page alone

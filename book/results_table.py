@@ -1,6 +1,7 @@
 """Every table and figure of the paper with results, for the book and README; and what else README takes from them."""
 
 import re
+from itertools import pairwise
 from math import ceil
 
 import pandas as pd
@@ -174,15 +175,16 @@ def scale() -> str:
 
 
 def verdicts() -> str:
-    """The scorecards' measured claims, a line each, the core ones first."""
-    lines = []
-    for title, card in scorecards().items():
-        lines += [f"On {title}: {scorecard.counted(card)}", ""]
-        for row in card[(card.kind != claims.BUILT_IN) & (card.verdict != judge.MISSING)].itertuples():
-            word = row.verdict if row.verdict == judge.UNDECIDED else f"**{row.verdict}**"
-            lines.append(f"- {word}: “{row.claim}” Here: {row.measured}. Paper: {row.paper}.")
-        lines.append("")
-    return "\n".join(lines[:-1])
+    """Of each scorecard the counts, and every claim of any with its verdicts, the core ones first."""
+    cards, words = scorecards(), {}
+    for title, card in cards.items():
+        for row in card[card.kind != claims.BUILT_IN].itertuples():
+            words.setdefault((row.kind, row.claim), {})[title] = row.verdict
+    rows = [[kind, claim, *(found.get(title, "–") for title in cards)] for (kind, claim), found in words.items()]
+    rows.sort(key=lambda row: claims.KINDS.index(row[0]))
+    rows = [[("" if before and before[0] == row[0] else row[0]), *row[1:]] for before, row in pairwise([None, *rows])]
+    counts = [f"On {title}: {scorecard.counted(card)}\n" for title, card in cards.items()]
+    return "\n".join([*counts, markdown(["", "Claim", *(f"On {title}" for title in cards)], rows)])
 
 
 def first_command() -> str:
