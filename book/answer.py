@@ -33,10 +33,10 @@ PAPERS = {table3.near_specialist: [-table3.NEAR / 2]}  # printed as two PSNRs, n
 
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
-    judge.EQUIVALENT: "no difference",
+    judge.EQUIVALENT: f"within ±{judge.WITHIN:.2f} dB",
     judge.TIED: "even",
-    judge.EXCLUDED: "smaller than claimed",
-    judge.REVERSED: "opposite",
+    judge.EXCLUDED: "below the paper's",
+    judge.REVERSED: "fails",
 }
 
 # The three sentences
@@ -63,7 +63,7 @@ def answer() -> str:
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
-            f"**{cure}** ({on_sets(cured)}): equal shares of each stay within {np.ceil(100 * apart) / 100:.2f} dB of "
+            f"**{cure}** ({on_sets(cured)}): equal shares stay within {np.ceil(100 * apart) / 100:.2f} dB of "
             "feedback.",
             f"**{head}** ({each}): it moves one image in {one_in(found.values())}.",
         ]

@@ -11,12 +11,12 @@ from answer import one_in
 from appendix import GRID, flops, layers, rate, run_flop
 from lab_page import fills
 from measured import NOT_MEASURED, PAIR, ROOT, duration, listed, load, markdown, worlds
-from results_table import book_runs, scorecards
+from results_table import book_runs
 from scipy import stats
 
 from companion import published
 from companion.measure import gradients_and_pool
-from companion.pages import db11_spectrum, dose, fixation, scorecard, table1, table2, table3
+from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
 from companion.pages.extra_data import OURS_HALF, RIGID_ALL
 from companion.pages.table2 import CENTRE, RANDOM
 from companion.runs import plan
@@ -160,12 +160,27 @@ def problem() -> dict:
     over, there = fixated_margins(m)
     return {
         "word": claim.word,
+        "below": below(),
         "parts": len(claim.parts),
         "for_it": sum(np.mean(gaps) > 0 for gaps in over + there),
         "over": of(map(np.mean, over), span),
         "there": of(map(np.mean, there), span),
         "apart": of((control.on_demand - control.rigid_joint).abs(), lambda v: f"{np.ceil(100 * max(v)) / 100:.2f} dB"),
     }
+
+
+def below() -> str:
+    """Where equal shares are below the damaged images: `denoising, and in the mean over all levels on …`."""
+    mildest, mean = [], []
+    for title, m in worlds().items():
+        for task in paper.TASKS:
+            runs = [run for run, _ in judge.paired(m.runs, task, *PAIR[::-1])]
+            if runs and judge.gains([[run] for run in runs], ["1"], "psnr") < 0:
+                mildest.append(plain(task))
+            if runs and judge.gains([[run] for run in runs], judge.LEVELS, "psnr") < 0:
+                ours, damaged = (np.mean([judge.score(run, column=c) for run in runs]) for c in ("psnr", "psnr_input"))
+                mean.append(f"{plain(task)} ({ours:.2f} dB against {damaged:.2f}, {title})")
+    return of(mildest, listed) + (f", and in the mean over all levels on {listed(mean)}" if mean else "")
 
 
 def feedback() -> dict:
@@ -179,6 +194,7 @@ def feedback() -> dict:
     pulls = [p for task in paper.TASKS if (p := judge.paired(m.runs, "gradients", f"{task} {PAIR[1]}"))]
     norms = [np.mean([gradients_and_pool.norms(run).to_numpy() for [run] in found], axis=0) for found in pulls]
     short, long, far = growth(m)
+    last = [100 * run.history[-1]["dose"] for key, run in runs if key[0] in paper.TASKS and key[1] == SHARP]
     return {
         "dose": ends(doses, " %"),
         "one_in": of(doses, lambda _: one_in(sets)),
@@ -186,11 +202,13 @@ def feedback() -> dict:
         "paper": span(claims.paper_gaps(*PAIR)),
         "words": on_each(words),
         "sharp_dose": ends(sharp, " %"),
+        "sharp_last": ends(last, " %"),
         "sharp_gain": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1]), span)),
         "sharp_easy": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], ["1"]), span)),
         "sharp_hard": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], [LAST]), span)),
         "reverse_gain": of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span),
         "hardest": f"{sum(n.argmax() + 1 == paper.N_LEVELS for n in norms)} of {len(norms)}",
+        "pull": ends(n[-1] / n[0] for n in norms),
         "last_dose": ends(short, " %"),
         "long_dose": ends(long, " %"),
         "far_dose": ends(far, " %"),
@@ -203,11 +221,13 @@ def contest() -> dict:
     m = load()
     margins = {(t, r): g for t, r in product(paper.TASKS, table1.RIVALS) if (g := judge.gaps(m.runs, t, PAIR[0], r))}
     least = [min(np.mean(g) for (task, _), g in margins.items() if task == one) for one in {t for t, _ in margins}]
-    lost = [
-        f"{published.SCHEDULES[rival].lower()} on {plain(task)} ({judge.estimate(g)})"
-        for (task, rival), g in margins.items()
-        if len(g) >= judge.ENOUGH and judge.interval(g)[1] < 0
-    ]
+    behind = {rival: [] for rival in table1.RIVALS}
+    for (task, rival), g in margins.items():
+        if len(g) >= judge.ENOUGH and judge.interval(g)[1] < 0:
+            behind[rival].append(f"{plain(task)} ({judge.estimate(g)})")
+    lost = [f"the {published.SCHEDULES[r].lower()} on {' and on '.join(tasks)}" for r, tasks in behind.items() if tasks]
+    partial = {key: g for key, g in margins.items() if key[1] in published.PARTIAL}
+    won = [np.mean(g) for g in partial.values() if len(g) >= judge.ENOUGH and judge.interval(g)[0] > 0]
     staged = [judge.score(run) for [run] in judge.paired(m.runs, "deblur", "staged_curriculum")]
     printed = [db for _, db in published.TABLE1["deblur"]["staged_curriculum"]]
     test = table1.papers_test(m)
@@ -220,7 +240,7 @@ def contest() -> dict:
         "least": of(least, span),
         "paper": span([margin for task in paper.TASKS for margin in claims.paper_margins(task)]),
         "lost": listed(lost) if lost else "nobody",
-        "partial": of([np.mean(g) for (_, r), g in margins.items() if r in published.PARTIAL], span),
+        "partial": of(won, lambda v: f"ahead in {len(v)} of {len(partial)} pairs, by {span(v)}"),
         "staged": of(staged, lambda v: f"{np.mean(v):.2f} dB"),
         "staged_paper": " and ".join(f"{db:.2f}" for db in printed) + " dB",
         "pairs": len(test),
@@ -231,7 +251,7 @@ def contest() -> dict:
         "turned": of(signs.index[(signs["min"] < 0) & (signs["max"] > 0)], listed),
         "half": ends((np.ptp(judge.interval(g)) / 2 for _, g in pair), " dB", 2),
         "ratio": ends(ratios, digits=0),
-        "extra": half.measured if half.word != judge.MISSING else NOT_MEASURED,
+        "extra": f"{half.measured}, *{half.word}*" if half.word != judge.MISSING else NOT_MEASURED,
     }
 
 
@@ -259,12 +279,7 @@ def others() -> dict:
     }
 
 
-def verdicts() -> dict:
-    """How many claims have which word."""
-    return {"counted": " ".join(f"On {title}: {scorecard.counted(table)}" for title, table in scorecards().items())}
-
-
-FACTS = {make.__name__: make for make in (cost, scale, shipped, problem, feedback, contest, others, verdicts)}
+FACTS = {make.__name__: make for make in (cost, scale, shipped, problem, feedback, contest, others)}
 FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")}
 
 
@@ -296,6 +311,7 @@ def predictions() -> str:
             "complete."
         )
     table, rows = beside(faces), []
+    count = table.claim.nunique()
     table = table[table.found != judge.MISSING]
     whole = {*table.claim[table.part == ""]}
     for row in table[table.claim.isin(whole)].itertuples():
@@ -303,7 +319,8 @@ def predictions() -> str:
         margin = "" if pd.isna(row.margin) else f"{judge.signed(row.margin)}, "
         title = f"– {row.part}" if row.part else row.claim
         rows.append([title, f"{size}*{row.word}*", f"{margin}*{row.found}*"])
-    return markdown(["Claim", "Predicted", "Found"], rows)
+    known = f"Of {count} predicted claims {len(whole)} are measured so far."
+    return markdown(["Claim", "Predicted", "Found"], rows) + f"\n\n{known}"
 
 
 def cite() -> str:
