@@ -287,7 +287,7 @@ FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")}
 
 
 def contest_tabs() -> str:
-    """A tab per task: every schedule minus equal shares on each data set, with the word, and in the paper."""
+    """A tab per task: every schedule minus equal shares in the paper and on each data set, with the word."""
     sets, tabs = worlds(), []
     for task in paper.TASKS:
         rows = []
@@ -295,8 +295,8 @@ def contest_tabs() -> str:
             here = [judge.gaps(m.runs, task, name, PAIR[1]) for m in sets.values()]
             words = [AGAINST.get(w := judge.compare(m, {"": (task, name, PAIR[1])}).word, w) for m in sets.values()]
             cells = [f"{judge.estimate(g)}, *{w}*" if g else NOT_MEASURED for g, w in zip(here, words, strict=True)]
-            rows.append([published.SCHEDULES[name], *cells, span(claims.paper_gaps(name, PAIR[1], [task]))])
-        table = markdown(["− equal shares", *map(str.capitalize, sets), "Paper"], rows)
+            rows.append([published.SCHEDULES[name], span(claims.paper_gaps(name, PAIR[1], [task])), *cells])
+        table = markdown(["− equal shares", "Paper", *map(str.capitalize, sets)], rows)
         tabs.append(f":::{{tab-item}} {plain(task).capitalize()}\n{table}\n:::")
     return "\n".join(["::::{tab-set}", *tabs, "::::"])
 
