@@ -306,7 +306,7 @@ def predictions() -> str:
     faces = worlds().get("faces")
     if not faces:
         return (
-            "For the paper's own faces a word and a size were predicted before two schedules were compared there "
+            "For faces a word and a size were predicted before two schedules were compared there "
             "(`companion/verdicts/predictions.csv`); each finding will stand beside its prediction when its runs are "
             "complete."
         )
