@@ -32,16 +32,17 @@ def plot_allocation(result):
     Dashed on the left: the damaged test images of a level, where they are near enough to be drawn.
     """
     figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
-    frame, damaged = figures.history_frame(result), result.evaluation.groupby("level").psnr_input.mean()
-    for level, part in frame.groupby("level"):
+    psnr = np.array([epoch["psnr"] for epoch in result.history])  # (epochs, levels)
+    epochs, damaged = range(1, len(psnr) + 1), result.evaluation.groupby("level").psnr_input.mean()
+    for level, curve in enumerate(psnr.T, 1):
         look = {"color": LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
-        axes[0].plot(part.epoch, part.psnr, "o-", markersize=3, **look)
-        if frame.psnr.min() - figures.ROOM < damaged[str(level)] < frame.psnr.max() + figures.ROOM:
+        axes[0].plot(epochs, curve, "o-", markersize=3, **look)
+        if psnr.min() - figures.ROOM < damaged[str(level)] < psnr.max() + figures.ROOM:
             axes[0].axhline(damaged[str(level)], color=look["color"], linestyle="--", linewidth=1)
     axes[0].set(ylabel="PSNR (dB)", title="validation PSNR of each level")
-    draw_allocation(axes[1], frame)
+    draw_allocation(axes[1], percent(result))
     axes[1].set(ylabel="per cent of the batch", title="what each level gets")
-    axes[2].plot(range(1, len(result.history) + 1), [100 * e["dose"] for e in result.history], color="#D55E00")
+    axes[2].plot(epochs, [100 * epoch["dose"] for epoch in result.history], color="#D55E00")
     axes[2].set(ylabel="per cent of the batch", title="dose", ylim=(0, None))
     for axis in axes:
         axis.set_xlabel("epoch")
@@ -50,10 +51,11 @@ def plot_allocation(result):
     return figure
 
 
-def draw_allocation(axis, frame: pd.DataFrame) -> None:
-    """Per cent of the batch per level against epoch, and the equal share, dotted."""
-    for level, part in frame.groupby("level"):
-        axis.step(part.epoch, part.allocation, where="mid", color=LEVEL_COLOURS[level - 1], label=level, linewidth=1.8)
+def draw_allocation(axis, shares: np.ndarray) -> None:
+    """Shares (epochs, levels) in per cent of the batch against epoch, and the equal share, dotted."""
+    for level, share in enumerate(shares.T, 1):
+        look = {"color": LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
+        axis.step(range(1, len(share) + 1), share, where="mid", **look)
     axis.axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
     axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     axis.set_xlabel("epoch")
@@ -65,7 +67,7 @@ def plot_allocations(runs: dict):
     for axis, (task, result) in zip(axes.flat, runs.items(), strict=False):
         axis.set_title(paper.TASKS[task]["title"], fontsize=10)
         if result:
-            draw_allocation(axis, figures.history_frame(result))
+            draw_allocation(axis, percent(result))
             entries = axis.get_legend_handles_labels()
         else:
             axis.set_xticks([])

@@ -1,10 +1,11 @@
 """Whether on-demand learning makes up for half of the training images (Sec. 6.6)."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
 from companion.runs.catalogue import EXTRA_DATA, halves
-from companion.show import figures, sentences, tables
+from companion.show import sentences, tables
 from companion.verdicts.judge import Measured, compare
 from odl.results import Result, load
 
@@ -44,8 +45,8 @@ def plot_curves(measured: dict):
     looks = zip(("#D55E00", "#56B4E9", "#0072B2"), ("-", "--", ":"), strict=True)
     for (name, runs), (color, linestyle) in zip(measured.items(), looks, strict=True):
         for i, result in enumerate(runs):
-            curve = figures.history_frame(result).groupby("epoch").psnr.mean()
-            axis.plot(curve, label=None if i else name, color=color, linestyle=linestyle, linewidth=2)
+            curve, look = [np.mean(epoch["psnr"]) for epoch in result.history], {"color": color, "linewidth": 2}
+            axis.plot(range(1, len(curve) + 1), curve, linestyle, label=None if i else name, **look)
     axis.set(xlabel="epoch", ylabel="validation PSNR (dB)")
     axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     axis.legend(fontsize=9, loc="lower right")

@@ -5,7 +5,6 @@ Importing this sets Matplotlib's style, so that a figure which a reader draws on
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import torch
 
 from companion import published
@@ -113,16 +112,6 @@ def task_levels(task: str, x):
     generator, levels = torch.Generator().manual_seed(0), range(1, paper.N_LEVELS + 2)
     row = [TASKS[task].corrupt(x.unsqueeze(0), level, generator)[0] for level in levels]
     return picture_grid([[x, *row]], ["clean", *(f"level {level}" for level in levels)])
-
-
-def history_frame(result) -> pd.DataFrame:
-    """The history as rows (epoch, level, psnr in dB, allocation in per cent of a batch)."""
-    rows = [
-        (epoch, level, psnr, entry["allocation"][level - 1])
-        for epoch, entry in enumerate(result.history, 1)
-        for level, psnr in enumerate(entry["psnr"], 1)
-    ]
-    return pd.DataFrame(rows, columns=["epoch", "level", "psnr", "allocation"])
 
 
 def share_panels(given: dict, size):
