@@ -21,12 +21,10 @@ from companion.verdicts.judge import Measured, Verdict, compare, compare_levels,
 from odl import paper, results, schedules
 from odl.experiment import PROFILES, Experiment
 
-K = (-4, -1, 0, 1, 4)
+NAMES = {-4: "on_demand, k = -4", -1: "on_demand, k = -1", 0: "rigid_joint", 1: "on_demand", 4: "on_demand, k = 4"}
+K = tuple(NAMES)  # whose runs go by `name`
 COLOURS = dict(zip(K, ("#0072B2", "#009E73", "0.35", "#D55E00", "#CC79A7"), strict=True))
 WIDTHS = (("#56B4E9", "o"), ("#0072B2", "s"))  # of the ladder: narrow, wide
-SHARP = "on_demand, k = 4"
-NAMES = dict(zip(K, ("on_demand, k = -4", "on_demand, k = -1", "rigid_joint", "on_demand", SHARP), strict=True))
-# as `name` has them
 OPEN = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
 PAPERS_STEPS = 1_500_000
 COLUMNS = ["task", "k", "width", "steps", "seeds", "dose", "psnr", "margin", "low", "high", "verdict"]
@@ -71,7 +69,7 @@ def table(experiments: list[Experiment]) -> pd.DataFrame:
 def dose_against_margin(m: Measured, k: int = 4) -> Verdict:
     """B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
     printed = {plain(task): judge.printed_margin(m, task) for task in paper.TASKS}
-    verdict = compare(m, {plain(task): (task, NAMES[k], "rigid_joint") for task in paper.TASKS}, printed=printed)
+    verdict = compare(m, judge.on_tasks(NAMES[k], "rigid_joint"), printed=printed)
     if verdict.word == judge.MISSING:
         return verdict
     doses = [100 * dose_of(run) for key, run in m.runs.items() if key[0] in paper.TASKS and key[1] == NAMES[k]]
@@ -84,16 +82,12 @@ def slope(m: Measured) -> Verdict:
     In dB for each per cent of a batch that a level is away from its equal share, by least squares through no margin at
     no dose; a dose to the easy levels counts as negative.
     """
-    slopes = {}
+    every_k, slopes = (-4, 1, 4), {}
     for task in paper.TASKS:
-        found = {}
-        for k in (-4, 1, 4):
-            for ours, equal in paired(m.runs, task, NAMES[k], "rigid_joint"):
-                point = np.sign(k) * 100 * dose_of(ours), score(ours) - score(equal)
-                found.setdefault(ours.experiment["seed"], []).append(point)
-        for seed, points in found.items():
-            if len(points) == 3:
-                slopes.setdefault(seed, []).append(slope_of(points))
+        for equal, *ours in paired(m.runs, task, "rigid_joint", *map(NAMES.get, every_k)):
+            signed = [np.sign(k) * 100 * dose_of(run) for k, run in zip(every_k, ours, strict=True)]
+            margins = [score(run) - score(equal) for run in ours]
+            slopes.setdefault(equal.experiment["seed"], []).append(slope_of([*zip(signed, margins, strict=True)]))
     whole = [np.mean(each) for each in slopes.values() if len(each) == len(paper.TASKS)]
     return judge.verdict_on({"": whole}, sign=-1, unit="dB for each %")
 
@@ -114,7 +108,7 @@ CONTROLS = {  # what may make the cumulative curriculum win: contrast → one ru
     "the same, constant rate": ("cumulative_curriculum, decay 0", "on_demand, decay 0"),
     "its mean shares from the start − equal shares": ("static_easy", "rigid_joint"),
     "its mean shares from the start − itself": ("static_easy", "cumulative_curriculum"),
-    "k = 4 − another seed's shares under k = 4": (SHARP, "replay"),
+    "k = 4 − another seed's shares under k = 4": (NAMES[4], "replay"),
 }
 
 
@@ -169,14 +163,11 @@ def show(table: pd.DataFrame, *differ: str):
     shown = table.assign(task=tasks, margins=table.margins.map(judge.estimate))
     shown = shown[["task", *differ, "seeds", "dose", "psnr", "margins", "verdict"]]
     names = {"dose": "dose (%)", "psnr": "PSNR (dB)", "margins": "− rigid joint"}
-    return show_table(shown.rename(columns=names), FORMATS)
+    return show_table(shown.rename(columns=names), {"k": minus, "steps": "{:,}"})
 
 
 def minus(k: float) -> str:
     return f"{k:g}".replace("-", "−")
-
-
-FORMATS = {"k": minus, "steps": "{:,}"}
 
 
 def show_controls(table: pd.DataFrame):

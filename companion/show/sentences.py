@@ -1,5 +1,7 @@
 """What the pages say: sentences made from measured numbers, and the scale they were measured at."""
 
+from functools import partial
+
 import numpy as np
 
 from companion.verdicts import judge
@@ -15,16 +17,13 @@ def scale(results) -> str:
     for r in results:
         seeds.setdefault(str(r.experiment | {"seed": None}), set()).add(r.experiment["seed"])
 
-    def least_to_most(numbers) -> str:
-        return "–".join(f"{n:,}" for n in dict.fromkeys((min(numbers), max(numbers))))
-
-    width = least_to_most([r.experiment["width"] for r in results])
-    steps = least_to_most([r.experiment["epochs"] * r.experiment["iterations"] for r in results])
-    photographs = least_to_most([r.provenance["train_images"] for r in results])
+    range_of = partial(judge.from_to, say="{:,}".format, to="–")
+    width = range_of(r.experiment["width"] for r in results)
+    steps = range_of(r.experiment["epochs"] * r.experiment["iterations"] for r in results)
+    photographs = range_of(r.provenance["train_images"] for r in results)
     return (
         f"Scale: width {width} (paper: 64), {steps} steps of {e['batch_size']} images (1,500,000 of 100), "
-        f"{photographs} photographs of {e['dataset']} (100,000), "
-        f"{judge.count_seeds(seeds)}, {where['device']}."
+        f"{photographs} photographs of {e['dataset']} (100,000), {judge.count_seeds(seeds)}, {where['device']}."
     )
 
 

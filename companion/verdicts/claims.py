@@ -20,15 +20,7 @@ from companion.pages.table2 import CENTRE, RANDOM
 from companion.published import JOINT, PARTIAL
 from companion.runs import catalogue
 from companion.verdicts import judge
-from companion.verdicts.judge import (
-    LARGE,
-    Measured,
-    Verdict,
-    compare,
-    plain,
-    signed,
-    span,
-)
+from companion.verdicts.judge import LARGE, Measured, Verdict, compare, on_tasks, plain, signed, span
 from odl import paper, results
 from odl.data import sets
 
@@ -184,7 +176,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      table1.competitive),
     ("Sec. 5.3", "PSNR is a better feedback than L2.",
      NO_NUMBER, "on-demand − on-demand with shares by squared error, mean PSNR, every task",
-     partial(compare, pairs={plain(task): (task, "on_demand", "on_demand_l2") for task in paper.TASKS})),
+     partial(compare, pairs=on_tasks("on_demand", "on_demand_l2"))),
     ("Sec. 6.6", "The hardest level that is trained on has a stronger gradient than the easiest.",
      NO_NUMBER, "rigid joint, after training: norm of level 5's gradient beyond that of level 1's, every task",
      gradients_and_pool.severe_dominate),
@@ -226,11 +218,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
 ]]
 
 
-def on_confounded(one: str, other: str) -> dict:
-    """Two schedules on the tasks on which the cumulative curriculum is ahead on scenes."""
-    return {plain(task): (task, one, other) for task in catalogue.CONFOUNDED}
-
-
+on_confounded = partial(on_tasks, tasks=catalogue.CONFOUNDED)  # where the cumulative curriculum is ahead on scenes
 LONGEST = ", width 32, 60,000 steps"  # as `dose.name` has it
 CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the feedback does, and why
     ("Equation 3 at its own dose beats equal shares.",
@@ -246,7 +234,7 @@ CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the f
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
     ("Leaning to the easy levels instead (P⁴) beats equal shares.",
      NO_NUMBER, "P⁴ − equal shares, mean PSNR, every task",
-     partial(compare, pairs={plain(task): (task, dose.NAMES[-4], "rigid_joint") for task in paper.TASKS})),
+     partial(compare, pairs=on_tasks(dose.NAMES[-4], "rigid_joint"))),
     ("The more a batch leans to the hard levels, the lower the mean PSNR.",
      NO_NUMBER, "slope of the margin over equal shares on the dose, k = −4, 1 and 4, mean of the four tasks: below 0",
      dose.slope),
@@ -264,7 +252,7 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
      partial(compare, pairs=on_confounded(dose.NAMES[4], "replay"))),
     ("After six times the training, Equation 3 beats equal shares.",
      NO_NUMBER, "60,000 steps: on-demand − rigid joint, mean PSNR, every task",
-     partial(compare, pairs={plain(t): (t, f"on_demand{LONGEST}", f"rigid_joint{LONGEST}") for t in paper.TASKS})),
+     partial(compare, pairs=on_tasks(f"on_demand{LONGEST}", f"rigid_joint{LONGEST}"))),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, later work", *row) for row in [
     ("Minimax training is less far behind the specialists than Equation 3, on the level where it is furthest.",
@@ -272,13 +260,13 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, later work", *row) for row in [
      partial(table1.narrower, one="minimax_gap", other="on_demand")),
     ("Minimax training has the higher mean PSNR, too.",
      NO_NUMBER, "minimax gap − on-demand, mean PSNR, every task",
-     partial(compare, pairs={plain(task): (task, "minimax_gap", "on_demand") for task in paper.TASKS})),
+     partial(compare, pairs=on_tasks("minimax_gap", "on_demand"))),
     ("Group DRO, which weights the loss of the worst levels, beats Equation 3.",
      NO_NUMBER, "group DRO − on-demand, mean PSNR, every task",
-     partial(compare, pairs={plain(task): (task, "group_dro", "on_demand") for task in paper.TASKS})),
+     partial(compare, pairs=on_tasks("group_dro", "on_demand"))),
     ("Shares as 1/MSE, for which the mean PSNR itself asks, beat equal shares.",
      NO_NUMBER, "shares as 1/MSE − equal shares, mean PSNR, every task",
-     partial(compare, pairs={plain(task): (task, "inverse_mse", "rigid_joint") for task in paper.TASKS})),
+     partial(compare, pairs=on_tasks("inverse_mse", "rigid_joint"))),
 ]]
 CLAIMS += [Claim(BUILT_IN, *row) for row in [  # what could hardly come out otherwise
     ("Sec. 6.6", "During training the batch shifts to the harder levels.",

@@ -5,7 +5,7 @@ faces, and after every result on bsds500 was known. The page of the scorecard sa
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -195,7 +195,7 @@ def against_paper(measured: dict, sign: int, printed: dict) -> tuple[str, bool]:
     out = len(known) == len(printed) and all(
         len(values) >= ENOUGH and interval(values)[1] < printed[label] for label, values in known.items()
     )
-    share = " to ".join(dict.fromkeys(f"{100 * one:+.0f}".replace("-", "−") for one in (min(shares), max(shares))))
+    share = from_to(shares, lambda one: number(100 * one, 0))
     return f"; {share} % of the paper's {span(printed[k] for k in known)}{', which is excluded' * out}", out
 
 
@@ -220,25 +220,23 @@ def lacking(words: dict, measured: dict, margins: dict) -> str:
     losing = {k: seeds_needed(margins[k], 0, len(words)) for k, word in words.items() if word == REVERSED}
     pending = [margins[label] for label, word in words.items() if word == UNDECIDED and label in margins]
     if losing:
-        label = min(losing, key=losing.get)
-        lacks.append(
-            f"{label} alone would decide against the claim with about {losing[label]} seeds (Holm's correction)"
-        )
+        label, seeds = min(losing.items(), key=lambda item: item[1])
+        lacks.append(f"{label} alone would decide against the claim with about {seeds} seeds (Holm's correction)")
     elif pending and not missing:
-        lacks.append(what_decides(pending, WITHIN, len(words)))
+        lacks.append(what_decides(pending, len(words)))
     return "; ".join(lacks)
 
 
-def what_decides(pending: list, within: float, parts: int) -> str:
+def what_decides(pending: list, parts: int) -> str:
     """How many seeds an undecided claim lacks."""
     fewest = min(len(margins) for margins in pending)
     if fewest < ENOUGH:
         return "a second and a third seed may tell" if fewest == 1 else "a third seed may tell"
-    seeds = max(seeds_needed(margins, within, parts if np.mean(margins) < 0 else 1) for margins in pending)
+    seeds = max(seeds_needed(margins, WITHIN, parts if np.mean(margins) < 0 else 1) for margins in pending)
     return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
 
 
-def seeds_needed(margins, within: float, parts: int = 1) -> int:
+def seeds_needed(margins, within: float, parts: int) -> int:
     """How many seeds would decide at this mean and spread, as the first of several parts by Holm; at most `MOST`."""
     mean, n = abs(np.mean(margins)), np.arange(len(margins) + 1, MOST + 1)
     levels = ALPHA, ALPHA / 2 / parts
@@ -271,8 +269,13 @@ def estimate(values, unit: str = "dB") -> str:
 
 def span(values: Iterable[float]) -> str:
     """From the least to the most of published numbers: `+0.02 dB`, `+0.01 to +0.03 dB`."""
+    return f"{from_to(values, number)} dB"
+
+
+def from_to(values: Iterable, say: Callable, to: str = " to ") -> str:
+    """What is said of the least and of the most, once where it is the same."""
     values = list(values)
-    return f"{' to '.join(dict.fromkeys(map(number, (min(values), max(values)))))} dB"
+    return to.join(dict.fromkeys(map(say, (min(values), max(values)))))
 
 
 def signed(value: float, unit: str = "dB") -> str:
@@ -280,15 +283,14 @@ def signed(value: float, unit: str = "dB") -> str:
 
 
 def number(value: float, digits: int = 2) -> str:
-    return f"{value:+.{digits}f}".replace(
-        "-", "−"
-    )  # −0.00 is a little below 0: an interval that ends there is without 0
+    """`+0.31`; −0.00 is a little below 0, and an interval that ends there is without 0."""
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def count_seeds(parts: dict) -> str:
     """`1 seed`, `2–3 seeds`."""
-    counts = sorted({len(values) for values in parts.values()})
-    return "–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) + (" seed" if counts == [1] else " seeds")
+    counts = {len(values) for values in parts.values()}
+    return from_to(counts, str, "–") + (" seed" if counts == {1} else " seeds")
 
 
 # What is measured
@@ -317,6 +319,11 @@ def compare(m: Measured, pairs: dict, harm: bool = False, **how) -> Verdict:
     below = [k for k, pair in pairs.items() if not harm and below_input(m.runs, pair[0], pair[1:3], *pair[3:])]
     by_error = {k: error_gaps(m.runs, *pair[:4]) for k, pair in pairs.items() if not pair[4:]}
     return verdict_on({k: gaps(m.runs, *pair) for k, pair in pairs.items()}, below=below, confirm=by_error, **how)
+
+
+def on_tasks(one: str, other: str, tasks=tuple(paper.TASKS)) -> dict:
+    """Two schedules on every task, or on some: `pairs` of `compare`."""
+    return {plain(task): (task, one, other) for task in tasks}
 
 
 def compare_levels(m: Measured, one: str, other: str, more: str, less: str) -> Verdict:
@@ -388,18 +395,15 @@ def below_input(runs: dict, task: str, schedules, levels=LEVELS, column="psnr") 
     pairs = paired(runs, task, *schedules)
     if not pairs or "psnr_input" not in pairs[0][0].evaluation:  # Table 2 measures holes, of which nothing is known
         return False
-    by_psnr = bool((gains(pairs, levels, column) < 0).all())
+
+    def below(one: str, other: str) -> bool:  # of every schedule, in the mean over the pairs
+        gaps = [[score(run, levels, one) - score(run, levels, other) for run in pair] for pair in pairs]
+        return bool((np.mean(gaps, axis=0) < 0).all())
+
+    by_psnr = below("psnr_kept" if column == "psnr_hole" else column, "psnr_input")
     if column != "psnr" or "l2_input" not in pairs[0][0].evaluation:
         return by_psnr
-    by_error = [[score(run, levels, "l2_input") - score(run, levels, "l2") for run in pair] for pair in pairs]
-    return by_psnr and bool((np.mean(by_error, axis=0) < 0).all())
-
-
-def gains(pairs: list[list], levels, column: str) -> np.ndarray:
-    """By how many dB the first, the second… run of pairs gains on the damaged images; means over the pairs."""
-    column = "psnr_kept" if column == "psnr_hole" else column
-    found = [[score(run, levels, column) - score(run, levels, "psnr_input") for run in pair] for pair in pairs]
-    return np.mean(found, axis=0)
+    return by_psnr and below("l2_input", "l2")
 
 
 def best(runs: dict, task: str, schedules) -> str | None:
