@@ -132,8 +132,7 @@ def limits(frame: pd.DataFrame) -> tuple[float, float]:
 
 def plot_holes(frame: pd.DataFrame, task: str):
     """PSNR inside the missing pixels alone, over the whole spectrum."""
-    gap = frame.psnr_input - frame.psnr_kept  # of the image, and of its hole alike: the rest is known
-    inside = frame.assign(psnr=frame.psnr_hole, psnr_input=frame.psnr_hole + gap, psnr_kept=np.nan)
+    inside = frame.assign(psnr=frame.psnr_hole, psnr_input=tables.scores(frame).hole_input, psnr_kept=np.nan)
     figure = plot_spectrum(inside, task)
     figure.axes[0].set_ylabel("PSNR inside the missing pixels (dB)")
     return figure

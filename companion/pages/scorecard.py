@@ -116,13 +116,9 @@ def plot_rule(examples: dict):
 def show_simulation(frame: pd.DataFrame):
     """`judge.simulate` in per cent."""
     names = {"seeds": "seeds", "spread": "spread (dB)", "false": "false at 0 dB", "even": "equivalent at 0 dB"}
-    names |= {
-        "excluded": "0.19 dB excluded at 0 dB",
-        "even_0.1": "equivalent at 0.1 dB",
-        "power_0.1": "reproduced at 0.1 dB",
-        "power_0.2": "at 0.2 dB",
-    }
+    names |= {"excluded": "0.19 dB excluded at 0 dB", "even_0.1": "equivalent at 0.1 dB"}
+    names |= {"power_0.1": "reproduced at 0.1 dB", "power_0.2": "at 0.2 dB"}
     titles = {(1, 0): "one margin", (6, 0): "best of seven, six close", (6, 2): "best of seven, one close"}
     shown = frame.assign(claim=[titles[case] for case in zip(frame.parts, frame.apart, strict=True)])
-    shown = shown[["claim", *names]]
-    return tables.show_table(shown.rename(columns=names), dict.fromkeys(list(names.values())[2:], "{:.1%}"))
+    shown = shown[["claim", *names]].rename(columns=names)
+    return tables.show_table(shown, dict.fromkeys(list(names.values())[2:], "{:.1%}"))

@@ -101,9 +101,6 @@ def show(table: pd.DataFrame, best: str | None = None):
     best: the schedule that leads all others by the judge's rule, in bold; None where none does.
     """
 
-    def with_spread(value, spread):
-        return "–" if pd.isna(value) else f"{value:.2f}" + ("" if pd.isna(spread) else f" ± {spread:.2f}")
-
     def with_interval(value, low, high):
         interval = "" if pd.isna(low) else f" [{judge.number(low)}, {judge.number(high)}]"
         return "–" if pd.isna(value) else f"{judge.number(value)}{interval}"
@@ -111,8 +108,8 @@ def show(table: pd.DataFrame, best: str | None = None):
     columns = {
         ("", "schedule"): [TITLES.get(schedule, schedule) for schedule in table.schedule],
         ("here", "seeds"): table.seeds,
-        ("here", "L2 (‰)"): list(map(with_spread, table.l2, table.l2_sd)),
-        ("here", "PSNR (dB)"): list(map(with_spread, table.psnr, table.psnr_sd)),
+        ("here", "L2 (‰)"): tables.with_spread(table.l2, table.l2_sd),
+        ("here", "PSNR (dB)"): tables.with_spread(table.psnr, table.psnr_sd),
         ("here", "known pixels kept"): table.psnr_kept,
         ("here", "missing pixels"): table.psnr_hole,
         ("here", "worst gap to specialists (dB)"): table.get("worst_gap", np.nan),
@@ -155,13 +152,9 @@ def plot_schedules(schedules=SEVEN):
     n = max(1, len(names))
     figure, axes = plt.subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
     done = np.linspace(0, 1, 200, endpoint=False)
+    look = {"colors": LEVEL_COLOURS, "labels": range(1, paper.N_LEVELS + 1)}
     for axis, name in zip(axes[0], names, strict=False):
-        axis.stackplot(
-            done,
-            np.transpose([batch(name, d) for d in done]),
-            colors=LEVEL_COLOURS,
-            labels=range(1, paper.N_LEVELS + 1),
-        )
+        axis.stackplot(done, np.transpose([batch(name, d) for d in done]), **look)
         axis.set(xlim=(0, 1), ylim=(0, paper.BATCH_SIZE), xticks=[0, 0.5, 1])
         axis.set_title("\n".join(TITLES.get(name, name).split(maxsplit=1)), fontsize=9)
         axis.set_xlabel("share of training", fontsize=8)
@@ -199,28 +192,24 @@ def plot_margins(table: pd.DataFrame, gaps: dict):
 def plot_scores(table: pd.DataFrame):
     """Both scores of every schedule: mean PSNR (higher is better) against the worst gap to the specialists (lower)."""
     figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
+    beside = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 8}
     for row in table.dropna(subset="worst_gap").itertuples():
         axis.plot(row.worst_gap, row.psnr, "o", color=COLOURS.get(row.schedule, "0.4"))
-        axis.annotate(
-            TITLES.get(row.schedule, row.schedule),
-            (row.worst_gap, row.psnr),
-            xytext=(5, 3),
-            textcoords="offset points",
-            fontsize=8,
-        )
+        axis.annotate(TITLES.get(row.schedule, row.schedule), (row.worst_gap, row.psnr), **beside)
     axis.set(xlabel="worst gap to the specialists (dB; 0: as good as each)", ylabel="mean PSNR, levels 1–6 (dB)")
     return figure
 
 
-def plot_levels(table: pd.DataFrame, task: str, base: str = "rigid_joint"):
-    """PSNR per level of `tables.level_table` minus that of equal shares, `base`, a line per schedule."""
+def plot_levels(table: pd.DataFrame, task: str):
+    """PSNR per level of `tables.level_table` minus that of equal shares, a line per schedule."""
     figure, axis = plt.subplots(figsize=(6, 4.2), layout="constrained")
     levels = list(range(1, paper.N_LEVELS + 2))
     rows = table[table.scored == "all pixels"].set_index("schedule")[[f"level_{level}" for level in levels]]
-    if base in rows.index:
-        for schedule, psnr in rows.drop([tables.NOT_RESTORED, base]).iterrows():
+    if "rigid_joint" in rows.index:
+        equal = rows.loc["rigid_joint"]
+        for schedule, psnr in rows.drop([tables.NOT_RESTORED, "rigid_joint"]).iterrows():
             look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.3}
-            axis.plot(levels, psnr - rows.loc[base], "o-", label=TITLES.get(schedule, schedule), markersize=4, **look)
+            axis.plot(levels, psnr - equal, "o-", label=TITLES.get(schedule, schedule), markersize=4, **look)
         figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9)
     axis.axhline(0, color="0.4", linewidth=1)
     axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
@@ -283,8 +272,8 @@ def competitive(m: Measured) -> Verdict:
 
 def hard_mining(m: Measured) -> Verdict:
     """On-demand against hard mining on every task, and beside it the control with batches of 100, as in the paper."""
-    pairs = {plain(task): (task, "on_demand", "hard_mining") for task in paper.TASKS}
-    found, control = compare(m, pairs, harm=True), judge.paired(m.runs, "deblur", "on_demand", "hard_mining, batch 100")
+    found = compare(m, judge.on_tasks("on_demand", "hard_mining"), harm=True)
+    control = judge.paired(m.runs, "deblur", "on_demand", "hard_mining, batch 100")
     if not control:
         return found
     margins = [judge.score(ours) - judge.score(mined) for ours, mined in control]

@@ -42,16 +42,11 @@ def table(measured: list[Result]) -> pd.DataFrame:
 
 def show(table: pd.DataFrame):
     """Per block ours ± standard deviations over seeds, and the paper's numbers."""
-
-    def column(name: str, digits: int) -> list[str]:
-        pairs = zip(table[name], table[f"{name}_sd"], strict=True)
-        return [f"{value:.{digits}f}" + ("" if pd.isna(sd) else f" ± {sd:.{digits}f}") for value, sd in pairs]
-
     shown = {("", "method"): table.method.map(TITLES)}
     for block in BLOCKS:
         shown |= {
-            (f"{block} block", "L2 (%)"): column(f"{block}_l2", 3),
-            (f"{block} block", "PSNR (dB)"): column(f"{block}_psnr", 2),
+            (f"{block} block", "L2 (%)"): tables.with_spread(table[f"{block}_l2"], table[f"{block}_l2_sd"], 3),
+            (f"{block} block", "PSNR (dB)"): tables.with_spread(table[f"{block}_psnr"], table[f"{block}_psnr_sd"]),
             (f"{block} block", "paper: L2"): table[f"{block}_paper_l2"],
             (f"{block} block", "paper: PSNR"): table[f"{block}_paper_psnr"],
         }
@@ -99,16 +94,13 @@ def own_specialist(results, ours) -> str:
     found = [judge.score(run, ["hard"], "psnr_hole") for run in fixated if run]
     if not (centre and found):
         return ""
-    weak = (
-        "So the verdicts above, for the encoders and against them, are on encoders that are trained briefly, and say "
-        "little of a longer training."
-    )
+    weak = "So the verdicts above, for the encoders and against them, are on encoders that are trained briefly, "
+    weak += "and say little of a longer training."
     return (
         f"Our own network, fixated on the central 32×32 block, has {np.mean(found):.2f} dB inside it, "
         f"{judge.count_seeds({'': found})}, on crops drawn anew; the encoder for the centre has "
         f"{np.mean(centre):.2f} dB here and {published.TABLE2[CENTRE][0][1]:.2f} dB in the paper. "
-        + weak
-        * bool(np.mean(found) > np.mean(centre))
+        f"{weak if np.mean(found) > np.mean(centre) else ''}"
     )
 
 

@@ -60,6 +60,12 @@ def over_seeds(found: list[Result]) -> dict:
     return {"seeds": len(of_runs), "l2": mean.l2, "l2_sd": sd.l2, "psnr": mean.psnr, "psnr_sd": sd.psnr}
 
 
+def with_spread(means, deviations, digits: int = 2) -> list[str]:
+    """`31.20 ± 0.04`: means, and beside them standard deviations over seeds, of which one seed has none."""
+    pairs = zip(means, deviations, strict=True)
+    return ["–" if pd.isna(x) else f"{x:.{digits}f}" + f" ± {sd:.{digits}f}" * pd.notna(sd) for x, sd in pairs]
+
+
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
     """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where no number in it is ours.
 
