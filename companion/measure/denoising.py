@@ -202,18 +202,17 @@ class Case:
             where = check_device(device) if self.ours else "cpu"
             images, denoise = photographs(self.dataset, self.profile), denoiser(self.system, self.ours, where)
             rows = measure(denoise, images, self.sigma, self.clip, self.experiment["told"], progress)
-            return {"provenance": provenance(self.system, images, where), "evaluation": rows.to_dict("list")}
+            pixels = b"".join(image.tobytes() for _, image in images)
+            provenance = origin(where, PACKAGES.get(self.system, "torch"))
+            provenance |= {"data_sha256": hashlib.sha256(pixels).hexdigest()}
+            return {"provenance": provenance, "evaluation": rows.to_dict("list")}
 
         return pd.DataFrame(store.run_or_load(self.path, self.experiment, measured)["evaluation"])
-
-    def possible(self) -> bool:
-        """Whether the photographs and the system's package or weights are here."""
-        return sets.is_here(self.dataset) and can_run(self.system, self.ours)
 
     def rows(self, measure=True, device="auto") -> pd.DataFrame:
         """The same rows and a note: what is not here, and may not or cannot be measured, is NaN, and why."""
         rows = self.load()
-        if rows is None and measure and self.possible():
+        if rows is None and measure and sets.is_here(self.dataset) and can_run(self.system, self.ours):
             rows = self.run_or_load(device)
         if rows is not None:
             return rows.assign(note="")
@@ -226,12 +225,6 @@ def named(case: Case) -> dict:
     """The columns of a table that say whose a row is: the system, and of our networks their data set and seed."""
     ours = case.ours
     return {"system": case.system, "trained_on": ours and sets.slug(ours.dataset), "seed": ours and ours.seed}
-
-
-def provenance(system: str, images, device: str) -> dict:
-    """What a number was measured with."""
-    pixels = b"".join(image.tobytes() for _, image in images)
-    return origin(device, PACKAGES.get(system, "torch")) | {"data_sha256": hashlib.sha256(pixels).hexdigest()}
 
 
 # What a page shows
