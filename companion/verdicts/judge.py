@@ -7,7 +7,6 @@ faces, and after every result on bsds500 was known. The page of the scorecard sa
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -304,7 +303,7 @@ def no_rows(*columns: str):
 class Measured:
     """What is on disk for one profile and data set; everything may be empty."""
 
-    # (task, schedule, seed) → Result; for the task also "blocks" of Table 2, and what `explanations` puts there
+    # (task, schedule, seed) → Result; for the task also "blocks" of Table 2, and what `gradients_and_pool` measures
     runs: dict = field(default_factory=dict)
     table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr", "seed")  # table3.table of our two systems
     spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr", "seed")  # db11_spectrum.table of `CURVES`
@@ -429,7 +428,6 @@ def paired_p_value(a, b) -> float:
 # How often the rule errs
 
 
-@cache
 def simulate() -> pd.DataFrame:
     """What the rule decides where the true difference is known, in shares of made-up campaigns.
 
