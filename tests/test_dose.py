@@ -93,9 +93,8 @@ def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewe
 
     monkeypatch.setattr(results, "load", load)
     lines = dose.levels_verdict(catalogue.every_k("smoke", "demo", SEEDS)).splitlines()
-    for line, word, margin in zip(
-        lines, ("reproduced", "reversed", "reproduced"), ("+0.20", "−0.80", "+0.40"), strict=True
-    ):
+    words, margins = ("reproduced", "reversed", "reproduced"), ("+0.20", "−0.80", "+0.40")
+    for line, word, margin in zip(lines, words, margins, strict=True):
         assert f"**{word}**" in line and line.count(f"{margin} dB [{margin}, {margin}]") == len(paper.TASKS)
     assert lines[0].startswith("- k = −1, level 1 − level 5:") and "k = 4, level 5 − level 1:" in lines[2]
 

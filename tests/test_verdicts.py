@@ -31,9 +31,8 @@ def written():
 
 def test_every_claim_has_the_scorecard_s_word(written):
     content, table, _ = written
-    assert [c["verdict"] for c in content["claims"]] == list(table.verdict)
-    assert [c["claim"] for c in content["claims"]] == list(table.claim)
-    assert [c["number"] for c in content["claims"]] == list(table.number)
+    for name in ("number", "claim", "verdict"):
+        assert [claim[name] for claim in content["claims"]] == list(table[name])
 
 
 def test_margins_are_numbers_with_their_intervals(written):
