@@ -148,9 +148,7 @@ def verdict_on(
     bounds = beyond if isinstance(beyond, dict) else dict.fromkeys(parts, beyond)
     margins = {label: sign * (values - bounds.get(label, 0)) for label, values in measured.items()}
     plain_words = {
-        label: str(decide(margins[label], 0 if bounds.get(label, 0) or unit != "dB" else WITHIN))
-        if label in margins
-        else UNDECIDED
+        label: str(decide(margins.get(label, ()), 0 if bounds.get(label, 0) or unit != "dB" else WITHIN))
         for label in parts
     }
     p = [1.0 if plain_words[label] == UNDECIDED else p_below(margins[label]) for label in parts]
