@@ -175,12 +175,14 @@ def below() -> str:
     for title, m in worlds().items():
         for task in paper.TASKS:
             runs = [run for run, _ in judge.paired(m.runs, task, *PAIR[::-1])]
-            if runs and judge.gains([[run] for run in runs], ["1"], "psnr") < 0:
-                mildest.append(plain(task))
-            if runs and judge.gains([[run] for run in runs], judge.LEVELS, "psnr") < 0:
-                ours, damaged = (np.mean([judge.score(run, column=c) for run in runs]) for c in ("psnr", "psnr_input"))
-                mean.append(f"{plain(task)} ({ours:.2f} dB against {damaged:.2f}, {title})")
-    return of(mildest, listed) + (f", and in the mean over all levels on {listed(mean)}" if mean else "")
+            for levels, found in ((["1"], mildest), (judge.LEVELS, mean)):
+                both = [[judge.score(run, levels, column) for run in runs] for column in ("psnr", "psnr_input")]
+                ours, damaged = map(np.mean, both) if runs else (0, 0)
+                if ours < damaged:
+                    found.append((plain(task), f"{ours:.2f} dB against {damaged:.2f}, {title}"))
+    on_average = [f"{task} ({numbers})" for task, numbers in mean]
+    where = of(mildest, lambda v: listed(task for task, _ in v))
+    return where + (f", and in the mean over all levels on {listed(on_average)}" if mean else "")
 
 
 def feedback() -> dict:

@@ -268,7 +268,7 @@ def test_the_page_says_every_verdict_without_colour():
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
     rule = scorecard.plot_rule({"a": [1, 1.1, 1.2], "b": [2]}).axes[0]
     assert {text.get_text()[2:] for text in rule.texts} == {"reproduced", "undecided"}
-    assert len(scorecard.show_simulation(judge.simulate()).data) == 36
+    assert len(scorecard.show_simulation(judge.simulate()).data) == 30
 
 
 def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has():

@@ -250,17 +250,19 @@ def plot_levels(experiments: list[Experiment]):
 
 
 def plot_controls(table: pd.DataFrame):
-    """Each contrast of `controls` with its 95 % interval, a colour for each task."""
-    figure, axis = plt.subplots(figsize=(8.6, 3.4), layout="constrained")
+    """Each measured contrast of `controls` with its 95 % interval, a colour for each task."""
+    shown = [contrast for contrast in CONTROLS if table.seeds[table.contrast == contrast].any()]
+    figure, axis = plt.subplots(figsize=(8.6, 1.4 + 0.35 * len(shown)), layout="constrained")
     axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.93", zorder=0, linewidth=0)
     axis.axvline(0, color="0.4", linewidth=1)
     looks = zip((-0.15, 0.15), ("#0072B2", "#D55E00"), strict=True)
     for (beside, colour), (task, rows) in zip(looks, table.groupby("task", sort=False), strict=True):
+        rows = rows[rows.contrast.isin(shown)]
         places = np.arange(len(rows)) + beside
         axis.plot(rows.margin, places, "o", color=colour, label=task)
         axis.hlines(places, rows.low, rows.high, color=colour)
-    axis.set_yticks(range(len(CONTROLS)), CONTROLS)
-    axis.set(ylim=(len(CONTROLS) - 0.5, -0.5), xlabel="difference in mean PSNR (dB)")
+    axis.set_yticks(range(len(shown)), shown)
+    axis.set(ylim=(max(len(shown), 1) - 0.5, -0.5), xlabel="difference in mean PSNR (dB)")
     axis.legend(fontsize=9)
     return figure
 

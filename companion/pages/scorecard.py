@@ -10,11 +10,9 @@ from companion import published
 from companion.show import sentences, tables
 from companion.verdicts import judge
 from companion.verdicts.claims import BUILT_IN, KINDS
-from companion.verdicts.judge import MISSING, UNDECIDED, VERDICTS
+from companion.verdicts.judge import VERDICTS
 from odl import paper
 from odl.data import sets
-
-# In plain words
 
 
 def counted(table: pd.DataFrame) -> str:
@@ -26,16 +24,14 @@ def counted(table: pd.DataFrame) -> str:
 
 
 def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
-    """The count of verdicts, the claims that are decided, and what limits the scale (Markdown)."""
-    decided = table[~table.verdict.isin([UNDECIDED, MISSING]) & (table.kind != BUILT_IN)]
-    lines = [f"- No. {r.number}, **{r.verdict}**: {r.claim}" for r in decided.itertuples()]
+    """The count of verdicts, and what limits the scale (Markdown)."""
     limits = "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
     trained = [run for key, run in runs.items() if key[0] in paper.TASKS and key[1] in published.SCHEDULES]
     if trained:
         limits = (
             f"{sentences.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)} here."
         )
-    return "\n\n".join(filter(None, [counted(table), "\n".join(lines), limits]))
+    return f"{counted(table)}\n\n{limits}"
 
 
 LIGHT = ("#00875A", "#C8501E", "#0072B2", "#0072B2", "#8A4FA3", "#8A6D00", "#767676", "#767676")  # on white

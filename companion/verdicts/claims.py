@@ -230,6 +230,9 @@ CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the f
     ("The cumulative curriculum, which leans to the easy levels, is ahead of on-demand learning.",
      NO_NUMBER, "cumulative curriculum − on-demand, mean PSNR, deblurring and denoising",
      partial(compare, pairs=on_confounded("cumulative_curriculum", "on_demand"))),
+    ("Equal shares of all levels, without feedback, cure fixation as well.",
+     NO_NUMBER, "the comparisons of the core claim on fixation, rigid joint in the place of on-demand learning",
+     partial(fixation.problem, network="rigid_joint")),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
     ("Leaning to the easy levels instead (P⁴) beats equal shares.",

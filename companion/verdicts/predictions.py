@@ -3,7 +3,8 @@
 `predictions.csv` has a line for each claim, and one for each part whose size was predicted: the margin that we expected
 in dB, the interval that it should lie in, and the judge's word. Seen before it was written: everything on bsds500, and
 on faces one on-demand network for inpainting alone (seed 0, 6,000 steps), which is compared with nothing. The lines of
-blocks D, H and I were added later, when no two schedules had been compared on faces yet.
+blocks D, H and I were added later, when no two schedules had been compared on faces yet; the line on equal shares
+against fixated models when Equation 3 had been compared with equal shares, and nothing with a fixated model.
 """
 
 from pathlib import Path
