@@ -1,10 +1,9 @@
 """Wrong parameters: of every notebook, and of the command line."""
 
-import contextlib
+import io
 import random
-import sys
-import tempfile
 import time
+from contextlib import chdir, redirect_stderr
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from odl.__main__ import main
 from odl.experiment import Experiment
 from odl.machine import files
 
-from .campaign import LOUD, RECOVERED, SILENT, ended, files_below, in_a_child, row
+from .campaign import LOUD, RECOVERED, SILENT, files_below, row
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -68,34 +67,33 @@ CASES = random.Random(0).sample(cases(), len(cases()))  # in an order of which t
 OPTIONS = random.Random(0).sample(OPTIONS, len(OPTIONS))
 
 
-def run_cells(_, report, parameters, first, name, value):
-    """What papermill does with a parameter, in this process: cell, injected value, next cell. Status 1 on an error."""
-    namespace = {"__name__": "__main__", "In": [f"# Parameters\n{name} = {value!r}\n"]}
-    try:
-        exec(parameters, namespace)
-        namespace[name] = value
-        exec(first, namespace)
-    except Exception as error:
-        lines = getattr(error, "_render_traceback_", lambda: ["a", "traceback"])()
-        Path(report).write_text("\n".join(lines), encoding="utf-8")
-        sys.exit(1)
+def begun(notebook: Path, name: str, value) -> dict:
+    """What papermill does with a parameter: cell, injected value, next cell. Returns the notebook's names."""
+    parameters, first = cells_of(notebook)
+    namespace = {"In": [f"# Parameters\n{name} = {value!r}\n"]}
+    exec(parameters, namespace)
+    namespace[name] = value
+    exec(first, namespace)
+    return namespace
 
 
-def run_command(_, report, *arguments):
-    with open(report, "w", encoding="utf-8") as file, contextlib.redirect_stderr(file):
-        sys.exit(main(arguments))
+def said_by(act, *arguments) -> str | None:
+    """What a user reads of the error that ends it; None where there is none."""
+    with chdir(files.root()), redirect_stderr(io.StringIO()) as said:
+        try:
+            status = act(*arguments)
+        except Exception as error:
+            return "\n".join(getattr(error, "_render_traceback_", lambda: ["a", "traceback"])())
+    return said.getvalue().strip() if status == 2 else None
 
 
-def refused(name: str, target, *arguments) -> tuple[str, float]:
-    """Run it in a process of its own: the exit status is not 0, one line names the parameter, nothing is written."""
-    root = files.root()
-    with tempfile.NamedTemporaryFile("r+", encoding="utf-8") as report, contextlib.chdir(root):
-        start = time.perf_counter()
-        status = ended(in_a_child(target, report.name, *arguments), LIMIT)
-        seconds, said = time.perf_counter() - start, report.read().strip()
-    if status == 0 or files_below(root):
+def refused(name: str, act, *arguments) -> tuple[str, float]:
+    """Recovered when one line names the parameter within seconds, and nothing is written."""
+    start = time.perf_counter()
+    said, seconds = said_by(act, *arguments), time.perf_counter() - start
+    if said is None or files_below(files.root()):
         return SILENT, seconds
-    return (RECOVERED if status and name in said and "\n" not in said else LOUD), seconds
+    return (RECOVERED if name in said and "\n" not in said and seconds < LIMIT else LOUD), seconds
 
 
 @row(
@@ -105,12 +103,11 @@ def refused(name: str, target, *arguments) -> tuple[str, float]:
     "every notebook × every parameter × typo, wrong type, out of range, empty, unknown",
 )
 def parameters(i, chance):
-    notebook, name, value = CASES[i]
-    return refused(name, run_cells, *cells_of(notebook), name, value)
+    return refused(CASES[i][1], begun, *CASES[i])
 
 
 @row(len(OPTIONS), 12, "A wrong option costs seconds", "every option of `python -m odl train` × the same")
 def commands(i, chance):
     option, value = OPTIONS[i]
     name = value.partition("=")[0] if option == "--set" else option.strip("-")
-    return refused(name, run_command, "train", "--profile", "smoke", option, value)
+    return refused(name, main, ["train", "--profile", "smoke", option, value])

@@ -26,7 +26,7 @@ from companion.runs import catalogue
 from odl import paper
 from odl.parameters import ParameterError
 from tests.faults.campaign import ended, in_a_child
-from tests.faults.parameters import cases, cells_of
+from tests.faults.parameters import begun, cases
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -133,13 +133,9 @@ def test_table1_of_every_task(task, tmp_path):
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
 def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
-    parameters, check = cells_of(notebook)
     for name, value in [(name, value) for path, name, value in cases() if path == notebook]:
-        namespace = {"In": [f"# Parameters\n{name} = {value!r}\n"]}
-        exec(parameters, namespace)
-        namespace[name] = value
         with pytest.raises(ParameterError) as error:
-            exec(check, namespace)
+            begun(notebook, name, value)
         assert "\n" not in str(error.value) and name in str(error.value), (name, value)
     assert not list(tmp_path.rglob("*"))
 
@@ -156,12 +152,7 @@ def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, tmp_p
 )
 def test_a_list_may_be_text_as_papermill_passes_it(notebook, name, text, meant, tmp_path, monkeypatch):
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
-    parameters, check = cells_of(ROOT / "notebooks" / f"{notebook}.ipynb")
-    namespace = {}
-    exec(parameters, namespace)
-    namespace[name] = text
-    exec(check, namespace)
-    assert namespace[name] == meant
+    assert begun(ROOT / "notebooks" / f"{notebook}.ipynb", name, text)[name] == meant
 
 
 @pytest.mark.parametrize("backend", ["agg", "TkAgg"])
