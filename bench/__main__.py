@@ -14,7 +14,6 @@ import time
 
 from odl.__main__ import Parser
 from odl.__main__ import main as run_command
-from odl.machine.device import quick_precision
 from odl.parameters import DEVICES, check_device, choice, integer
 
 from . import corruptions, measure, packing, quality, training, whole_images
@@ -48,7 +47,7 @@ def run(given) -> int:
         choice("name", name, BENCHMARKS)
     integer("threads", given.threads, 1, os.cpu_count())
     device, rounds = check_device(given.device), 1 if given.quick else ROUNDS
-    options = measure.Options(device, given.threads, rounds, given.quick, quick_precision(device))
+    options = measure.Options(device, given.threads, rounds, given.quick)
     measure.prepare(options)
     usual = [name for name in BENCHMARKS if name not in ON_REQUEST]
     names, origin = list(dict.fromkeys(given.names)) or usual, measure.provenance(options)

@@ -25,7 +25,6 @@ import torch
 
 from bench import measure
 from odl.machine import files
-from odl.machine.device import quick_precision
 
 CORES = 2
 NOTEBOOKS = [path for part in ("notebooks", "book/exercises") for path in sorted((measure.ROOT / part).glob("*.ipynb"))]
@@ -98,7 +97,7 @@ def main():
         if name not in known:
             parser.error(f"none of the {part} is {name!r}; there are {', '.join(known)}")
     torch.set_num_threads(CORES)
-    origin = measure.provenance(measure.Options("cpu", CORES, 1, precision=quick_precision("cpu")))
+    origin = measure.provenance(measure.Options("cpu", CORES, 1))
     path = files.results() / "teaching.json"
     content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     with tempfile.TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from odl.data import packs, sets
 from odl.experiment import Experiment
 from odl.machine import files
-from odl.machine.device import make_deterministic
+from odl.machine.device import make_deterministic, quick_precision
 from odl.machine.provenance import commit, device_name, processor
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,13 +27,17 @@ PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
 
 @dataclass(frozen=True)
 class Options:
-    """How to measure: the device, CPU threads, rounds, tiny sizes for tests, and the precision of ours."""
+    """How to measure: the device, CPU threads, rounds, and tiny sizes for tests."""
 
     device: str
     threads: int
     rounds: int
     quick: bool = False
-    precision: str = "fp32"
+
+    @property
+    def precision(self) -> str:
+        """Of ours."""
+        return quick_precision(self.device)
 
     def sizes(self, full: dict, quick: dict, cuda: dict | None = None) -> dict:
         """The numbers of a benchmark: full, with what differs on a GPU, or tiny."""

@@ -9,12 +9,7 @@ from itertools import islice
 
 from tqdm.auto import tqdm
 
-from companion.runs.gpu import an_epoch
-from odl.data import packs
 from odl.experiment import PROFILES, Experiment
-from odl.learn import Step, build
-from odl.machine.graphs import quickest
-from odl.schedules import begin, rigid_joint
 
 from . import measure, training
 
@@ -80,17 +75,10 @@ def naive(steps: int, options: measure.Options) -> tuple:
 
 def ours(steps: int, options: measure.Options) -> tuple:
     """The same of `train`."""
-    device, answer = options.device, []
-    experiment = experiment_of("reference", steps, options, precision=options.precision)
-    pack = packs.load(experiment.dataset, "train").to(device)
-
-    def learn():
-        step = Step(experiment, begin(rigid_joint), pack, *build(experiment, device))
-        an_epoch(step, quickest(step))
-        answer.append(step.network.eval())
-
-    taken = seconds_of(learn, options)
-    return experiment, training.validated(experiment, answer[0], options.precision, options), taken
+    experiment = experiment_of("reference", steps, options)
+    contestant = training.BUILD["ours"](experiment, options)
+    taken = seconds_of(contestant.learn, options)
+    return experiment, training.validated(experiment, contestant.network, contestant.precision, options), taken
 
 
 def seconds_of(function, options: measure.Options) -> float:
