@@ -33,13 +33,6 @@ def learn(batches, step, validate, run: Run, pack, x_validation, network, optimi
         on_epoch({"loss": loss, "psnr": [validate(run, network, x_validation)], "allocation": None})
 
 
-def blind(y, sigma, network_of) -> np.ndarray:
-    """What the network that `network_of()` returns makes of y, checked as by `noisy`; σ is not told and may be None."""
-    y, _ = noisy(y, 25 if sigma is None else sigma, side=17)
-    with torch.inference_mode():
-        return network_of()(torch.from_numpy(y).float()[None, None])[0, 0].numpy()
-
-
 def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:
     """The image (H, W) as float64 and σ on its [0, 1] scale. Raises ParameterError.
 
