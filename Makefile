@@ -15,7 +15,7 @@ READY := $(if $(subst .venv/bin,,$(BIN)),,.venv/ready)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help book class test table1 demo bench faults audit sweep sweep-slurm lint clean
+.PHONY: help book class test table1 bench faults audit sweep sweep-slurm lint clean
 
 help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -23,9 +23,6 @@ help:  ## list these commands
 
 book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo retrains everything; STRICT=1 fails on results of another protocol or of uncommitted code)
 	@"$(BIN)/python" book/build.py $(PROFILE) $(if $(STRICT),--strict)
-
-demo: $(READY)  ## the same, with everything retrained on the demo photographs: no download, a laptop is enough
-	@"$(BIN)/python" book/build.py demo
 
 class: $(READY)  ## write what a class needs: the lab as one file, a lecture with notes, exercises, and their solutions apart
 	@"$(BIN)/python" book/classroom.py
