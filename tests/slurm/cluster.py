@@ -2,12 +2,13 @@
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
+
+import psutil
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "srun", "munged", "mungekey")
 NODES = ("n0", "n1")
@@ -121,27 +122,21 @@ class Cluster:
     def lose(self, node: str) -> None:
         """Kill everything that runs on a node at once, its daemon included: a machine that lost power."""
         lost = processes_of(node, self.environment["SLURM_CONF"])
-        for kind in (signal.SIGSTOP, signal.SIGKILL):  # first nobody can report that another one died
+        for end in (psutil.Process.suspend, psutil.Process.kill):  # first nobody can report that another one died
             for process in lost:
-                with suppress(ProcessLookupError):
-                    os.kill(process, kind)
+                with suppress(psutil.NoSuchProcess):
+                    end(process)
 
 
-def processes_of(node: str, conf: str) -> list[int]:
+def processes_of(node: str, conf: str) -> list[psutil.Process]:
     """The node's daemon, its step daemons, and what its jobs started, by what their environment says."""
-    marks, found = {f"ODL_NODE={node}".encode(), f"SLURMD_NODENAME={node}".encode()}, []
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            variables = set((place / "environ").read_bytes().split(b"\0"))
-            if variables & marks and f"SLURM_CONF={conf}".encode() in variables:
-                found.append(int(place.name))
+    found = []
+    for process in psutil.process_iter(["environ", "cmdline"]):
+        variables = process.info["environ"] or {}  # none of another user's, or of one that has ended
+        on_node = node in (variables.get("ODL_NODE"), variables.get("SLURMD_NODENAME"))
+        if on_node and variables.get("SLURM_CONF") == conf:
+            found.append(process)
     return found
-
-
-def command_of(process: int) -> list[str]:
-    with suppress(OSError):
-        return Path(f"/proc/{process}/cmdline").read_bytes().decode().split("\0")
-    return []
 
 
 def free_ports(n: int) -> list[int]:

@@ -95,7 +95,7 @@ def lose_a_node(slurm, root: Path, run) -> str:
 def results_on_the_way(slurm) -> list[str]:
     """The results that the job on the node is to write, from the command that runs for it."""
     for process in cluster.processes_of(LOST, slurm.environment["SLURM_CONF"]):
-        arguments = cluster.command_of(process)
+        arguments = process.info["cmdline"] or []
         if "reproduce" in arguments and "--only" in arguments:
             after = arguments[arguments.index("--only") + 1 :]
             return [argument for argument in after if argument.endswith(".json")]
