@@ -76,14 +76,6 @@ def pack_of(dataset):
     return path_of(packs.folder_of(dataset) / "index.json")
 
 
-def packs_of(jobs):
-    return sorted({pack_of(job.experiment.dataset) for job in jobs if job.experiment})
-
-
-def not_here(measurements):
-    return [m for m in measurements if not m.path.exists()]
-
-
 def results_of(measurements):
     return [path_of(m.path) for m in measurements]
 
@@ -148,12 +140,14 @@ for dataset in sorted({job.experiment.dataset for job in TRAINED}):
 
 for bundle in BUNDLES:
     first = [job.measurements[0] for job in bundle]
+    here = all(m.path.exists() for m in first)
+    packs_of_bundle = sorted({pack_of(job.experiment.dataset) for job in bundle})
 
     rule:
         name:
             name_of("train", first[0].name)
         input:
-            packs_of(bundle) if not_here(first) else [],  # a set packed anew by the same code is the same
+            [] if here else packs_of_bundle,  # a set packed anew by the same code is the same
         output:
             results_of(first),
         params:
