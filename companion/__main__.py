@@ -128,11 +128,8 @@ def duration(name: str, value: str) -> float:
 def run_plan(options) -> None:
     from companion.notebook import check_seeds
     from companion.runs import plan
-    from odl.parameters import choice, integer, known_dataset, number
+    from odl.parameters import integer, number
 
-    choice("profile", options.profile, PROFILES)
-    for name in options.dataset:
-        known_dataset(name)
     integer("gpus", options.gpus, 1, 10**6)
     number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
     sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
@@ -155,10 +152,7 @@ def run_train(options) -> None:
 
 def run_verdicts(options) -> None:
     from companion.verdicts import as_json, claims
-    from odl.parameters import choice, known_dataset
 
-    choice("profile", options.profile, PROFILES)
-    known_dataset(options.dataset)
     measured = claims.load(options.profile, options.dataset, seeds_of(options))
     print(as_json.write(measured, options.profile, options.dataset))
 
