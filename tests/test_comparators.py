@@ -80,7 +80,6 @@ def test_bad_input_is_one_clear_line(system):
     [
         (lambda: denoising.Case("bm3"), ("system='bm3' is not one of bm3d, ", "nearest: 'bm3d'")),
         (lambda: table3.table(["nlm", "fixatd"], dataset="demo"), ("'fixatd' is not one of ", "nearest: 'fixated'")),
-        (lambda: run("context_encoder_centre"), ("nearest: 'context_encoder_center'",)),
         (lambda: run("context_encoder_center", width=-3), ("width=-3",)),
     ],
 )
