@@ -84,7 +84,7 @@ def corrupters(name: str, x: torch.Tensor, options: measure.Options) -> dict:
 # By NumPy and SciPy: one image (C, 64, 64) at its severity
 
 
-def remove_square(image, severity, rng=None):
+def remove_square(image, severity, rng):
     side, top, left = map(int, severity)
     y = image.copy()
     y[:, top : top + side, left : left + side] = FILL_COLOUR

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from companion.runs import gpu
 from odl import crops, paper
+from odl.corruptions import FILL
 from odl.data import packs, sets
 from odl.evaluation import images_of
 from odl.experiment import Experiment
@@ -25,7 +26,6 @@ from odl.learn import allocation, batches, build, validate
 from odl.machine.graphs import quickest
 
 from . import measure
-from .corruptions import remove_square
 
 WORKERS = 8  # processes that load images, at most; on a CPU as many as threads
 GATE_DB = 0.1
@@ -191,7 +191,10 @@ def with_hole(x: np.ndarray) -> np.ndarray:
     """x (3, 64, 64) without a square of a side of levels 1–5, anywhere."""
     low, high = paper.TASKS["inpaint"]["levels"][np.random.randint(paper.N_LEVELS)]
     side = np.random.randint(low, high + 1)
-    return remove_square(x, (side, *np.random.randint(crops.CROP - side + 1, size=2)))
+    top, left = np.random.randint(crops.CROP - side + 1, size=2)
+    y = x.copy()
+    y[:, top : top + side, left : left + side] = np.float32(FILL)[:, None, None] / 127.5 - 1
+    return y
 
 
 def loader_of(dataset: Dataset, experiment, options) -> DataLoader:
