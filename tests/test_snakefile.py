@@ -23,7 +23,8 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def sweep(demo_pack, tmp_path_factory):
     """`sweep(*arguments)` runs Snakemake on a copy of the code, in a root with the demo pack."""
-    pytest.importorskip("snakemake", reason="snakemake is not installed; the extra `sweep` has it: make sweep")
+    for name in ("snakemake", "snakemake_executor_plugin_slurm"):
+        pytest.importorskip(name, reason=f"{name} is not installed; the extra `sweep` has it: make sweep")
     code, root = tmp_path_factory.mktemp("code"), tmp_path_factory.mktemp("root")
     for name in ("odl", "companion", "book", "notebooks", "profiles"):
         shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
