@@ -8,8 +8,6 @@ a function that was changed needs a new one. One with a memory clears it where t
 after an interruption asks it again what it was asked.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 
@@ -89,14 +87,13 @@ def cumulative_anti_curriculum(done, psnr, n):
 
 
 class Schedule:
-    """What a row may be beside a function: a value that divides batches equally, with whatever else differs.
+    """What a row may be beside a function: a value that divides batches, equally unless told, with what else differs.
 
     A class as a row is made anew for each run, of the histories of the runs that it `needs`.
     """
 
-    severity = (
-        None  # where all images have one: `easy`, `hard`, or "" for the run's own; squares are in the middle then
-    )
+    # The severity where all images have one, squares in the middle: `easy`, `hard`, or "" for the run's own.
+    severity = None
     pool = False  # whether images come from a static pool of damaged ones
 
     @staticmethod
@@ -104,8 +101,11 @@ class Schedule:
         """Of each run from whose history it is made: the parameters that differ from this run's, which has `seed`."""
         return []
 
+    def __init__(self, weights=rigid_joint):
+        self.weights = weights
+
     def __call__(self, done, psnr, n):
-        return np.ones(n)
+        return self.weights(done, psnr, n)
 
     def keep(self, done: float) -> float:
         """The share of a batch, the images of highest loss, that is back-propagated."""
@@ -116,21 +116,11 @@ class Schedule:
         return error
 
 
-class Division(Schedule):
-    """A function as a schedule."""
-
-    def __init__(self, weights):
-        self.weights = weights
-
-    def __call__(self, done, psnr, n):
-        return self.weights(done, psnr, n)
-
-
-@dataclass(frozen=True)
 class Fixated(Schedule):
     """One severity for every image, the paper's `easy` or `hard`, or one that a run names: nothing to divide."""
 
-    severity: str = ""
+    def __init__(self, severity: str = ""):
+        self.severity = severity
 
 
 # Paper: "train on the dataset for 50 epochs", of 1M images: 500,000 of its 1,500,000 iterations. Read as 50 of its
@@ -151,7 +141,7 @@ class HardMining(Schedule):
 def begin(row, histories=()) -> Schedule:
     """The schedule of one run, from its row in `SCHEDULES` and the histories of the runs that it needs."""
     schedule = row(*histories) if isinstance(row, type) else row
-    return schedule if isinstance(schedule, Schedule) else Division(schedule)
+    return schedule if isinstance(schedule, Schedule) else Schedule(schedule)
 
 
 SCHEDULES = {  # the paper's, and L2 as feedback; `odl/rivals.py` adds what came later
