@@ -7,16 +7,14 @@ from dataclasses import replace
 import conftest
 import numpy as np
 import pytest
-import torch
 from conftest import refused
 
 from companion import published
 from companion.pages import table1
 from companion.runs import sweep
 from companion.verdicts import judge
-from odl import learn, results
+from odl import results
 from odl.__main__ import main
-from odl.data import packs
 from odl.parameters import ParameterError
 from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, inverse_mse, static_easy, unbiased
 from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand
@@ -103,27 +101,6 @@ def test_minimax_training_ends_with_equal_gaps():
         psnr = best - ease * (1.2 - now)
     gap = ease * (1.2 - now)
     assert np.ptp(gap[now > 0]) < 1e-3 and (gap[now == 0] <= gap.max()).all() and now[4] > now[0]
-
-
-@pytest.mark.parametrize("schedule", ["unbiased", "log_mse"])
-def test_gradients_equal_a_plain_loop(demo, schedule):
-    run = tiny(schedule, iterations=1)
-    step = learn.Step(run, begin(SCHEDULES[schedule]), packs.load("demo", "train"), *learn.build(run, "cpu"))
-    counts, factors = learn.allocation(run, step.schedule, 1, [40.0, 30, 20, 10, 5])
-    [batch] = learn.batches(step, 1, counts, factors)
-    [x, y], levels = step.draw(*batch[:3]), np.repeat(range(5), counts[0])
-    step.network.train()
-    error = [((a - b) ** 2).mean() for a, b in zip(step.network(y), x, strict=True)]
-    if schedule == "log_mse":
-        loss = sum(-math.log(10) / 10 * (-10 * torch.log10(e)) for e in error) / 20
-    else:
-        share = [1 / p / sum(1 / q for q in (40, 30, 20, 10, 5)) for p in (40, 30, 20, 10, 5)]
-        loss = sum(e / 5 / share[level] for e, level in zip(error, levels, strict=True)) / 20
-    expected = torch.autograd.grad(loss, list(step.network.parameters()))
-    [again] = learn.batches(step, 1, counts, factors)  # the same draws
-    assert step(*again).item() == pytest.approx(loss.item(), rel=1e-5)
-    for parameter, gradient in zip(step.network.parameters(), expected, strict=True):
-        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-3, atol=1e-5)
 
 
 def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo, capsys):

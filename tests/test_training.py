@@ -2,11 +2,11 @@
 
 import copy
 import math
-import random
 import signal
 import threading
 from collections import defaultdict
 from fractions import Fraction
+from functools import partial
 
 import conftest
 import numpy as np
@@ -21,9 +21,10 @@ from odl.learn import Step, severities
 from odl.machine import checkpoint, files
 from odl.schedules import SCHEDULES, begin
 from tests.faults.campaign import digest, ended, in_a_child, number
-from tests.faults.training import kill_once, saved_by, train_in_child
+from tests.faults.training import saved_by, train_in_child
 
 OURS = list(SCHEDULES)[: list(SCHEDULES).index("level_1")]  # the paper's; `test_rivals.py` has the others
+PSNR = [40.0, 30, 20, 10, 5]
 TINY = {"width": 4, "epochs": 5, "iterations": 2, "batch_size": 20}
 
 
@@ -51,23 +52,9 @@ def whole(demo, elsewhere):
     return check
 
 
-# Saves are: epoch 1 (replace 1) and epoch 2, which moves the checkpoint aside (2) and renames (3).
-DEATHS = [("replace", 2, "before"), ("replace", 2, "after"), ("fsync", 2, "after"), ("replace", 3, "after")]
-
-
-@pytest.mark.parametrize("schedule", OURS[3:])  # the row `kills` takes the first three
-def test_a_run_that_was_killed_ends_as_if_it_was_not(schedule, whole):
-    """kill -9 inside a save, and at a random time; weights, Adam's state and history are bit for bit the same."""
-    i = OURS.index(schedule)
-    experiment = tiny(schedule, list(TASKS)[i % 4], precision="bf16" if i == 3 else "fp32")
-    assert ended(in_a_child(train_in_child, experiment, DEATHS[i % 4], shared=number())) == -signal.SIGKILL
-    kill_once(experiment, random.Random(schedule), inside=False)
-    whole(experiment)
-
-
 def test_a_run_killed_every_time_still_ends(whole):
-    """Killed at every call of fsync and replace in turn, each time by a new process."""
-    experiment = tiny(epochs=3)
+    """Killed at every call of fsync and replace in turn; the row `kills` of the faults has every schedule."""
+    experiment = tiny("hard_mining", epochs=3, precision="bf16")
     for count in range(1, 4):
         for death in (("replace", count, "before"), ("fsync", count, "before"), ("replace", count, "after")):
             assert ended(in_a_child(train_in_child, experiment, death, shared=number())) in (0, -signal.SIGKILL)
@@ -258,20 +245,34 @@ def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size, ph
     assert met == [set(range(5))] * photographs
 
 
-@pytest.mark.parametrize(
-    ("schedule", "epoch", "hardest"), [("hard_mining", 9, 20), ("hard_mining", 10, 2), ("on_demand", 10, 20)]
-)
-def test_gradients_equal_a_plain_loop(demo, schedule, epoch, hardest):
-    """Hard mining warms up for a third of training, then only the tenth of a batch that is hardest counts."""
-    experiment = tiny(schedule, epochs=30, iterations=1)
-    step, counts = step_of(experiment), [[4] * 5]
-    network, twin = step.network, copy.deepcopy(step.network).train()
-    loss = learn.train_epoch(experiment, network, step.optimizer, step, learn.batches(step, epoch, counts), epoch)
+def plain_loss(schedule, epoch, errors, levels):
+    """Of a batch of 20; hard mining warms up for a third of training, then only the hardest tenth counts."""
+    if schedule == "hard_mining" and epoch >= 10:
+        return sum(sorted(errors, key=lambda error: -error.item())[:2]) / 2
+    if schedule == "log_mse":
+        return sum(-math.log(10) / 10 * (-10 * torch.log10(error)) for error in errors) / 20
+    if schedule == "unbiased":
+        share = [1 / p / sum(1 / q for q in PSNR) for p in PSNR]
+        return sum(error / 5 / share[level] for error, level in zip(errors, levels, strict=True)) / 20
+    return sum(errors) / 20
 
-    index, low, high, *_ = next(learn.batches(step, epoch, counts))
+
+CASES = [("hard_mining", 9), ("hard_mining", 10), ("on_demand", 10), ("unbiased", 10), ("log_mse", 10)]
+
+
+@pytest.mark.parametrize(("schedule", "epoch"), CASES)
+def test_gradients_equal_a_plain_loop(demo, schedule, epoch):
+    experiment = tiny(schedule, epochs=30, iterations=1)
+    step = step_of(experiment)
+    counts, factors = learn.allocation(experiment, step.schedule, epoch, PSNR)
+    network, twin = step.network, copy.deepcopy(step.network).train()
+    batches = partial(learn.batches, step, epoch, counts, factors)  # the same draws at every call
+    loss = learn.train_epoch(experiment, network, step.optimizer, step, batches(), epoch)
+
+    index, low, high, *_ = next(batches())
     x, y = step.draw(index, low, high)
     errors = [((a - b) ** 2).mean() for a, b in zip(twin(y), x, strict=True)]  # BatchNorm sees the whole batch
-    expected = sum(sorted(errors, key=lambda error: -error.item())[:hardest]) / hardest
+    expected = plain_loss(schedule, epoch, errors, np.repeat(range(5), counts[0]))
     total = torch.autograd.grad(expected, list(twin.parameters()))
     assert loss == pytest.approx(expected.item(), rel=1e-5)
     for parameter, expected in zip(network.parameters(), total, strict=True):
