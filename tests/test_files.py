@@ -69,19 +69,11 @@ def test_a_full_disk_is_told_before_a_photograph_is_restored_and_ends_a_folder(t
     assert not Path("full").exists()
 
 
-def test_a_read_only_results_folder_is_told_before_the_training(demo, monkeypatch):
-    """The folder counts as read-only, as it does for a user who is not root."""
-    access, folder = os.access, str(files.results())
-    files.results().mkdir(parents=True)
-    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).startswith(folder) and access(path, mode))
-    monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained, for nothing"))
-    refused(lambda: results.run_or_load(tiny(), "cpu"), str(files.results()), "ODL_ROOT", kind=DiskError)
-
-
 def test_in_another_users_cache_what_is_there_is_read_and_what_is_not_is_told(demo, tmp_path, monkeypatch):
     """Nothing below the root can be written, as for a user who is not root."""
     access, before = os.access, {*demo.rglob("*")}
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).startswith(str(demo)) and access(path, mode))
+    monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained, for nothing"))
     assert len(packs.load("demo", "train")) == 9
     for act in (lambda: packs.load(str(album(tmp_path / "own", 3)), "train"), lambda: results.run_or_load(tiny())):
         refused(act, "not writable", "ODL_ROOT", kind=DiskError)
