@@ -17,11 +17,6 @@ def constant(values: tuple, device: torch.device) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.float32, device=device)
 
 
-# Parameters of mallopt in malloc.h of the GNU C library, and the largest values that it takes.
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-ALL, LARGEST = 2**31 - 1, 32 * 2**20
-
-
 def keep_memory() -> None:
     """Keep freed memory in the process instead of giving it back to the system, where that can be done.
 
@@ -30,8 +25,8 @@ def keep_memory() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt:
-        mallopt(TRIM_THRESHOLD, ALL)
-        mallopt(MMAP_THRESHOLD, LARGEST)
+        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD of malloc.h: all
+        mallopt(-3, 32 * 2**20)  # M_MMAP_THRESHOLD: the largest value that it takes
 
 
 @cache
