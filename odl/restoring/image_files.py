@@ -269,23 +269,27 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     if not sources:
         none = f"input={source!r} has no photographs ({', '.join(SUFFIXES)})"
         raise ParameterError("; ".join([none, *unread(start)]))
-    given = [masks] * len(sources)
-    if masks and masks.is_dir():
-        found = [Path(file) for file in files_in(masks)]
-        drawn = {stem(file): masks / file for file in found}
-        if two := next((file for file in found if drawn[stem(file)] != masks / file), None):
-            raise ParameterError(f"mask={mask!r} has both {two} and {drawn[stem(two)].name}; one is needed")
-        names = [stem(path.relative_to(start) if start.is_dir() else Path(path.name)) for path in sources]
-        given = [drawn.get(name, drawn.get(Path(name.name))) for name in names]  # of the same subfolder, or of none
-        if None in given:
-            name = names[given.index(None)]
-            raise ParameterError(f"mask={mask!r} has none for {name.name}: a file {name.as_posix()}.png is needed")
+    given = masks_of(sources, start, masks) if masks and masks.is_dir() else [masks] * len(sources)
     used = {path.resolve() for path in given if path}
     for before, after in zip(sources, outputs, strict=True):
         if after.resolve() in used:
             raise ParameterError(f"output={str(after)!r} is a mask of this call; another output is needed")
         check_output(before, after, overwrite, alone=not start.is_dir())
     return list(zip(sources, given, outputs, strict=True))
+
+
+def masks_of(sources: list[Path], start: Path, masks: Path) -> list[Path]:
+    """The file of each photograph in a folder of masks: of the same stem, in the same subfolder or in none."""
+    found = [Path(file) for file in files_in(masks)]
+    drawn = {stem(file): masks / file for file in found}
+    if two := next((file for file in found if drawn[stem(file)] != masks / file), None):
+        raise ParameterError(f"mask={str(masks)!r} has both {two} and {drawn[stem(two)].name}; one is needed")
+    names = [stem(path.relative_to(start) if start.is_dir() else Path(path.name)) for path in sources]
+    given = [drawn.get(name, drawn.get(Path(name.name))) for name in names]
+    if None in given:
+        name = names[given.index(None)]
+        raise ParameterError(f"mask={str(masks)!r} has none for {name.name}: a file {name.as_posix()}.png is needed")
+    return given
 
 
 def stem(path: Path) -> Path:
