@@ -82,12 +82,16 @@ def slope(m: Measured) -> Verdict:
     In dB for each per cent of a batch that a level is away from its equal share, by least squares through no margin at
     no dose; a dose to the easy levels counts as negative.
     """
-    every_k, slopes = (-4, 1, 4), {}
+    slopes = {}
     for task in paper.TASKS:
-        for equal, *ours in paired(m.runs, task, "rigid_joint", *map(NAMES.get, every_k)):
-            signed = [np.sign(k) * 100 * dose_of(run) for k, run in zip(every_k, ours, strict=True)]
-            margins = [score(run) - score(equal) for run in ours]
-            slopes.setdefault(equal.experiment["seed"], []).append(slope_of([*zip(signed, margins, strict=True)]))
+        found = {}
+        for k in (-4, 1, 4):
+            for ours, equal in paired(m.runs, task, NAMES[k], "rigid_joint"):
+                point = np.sign(k) * 100 * dose_of(ours), score(ours) - score(equal)
+                found.setdefault(ours.experiment["seed"], []).append(point)
+        for seed, points in found.items():
+            if len(points) == 3:
+                slopes.setdefault(seed, []).append(slope_of(points))
     whole = [np.mean(each) for each in slopes.values() if len(each) == len(paper.TASKS)]
     return judge.verdict_on({"": whole}, sign=-1, unit="dB for each %")
 
