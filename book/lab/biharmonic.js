@@ -88,21 +88,11 @@ function factor(rows, place) {
   return { first, at, values };
 }
 
-// Of two rows; four sums at once, because the next addition need not wait for the last.
+// Of two rows, in the columns that both have.
 function product(values, one, other, from, to) {
-  let a = 0;
-  let b = 0;
-  let c = 0;
-  let d = 0;
-  let k = from;
-  for (; k + 3 < to; k += 4) {
-    a += values[one + k] * values[other + k];
-    b += values[one + k + 1] * values[other + k + 1];
-    c += values[one + k + 2] * values[other + k + 2];
-    d += values[one + k + 3] * values[other + k + 3];
-  }
-  for (; k < to; k++) a += values[one + k] * values[other + k];
-  return a + b + c + d;
+  let sum = 0;
+  for (let k = from; k < to; k++) sum += values[one + k] * values[other + k];
+  return sum;
 }
 
 function solve({ first, at, values }, x) {
