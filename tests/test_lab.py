@@ -56,13 +56,12 @@ def guess(browser, lab: str, which: int) -> None:
 
 def write_page(folder: Path) -> Path:
     """A small page around the labs, laid out like the book."""
-    parts = [(LAB / f"{name}.html").read_text() for name in FRAGMENTS]
+    parts = [(LAB / f"{name}.html").read_text() for name in (*FRAGMENTS, "scripts")]
     stills = [f'<figure id="fig-lab-{name}">A still</figure>' for name in FRAGMENTS]
-    [scripts] = re.findall(r"(?s)<link.*</script>", (ROOT / "book" / "lab.md").read_text())
     head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     page = folder / "book" / "lab.html"
     page.parent.mkdir()
-    page.write_text("\n".join([head, "<article><h1>Lab</h1>", *stills, *parts, scripts, "</article>"]))
+    page.write_text("\n".join([head, "<article><h1>Lab</h1>", *stills, *parts, "</article>"]))
     return page
 
 
