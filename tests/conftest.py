@@ -135,3 +135,14 @@ def chromium(tmp_path_factory):
     browser = Browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
+
+
+@pytest.fixture(scope="module")
+def axe(chromium):
+    """axe-core in every page that is loaded from now on."""
+    import lab_page
+
+    files, missing = lab_page.vendored("axe-core")
+    if missing:
+        pytest.skip(missing)
+    chromium.devtools("Page.addScriptToEvaluateOnNewDocument", source=files[0].read_text())

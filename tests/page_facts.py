@@ -20,6 +20,12 @@ ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
 KEPT = ROOT / "data" / "results" / "book" / "pages.json"
 LAB = "book/lab.html"
+PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+DESK = PHONE | {"width": 1280, "mobile": False}
+AXE = """
+const found = await axe.run(document, { resultTypes: ["violations"], ...args[0] });
+return found.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(" ")}`));
+"""
 LOADED = """
 await new Promise((next) => (document.readyState === "complete" ? next() : addEventListener("load", next)));
 if (document.querySelector(".math") && window.MathJax) await MathJax.startup.promise;
@@ -55,6 +61,13 @@ def served(folder: Path):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
+
+
+def look(browser: Browser, scheme="light", motion="no-preference", screen=PHONE) -> None:
+    """Set the screen and what the reader prefers."""
+    browser.devtools("Emulation.setDeviceMetricsOverride", **screen)
+    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
+    browser.devtools("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in wishes.items()])
 
 
 def load(browser: Browser, address: str) -> None:
