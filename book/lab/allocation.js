@@ -10,9 +10,10 @@ const LEVELS = [1, 2, 3, 4, 5];
 export function startAllocation(root) {
   const { runs, colours, margins } = globalThis.odlLab; // of every task and k: the run, and in words its margin
   const $ = (selector) => root.querySelector(selector);
-  const template = $("template");
-  template.insertAdjacentHTML("afterend", LEVELS.map((n) => template.innerHTML.replaceAll("{level}", n)).join(""));
-  const rows = [...root.querySelectorAll("[data-level]")];
+  const level = (n) =>
+    `<div><span>Level ${n}</span><span class="odl-bar"><span data-bar></span></span><output></output></div>`;
+  $(".odl-levels").innerHTML = LEVELS.map(level).join("");
+  const rows = [...$(".odl-levels").children];
   rows.forEach((row, i) => row.style.setProperty("--odl-level", colours[i]));
   const own = (n) => `<label>Level ${n} <input type="range" min="5" max="45" step="0.1"> <output></output></label>`;
   $(".odl-own").innerHTML = LEVELS.map(own).join("");

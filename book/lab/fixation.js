@@ -173,7 +173,7 @@ export async function startFixation(root) {
   }
 
   function drawCurve() {
-    const { levels, trained } = tasks[task.value];
+    const { levels, easy, hard } = tasks[task.value];
     const [first, last] = [Number(severity.min), Number(severity.max)];
     const across = (s) => (WIDTH * (s - first)) / (last - first);
     const points = [...(curve ?? [])].map(([s, both]) => [s, keep.checked ? both.kept : both.raw]);
@@ -186,8 +186,8 @@ export async function startFixation(root) {
       return `<polyline points="${places.join(" ")}" style="${style}"/>`;
     };
     const dot = (key) => {
-      const [own] = trained[key].filter((s, i, ends) => ends[0] === ends[1]);
-      const [there] = points.filter(([s]) => s === own);
+      const own = { fixated_easy: easy, fixated_hard: hard }[key];
+      const there = points.find(([s]) => s === own);
       const style = `stroke: ${schedules[key].colour}; stroke-width: 10; stroke-linecap: round`;
       return there ? line(key, style, [there, there]) : "";
     };

@@ -8,18 +8,17 @@ export function offerPhotographs(fieldset, size, use, say) {
   const file = fieldset.querySelector("input[type=file]");
   const group = `photograph-${size}`;
 
-  function addChoice(title, address, open) {
-    const choice = document.createElement("label");
-    const [radio, image] = [document.createElement("input"), document.createElement("img")];
+  function addChoice(title, image, open) {
+    const [choice, radio] = [document.createElement("label"), document.createElement("input")];
     Object.assign(radio, { type: "radio", name: group, onchange: () => open().then(use) });
-    Object.assign(image, { src: address, alt: title, title });
+    Object.assign(image, { alt: title, title });
     choice.append(radio, image);
     file.parentElement.before(choice);
     return radio;
   }
 
-  const radios = photographs.map(({ title, small, ...sizes }) =>
-    addChoice(title, small, () => openPicture({ small, ...sizes }[size])),
+  const radios = photographs.map((one) =>
+    addChoice(one.title, Object.assign(new Image(), { src: one.small }), () => openPicture(one[size])),
   );
   radios[0].checked = true;
 
@@ -30,7 +29,7 @@ export function offerPhotographs(fieldset, size, use, say) {
     try {
       const picture = await openFile(chosen);
       fieldset.querySelectorAll("[data-own]").forEach((old) => old.remove());
-      const radio = addChoice(chosen.name, thumbnail(picture), async () => picture);
+      const radio = addChoice(chosen.name, picture, async () => picture);
       radio.parentElement.dataset.own = "";
       radio.checked = true;
       use(picture);
@@ -40,12 +39,4 @@ export function offerPhotographs(fieldset, size, use, say) {
     }
   };
   return openPicture(photographs[0][size]);
-}
-
-function thumbnail(picture) {
-  const canvas = Object.assign(document.createElement("canvas"), { width: 96, height: 96 });
-  const side = Math.min(picture.naturalWidth, picture.naturalHeight);
-  const [left, top] = [(picture.naturalWidth - side) / 2, (picture.naturalHeight - side) / 2];
-  canvas.getContext("2d").drawImage(picture, left, top, side, side, 0, 0, 96, 96);
-  return canvas.toDataURL();
 }
