@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +9,8 @@ import numpy as np
 from jinja2 import Environment
 from measured import NOT_MEASURED, PAIR, markdown, worlds
 
-from companion.pages import dose, fixation, scorecard, table1, table3
+from companion import published
+from companion.pages import fixation, scorecard, table3
 from companion.verdicts import claims, judge
 from companion.verdicts.judge import plain
 from odl import paper
@@ -19,18 +19,14 @@ TEMPLATE = Path(__file__).with_name("forest.html.j2")
 NUMBER = re.compile(r"[+−]\d+\.\d+")
 BEND = 0.05  # dB: the axis is linear below, logarithmic above
 TICKS = (-1, -0.1, 0, 0.1, 1, 10)
-EQUATION_3 = partial(dose.dose_against_margin, k=1)
-TITLES = {  # of the rows, in the order of the three sentences
-    fixation.problem: "Fixation",
-    EQUATION_3: "Feedback beats equal shares",
-    dose.dose_against_margin: "Fourfold feedback beats them",
-    table1.best_of_seven: "Best of seven:",
-    table3.near_specialist: "Near the specialist",
+BEST = "Best of seven:"
+TITLES = {  # how a claim begins → title of its row, in the order of the three sentences
+    "Fixation:": "Fixation",
+    "Equation 3 at its own dose": "Feedback beats equal shares",
+    "Moving the batch": "Fourfold feedback beats them",
 }
-BOUNDS = {table3.near_specialist: -table3.NEAR}
-PAPERS = {table3.near_specialist: [-table3.NEAR / 2]}  # printed as two PSNRs, not as a difference
-
-
+TITLES |= {f"{plain(task).capitalize()}: on-demand": f"{BEST} {plain(task)}" for task in published.TABLE1}
+TITLES |= {"The on-demand network is close": "Near the specialist"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: f"within ±{judge.WITHIN:.2f} dB",
@@ -96,30 +92,18 @@ def core() -> list[dict]:
     """A row per core claim, and one for Equation 3 itself: title, paper's margins, bound, and per data set the verdict
     with the marks of its parts."""
     found, rows = worlds(), []
-    for claim in claims.CLAIMS:
-        whose = next((measure for measure in TITLES if same(measure, claim.measure)), None)
-        if whose is None:
-            continue
-        task = getattr(claim.measure, "keywords", {}).get("task")
-        printed = [float(n.replace("−", "-")) for n in NUMBER.findall(claim.paper)] or PAPERS.get(whose, [])
+    for start, title in TITLES.items():
+        [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(start)]
+        printed, bound = [float(n.replace("−", "-")) for n in NUMBER.findall(claim.paper)], 0
+        if claim.measure == table3.near_specialist:  # the paper prints two PSNRs, not a difference
+            printed, bound = [-table3.NEAR / 2], -table3.NEAR
         verdicts = {name: claim.measure(m) for name, m in found.items()}
-        first = next(iter(verdicts), None)
-        verdicts = {name: v for name, v in verdicts.items() if name == first or v.due}
-        row = {"title": TITLES[whose] + (f" {plain(task)}" if task else ""), "claim": claim, "paper": printed}
-        row |= {"bound": BOUNDS.get(whose, 0), "place": [*TITLES].index(whose)}
-        rows.append(row | {"sets": {name: (v, [*v.numbers.values()]) for name, v in verdicts.items()}})
-    rows.sort(key=lambda row: row["place"])
+        sets = {n: (v, [*v.numbers.values()]) for n, v in verdicts.items() if v.due or n == next(iter(found))}
+        rows.append({"title": title, "claim": claim, "paper": printed, "bound": bound, "sets": sets})
     for row, before in pairwise(rows[::-1]):
-        if row["place"] == before["place"]:  # said once
-            row |= {"title": row["title"].removeprefix(TITLES[table1.best_of_seven]), "again": True}
+        if row["title"].startswith(BEST) and before["title"].startswith(BEST):  # said once
+            row |= {"title": row["title"].removeprefix(BEST), "again": True}
     return rows
-
-
-def same(measure, other) -> bool:
-    """Whether two claims are measured alike, whatever the task."""
-    if measure is EQUATION_3:
-        return isinstance(other, partial) and (other.func, other.keywords) == (measure.func, measure.keywords)
-    return measure is (other.func if isinstance(other, partial) and "task" in other.keywords else other)
 
 
 def forest() -> str:
