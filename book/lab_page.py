@@ -45,7 +45,7 @@ LAB = ROOT / "book" / "lab"
 NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build
 MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photographs"]  # in the order of imports
 MODULES += ["predict", "fill", "fixation", "allocation", "inpaint", "seeds", "main"]
-FIXATION = ("on_demand", "fixated_easy", "fixated_hard")  # what the pictures compare
+FIXATION = ("on_demand", *published.FIXATED)  # what the pictures compare
 # And what the fixation lab offers; their networks ship, in data/models.
 SCHEDULES = {"on_demand": "On-demand", "rigid_joint": "Rigid joint"} | published.FIXATED
 COLOURS = figures.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
@@ -83,7 +83,7 @@ def data(missing: str | None) -> str:
     """data.js: tasks, photographs and measured runs; `files` is what further scripts fill."""
     tasks = {name: {key: facts[key] for key in ("levels", "easy", "hard")} for name, facts in paper.TASKS.items()}
     for name, facts in tasks.items():
-        facts |= {"channels": TASKS[name].channels, "trained": {s: trained_on(name, s) for s in SCHEDULES}}
+        facts["channels"] = TASKS[name].channels
     schedules = {name: {"title": title, "colour": COLOURS[name]} for name, title in SCHEDULES.items()}
     photographs = [
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
@@ -164,14 +164,6 @@ def address(image: Image.Image, kind: str, **options) -> str:
 def networks(task: str) -> dict:
     """schedule → network, of one task."""
     return {schedule: results.network_of(reference(task, schedule)) for schedule in SCHEDULES}
-
-
-def trained_on(task: str, schedule: str) -> tuple[float, float]:
-    """The lowest and the highest severity that a network has trained on: one and the same for a fixated one."""
-    facts = paper.TASKS[task]
-    if schedule in published.FIXATED:
-        return (facts[schedule.removeprefix("fixated_")],) * 2
-    return facts["levels"][0][0], facts["levels"][paper.N_LEVELS - 1][1]
 
 
 def write_runtime(folder: Path) -> str | None:

@@ -33,7 +33,6 @@ from odl import paper, results
 from odl.machine import files
 
 READMES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
-FIXATED = ("on_demand", "fixated_easy", "fixated_hard")
 
 
 def shown_on(page: str, task: str = "inpaint", seeds=SEEDS) -> list[results.Result]:
@@ -71,7 +70,8 @@ def here(notebook: str, key: str, names, *columns: str, task="inpaint", dataset=
 def fixation_row(task: str) -> tuple:
     figure = "Supp. D" if task == "denoise" else "Fig. 4"
     place = f"{figure}, {plain(task)}: on-demand / fixated on easy / fixated on hard / not restored"
-    means = here("fixation", "schedule", [*FIXATED, "not_restored"], "mean", task=task, only="scored == 'all pixels'")
+    shown = ["on_demand", *published.FIXATED, "not_restored"]
+    means = here("fixation", "schedule", shown, "mean", task=task, only="scored == 'all pixels'")
     return place, "fixation", {"task": task}, "curves only", means, shown_on("fixation", task)
 
 
