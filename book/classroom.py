@@ -125,12 +125,6 @@ def for_students(notebook):
     return notebook
 
 
-def expected() -> dict[str, str]:
-    """What each solution prints at the demo profile, as bench/lessons.py has measured it."""
-    found = files.unseal(files.results() / "teaching.json").get("exercises", {})
-    return {name: one["prints"] for name, one in found.items()}
-
-
 def samples() -> str:
     """Of each exercise three answers that the tests grade with all, half and none of their points."""
     parts = ["# Sample answers\n\nA student's words, the points of 2 that the tests give, and the answer in code.\n"]
@@ -144,12 +138,14 @@ def samples() -> str:
 
 def write_notebooks(folder: Path) -> None:
     """students/NAME.ipynb, the course of nbgrader and the sample answers in teachers/."""
-    course, prints = folder / "teachers" / "source" / "exercises", expected()
+    course = folder / "teachers" / "source" / "exercises"
+    measured = files.unseal(files.results() / "teaching.json").get("exercises", {})  # by bench/lessons.py
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
     for path in NOTEBOOKS:
         nbformat.write(for_students(nbformat.read(path, 4)), folder / "students" / path.name)
-        nbformat.write(for_teachers(nbformat.read(path, 4), prints.get(path.stem, "")), course / path.name)
+        printed = measured.get(path.stem, {}).get("prints", "")
+        nbformat.write(for_teachers(nbformat.read(path, 4), printed), course / path.name)
     (folder / "teachers" / "samples.md").write_text(samples(), encoding="utf-8")
     (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
 
