@@ -117,7 +117,7 @@ def with_source(name: str, make) -> tuple:
 
 
 def save(figure, path: Path) -> None:
-    """A PNG of 150 dots an inch and 256 colours, or an SVG without a date; a file that is so already keeps its time."""
+    """A PNG of 150 dots an inch and 256 colours, or an SVG without a date."""
     drawn, kind = io.BytesIO(), path.suffix[1:]
     figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
     plt.close(figure)
@@ -127,8 +127,7 @@ def save(figure, path: Path) -> None:
         if opaque:  # else its labels stand on whatever the page is
             picture = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
         picture.save(drawn, "PNG", optimize=True)
-    if not path.exists() or path.read_bytes() != drawn.getvalue():
-        path.write_bytes(drawn.getvalue())
+    path.write_bytes(drawn.getvalue())
 
 
 def concept():

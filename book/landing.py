@@ -32,14 +32,10 @@ IDENTICAL = 99.95  # dB
 
 
 def figure() -> str:
-    """MyST: the moving figure, or a line that says what is missing."""
+    """MyST: the moving figure. Raises FileNotFoundError where its curves are not measured."""
     run, table = results.load(reference(TASK, "on_demand")), written("fixation_spectrum", TASK)
     if not run or table is None:
-        return (
-            "The moving figure of this page is not drawn: its curves are not measured; "
-            f"`papermill notebooks/fixation.ipynb out.ipynb -p task {TASK} -p dataset bsds500 -p profile reference` "
-            "does it."
-        )
+        raise FileNotFoundError("the curves of the moving figure")
     found = networks(TASK)
     shown = {name: found[name] for name in FIXATION if name in {*table.schedule}}
     return f"```{{raw}} html\n{html(shown, curves(table, list(shown)), run.history[-1]['allocation'])}\n```"
