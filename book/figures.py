@@ -50,7 +50,6 @@ SCORES = {  # made up: dB on levels 1 to 5
     "a level fails: 40 to 10 dB": [40, 32.5, 25, 17.5, 10],
 }
 COMMANDS = {
-    "speed-pages": "python tests/page_facts.py",
     "speed-quality": "python -m bench quality",
     "speed-packing": "python -m bench packing",
     "lessons": "python -m bench.lessons",
@@ -193,7 +192,7 @@ FIGURES = {
 } | drawings.FIGURES  # fmt: skip
 TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= {
-    "speed-pages": speed.pages, "landing": landing.figure, "results-table": results_table.results_table,
+    "landing": landing.figure, "results-table": results_table.results_table,
     "tasks-table": appendix.tasks, "parameter-counts": appendix.parameter_counts,
     "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
     "plans": appendix.plans, "lessons": appendix.lessons, "reliability-promises": appendix.promises,

@@ -58,23 +58,6 @@ def origin(content: dict) -> str:
     return f"*{'; '.join(', '.join(part) for part in parts)}.*"
 
 
-# Pages
-
-
-def pages() -> str:
-    """What the pages of the built book weigh, and how soon the lab restores."""
-    facts = files.unseal(store.used(files.results() / "book" / "pages.json"))
-    weights, first = facts["megabytes"], facts["first_restoration"]
-    rows = [
-        ["the median page", f"{np.median([*weights.values()]):.1f} MB"],
-        *([f"`{page}`", f"{weights[page]:.1f} MB"] for page in sorted(weights, key=weights.get)[-3:]),
-        ["the lab with its runtime and the first networks", f"{first['megabytes']:.1f} MB"],
-        ["first restoration there", f"{min(first['processor_seconds']):.1f} s of processor time"],
-        ["a step of its slider", f"{np.median(facts['slider_step_ms']):.0f} ms"],
-    ]
-    return markdown(["", facts["browser"]], rows)
-
-
 # The figure
 
 

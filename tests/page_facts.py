@@ -1,16 +1,9 @@
-"""What a page of the built book weighs, and how soon the lab restores: python tests/page_facts.py
-
-Writes data/results/book/pages.json. Every page is loaded with an empty cache, as it lies on the disk, uncompressed.
-The time to the first restoration is processor time of the page's process, which a busy machine changes little; that of
-a step is what passes between a movement of the slider and its pictures.
-"""
+"""What tests ask of a page in the browser: how it looks, what it loads, how soon the lab restores."""
 
 import functools
 import json
-import statistics
-import tempfile
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -18,7 +11,6 @@ from webdriver import LOGS, Browser
 
 ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
-KEPT = ROOT / "data" / "results" / "book" / "pages.json"
 LAB = "book/lab.html"
 PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
 DESK = PHONE | {"width": 1280, "mobile": False}
@@ -33,19 +25,6 @@ if (document.querySelector(".math") && window.MathJax) await MathJax.startup.pro
 RESTORED = """
 const root = document.getElementById("lab-fixation");
 while (!root.dataset.drawn) await new Promise((next) => setTimeout(next, 5));
-"""
-STEPS = """
-const root = document.getElementById("lab-fixation");
-while (!root.dataset.curve) await new Promise((next) => setTimeout(next, 5));
-const slider = root.querySelector("[name=severity]");
-const taken = [];
-for (let i = 0; i < 60; i++) {
-  slider.value = 0.5 + (i % 30) / 10;
-  slider.dispatchEvent(new Event("input"));
-  while (root.dataset.drawn !== `deblur ${Number(slider.value)}`) await new Promise((next) => setTimeout(next));
-  taken.push(Number(root.dataset.milliseconds));
-}
-return taken;
 """
 
 
@@ -99,43 +78,11 @@ def processor_seconds(browser: Browser) -> float:
 
 
 def first_restoration(browser: Browser, address: str) -> tuple[float, float]:
-    """Processor seconds from the start of loading the lab to its first restored picture, and the megabytes loaded."""
+    """Processor seconds, which a busy machine changes little, from the start of loading the lab to its first restored
+    picture, and the megabytes loaded, uncompressed and from an empty cache."""
     browser.devtools("Performance.enable")
     start = processor_seconds(browser)
     load(browser, address + LAB)
     browser.run(RESTORED)
     end = processor_seconds(browser)
     return end - start if end > start else end, bytes_of(network(browser)) / 1e6  # or it got a process of its own
-
-
-def slider_step(browser: Browser) -> float:
-    """Median milliseconds of a step of the lab's first slider: damage, four restorations, scores, drawing."""
-    return statistics.median(browser.run(STEPS))
-
-
-def main():
-    pages = sorted(
-        page.relative_to(HTML).as_posix() for name in ("book", "notebooks") for page in HTML.glob(f"{name}/*")
-    )
-    weights = {}
-    with tempfile.TemporaryDirectory() as profile, served(HTML) as address, closing(Browser(Path(profile))) as browser:
-        for page in pages:
-            load(browser, address + page)
-            weights[page] = round(bytes_of(network(browser)) / 1e6, 2)
-        restorations = [first_restoration(browser, address) for _ in range(3)]
-        steps = [slider_step(browser) for _ in range(3)]
-    seconds, megabytes = zip(*restorations, strict=True)
-    first = {"processor_seconds": [round(s, 2) for s in seconds], "megabytes": round(max(megabytes), 2)}
-    facts = {
-        "megabytes": weights,
-        "first_restoration": first,
-        "slider_step_ms": [round(ms, 1) for ms in steps],
-        "browser": browser.version,
-    }
-    KEPT.parent.mkdir(parents=True, exist_ok=True)
-    KEPT.write_text(json.dumps(facts, indent=1) + "\n")
-    print(f"{KEPT.relative_to(ROOT)}: {len(weights)} pages; {min(seconds):.1f} s of processor time to a restoration")
-
-
-if __name__ == "__main__":
-    main()

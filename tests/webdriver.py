@@ -32,7 +32,6 @@ class Browser:
         options.set_capability("goog:loggingPrefs", LOGS)
         self.driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
         self.driver.set_script_timeout(50)
-        self.version = f"Chromium {self.driver.capabilities['browserVersion']}"
         self.go, self.log, self.close = self.driver.get, self.driver.get_log, self.driver.quit
         self.go("about:blank")  # not Chromium's own first page
 
