@@ -24,7 +24,6 @@ from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 
 from companion import notebook as pages
-from companion.pages import scorecard
 from companion.verdicts import claims, judge
 from odl import paper
 
@@ -206,16 +205,12 @@ def test_every_slide_fits_says_little_and_has_a_picture_or_a_vote(deck, chromium
 def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     text, stored = BeautifulSoup(deck.read_text(), "html.parser").get_text(), classroom.LECTURE.read_text()
     card, said = claims.score_all(measured.load()), chapters.feedback()["words"]
-    assert scorecard.counted(card) in text
     assert not re.findall(r"[+−-]?\d+\.\d+ (?:dB|%)", re.sub(r"(?s)\{[{%].*?[%}]\}", "", stored))
     [fixated] = card[card.claim.str.startswith("Fixation")].verdict
-    assert f"falls behind elsewhere: {fixated} (" in text
-    assert f"against equal shares: {said}." in text
+    assert f"falls behind elsewhere: {fixated} (" in text and f"against equal shares: {said}." in text
     for m, task in product(measured.worlds().values(), paper.TASKS):
         word = judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word
         assert re.search(rf"{word} on ([^;]*{judge.plain(task)}|all four)", said)
-    own = card[card.test.str.startswith("our test")]
-    assert f"Of the core claims {len(own)} is ours" in text and set(own.kind) == {claims.CORE}
 
 
 @pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png", "deck-noise.png"])

@@ -3,7 +3,6 @@
 The book is built for these tests unless _build/html is younger than everything that it is made of.
 """
 
-import re
 import subprocess
 import sys
 from functools import cache, partial
@@ -185,9 +184,6 @@ def test_links_under_what_is_measured_lead_to_the_results_files(html, soup):
     named = 0
     for page in PAGES:
         for line in soup(page).select("details.odl-source"):
-            said = r"^\s*(Scale: .*\. )?From \d+ results files?(, \d+ of uncommitted code)?\.\s*$"
-            assert re.search(said, line.summary.get_text())
-            assert re.match("papermill |(EVERY=10 )?python |make ", line.code.get_text())
             for link in line.select("li a.download"):
                 file = ROOT / link.find_parent("li").code.get_text() / link.get_text()
                 assert ((html / page).parent / unquote(link["href"])).read_bytes() == file.read_bytes()
