@@ -13,7 +13,6 @@ import numpy as np
 from docutils import nodes
 from PIL import Image
 
-TOGGLE = "Show the notebooks of this chapter"
 SCRIPT, FOLDERS = "tex-mml-chtml.js", ["output/chtml/fonts", "input/tex/extensions"]
 
 
@@ -42,16 +41,6 @@ def correct_roles(app, page, template, context, doctree):
         context["body"] = re.sub(wrong, right, context.get("body", ""))
 
 
-def name_toggles(app, exception):
-    """What folds a chapter's notebooks in the contents has a name: the theme draws an arrow alone."""
-    for page in Path(app.outdir).rglob("*.html") if not exception else ():
-        text = page.read_text(encoding="utf-8")
-        named = text.replace(
-            '<summary><span class="toctree-toggle"', f'<summary aria-label="{TOGGLE}"><span class="toctree-toggle"'
-        )
-        page.write_text(named, encoding="utf-8")
-
-
 def mark_drawings(app, doctree):
     """Class odl-drawn for what is drawn on white, which a dark page turns: photographs are at most 35 % white."""
     for image in doctree.findall(nodes.image):
@@ -63,7 +52,6 @@ def mark_drawings(app, doctree):
 def setup(app):
     app.config.mathjax_path = f"mathjax/{SCRIPT}"
     app.connect("build-finished", copy_mathjax)
-    app.connect("build-finished", name_toggles)
     app.connect("html-page-context", correct_roles)
     app.connect("doctree-read", mark_drawings)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

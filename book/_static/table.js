@@ -8,6 +8,11 @@ for (const box of document.querySelectorAll("figure:has(img), figure > .output")
   if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
 }
 
+// What folds a chapter's notebooks in the contents gets a name: the theme draws an arrow alone.
+for (const arrow of document.querySelectorAll("summary > .toctree-toggle")) {
+  arrow.parentElement.setAttribute("aria-label", "Show the notebooks of this chapter");
+}
+
 function enhance(table) {
   const bodies = [...table.tBodies];
   const rows = [...table.querySelectorAll("tbody tr:not(.odl-section)")];
