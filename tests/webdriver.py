@@ -13,14 +13,6 @@ INSTALLED = bool(CHROMIUM and DRIVER)
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
 LOGS = {"browser": "ALL", "performance": "ALL"}  # the console, and the network
-FLOATS = """
-const base64 = (floats) => {
-  const bytes = new Uint8Array(new Float32Array(floats).buffer);
-  let text = "";
-  for (let i = 0; i < bytes.length; i += 4096) text += String.fromCharCode(...bytes.subarray(i, i + 4096));
-  return btoa(text);
-};
-"""
 
 
 class Browser:
@@ -41,7 +33,7 @@ class Browser:
 
     def run(self, script: str, *values):
         """The value of an async function body."""
-        body = f"const [done, ...args] = [arguments[arguments.length - 1], ...arguments]; {FLOATS}"
+        body = "const [done, ...args] = [arguments[arguments.length - 1], ...arguments];"
         body += f"(async () => {{ {script} }})().then(done, (error) => done({{ error: String(error) }}));"
         answer = self.driver.execute_async_script(body, *values)
         assert not (isinstance(answer, dict) and "error" in answer), answer
