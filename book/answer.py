@@ -129,7 +129,6 @@ def forest() -> str:
 
 
 def numbers() -> str:
-    """The core claims in numbers."""
     rows = [
         [row["title"], row["claim"].paper, *(spelled(row["sets"].get(name)) for name in worlds())] for row in core()
     ]

@@ -272,7 +272,6 @@ def splits() -> str:
 
 
 def seeds() -> str:
-    """Which seeds are measured, per task."""
     counts = runs().groupby(["task", "seed"]).size()
     rows = []
     for task in paper.TASKS:
@@ -282,7 +281,6 @@ def seeds() -> str:
 
 
 def versions() -> str:
-    """The versions that the results files name."""
     found = pd.DataFrame([*results_files().versions])
     known = [f"{name} {listed(found[name].dropna())}" for name in sorted(found)]
     return f"Versions in the {len(found)} files: {'; '.join(known)}."

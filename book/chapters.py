@@ -148,7 +148,6 @@ def scale() -> dict:
 
 
 def shipped() -> dict:
-    """The networks that ship."""
     sizes = [path.stat().st_size for path in files.shipped().glob("*.safetensors")]
     return {"networks": len(sizes), "megabytes": f"{sum(sizes) / 1e6:.0f}"}
 

@@ -154,7 +154,6 @@ def write_notebooks(folder: Path) -> None:
 
 
 def write_book(source: Path, html: Path) -> None:
-    """The pages of a laid-out `source` without their solutions."""
     for path in (source / "notebooks").glob("*.ipynb"):
         nbformat.write(without_solution(nbformat.read(path, 4)), path)
     for path in (source / "generated").glob("exercise-*.md"):

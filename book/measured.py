@@ -44,7 +44,6 @@ def worlds() -> dict[str, Measured]:
 
 
 def on_disk(experiments) -> list[results.Result]:
-    """The results of those that are measured."""
     return [run for run in map(results.load, experiments) if run]
 
 

@@ -36,7 +36,6 @@ def line(used: dict[str, list], scale: str = "") -> str:
 
 
 def papermill(notebook: str, parameters: dict) -> str:
-    """The command that runs a notebook."""
     given = " ".join(f"-p {name} {word(value)}" for name, value in parameters.items())
     return f"papermill notebooks/{notebook}.ipynb out.ipynb {given}"
 

@@ -66,5 +66,4 @@ class Browser:
         act.release().perform()
 
     def devtools(self, command: str, **parameters):
-        """A command of the DevTools protocol."""
         return self.driver.execute_cdp_cmd(command, parameters)

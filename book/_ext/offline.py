@@ -17,7 +17,6 @@ SCRIPT, FOLDERS = "tex-mml-chtml.js", ["output/chtml/fonts", "input/tex/extensio
 
 
 def write_mathjax(target: Path) -> None:
-    """Copy `FOLDERS` and `SCRIPT` into a folder."""
     source = files("sphinx-mathjax-offline") / "static" / "mathjax"
     for folder in FOLDERS:
         shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
@@ -25,7 +24,6 @@ def write_mathjax(target: Path) -> None:
 
 
 def copy_mathjax(app, exception):
-    """Give the built pages their MathJax, in `_static/mathjax`."""
     if not exception and app.builder.format == "html":
         write_mathjax(Path(app.outdir, "_static", "mathjax"))
 
