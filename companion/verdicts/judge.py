@@ -186,7 +186,7 @@ def confirmed(word: str, other) -> str:
 def against_paper(measured: dict, sign: int, printed: dict) -> tuple[str, bool]:
     """`; −16 % of the paper's +0.19 dB, which is excluded`, and whether every interval lies below the paper's.
 
-    Where the paper's margin is that of one part among several, the part is named, with its own margin.
+    A part whose margin `in_words` does not tell is named, with that margin.
     """
     known = {label: sign * measured[label] for label in printed if label in measured}
     if not known:
@@ -196,11 +196,8 @@ def against_paper(measured: dict, sign: int, printed: dict) -> tuple[str, bool]:
         len(values) >= ENOUGH and interval(values)[1] < printed[label] for label, values in known.items()
     )
     share = from_to(shares, lambda one: number(100 * one, 0))
-    part = (
-        "".join(f"{label} {estimate(values)}, " for label, values in known.items())
-        if len(measured) > len(known)
-        else ""
-    )
+    told = {min(measured, key=lambda label: sign * measured[label].mean())} if len(measured) > FEW else {*measured}
+    part = "".join(f"{label} {estimate(values)}, " for label, values in known.items() if label not in told)
     return f"; {part}{share} % of the paper's {span(printed[k] for k in known)}{', which is excluded' * out}", out
 
 
