@@ -129,14 +129,19 @@ class Cluster:
 
 
 def processes_of(node: str, conf: str) -> list[psutil.Process]:
-    """The node's daemon, its step daemons, and what its jobs started, by what their environment says."""
-    found = []
-    for process in psutil.process_iter(["environ", "cmdline"]):
-        variables = process.info["environ"] or {}  # none of another user's, or of one that has ended
-        on_node = node in (variables.get("ODL_NODE"), variables.get("SLURMD_NODENAME"))
-        if on_node and variables.get("SLURM_CONF") == conf:
-            found.append(process)
-    return found
+    """The node's daemon and what its jobs started, by what their environment says, and the step daemons above these.
+
+    A step daemon writes its title over its environment; only its place tells whose it is.
+    """
+    everything = list(psutil.process_iter(["environ", "cmdline", "name", "ppid"]))
+    found = [process for process in everything if is_on(node, conf, process.info["environ"])]
+    above = {process.info["ppid"] for process in found}
+    return found + [p for p in everything if p.info["name"] == "slurmstepd" and p.pid in above]
+
+
+def is_on(node: str, conf: str, environ: dict | None) -> bool:
+    variables = environ or {}  # none of another user's, or of one that has ended
+    return node in (variables.get("ODL_NODE"), variables.get("SLURMD_NODENAME")) and variables.get("SLURM_CONF") == conf
 
 
 def free_ports(n: int) -> list[int]:
