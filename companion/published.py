@@ -1,5 +1,7 @@
 """The names and numbers of the paper's tables, as data."""
 
+from odl import rivals
+
 SCHEDULES = {  # the rows of Table 1, in the paper's order
     "rigid_joint": "Rigid joint learning",
     "cumulative_curriculum": "Cumulative curriculum",
@@ -24,7 +26,7 @@ LATER = {
     "static_easy": "Static, mostly easy",
     "replay": "Replay of k = 4",
 }
-SPECIALISTS = {f"level_{level}": f"Level {level} alone" for level in range(1, 6)}
+SPECIALISTS = {name: f"Level {level} alone" for level, name in enumerate(rivals.SPECIALISTS, 1)}
 
 # Table 1, and the supplement's table for denoising: task → schedule → ((L2 in ‰, PSNR in dB) on CelebA, on SUN397).
 TABLE1 = {

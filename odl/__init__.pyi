@@ -5,7 +5,7 @@ from .network import EncoderDecoder as EncoderDecoder
 from .restoring.pretrained import load as load
 from .restoring.pretrained import restore as restore
 from .results import train as train
-from .schedules import SCHEDULES as SCHEDULES
+from .rivals import SCHEDULES as SCHEDULES
 
 __version__: str
 PROTOCOL: int

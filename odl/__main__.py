@@ -139,6 +139,8 @@ def run_train(options) -> None:
         schedule_of(experiment)  # refuses before there is a bar
         with tqdm(total=100, desc=experiment.schedule, bar_format=BAR, smoothing=0) as bar:
             result = run_or_load(experiment, device, lambda share: advance(bar, 100 * share))
+    else:
+        print(f"{experiment.schedule} was measured before; a schedule that has changed since needs a new name")
     print_evaluation(result)
     print(result.path)
 

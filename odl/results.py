@@ -98,7 +98,8 @@ def by_schedule(schedule: Schedule, experiment, *rest) -> None:
 def needed_by(experiment) -> list[Experiment]:
     """The runs from whose histories the schedule of this one is made."""
     row = SCHEDULES[experiment.schedule]
-    return [replace(experiment, **other) for other in row.needs(experiment.seed)] if isinstance(row, type) else []
+    made = isinstance(row, type) and issubclass(row, Schedule)
+    return [replace(experiment, **other) for other in row.needs(experiment.seed)] if made else []
 
 
 def schedule_of(experiment) -> Schedule:

@@ -4,8 +4,8 @@ A schedule takes the share of training that is done (in [0, 1)), the last valida
 (None before the first epoch) and the number N of levels; it returns a weight per level, (N,), or (2, N) where the
 second row is what an image of a level counts in the loss.
 One of one's own is a function and a row in `SCHEDULES`, from any file or cell. Results and checkpoints go by its name:
-a function that was changed needs a new one. One with a memory clears it where there is no score yet; a run that goes on
-after an interruption asks it again what it was asked.
+a function that was changed needs a new one. One with a memory is a class; a run makes one, and asks it again what it
+was asked where it goes on after an interruption.
 """
 
 import numpy as np
@@ -26,8 +26,8 @@ def allocate_batches(weights, batch_size: int, batches: int) -> tuple[np.ndarray
     is owed is Eq. 3's shares exactly, which differ from equal ones by less than an image where PSNRs are alike.
     """
     weights = np.asarray(weights, dtype=np.float64)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
-        raise ValueError(f"weights={weights.tolist()} must be finite, not negative and not all zero")
+    if not (weights.ndim == 1 and np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
+        raise ValueError(f"weights={weights.tolist()} must be one a level, finite, not negative and not all zero")
     shares = weights / weights.sum() * batch_size
     whole = np.floor(shares).astype(int)
     counts, owed = np.tile(whole, (batches, 1)), np.zeros(len(weights))

@@ -331,7 +331,7 @@ def test_sharpness_replays_what_is_measured_and_says_what_is_not(browser):
 
 
 def test_a_dot_crosses_the_line_while_p_stays_tiny(chromium, site):
-    side = "return document.querySelector('.odl-track i').style.left"
+    side = "return document.querySelector('.odl-lead i').style.left"
     open_lab(chromium, site)
     found = []
     for _ in range(3):

@@ -44,6 +44,8 @@ def test_train_then_evaluate_then_list(capsys):
     printed = capsys.readouterr().out
     path = results.path_of(Experiment.of("deblur", profile="smoke"))
     assert str(path) in printed and json.loads(path.read_text())["experiment"]["task"] == "deblur"
+    assert main(["train", "--task", "deblur", *SMOKE]) == 0
+    assert "measured before" not in printed and "measured before" in capsys.readouterr().out
     assert main(["evaluate", "--task", "deblur", *SMOKE]) == 0
     assert "PSNR (dB)" in capsys.readouterr().out
     assert main(["results"]) == 0

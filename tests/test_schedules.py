@@ -53,7 +53,9 @@ def test_equation_3_fills_the_batch_whatever_the_scores(psnr, batch):
 
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize(
-    "bad", [[0, 0], [1, -1], [1, math.nan], [1, math.inf], [1e308] * 5], ids=["zero", "negative", "nan", "inf", "sum"]
+    "bad",
+    [[0, 0], [1, -1], [1, math.nan], [1, math.inf], [1e308] * 5, 1],
+    ids=["zero", "negative", "nan", "inf", "sum", "one"],
 )
 def test_impossible_weights_are_refused(bad):
     refused(lambda: allocate(bad, 100), "weights=", kind=ValueError)

@@ -17,7 +17,7 @@ export function startSeeds(root) {
 
   const rows = tasks.map((task) => {
     const row = document.createElement("div");
-    row.innerHTML = `<span>${task}</span><span class="odl-track"><i></i></span><span data-p></span>`;
+    row.innerHTML = `<span>${task}</span><span class="odl-lead"><i></i></span><span data-p></span>`;
     return row;
   });
   const head = document.createElement("div");

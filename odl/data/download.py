@@ -12,10 +12,11 @@ from tqdm.auto import tqdm
 
 from odl.data import sets
 from odl.data.packs import folder_of, pack
-from odl.data.reader import MAX_PIXELS, reason
+from odl.data.reader import reason
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
 
+MAX_FILE = 100 << 20  # bytes of one image, or list
 MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 
 
@@ -165,7 +166,7 @@ def extract(archive: Path, target: Path, limit: int = 400_000) -> None:
     for count, (name, size, open_member) in enumerate(tqdm(members(), desc=f"extracting {archive.name}", unit="file")):
         place, total = (target / name).resolve(), total + size
         image = place.suffix.lower() in sets.SUFFIXES or place.name == sets.PARTITION
-        too_large = count >= limit or (image and size > MAX_PIXELS) or total > MAX_ARCHIVE
+        too_large = count >= limit or (image and size > MAX_FILE) or total > MAX_ARCHIVE
         if too_large or not place.is_relative_to(target.resolve()):
             why = "too large, or one of too many" if too_large else "it lies outside of the archive"
             raise DataError(f"{archive}: refused member {name!r}: {why}")
