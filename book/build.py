@@ -161,7 +161,7 @@ def take_scale(notebook) -> str:
     return f"{taken[-1]}{' Pictures: the demo photographs.' * bool(shown)}"
 
 
-def tidy(page, source=BUILD / "source", first=None):
+def tidy(page, source, first=None):
     """Write the executed notebook as a page: titled, with one line of sources, and every cell after `EDITS`.
 
     Cells tagged `once` are left out where another page, `first`, has shown them.
@@ -236,8 +236,8 @@ def smaller(png: str) -> str:
     return min(png, base64.b64encode(packed.getvalue()).decode(), key=len)
 
 
-def lay_out(pages, source=BUILD / "source"):
-    """Fill _build/source: links to the repository and to the results, and the executed notebooks."""
+def lay_out(pages, source):
+    """Fill the folder `source`: links to the repository and to the results, and the executed notebooks."""
     shutil.rmtree(source, ignore_errors=True)
     (source / "notebooks").mkdir(parents=True)
     (source / "data").mkdir()
@@ -301,7 +301,10 @@ def main():
     if options.strict:
         check_current(options.profile)
     print("building the pages", flush=True)
-    lay_out(pages)
+    try:
+        lay_out(pages, BUILD / "source")
+    except FileNotFoundError as error:
+        sys.exit(f"book: {error.filename} is not here, which --pages takes from an earlier build")
     build()
     print(f"the book is ready after {time.perf_counter() - began:.0f} s: _build/html/index.html")
 

@@ -210,3 +210,10 @@ def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, caps
     with pytest.raises(SystemExit, match="1 of 1 results"):
         build.check_current("smoke")
     assert f"smoke/one.json is {fault}\n" in capsys.readouterr().err
+
+
+def test_pages_alone_need_notebooks_that_were_executed(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "BUILD", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["build.py", "--pages"])
+    with pytest.raises(SystemExit, match=r"(?s)book: .*notebooks.*\.ipynb is not here"):
+        build.main()
