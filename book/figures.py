@@ -206,7 +206,7 @@ README = {
 }  # fmt: skip
 CAPTIONS = {  # of the tables that stand on one page alone
     "core-claims": "The core claims: what the paper has, and what is measured here.",
-    "predictions": "What was predicted of faces before the runs, and what came.",
+    "predictions": "What was predicted of faces, and what came.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
     "results-table": "Every table and figure with results: its notebook, the paper's numbers and those measured here.",

@@ -35,10 +35,10 @@ RULE = (
     f"A claim is *equivalent* when the bound is 0 dB and the 90 % interval of the margin lies within ±{WITHIN:.2f} dB "
     f"(whether it lies within ±{NARROW:.2f} dB is said, too); of a claim to be the best the word is *tied*. Else it is "
     "*reproduced* when the 95 % interval lies above the bound, *reversed* when it lies below. A claim that neither "
-    "decides is *excluded* when the interval lies below the margin that the paper has. What is left, and everything "
-    f"with fewer than {ENOUGH} seeds, is *undecided*. The mean squared error, the paper's other score, confirms: where "
-    "its interval is decided the other way, the word is *mixed*. To be good at one's own severity is to be at most "
-    f"{WITHIN:.2f} dB behind. A system that is not trained needs no seeds.\n\n"
+    "decides is *excluded* when the interval lies below the margin that the paper has. Everything else is *undecided*, "
+    f"and so is whatever has fewer than {ENOUGH} seeds. The mean squared error, the paper's other score, confirms: "
+    "where its interval is decided the other way, the word is *mixed*. To be good at one's own severity is to be at "
+    f"most {WITHIN:.2f} dB behind. A system that is not trained needs no seeds.\n\n"
     "A claim may have several parts, each judged like this, and then all have to hold: it is reproduced when every "
     "part is, and equivalent or tied when every part is reproduced or equivalent. One part that is reversed is enough "
     "against it. But the more parts there are, the likelier it is that one falls behind by chance, so that part has to "
@@ -209,7 +209,7 @@ def tally(words: dict, margins: dict, claim: str) -> str:
         alike += f" (inside ±{NARROW:.2f})"
     if len(words) == 1:
         return alike and f", {alike}"
-    against = "against it" if claim == REVERSED else "against it, but not by Holm's correction"
+    against = "against it" if claim == REVERSED else "against it, which may be chance among so many"
     names = (REPRODUCED, "for it"), (EQUIVALENT, alike), (REVERSED, against), (MIXED, "mixed"), (UNDECIDED, "open")
     found = Counter(words.values())
     return f", {len(words)} parts: " + ", ".join(f"{found[word]} {name}" for word, name in names if found[word])
