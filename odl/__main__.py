@@ -15,7 +15,7 @@ from odl import __version__, paper
 from odl.data import reader
 from odl.data.sets import DATASETS, is_here, unread
 from odl.experiment import PROFILES, Experiment
-from odl.machine.files import DiskError, OneLine
+from odl.machine.files import DiskError, OneLine, there
 from odl.parameters import ParameterError, check_device, known_dataset
 from odl.restoring import image_files
 from odl.schedules import SCHEDULES
@@ -165,7 +165,8 @@ def run_restore(options) -> int:
     image_files.check_call(options.task, options.mask, options.stride)
     todo = image_files.todo(options.input, options.output, options.mask, options.overwrite)
     check_device(options.device)
-    for line in unread(Path(options.input).expanduser()):
+    given = Path(there(options.input))
+    for line in unread(given):
         print(f"warning: {line}", file=sys.stderr)
 
     from odl.restoring.pretrained import load
@@ -179,7 +180,7 @@ def run_restore(options) -> int:
                 restore_file(source, mask, output, options, lambda share, done=done: advance(bar, done + share))
                 tqdm.write(str(output))
             except (OneLine, OSError) as error:
-                if not Path(options.input).is_dir() or isinstance(error, DiskError):  # full for the others, too
+                if not given.is_dir() or isinstance(error, DiskError):  # full for the others, too
                     raise
                 failed += 1
                 tqdm.write(f"error: {source}: {str(error).removeprefix(f'{source}: ')}", sys.stderr)
@@ -235,7 +236,12 @@ def run_results(options) -> None:
     print("nothing measured yet" if table.empty else table.to_string(index=False))
 
 
-if __name__ == "__main__":
+def program() -> None:
+    """The command `odl`, and `python -m odl`: `main` in a process of its own."""
     Image.MAX_IMAGE_PIXELS = reader.MAX_PIXELS  # up to there Pillow need not warn, and beyond it `reader` refuses
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # on one line, Pillow's too
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    program()

@@ -68,7 +68,7 @@ class Task:
         `centred` puts the missing square of inpainting in the middle, as the fixated models have it (Sec. 6.4).
         """
         low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
-        severity = self.draw(low, high, x.shape[-1], generator, centred)
+        severity = self.draw(low.clone(), high.clone(), x.shape[-1], generator, centred)
         y = self.apply(x.clone(), severity, generator)  # may write in place
         if not isinstance(y, torch.Tensor) or (y.shape, y.dtype) != (x.shape, x.dtype):
             made = f"{y.dtype} {tuple(y.shape)}" if isinstance(y, torch.Tensor) else type(y).__name__

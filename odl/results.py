@@ -194,11 +194,16 @@ def place_of_weights(experiment: Experiment) -> Path | None:
 
     Those in `runs/` may be of the same name and of another protocol, or of photographs that have changed since.
     """
-    name = files.short(experiment.run_id.replace("/", "-"), 240) + ".safetensors"
+    name = shipped_name(experiment.run_id)
     trained_here = files.runs() / experiment.run_id / "weights.safetensors"
     if trained_here.exists() and is_of(trained_here, checkpoint.owner_of(experiment)):
         return trained_here
     return next(filter(Path.exists, (files.models() / name, files.shipped() / name)), None)
+
+
+def shipped_name(run_id: str) -> str:
+    """The file of a run's weights in `data/models`."""
+    return files.short(run_id.replace("/", "-"), 240) + ".safetensors"
 
 
 def keep_weights(experiment: Experiment, network, owner: str) -> None:

@@ -166,11 +166,18 @@ def test_a_mask_of_what_stays_is_told_of_deleted_pixels_saved_as_jpeg(quality, n
 
 
 def test_a_dark_photograph_is_told_for_its_range_alone(noise, recwarn):
-    """12 bits in 16: nothing is of one colour there."""
-    for image in (photograph(0, 80, 100) // 16, Image.fromarray(photograph(0, 80, 100)[..., 0].astype(np.uint16) * 16)):
-        odl.restore(image, "inpaint", square(), stride=32)
+    """12 bits in 16: nothing is of one colour there. What stands in the hole, white or not a number, is nothing."""
+    warnings.simplefilter("always")  # also what was said before
+    x, hole = photograph(0, 80, 100), square()
+    twelve = x[..., 0].astype(np.uint16) * 16
+    for image in (x // 16, Image.fromarray(twelve), Image.fromarray(np.where(hole, np.uint16(65535), twelve))):
+        odl.restore(image, "inpaint", hole, stride=32)
         [told] = recwarn.list
         assert "no value is above 1" in str(told.message)
+        recwarn.clear()
+    for image, dark in ((twelve / 65535, True), (np.where(hole, np.nan, twelve / 65535), True), (x / 255, False)):
+        odl.restore(image, "inpaint", hole, stride=32)
+        assert ["no value is above 16 of 255" in str(told.message) for told in recwarn.list] == [True] * dark
         recwarn.clear()
 
 

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import tarfile
+import unicodedata
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -627,6 +628,86 @@ def test_celeba_is_found_as_kaggle_nests_it_with_its_list(root, no_shared_data, 
     assert sizes("celeba") == [20, 6, 4]  # again, from where it was
 
 
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("place", ["Img", "Eval", "."])
+@pytest.mark.parametrize("kind", ["text", "Kaggle's table"])
+def test_celeba_s_list_is_found_from_its_archive_too(root, no_shared_data, tmp_path, monkeypatch, kind, place, later):
+    """As the official download has it, and also where it is got after the archive was unpacked."""
+    official, (name, content) = tmp_path / "official", LISTS[kind]
+    archive = shutil.make_archive(str(official / "Img/img_align_celeba"), "zip", celeba(tmp_path / "copy"))
+    monkeypatch.setitem(DATASETS["celeba"], "md5", hashlib.md5(Path(archive).read_bytes()).hexdigest())
+    if later:
+        download.prepare("celeba", archive)
+        assert sizes("celeba") == [24, 3, 3]
+    (official / place).mkdir(exist_ok=True)
+    (official / place / name).write_bytes(content)
+    download.prepare("celeba", archive)
+    assert sizes("celeba") == [20, 6, 4]
+    shutil.rmtree(official)
+    shutil.rmtree(sets.home("celeba") / "packed-96")
+    assert sizes("celeba") == [20, 6, 4] and (sets.home("celeba") / "images" / name).read_bytes() == content
+
+
+def test_an_archive_s_list_is_not_written_to_a_folder_of_ones_own(root, no_shared_data, tmp_path, monkeypatch):
+    source = celeba(tmp_path / "copy/of/mine/deeper")
+    archive = shutil.make_archive(str(tmp_path / "got/img_align_celeba"), "zip", source)
+    monkeypatch.setitem(DATASETS["celeba"], "md5", hashlib.md5(Path(archive).read_bytes()).hexdigest())
+    download.prepare("celeba", str(source))
+    before = files_below(source)
+    (tmp_path / "got" / sets.PARTITION).write_text(OFFICIAL)
+    download.prepare("celeba", archive)
+    assert files_below(source) == before
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("kind", LISTS)
+def test_celeba_as_png_has_the_same_list(root, no_shared_data, tmp_path, kind, inner):
+    images, (name, content) = tmp_path / "celeba/Img/img_align_celeba_png", LISTS[kind]
+    for k in range(30):
+        write(images / f"{k + 1:06}.png", photograph(k, 109, 89))
+    (tmp_path / "celeba/Eval").mkdir()
+    (tmp_path / "celeba/Eval" / name).write_bytes(content)
+    download.prepare("celeba", str(images if inner else tmp_path / "celeba"))
+    found = [[int(Path(name).stem) for name in pack.names] for pack in packs_of("celeba")]
+    assert found == [[*range(1, 21)], [*range(21, 27)], [*range(27, 31)]]
+
+
+FORMS = pytest.mark.parametrize(("typed", "there"), [("NFC", "NFD"), ("NFD", "NFC")])
+
+
+@FORMS
+@pytest.mark.parametrize("name", ["Größe/Köln", "Größe/Köln-native", "Größe/Köln/", "~/Größe/Köln", "Å-native/가나"])
+def test_a_folder_is_found_in_either_form_of_unicode(folder, monkeypatch, name, typed, there):
+    """What is measured on it goes by one name."""
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    asked, here = (unicodedata.normalize(form, name) for form in (typed, there))
+    disk = folder.parent / here.removesuffix("-native").removeprefix("~/")
+    (disk.parent / "Koln").mkdir(parents=True)
+    folder.rename(disk)
+    assert sets.find(asked).samefile(disk) and sets.parse(asked) == sets.parse(here)
+    assert sets.slug(asked) == sets.slug(here) and sets.home(asked) == sets.home(here)
+    one, other = (Experiment.of("deblur", dataset) for dataset in (asked, here))
+    assert one.asdict() == other.asdict() and one.run_id == other.run_id
+    assert packs.load(asked, "train").sha256 == packs.load(here, "train").sha256
+    wrong = asked.replace("n", "m")
+    refused(lambda: Experiment.of("deblur", wrong), f"dataset={wrong!r}: no such folder")
+
+
+@FORMS
+@pytest.mark.parametrize("given", ["source", "ODL_DATA"])
+def test_a_copy_of_a_set_is_found_in_either_form_of_unicode(
+    root, no_shared_data, tmp_path, monkeypatch, given, typed, there
+):
+    asked, here = (unicodedata.normalize(form, f"{tmp_path}/Größe/Köln") for form in (typed, there))
+    celeba(Path(here, "celeba"))
+    if given == "source":
+        download.prepare("celeba", f"{asked}/celeba")
+    else:
+        monkeypatch.setenv("ODL_DATA", asked)
+    assert sizes("celeba") == [24, 3, 3] and sets.find("celeba").samefile(Path(here, "celeba/img_align_celeba"))
+
+
 def berkeley(folder, monkeypatch):
     """BSDS500 in small, with a checksum of its own."""
     for k in range(12):
@@ -751,6 +832,22 @@ def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):
     refused(lambda: packs.load("db11-native", "train"), "no train images")
     assert sets.is_here("db11")
     assert len(pack) == 11 and {pack.image(i).shape[0] for i in range(11)} == {256, 512}
+
+
+@pytest.mark.parametrize("form", ["folder", "zip", "gztar"])
+@pytest.mark.parametrize("above", ["on-demand-learning-master/denoise_anysize/", "denoise_anysize/", ""])
+def test_db11_is_found_as_the_authors_repository_nests_it(root, no_shared_data, tmp_path, monkeypatch, form, above):
+    copy, names = tmp_path / "copy", DATASETS["db11"]["files"]
+    pixels = [photograph(k, 70, 70) for k in range(11)]
+    for name, x in zip(names, pixels, strict=True):
+        write(copy / above / "DB11" / name, x)
+    write(copy / above / "figures/result.png", photograph(20, 70, 70))
+    monkeypatch.setitem(DATASETS["db11"], "sha256", download.listing_of("db11", copy / above / "DB11"))
+    source = copy if form == "folder" else shutil.make_archive(str(tmp_path / "set"), form, copy)
+    download.prepare("db11-native", str(source))
+    pack = packs.load("db11-native", "test")
+    assert pack.names == names and all(np.array_equal(pack.image(k), x) for k, x in enumerate(pixels))
+    download.check_listing("db11", sets.find("db11"))
 
 
 def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data, capsys):

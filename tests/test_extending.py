@@ -89,6 +89,14 @@ def test_a_damage_may_write_in_place_and_must_return_images(added):
     own = Task("speckle", 3, draw_amount, in_place)
     before, y = x.clone(), own.corrupt(x, 3, torch.Generator())
     assert (x == before).all() and (y[:, :, ::2] == -1).all() and (y[:, :, 1::2] == x[:, :, 1::2]).all()
+
+    def lower(low, high, *_):
+        low += 1
+        return low
+
+    low, noisy = torch.tensor([3.0, 4.0]), Task("speckle", 3, lower, speckle)
+    noisy.corrupt_between(x, low, low, torch.Generator())
+    assert low.tolist() == [3, 4]  # of the next batch, too
     for bad in (lambda x, *_: None, lambda x, *_: x.numpy(), lambda x, *_: x.double(), lambda x, *_: x[..., 1:]):
         own = Task("speckle", 3, draw_amount, bad)
         refused(lambda own=own: own.corrupt(x, 3, torch.Generator()), "task 'speckle' made", kind=ParameterError)

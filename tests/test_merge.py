@@ -117,6 +117,57 @@ def test_another_answer_of_the_same_device_is_refused(archive):
     assert why == "not what this device has sent before"
 
 
+def test_processors_are_devices_of_their_own_and_kinds_of_arithmetic_rows(archive):
+    """Every CPU is called `CPU, 1 thread`; the first stranger's result is not in the second one's way."""
+
+    def of(model, more, arithmetic="fp32"):
+        def change(content):
+            content["provenance"] |= {"device": "CPU, 1 thread", "processor": model, "arithmetic": arithmetic}
+            content["evaluation"]["psnr"] = [value + more for value in content["evaluation"]["psnr"]]
+
+        return change
+
+    assert merge.merge(archive(of("Xeon", 0))) == merge.merge(archive(of("EPYC", 1))) == {}
+    table = merge.table().set_index(["device", "task"])["theirs (dB)"]
+    one, other = table["CPU, 1 thread, Xeon"], table["CPU, 1 thread, EPYC"]
+    assert (other - one).tolist() == pytest.approx([1, 1], abs=0.011)
+    mixed = iter(["fp32", "bf16", "fp32"])
+    path = archive(lambda content: of("M4", 0, next(mixed))(content))
+    for run in archive.runs:
+        results.path_of(run).unlink()  # with nothing of ours there is nothing to compare the arithmetic with
+    assert merge.merge(path) == {}
+    table = merge.table()
+    assert sorted(table[table.device.str.endswith("M4")].arithmetic) == ["bf16", "fp32", "fp32"]
+
+
+@pytest.mark.parametrize("change", ["flipped", "method", "password"])
+def test_a_damaged_archive_is_told_of_its_results(archive, change):
+    """A byte of deflated data, a method that nobody has, a password that nobody gave."""
+    path = archive()
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as whole:
+        infos = [info for info in whole.infolist() if info.filename.startswith("data/results")]
+    for info in infos:
+        name = info.filename.encode()
+        local, central = info.header_offset, content.rfind(name) - 46
+        if change == "flipped":
+            content[local + 30 + len(name) + info.compress_size // 2] ^= 0xFF
+        for at, flags, method in ((local, 6, 8), (central, 8, 10)):
+            if change == "method":
+                content[at + method] = 99
+            if change == "password":
+                content[at + flags] |= 1
+    path.write_bytes(content)
+    assert merge.merge(path) == {"no result of this companion": [info.filename for info in infos]}
+    assert not merge.others().exists()
+
+
+def test_a_pipe_and_a_folder_are_no_archives(demo, tmp_path):
+    os.mkfifo(tmp_path / "pipe.zip")
+    for place in (tmp_path / "pipe.zip", tmp_path):
+        refused(lambda place=place: merge.merge(place), "archive=", "no regular file", "--pack")
+
+
 def test_what_is_no_archive_is_one_line(demo, tmp_path):
     refused(lambda: merge.merge(tmp_path / "none.zip"), "archive=", "none.zip", "--pack")
     (tmp_path / "page.zip").write_text("<html>quota</html>")

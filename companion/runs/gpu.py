@@ -30,6 +30,7 @@ from odl.machine.checkpoint import encoded, hash_of, header, read_weights
 from odl.machine.device import lacks, make_deterministic
 from odl.machine.graphs import quickest, state_of
 from odl.parameters import ParameterError
+from odl.results import shipped_name
 from odl.schedules import SCHEDULES, begin
 
 SIDES = (1, 2, 4, 7)  # runs side by side that are probed
@@ -199,7 +200,7 @@ def write_zip(file: Path, members: dict[str, bytes]) -> None:
 
 def ship(run_id: str) -> Path:
     """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
-    path = files.models() / f"{run_id.replace('/', '-')}.safetensors"
+    path = files.models() / shipped_name(run_id)
     content = halved(files.runs() / run_id / "weights.safetensors")
     files.write_atomically(path, content)
     manifest = path.parent / "manifest.json"

@@ -21,7 +21,7 @@ from odl.parameters import ParameterError
 
 RESULT = re.compile(r"data/results/((?:[\w-][\w =.-]*/){2,3}[\w-][\w =.-]*\.json)")
 LARGEST = 64 << 20  # bytes of one result
-COLUMNS = ["device", "profile", "dataset", "task", "run", "seeds", "theirs (dB)", "ours (dB)"]
+COLUMNS = ["device", "profile", "dataset", "task", "run", "arithmetic", "seeds", "theirs (dB)", "ours (dB)"]
 
 
 class Refused(Exception):
@@ -34,8 +34,10 @@ def others() -> Path:
 
 def merge(file: Path) -> dict[str, list[str]]:
     """Keep every sound result of an archive; what is refused: why → names. Raises ParameterError where none is one."""
-    refused = defaultdict(list)
+    refused, file = defaultdict(list), Path(files.there(file))
     try:
+        if file.exists() and not file.is_file():  # a pipe would be waited for
+            raise OSError("no regular file")
         archive = zipfile.ZipFile(file)
     except (OSError, zipfile.BadZipFile) as error:
         raise ParameterError(f"archive={str(file)!r} cannot be read ({error}); `reproduce --pack` writes one") from None
@@ -61,13 +63,13 @@ def read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict:
         seal = content.pop("seal", None)
         device = content["provenance"]["device"]
         sound = math.isfinite(score(content)) if of_levels(content) else len(pd.DataFrame(content["evaluation"]))
-    except (ValueError, AttributeError, TypeError, KeyError, RecursionError, zipfile.BadZipFile):
+    except Exception:  # a damaged archive, or one with a password, raises anything
         sound = False
     if not sound:
         raise Refused("no result of this companion")
     if seal != files.seal_of(content):
         raise Refused("changed since it was measured: the seal is not its own")
-    if not isinstance(device, str) or not device.strip():
+    if not isinstance(device, str) or not re.search(r"\w", device):
         raise Refused("measured on a device without a name")
     return content
 
@@ -82,10 +84,16 @@ def keep(name: str, content: dict) -> None:
     ours = files.results() / own
     if ours.exists():
         compare(content, files.unseal(ours))
-    place = others() / re.sub(r"\W+", "-", content["provenance"]["device"]).strip("-") / own
+    place = others() / files.short(re.sub(r"\W+", "-", device_of(content)).strip("-"), 80) / own
     if place.exists() and files.unseal(place) != content:
         raise Refused("not what this device has sent before")
     files.write_atomically(place, files.seal(content))
+
+
+def device_of(content: dict) -> str:
+    """The name of a GPU; of a CPU its threads and its model."""
+    device, model = content["provenance"]["device"], content["provenance"].get("processor")
+    return f"{device}, {model}" if device.startswith("CPU") and model else device
 
 
 def belongs(own: str, experiment: dict) -> bool:
@@ -110,9 +118,10 @@ def compare(theirs: dict, ours: dict) -> None:
 
 
 def table() -> pd.DataFrame:
-    """PSNR of every run that was measured elsewhere, a row per device and run, beside the same of ours, as `COLUMNS`.
+    """PSNR of every run that was measured elsewhere beside the same of ours, as `COLUMNS`.
 
-    Theirs is the mean over their seeds, ours over those of these seeds that are measured here.
+    A row is a run on one device in one arithmetic. Theirs is the mean over their seeds, ours over those of these seeds
+    that are measured here.
     """
     rows = []
     for path in sorted(others().glob("*/*/*/*/*.json")):
@@ -122,9 +131,10 @@ def table() -> pd.DataFrame:
         _, *own = path.relative_to(others()).parts
         ours, run = files.results().joinpath(*own), re.sub(r"-seed\d+", "", path.stem)
         same = score(files.unseal(ours)) if ours.exists() else math.nan
-        rows.append([content["provenance"]["device"], *own[:3], run, 1, score(content), same])
+        kind = arithmetic_of(content["provenance"], content["experiment"]) or "–"
+        rows.append([device_of(content), *own[:3], run, kind, 1, score(content), same])
     means = {"seeds": "sum", "theirs (dB)": "mean", "ours (dB)": "mean"}
-    return pd.DataFrame(rows, columns=COLUMNS).groupby(COLUMNS[:5], as_index=False).agg(means).round(2)
+    return pd.DataFrame(rows, columns=COLUMNS).groupby(COLUMNS[:6], as_index=False).agg(means).round(2)
 
 
 def of_levels(content: dict) -> bool:

@@ -23,6 +23,7 @@ MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
     base, _ = parse(name)
+    source = Path(files.there(source)) if source else None
     if (images := home(base) / "images").is_symlink() and not images.exists():
         images.unlink()  # to a folder that was moved
     if source:
@@ -30,13 +31,13 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
             known = ", ".join(set_ for set_ in DATASETS if set_ != "demo")
             raise DataError(f"--source belongs to a set by name ({known}), not to {name!r}")
         get = halved if "of" in DATASETS[base] else unpack
-        folder = get(base, Path(source).expanduser())
+        folder = get(base, source)
     else:
         folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
     if "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
-    given = source and Path(source).expanduser().resolve()
+    given = source and source.resolve()
     if source and given.is_dir() and images.is_symlink():
         images.unlink()  # to the folder of an earlier call
     if source and not sets.is_here(base):  # a folder: its images stay there, and are found from here
@@ -90,6 +91,7 @@ def unpack(base: str, source: Path) -> Path:
     entry, target = DATASETS[base], home(base) / "images"
     check_archive(entry, source)
     if target.is_dir() and any(target.iterdir()):  # unpacked before, and whole: it is renamed when complete
+        add_partition(base, source, target)
         return find(base)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
@@ -102,12 +104,18 @@ def unpack(base: str, source: Path) -> Path:
         except Exception as error:  # zipfile, tarfile and zlib raise anything on damaged archives
             fault = "could not be unpacked" if getattr(error, "errno", None) else "not a readable archive"
             raise DataError(f"{source}: {fault} ({reason(error)})") from None
-        if base == "celeba" and (source.parent / sets.PARTITION).is_file():
-            shutil.copy(source.parent / sets.PARTITION, unpacked)
+        add_partition(base, source, unpacked)
         if "sha256" in entry:
             check_listing(base, sets.inside(base, unpacked) or unpacked, source)
         unpacked.replace(target)
     return find(base)
+
+
+def add_partition(base: str, archive: Path, unpacked: Path) -> None:
+    """Copy CelebA's official list to the images of an archive, if it lies near that; none to a user's own folder."""
+    lacks = base == "celeba" and not unpacked.is_symlink() and not sets.partition_file(unpacked)
+    if lacks and (file := sets.partition_file(archive.parent)):
+        shutil.copy(file, unpacked)
 
 
 def halved(base: str, source: Path) -> Path:

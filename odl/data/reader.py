@@ -89,10 +89,10 @@ def eight_bits(image: Image.Image) -> Image.Image:
 
 
 def faint(image) -> str | None:
-    """A line where an image of 8 bits uses no more than a quarter of them, as 14 bits in a file of 16 do; else None."""
+    """A line where an image on [0, 255] uses no more than a quarter, as 14 bits in a file of 16 do; else None."""
     if (top := np.max(image)) > 64:
         return None
-    return f"no value is above {top} of 255; where it holds fewer bits than its file, as 12 in 16, scale it first"
+    return f"no value is above {top:.0f} of 255; where it holds fewer bits than its file, as 12 in 16, scale it first"
 
 
 def read_image(path: Path, shorter_side: int) -> np.ndarray:

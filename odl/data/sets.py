@@ -55,7 +55,7 @@ DATASETS = {
     "db11": {
         "title": "Denoising Benchmark 11, grey", "size": "1.5 MB", "images": 11,
         "url": "https://raw.githubusercontent.com/rhgao/on-demand-learning/master/denoise_anysize/DB11/",
-        "folders": ("",),
+        "folders": ("DB11", ""),
         "files": (
             "Barbara.png", "Boat.png", "C.man.png", "Couple.png", "F.print.png", "Hill.png", "House.png", "Lena.png",
             "Man.png", "Montage.png", "Peppers.png",
@@ -87,9 +87,10 @@ def parse(name: str) -> tuple[str, int]:
     base = whole.removesuffix("-native").rstrip("/") or whole
     if base in DATASETS and name.endswith("/"):
         whole, base = f"./{whole}", f"./{base}"
-    if base not in DATASETS and os.path.isdir(whole) and not os.path.isdir(base):
-        base = whole  # a folder whose own name ends so
-    return base, DATASETS.get(base, {}).get("shorter_side", 96) if base == whole else 0
+    native = base != whole
+    if base not in DATASETS and not os.path.isdir(base := files.there(base)) and os.path.isdir(files.there(whole)):
+        base, native = files.there(whole), False  # a folder whose own name ends so
+    return base, 0 if native else DATASETS.get(base, {}).get("shorter_side", 96)
 
 
 def absolute(name: str, start: str = "") -> str:
@@ -99,9 +100,10 @@ def absolute(name: str, start: str = "") -> str:
 
 def slug(name: str) -> str:
     """The name of a data set in paths: itself, or the last part of a folder and a hash of where it is."""
-    if parse(name)[0] in DATASETS:
+    base, side = parse(name)
+    if base in DATASETS:
         return name
-    folder = Path(name).expanduser().resolve()
+    folder = Path(base if side else f"{base}-native").resolve()
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]  # two folders may share their last part
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', folder.name)[:LONGEST]}-{digest}"
 
@@ -123,7 +125,8 @@ def find(name: str) -> Path:
         if Path(base).is_dir():
             return Path(base)
         raise DataError(unknown(name))
-    shared = [Path(os.environ["ODL_DATA"]).expanduser() / base] if os.environ.get("ODL_DATA") else []
+    given = os.environ.get("ODL_DATA")
+    shared = [Path(files.there(given), base)] if given else []
     for place in (*shared, home(base) / "images"):
         if folder := inside(base, place):
             return folder
@@ -209,7 +212,7 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
         few = f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different"
         raise DataError("; ".join([few, *unread(folder)]))
     if base == "celeba" and (official := partition(folder)):
-        given = [official.get(os.path.basename(name)) for name in names]
+        given = [official.get(Path(name).stem) for name in names]
         if None in given:
             raise DataError(f"{folder}: {PARTITION} lacks some of its images; get both from one place")
         codes = {"train": "0", "validation": "1", "test": "2"}
@@ -239,18 +242,20 @@ def content_of(path: Path, size: int, changed: int) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def partition(folder: Path) -> dict[str, str]:
-    """CelebA's official division, name to 0, 1 or 2, if its file lies with the images or up to three folders above.
-
-    As text, or as Kaggle's table; else {}.
-    """
+def partition_file(folder: Path) -> Path | None:
+    """CelebA's official list, as text or as Kaggle's table, if it lies with the images or up to three folders above."""
     places = [folder, *folder.parents[:3], *folder.resolve().parents[:3]]
     places += [place / "Eval" for place in places]  # as the official archive has it
     names = (PARTITION, PARTITION.replace(".txt", ".csv"))
-    file = next((place / name for place in places for name in names if (place / name).is_file()), None)
+    return next((place / name for place in places for name in names if (place / name).is_file()), None)
+
+
+def partition(folder: Path) -> dict[str, str]:
+    """CelebA's official division, name to 0, 1 or 2, without suffixes: the list has .jpg, of the PNGs too; else {}."""
+    file = partition_file(folder)
     try:
         lines = file.read_text(encoding="utf-8-sig").replace(",", " ").splitlines() if file else []
-        return dict(line.split() for line in lines if line.strip())
+        return {os.path.splitext(name)[0]: code for name, code in (line.split() for line in lines if line.strip())}
     except ValueError:
         raise DataError(f"{file}: not CelebA's list of a name and 0, 1 or 2 a line; fetch it again") from None
 

@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import re
 import sys
+import warnings
 from functools import cache
 
 import torch
@@ -34,16 +36,32 @@ def gpu() -> tuple[bool, str]:
     """Whether PyTorch can use a GPU here, and why it cannot use one that there is; what stays idle is printed once."""
     if not torch.cuda.is_available():
         return False, ""
-    name, count = torch.cuda.get_device_name(), torch.cuda.device_count()
+    name = "this GPU"
     try:
-        torch.ones(1, device="cuda").sum().item()
-    except RuntimeError as error:  # a P100, for which recent wheels have no kernels, or one that another process fills
-        reason = f"PyTorch {torch.__version__} cannot use {name} ({str(error).splitlines()[0]})"
+        with warnings.catch_warnings(record=True) as said:  # of a GPU that cannot be used PyTorch says it in many lines
+            warnings.simplefilter("always")
+            need_kernels(torch.cuda.get_device_capability(), torch.cuda.get_arch_list())
+            name, count = torch.cuda.get_device_name(), torch.cuda.device_count()
+            torch.ones(1, device="cuda").sum().item()
+    except Exception as error:  # a P100, one that another process fills, or whatever a driver says
+        reason = (
+            f"PyTorch {torch.__version__} cannot use {name} ({[*str(error).splitlines(), type(error).__name__][0]})"
+        )
         print(f"{reason}; the CPU is used", file=sys.stderr)
         return False, reason
+    for line in said:
+        warnings.warn(line.message, line.category, stacklevel=2)
     if count > 1:
         print(f"1 of {count} GPUs is used, {name}; the others are idle", file=sys.stderr)
     return True, ""
+
+
+def need_kernels(capability: tuple[int, int], built: list[str]) -> None:
+    """Raise RuntimeError where PyTorch has no code for a GPU: `sm_75` is for 7.5 to 7.9, `compute_75` from 7.5 on."""
+    found = [re.match(r"(sm|compute)_(\d+)(\d)", name) for name in built]
+    versions = [(match[1], (int(match[2]), int(match[3]))) for match in found if match]
+    if not any(v <= capability and (kind == "compute" or v[0] == capability[0]) for kind, v in versions) and versions:
+        raise RuntimeError(f"its code is for {', '.join(built)}, and not for sm_{capability[0]}{capability[1]}")
 
 
 def quick_precision(device: str = "cpu") -> str:

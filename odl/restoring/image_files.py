@@ -249,8 +249,7 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     for name, given in (("input", source), ("output", output)):
         if not given:
             raise ParameterError(f"{name}='' names no file and no folder")
-    start, end = Path(source).expanduser(), Path(output).expanduser()
-    masks = Path(mask).expanduser() if mask else None
+    start, end, masks = (Path(files.there(path)) if path else None for path in (source, output, mask))
     for path in filter(None, (start, masks)):
         if not path.exists():
             raise ParameterError(f"{path}: no such file or folder")
@@ -281,14 +280,17 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
 def masks_of(sources: list[Path], start: Path, masks: Path) -> list[Path]:
     """The file of each photograph in a folder of masks: of the same stem, in the same subfolder or in none."""
     found = [Path(file) for file in files_in(masks)]
-    drawn = {stem(file): masks / file for file in found}
-    if two := next((file for file in found if drawn[stem(file)] != masks / file), None):
-        raise ParameterError(f"mask={str(masks)!r} has both {two} and {drawn[stem(two)].name}; one is needed")
-    names = [stem(path.relative_to(start) if start.is_dir() else Path(path.name)) for path in sources]
-    given = [drawn.get(name, drawn.get(Path(name.name))) for name in names]
-    if None in given:
-        name = names[given.index(None)]
-        raise ParameterError(f"mask={str(masks)!r} has none for {name.name}: a file {name.as_posix()}.png is needed")
+    drawn = {stem(file): file for file in found} | {file.with_suffix(""): file for file in found}
+    if two := next((file for file in found if (other := drawn[file.with_suffix("")]) != file), None):
+        raise ParameterError(f"mask={str(masks)!r} has both {two} and {other.name}; one is needed")
+    given = []
+    for path in sources:
+        file = path.relative_to(start) if start.is_dir() else Path(path.name)
+        names = (file.with_suffix(""), stem(file), Path(file.stem), stem(Path(file.name)))  # as it is before one alike
+        if not (name := next((name for name in names if name in drawn), None)):
+            needed = f"a file {names[1].as_posix()}.png is needed"
+            raise ParameterError(f"mask={str(masks)!r} has none for {names[1].name}: {needed}")
+        given.append(masks / drawn[name])
     return given
 
 

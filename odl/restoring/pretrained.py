@@ -75,8 +75,8 @@ def restore(
     missing = image_files.missing(y, task, mask)
     device, stride, network = check_device(device), stride or stride_for(y, task, missing), load(task)
     how = {"precision": quick_precision(device), "device": device}
-    doubt = before(network, y, task, missing, how)
-    for line in filter(None, (reader.faint(y) if y.dtype == np.uint8 else None, doubt)):
+    doubt, known = before(network, y, task, missing, how), y if missing is None else y[~missing]
+    for line in filter(None, (reader.faint(known if y.dtype == np.uint8 else 255 * known), doubt)):
         warnings.warn(line, doubts.DamageWarning, stacklevel=2)
     x_hat = np.array(y, np.float32 if y.dtype == bool else None)
     for rows, columns, within in parts(y, missing, stride, progress):
