@@ -72,6 +72,19 @@ def test_what_programs_read_to_cite_it_agrees():
     assert citation["version"] == project["version"] == odl.__version__ and citation["license"] == project["license"]
     assert zenodo["title"] == citation["title"]
     assert bool(address.address()) == ("repository-code" in citation)
+    assert f"\n## {odl.__version__}, protocol {odl.PROTOCOL}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_workflow_runs_what_ci_runs_and_publishes_the_book():
+    steps = yaml.safe_load((ROOT / ".github/workflows/book.yml").read_text(encoding="utf-8"))["jobs"]["test"]["steps"]
+    assert steps[-2]["run"] == ".ci/run" and os.access(ROOT / ".ci/run", os.X_OK)
+    assert steps[-1]["with"] == {"path": "_build/html"}
+
+
+def test_the_first_command_of_the_readme_is_the_users_own():
+    _, first, after = (ROOT / "README.md").read_text(encoding="utf-8").split("```", 2)
+    assert first == "bash\npapermill notebooks/table1.ipynb out.ipynb -p task inpaint\n"
+    assert "Missing argument 'OUTPUT_PATH'" in after and " minutes on 2 cores" in after
 
 
 def test_only_what_is_missing_is_installed_and_nothing_else_moves(monkeypatch):
