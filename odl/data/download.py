@@ -16,7 +16,7 @@ from odl.data.reader import reason
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
 
-MAX_FILE = 100 << 20  # bytes of one image, or list
+MAX_FILE = 100_000_000  # bytes of one image, or list
 MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 
 
