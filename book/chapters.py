@@ -217,16 +217,22 @@ def feedback() -> dict:
     }
 
 
+def lost(m) -> str:
+    """The rivals that on-demand learning is behind of, with the tasks and margins."""
+    behind = {}
+    for rival, task in product(table1.RIVALS, paper.TASKS):
+        g = judge.gaps(m.runs, task, PAIR[0], rival)
+        if len(g) >= judge.ENOUGH and judge.interval(g)[1] < 0:
+            behind.setdefault(rival, []).append(f"{plain(task)} ({judge.estimate(g)})")
+    names = [f"the {published.SCHEDULES[rival].lower()} on {' and on '.join(on)}" for rival, on in behind.items()]
+    return listed(names) if names else "nobody"
+
+
 def contest() -> dict:
     """Table 1: who is ahead of whom, what collapses, and what the paper's test says of single pairs of networks."""
     m = load()
     margins = {(t, r): g for t, r in product(paper.TASKS, table1.RIVALS) if (g := judge.gaps(m.runs, t, PAIR[0], r))}
     least = [min(np.mean(g) for (task, _), g in margins.items() if task == one) for one in {t for t, _ in margins}]
-    behind = {rival: [] for rival in table1.RIVALS}
-    for (task, rival), g in margins.items():
-        if len(g) >= judge.ENOUGH and judge.interval(g)[1] < 0:
-            behind[rival].append(f"{plain(task)} ({judge.estimate(g)})")
-    lost = [f"the {published.SCHEDULES[r].lower()} on {' and on '.join(tasks)}" for r, tasks in behind.items() if tasks]
     partial = {key: g for key, g in margins.items() if key[1] in published.PARTIAL}
     won = [np.mean(g) for g in partial.values() if len(g) >= judge.ENOUGH and judge.interval(g)[0] > 0]
     staged = [judge.score(run) for [run] in judge.paired(m.runs, "deblur", "staged_curriculum")]
@@ -240,7 +246,7 @@ def contest() -> dict:
     return {
         "least": of(least, span),
         "paper": span([margin for task in paper.TASKS for margin in claims.paper_margins(task)]),
-        "lost": listed(lost) if lost else "nobody",
+        "lost": on_each(lost),
         "partial": of(won, lambda v: f"ahead in {len(v)} of {len(partial)} pairs, by {span(v)}"),
         "staged": of(staged, lambda v: f"{np.mean(v):.2f} dB"),
         "staged_paper": " and ".join(f"{db:.2f}" for db in printed) + " dB",
