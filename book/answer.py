@@ -59,8 +59,7 @@ def answer() -> str:
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
-            f"**{cure}** ({on_sets(cured)}): equal shares of all levels stay within "
-            f"{np.ceil(100 * apart) / 100:.2f} dB of feedback.",
+            f"**{cure}** ({on_sets(cured)}): equal shares stay within {np.ceil(100 * apart) / 100:.2f} dB of feedback.",
             f"**{head}** ({each}): it moves one image in {one_in(found.values())} to another level.",
         ]
     )

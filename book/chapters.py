@@ -218,12 +218,12 @@ def feedback() -> dict:
 
 
 def lost(m) -> str:
-    """The rivals that on-demand learning is behind of, with the tasks and margins."""
+    """The rivals that on-demand learning is behind of by the judge's word, with the tasks and margins."""
     behind = {}
     for rival, task in product(table1.RIVALS, paper.TASKS):
-        g = judge.gaps(m.runs, task, PAIR[0], rival)
-        if len(g) >= judge.ENOUGH and judge.interval(g)[1] < 0:
-            behind.setdefault(rival, []).append(f"{plain(task)} ({judge.estimate(g)})")
+        if judge.compare(m, {"": (task, PAIR[0], rival)}).word == judge.REVERSED:
+            margin = judge.estimate(judge.gaps(m.runs, task, PAIR[0], rival))
+            behind.setdefault(rival, []).append(f"{plain(task)} ({margin})")
     names = [f"the {published.SCHEDULES[rival].lower()} on {' and on '.join(on)}" for rival, on in behind.items()]
     return listed(names) if names else "nobody"
 
@@ -246,7 +246,7 @@ def contest() -> dict:
     return {
         "least": of(least, span),
         "paper": span([margin for task in paper.TASKS for margin in claims.paper_margins(task)]),
-        "lost": on_each(lost),
+        "lost": "; ".join(f"on {title} {lost(m)}" for title, m in worlds().items()),
         "partial": of(won, lambda v: f"ahead in {len(v)} of {len(partial)} pairs, by {span(v)}"),
         "staged": of(staged, lambda v: f"{np.mean(v):.2f} dB"),
         "staged_paper": " and ".join(f"{db:.2f}" for db in printed) + " dB",

@@ -207,7 +207,10 @@ def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     card, said = claims.score_all(measured.load()), chapters.feedback()["words"]
     assert not re.findall(r"[+−-]?\d+\.\d+ (?:dB|%)", re.sub(r"(?s)\{[{%].*?[%}]\}", "", stored))
     [fixated] = card[card.claim.str.startswith("Fixation")].verdict
-    assert f"falls behind elsewhere: {fixated} (" in text and f"against equal shares: {said}." in text
+    assert (
+        f"falls behind elsewhere: {fixated}. Equal shares of all cure it" in text
+        and f"against equal shares: {said}." in text
+    )
     for m, task in product(measured.worlds().values(), paper.TASKS):
         word = judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word
         assert re.search(rf"{word} on ([^;]*{judge.plain(task)}|all four)", said)

@@ -90,7 +90,7 @@ def eight_bits(image: Image.Image) -> Image.Image:
 
 def faint(image) -> str | None:
     """A line where an image on [0, 255] uses no more than a quarter, as 14 bits in a file of 16 do; else None."""
-    if (top := np.max(image)) > 64:
+    if not 0 <= (top := np.max(image)) <= 64:  # what is no image is refused elsewhere
         return None
     return f"no value is above {top:.0f} of 255; where it holds fewer bits than its file, as 12 in 16, scale it first"
 
