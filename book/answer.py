@@ -20,19 +20,18 @@ NUMBER = re.compile(r"[+−]\d+\.\d+")
 BEND = 0.05  # dB: the axis is linear below, logarithmic above
 TICKS = (-1, -0.1, 0, 0.1, 1, 10)
 BEST = "Best of seven:"
-TITLES = {  # how a claim begins → title of its row, in the order of the three sentences
-    "Fixation:": "Fixation",
-    "Equation 3 at its own dose": "Feedback beats equal shares",
-    "Moving the batch": "Fourfold feedback beats them",
+TITLES = {  # how a claim begins → the question of its row, in the order of the three sentences
+    "Fixation:": "Fixation?",
+    "Equation 3 at its own dose": "Feedback beats equal shares?",
+    "Moving the batch": "Even fourfold feedback?",
 }
-TITLES |= {f"{plain(task).capitalize()}: on-demand": f"{BEST} {plain(task)}" for task in published.TABLE1}
-TITLES |= {"The on-demand network is close": "Near the specialist"}
+TITLES |= {f"{plain(task).capitalize()}: on-demand": f"{BEST} {plain(task)}?" for task in published.TABLE1}
+TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
-    judge.EQUIVALENT: f"within ±{judge.WITHIN:.2f} dB",
-    judge.TIED: "even",
-    judge.EXCLUDED: "below the paper's",
-    judge.REVERSED: "fails",
+    judge.EQUIVALENT: f"thick line within ±{judge.WITHIN:.2f}",
+    judge.EXCLUDED: "paper's ruled out",
+    judge.REVERSED: "opposite holds",
 }
 
 # The three sentences
@@ -48,10 +47,12 @@ def answer() -> str:
     apart = np.nanmax([fixation.control(m).eval("(on_demand - rigid_joint).abs().max()") for m in found.values()])
     certain = {*words.values()} - {judge.MISSING} == {judge.REPRODUCED}
     real = "Fixation is real" if certain else "Fixation, the paper's problem"
-    cure = "Mixing all severities cures it" if apart < judge.WITHIN else "Mixing all severities is not the whole cure"
-    head = "Feedback adds no gain over equal shares"
+    cure = "Equal shares of all severities cure it"
+    if apart >= judge.WITHIN:
+        cure = "Equal shares of all severities are not the whole cure"
+    head = "Feedback adds no gain over equal shares at this scale"
     if {judge.UNDECIDED, judge.MIXED, judge.MISSING} & {*contests}:
-        head = "Feedback shows no gain over equal shares"
+        head = "Feedback shows no gain over equal shares at this scale"
     if judge.REPRODUCED in contests:
         head = "Feedback beats equal shares" if len({*contests}) == 1 else "Feedback adds little to equal shares"
     counts = Counter(contests).most_common()
@@ -59,8 +60,8 @@ def answer() -> str:
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
-            f"**{cure}** ({on_sets(cured)}): equal shares stay within {np.ceil(100 * apart) / 100:.2f} dB of feedback.",
-            f"**{head}** ({each}): it moves one image in {one_in(found.values())} to another level.",
+            f"**{cure}** ({on_sets(cured)}): they stay within {np.ceil(100 * apart) / 100:.2f} dB of feedback.",
+            f"**{head}** ({each}): one image in {one_in(found.values())} changes severity.",
         ]
     )
 
@@ -124,6 +125,7 @@ def forest() -> str:
     given["several"] = list(worlds()) if len(worlds()) > 1 else []
     used = {verdict.word for row in rows for verdict, _ in row["sets"].values()}
     given["words"] = {word: meaning for word, meaning in MEANINGS.items() if word in used}
+    given["even"] = judge.EQUIVALENT
     html = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(given)
     return f"```{{raw}} html\n{html}\n```"
 

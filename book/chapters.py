@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import reasons
 import yaml
 from answer import one_in
 from appendix import GRID, flops, layers, rate, run_flop
@@ -259,6 +260,7 @@ def contest() -> dict:
         "half": ends((np.ptp(judge.interval(g)) / 2 for _, g in pair), " dB", 2),
         "ratio": ends(ratios, digits=0),
         "extra": f"{half.measured}, *{half.word}*" if half.word != judge.MISSING else NOT_MEASURED,
+        "why": reasons.why(),
     }
 
 

@@ -1,5 +1,7 @@
 """The chapters' own figures: six inches wide, so that a phone shows a whole one and its words can be read."""
 
+from textwrap import fill
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -146,6 +148,16 @@ def once_each(axis) -> tuple[list, list]:
     return [*entries.values()], [*entries]
 
 
+def controls():
+    """Share, order, rate and feedback apart, on faces: differences in mean PSNR with their intervals."""
+    faces = worlds().get("faces", judge.Measured())
+    figure = dose.plot_controls(dose.controls(faces))
+    [axis] = figure.axes
+    figure.set_size_inches(WIDE, 1.2 + 0.5 * len(axis.get_yticks()))
+    axis.set_yticks(axis.get_yticks(), [fill(t.get_text(), 26) for t in axis.get_yticklabels()], fontsize=8.5)
+    return figure
+
+
 def systems():
     """A detail with strong noise, through a classical denoiser told 25, or the truth, and a network told nothing."""
     left, top, side, sigma = 180, 60, 128, 50
@@ -217,6 +229,6 @@ def found():
 
 
 FIGURES = {
-    "ruined.png": ruined, "barely.svg": barely, "levels.svg": levels, "contest.svg": contest, "systems.png": systems,
-    "spectrum.svg": spectrum, "blocks.svg": blocks, "found.svg": found,
+    "ruined.png": ruined, "barely.svg": barely, "levels.svg": levels, "contest.svg": contest, "controls.svg": controls,
+    "systems.png": systems, "spectrum.svg": spectrum, "blocks.svg": blocks, "found.svg": found,
 }  # fmt: skip

@@ -24,12 +24,13 @@ import lab_page
 import landing
 import matplotlib.pyplot as plt
 import numpy as np
+import reasons
 import results_table
 import sources
 import speed
 import torch
 from matplotlib.patches import Polygon
-from measured import DATASET, NOT_MEASURED, PROFILE, ROOT
+from measured import DATASET, NOT_MEASURED, PROFILE, ROOT, SETS
 from PIL import Image
 
 from companion.notebook import names_of_used
@@ -95,11 +96,18 @@ def main():
             named = [figure or fact for figure, fact in named]
             parts = {}
             for found, command in (used[name] for name in named if name in used):
-                parts.setdefault(command, set()).update(found)
+                for file in found:
+                    parts.setdefault(command_of(file, command), set()).add(file)
             line = sources.line(parts, results_table.scale() if page.stem in SCALED else "")
             (options.folder / f"sources-{page.stem}.md").write_text(line, encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
+
+
+def command_of(file: str, command: str) -> str:
+    """The command that makes a results file: a campaign names its own data set."""
+    dataset = next((name for name in SETS if f"/{name}/" in file), DATASET)
+    return command.replace(f"--dataset {DATASET}", f"--dataset {dataset}")
 
 
 def with_source(name: str, make) -> tuple:
@@ -197,7 +205,7 @@ TABLES |= {
     "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
     "plans": appendix.plans, "lessons": appendix.lessons, "reliability-promises": appendix.promises,
     "data-table": appendix.data_table, "checksums": appendix.checksums,
-} | answer.TABLES | chapters.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
+} | answer.TABLES | chapters.TABLES | reasons.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
 TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "pictures", "colour")}
 README = {
     "answer": answer.answer, "scale": results_table.scale, "verdicts": results_table.verdicts,

@@ -16,6 +16,7 @@ import measured
 import numpy as np
 import pandas as pd
 import pytest
+import reasons
 import results_table
 from scipy import stats
 from test_scorecard import psnr, result, world
@@ -92,8 +93,57 @@ def test_what_is_partly_measured_on_faces_is_neither_drawn_nor_counted_as_undeci
     first, _, third = answer.answer().split("\n\n")
     assert f"(*{fixation.problem(scenes).word}* on scenes)" in first and f"all {2 * len(paper.TASKS)} contests" in third
     drawn = {row["title"]: [*row["sets"]] for row in answer.core()}
-    assert drawn["Feedback beats equal shares"] == ["scenes", "faces"]
-    assert [title for title, sets in drawn.items() if "faces" in sets] == ["Feedback beats equal shares"]
+    assert drawn["Feedback beats equal shares?"] == ["scenes", "faces"]
+    assert [title for title, sets in drawn.items() if "faces" in sets] == ["Feedback beats equal shares?"]
+
+
+def on_faces(monkeypatch, **scores):
+    """`worlds` with runs of seeds 10 to 12 on faces alone: schedule → mean PSNR, or the PSNR of each level."""
+    levels = {name: psnr(db) if np.isscalar(db) else db for name, db in scores.items()}
+    runs = {
+        (task, name, seed): result(levels[name], seed)
+        for task, name, seed in product(paper.TASKS, levels, (10, 11, 12))
+    }
+    monkeypatch.setattr(reasons, "worlds", lambda: {"faces": judge.Measured(runs)})
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("static", "rate", "said"),
+    [
+        (0.4, 0.0, ["is not what makes its lead", "do as well without its order", "beats equal shares"]),
+        (0.0, 0.4, ["is part of its lead", "do not do as well", "changes nothing that counts"]),
+        (-0.4, -0.4, ["costs some of its lead", "do not do as well", "is worse than equal shares"]),
+    ],
+)
+def test_why_the_curriculum_leads_is_what_the_runs_say(monkeypatch, static, rate, said):
+    """Its lead of 0.4 dB, of which `rate` is gone where the rate falls earlier, and static shares `static` ahead."""
+    on_faces(
+        monkeypatch,
+        rigid_joint=30, on_demand=30, cumulative_curriculum=30.4, static_easy=30 + static,
+        **{"on_demand, decay 0.4": 29, "cumulative_curriculum, decay 0.4": 29.4 - rate},
+    )  # fmt: skip
+    sentences = [sentence for sentence, _ in reasons.causes()]
+    assert len(sentences) == len(said) and all(map(str.__contains__, sentences, said))
+    assert reasons.why() == " ".join(sentences) and all(sentence in reasons.curriculum() for sentence in sentences)
+
+
+def test_rules_since_2017_have_both_scores(monkeypatch):
+    """The second, the worst gap to a specialist, from a plain loop."""
+    alone = {f"level_{i}": psnr(20, **{str(i): 31 + i}) for i in range(1, 6)}
+    runs = on_faces(monkeypatch, rigid_joint=30, on_demand=30.2, minimax_gap=psnr(30.5, 0.5), **alone)
+    dbs = {key: run.evaluation.groupby("level").psnr.mean() for key, run in runs.items()}
+    for task, tab in zip(paper.TASKS, reasons.later().split(":::{tab-item} ")[1:], strict=True):
+        cells = [[cell.strip() for cell in line.split("|")] for line in tab.splitlines() if "|" in line]
+        for name, title in (("on_demand", "On-demand learning"), ("minimax_gap", "Minimax gap")):
+            margins, gaps = [], []
+            for seed in (10, 11, 12):
+                own, equal = dbs[task, name, seed], dbs[task, "rigid_joint", seed]
+                margins.append(np.mean([own[i] - equal[i] for i in "123456"]))
+                gaps.append(max(dbs[task, f"level_{i}", 10][i] - own[i] for i in "12345"))
+            assert ["", title, judge.estimate(margins), f"{np.mean(gaps):.2f}", ""] in cells
+    on_faces(monkeypatch, rigid_joint=30, on_demand=30.2)
+    assert reasons.later().endswith("to be measured.") and reasons.curriculum().endswith("to be measured.")
 
 
 def test_of_how_many_images_one_moves():

@@ -82,15 +82,17 @@ def specialists(run: Result) -> list[Result | None]:
     return [results.load(replace(alone, schedule=name)) for name in SPECIALISTS]
 
 
+def gap_in(m: Measured, task: str, run: Result) -> float:
+    """`worst_gap` of a run to the specialists that are measured beside it."""
+    seed = seed_of_specialists(run.experiment["seed"])
+    return worst_gap(run, [m.runs.get((task, name, seed)) for name in SPECIALISTS])
+
+
 def narrower(m: Measured, one: str, other: str) -> Verdict:
     """Whether the worst gap to the specialists is smaller with one schedule than with another, on every task."""
     parts = {}
     for task in paper.TASKS:
-        gaps = [
-            [worst_gap(run, [m.runs.get((task, s, seed_of_specialists(run.experiment["seed"]))) for s in SPECIALISTS])
-             for run in pair]
-            for pair in judge.paired(m.runs, task, one, other)
-        ]  # fmt: skip
+        gaps = [[gap_in(m, task, run) for run in pair] for pair in judge.paired(m.runs, task, one, other)]
         parts[plain(task)] = [b - a for a, b in gaps if not np.isnan([a, b]).any()]
     return judge.verdict_on(parts)
 

@@ -1,0 +1,102 @@
+"""What chapter 4 says beyond the paper's seven: why the cumulative curriculum leads, and the rules since 2017.
+
+Both stand on faces, each where its block of the campaign is whole; until then the chapter says what is to be measured.
+"""
+
+import numpy as np
+from measured import NOT_MEASURED, PAIR, markdown, worlds
+
+from companion import published
+from companion.pages import table1
+from companion.runs import catalogue
+from companion.verdicts import claims, judge
+from companion.verdicts.judge import plain
+from odl import paper
+
+OPEN = "open"  # for every word that decides nothing
+CAUSES = {  # how a claim begins → what each word of the judge says of the curriculum's lead
+    "The cumulative curriculum is ahead because": {
+        judge.REPRODUCED: "The falling rate of the curriculum's last stage is part of its lead.",
+        judge.EQUIVALENT: "The falling rate of the curriculum's last stage is not what makes its lead.",
+        judge.REVERSED: "The falling rate of the curriculum's last stage costs some of its lead.",
+        OPEN: "Whether the falling rate of the curriculum's last stage makes its lead is open.",
+    },
+    "The cumulative curriculum's mean shares": {
+        judge.REPRODUCED: "The curriculum's shares do as well without its order.",
+        judge.REVERSED: "The curriculum's shares do not do as well without its order.",
+        OPEN: "Whether the curriculum's shares do as well without its order is open.",
+    },
+    "Leaning to the easy levels from": {
+        judge.REPRODUCED: "A lean to the easy levels beats equal shares without any order.",
+        judge.EQUIVALENT: "A lean to the easy levels without any order changes nothing that counts.",
+        judge.REVERSED: "A lean to the easy levels without any order is worse than equal shares.",
+        OPEN: "Whether a lean to the easy levels pays without any order is open.",
+    },
+    "A network's own feedback": {
+        judge.REPRODUCED: "A network's own scores beat shares that another network's scores asked for.",
+        judge.EQUIVALENT: "Shares that another network's scores asked for do as well as its own.",
+        judge.REVERSED: "Shares that another network's scores asked for do better than its own.",
+        OPEN: "Whether a network's own scores beat those of another is open.",
+    },
+}
+
+
+def causes() -> list[tuple[str, judge.Verdict]]:
+    """What is measured of `CAUSES` on faces: a sentence, and the verdict that it stands on."""
+    faces, found = worlds().get("faces"), []
+    for start, sentences in CAUSES.items() if faces else ():
+        [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(start)]
+        verdict = claim.measure(faces)
+        if verdict.due:
+            found.append((sentences.get(verdict.word, sentences[OPEN]), verdict))
+    return found
+
+
+def why() -> str:
+    """Why the cumulative curriculum leads, as far as it is known, in a few sentences."""
+    leads = [sentence for sentence, _ in causes()]
+    return " ".join(leads) or (
+        "Why the cumulative curriculum leads where it does is open: its last level enters while the learning rate "
+        "falls, and that alone might do it."
+    )
+
+
+def curriculum() -> str:
+    """The sentences of `causes` with their numbers, and the drawing of the runs behind them."""
+    found = causes()
+    if not found:
+        return f"The runs that part these three, on faces, are {NOT_MEASURED}."
+    lines = [f"- {sentence} ({verdict.measured})" for sentence, verdict in found]
+    drawing = """\
+```{figure} /generated/controls.svg
+:name: fig-controls
+:alt: For two tasks the differences between schedules that have the curriculum's shares, its order or its rate.
+:class: odl-fit
+
+Differences in mean PSNR on faces, a colour a task, with 95 % intervals; the grey band is ±0.10 dB.
+```"""
+    return "\n".join(lines) + f"\n\n{drawing}"
+
+
+def later() -> str:
+    """A tab a task: the rules since 2017 beside the paper's strongest, by both scores."""
+    faces = worlds().get("faces")
+    rules = [r for r in published.LATER if faces and judge.paired(faces.runs, next(iter(paper.TASKS)), r)]
+    if not rules:
+        names = ", ".join(published.LATER[name] for name in catalogue.LATER)
+        return f"{names}: these rules can be trained, and their runs on faces are {NOT_MEASURED}."
+    tabs, titles = [], published.SCHEDULES | published.LATER
+    for task in paper.TASKS:
+        rows = []
+        for name in (*PAIR[::-1], *published.CUMULATIVE, *rules):
+            gaps = judge.gaps(faces.runs, task, name, PAIR[1])
+            worst = [table1.gap_in(faces, task, run) for [run] in judge.paired(faces.runs, task, name)]
+            margin = "–" if name == PAIR[1] else judge.estimate(gaps) if gaps else NOT_MEASURED
+            gap = f"{np.mean(worst):.2f}" if np.isfinite(worst or np.nan).all() else NOT_MEASURED
+            rows.append([titles[name], margin, gap])
+        table = markdown(["Rule", "− equal shares (dB)", "Worst gap to a specialist (dB)"], rows)
+        tabs.append(f":::{{tab-item}} {plain(task).capitalize()}\n{table}\n:::")
+    return "\n".join(["::::{tab-set}", *tabs, "::::"])
+
+
+TABLES = {"curriculum": curriculum, "later": later}
