@@ -173,7 +173,8 @@ def validate(run: Run, network, x) -> float:
     """Mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
     generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", run.schedule))
     mask = masks_of(run, len(x), generator)
-    return psnr(blocks.errors(network.eval(), x, mask, run.batch_size, run.precision)).mean().item()
+    fill = partial(blocks.inpaint, network.eval(), precision=run.precision)
+    return psnr(blocks.errors(fill, x, mask, run.batch_size)).mean().item()
 
 
 # Results

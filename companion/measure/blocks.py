@@ -1,9 +1,12 @@
 """Inpainters on a central and on an arbitrary 32×32 block, measured inside the block only (Sec. 6.5)."""
 
+from functools import partial
 from math import ceil
 
+import numpy as np
 import pandas as pd
 import torch
+from skimage.restoration import inpaint_biharmonic
 from torch import nn
 
 from companion.runs import sweep
@@ -11,7 +14,9 @@ from odl import crops, results
 from odl.corruptions import delete, draw_square, square_mask
 from odl.data import packs, sets
 from odl.evaluation import psnr
+from odl.machine import store
 from odl.machine.device import forward
+from odl.machine.provenance import origin
 from odl.results import Result
 
 BLOCKS = ("central", "arbitrary")
@@ -45,29 +50,34 @@ def hole_error(x_hat, x, mask) -> torch.Tensor:
     return squared / (x.shape[1] * mask.flatten(1).sum(1)) / 4
 
 
-def errors(network, x, mask, batch_size: int, precision: str) -> torch.Tensor:
-    """`hole_error` of what a network makes of x without the pixels in mask, a batch at a time: (B,)."""
+def errors(fill, x, mask, batch_size: int) -> torch.Tensor:
+    """`hole_error` of what `fill(y, mask)` makes of x without the pixels in mask, a batch at a time: (B,)."""
     parts = zip(x.split(batch_size), mask.split(batch_size), strict=True)
-    return torch.cat([hole_error(inpaint(network, delete(p, m), m, precision), p, m) for p, m in parts])
+    return torch.cat([hole_error(fill(delete(p, m), m), p, m) for p, m in parts])
+
+
+def evaluate(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
+    """`measure` of a network."""
+    fill = partial(inpaint, network.to(device).eval(), precision=experiment.precision)
+    return measure(experiment, fill, device, progress)
 
 
 @torch.inference_mode()
-def evaluate(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
-    """Rows (trial, level, l2, psnr) with level `central` or `arbitrary`; the same draws for every network.
+def measure(experiment, fill, device="cpu", progress=None) -> pd.DataFrame:
+    """Rows (trial, level, l2, psnr) with level `central` or `arbitrary`; the same draws for every `fill(y, mask)`.
 
     l2 in ‰, psnr the mean over images of the PSNR per image, both inside the block.
     """
     # Paper: standard errors are not given here; here: a trial draws its crops afresh, because nothing else varies
     # between two trials of the central block.
     pack = packs.load(experiment.dataset, "test")
-    network.to(device).eval()
     rows = []
     for trial in range(experiment.trials):
         x = crops.fixed_crops(pack, experiment.test_images, f"blocks/{trial}").to(device)
         for block in BLOCKS:
             generator = torch.Generator(device).manual_seed(crops.seed_of("blocks", trial, block))
             mask = block_masks(block, len(x), generator)
-            error = errors(network, x, mask, experiment.batch_size, experiment.precision)
+            error = errors(fill, x, mask, experiment.batch_size)
             rows.append((trial, block, error.mean().item() * 1000, psnr(error).mean().item()))
         if progress:
             progress((trial + 1) / experiment.trials)
@@ -77,10 +87,44 @@ def evaluate(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
 def not_restored(experiment) -> list[Result]:
     """What the grey filling scores on the blocks that every inpainter meets; empty where the photographs are not."""
     try:
-        rows = evaluate(experiment, nn.Identity())
+        rows = measure(experiment, lambda y, mask: y)
     except sets.DataError:
         return []
     return [Result({"schedule": "not_restored"}, {}, [], rows, path_of(experiment))]
+
+
+# The fill that learns nothing
+
+CLASSICAL = "biharmonic"
+
+
+def smoothest(y, mask) -> torch.Tensor:
+    """y (B, C, H, W) in [-1, 1] with Δ²x̂ = 0 where mask (B, 1, H, W) is true, as scikit-image solves it."""
+    pairs = zip(y.permute(0, 2, 3, 1).double().numpy(), mask[:, 0].numpy(), strict=True)
+    filled = [inpaint_biharmonic((image + 1) / 2, missing, channel_axis=-1) for image, missing in pairs]
+    return torch.from_numpy(np.stack(filled) * 2 - 1).permute(0, 3, 1, 2).to(y.dtype)
+
+
+def classical(experiment, may_measure: bool = True, progress=None) -> list[Result]:
+    """What the biharmonic equation scores on the blocks that every inpainter of this scale meets; it has no seed.
+
+    Empty where it is not on disk, and may not or, without the photographs, cannot be measured.
+    """
+    path = path_of(experiment).with_name(f"{CLASSICAL}-blocks.json")
+    data = {name: value for name, value in experiment.asdict().items() if name in ("dataset", "images")}
+    own = {"schedule": CLASSICAL, "seed": 0, "test_images": experiment.test_images, "trials": experiment.trials} | data
+
+    def now():
+        pack = packs.load(experiment.dataset, "test")
+        rows = measure(experiment, smoothest, progress=progress)
+        source = origin("cpu", "scikit-image") | {"data_sha256": pack.sha256}
+        return {"provenance": source, "history": [], "evaluation": rows.to_dict("list")}
+
+    try:
+        content = store.run_or_load(path, own, now) if may_measure else store.load(path, own)
+    except sets.DataError:
+        content = None
+    return [results.as_result(content, path)] if content else []
 
 
 # A trained inpainter of ours
