@@ -895,3 +895,21 @@ def test_a_name_means_the_same_in_any_folder(folder, monkeypatch):
     there.append(sets.absolute("album", str(folder.parent)))
     assert set(there) == {str(folder)} and sets.absolute("demo") == "demo"
     assert sets.absolute("bsds500-native") == "bsds500-native" and sets.absolute("demo/") == "/demo"
+
+
+def test_pictures_show_places_with_something_to_see(tmp_path, root):
+    """Photographs flat but for a checked corner: a crop of each that meets it, where one of eight at random does."""
+    flat = np.full((200, 200, 3), 128, np.uint8)
+    flat[:100, :100] = np.indices((100, 100)).sum(0)[..., None] % 2 * 255
+    album = tmp_path / "album"
+    album.mkdir()
+    for k in range(8):
+        flat[150, 150] = k  # else they are one photograph
+        Image.fromarray(flat).save(album / f"{k}.png")
+    pack = packs.load(str(album), "train")
+    run = Experiment.of("denoise", str(album), "on_demand", 0, "smoke")
+    x = pictures.telling(run, pack, 2 * len(pack))
+    contrast = x.diff(dim=-1).abs().mean((1, 2, 3))
+    alike = crops.fixed_crops(pack, 60, "any").diff(dim=-1).abs().mean((1, 2, 3))
+    assert x.shape == (2 * len(pack), 1, 64, 64) and contrast.min() > alike.median() and contrast.mean() > alike.mean()
+    assert torch.equal(x, pictures.telling(run, pack, 2 * len(pack)))

@@ -16,7 +16,7 @@ from companion.pages.table3 import images_won
 from companion.runs import catalogue
 from companion.show import tables
 from companion.verdicts import claims, judge, predictions
-from companion.verdicts.judge import MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
+from companion.verdicts.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
 from odl import paper, results
 from odl.machine import files
 
@@ -330,3 +330,14 @@ def test_a_control_and_a_weak_opponent_stand_in_their_lines():
         for seed in SEEDS:
             m.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
         assert ("the centre encoder is weak" in table2.on_block(m, CENTRE, ["on_demand"], "central").measured) == weak
+
+
+@pytest.mark.parametrize(("ahead", "word"), [(1, REPRODUCED), (-1, REVERSED), (0, EQUIVALENT)])
+def test_the_fill_that_learns_nothing_is_judged_in_both_places_on_every_seed(ahead, word):
+    m = world(True)
+    both = [np.mean([judge.score(m.runs["blocks", "on_demand", s], [b]) for s in SEEDS]) for b in blocks.BLOCKS]
+    m.runs["blocks", blocks.CLASSICAL, 0] = result(dict(zip(blocks.BLOCKS, [db + ahead for db in both], strict=True)))
+    found = table2.classical_wins(m)
+    assert found.word == word and len(found.numbers["central"]) == 3
+    assert found.numbers["central"][0] == pytest.approx(ahead, abs=0.01)
+    assert table2.classical_wins(world(True)).word == MISSING
