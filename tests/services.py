@@ -144,6 +144,7 @@ def main(*names: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             address = Path(folder, "companion.git")
             subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, address], check=True)
+            subprocess.run(["git", "-C", address, "branch", "--quiet", "--force", "main", "HEAD"], check=True)
             service = Service(name, Path(folder), str(address))
             service.build()
             built = time.monotonic() - start

@@ -30,7 +30,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 def test_every_notebook_begins_with_the_same_cell():
     firsts = {next(c for c in nbformat.read(path, 4).cells if c.cell_type == "code").source for path in NOTEBOOKS}
     [cell] = firsts
-    [shown] = re.findall(r'(?m)^address = "(.*?)"  # ', cell)
+    [shown] = re.findall(r'(?m)^address = "(.*?)"  # .*\nbranch = "(.*?)"  # ', cell)
     assert shown == address.address()
 
 
@@ -51,17 +51,19 @@ def test_the_address_goes_from_the_configuration_to_where_it_stands_alone(tmp_pa
     monkeypatch.setattr(address, "ROOT", tmp_path)
     config = (tmp_path / "_config.yml").read_text(encoding="utf-8")
     url, before = "https://github.com/owner/name", address.address()
-    (tmp_path / "_config.yml").write_text(re.sub(r'(?m)^  url: ".*"', f'  url: "{url}"', config), encoding="utf-8")
+    config = re.sub(r'(?m)^  url: ".*"\n  branch: .*$', f'  url: "{url}"\n  branch: trunk', config)
+    (tmp_path / "_config.yml").write_text(config, encoding="utf-8")
     with pytest.raises(SystemExit, match="python book/address.py"):
         address.check()
-    changed = address.with_address(address.address())
+    changed = address.with_address(*address.address())
     for path, text in changed.items():
         path.write_text(text, encoding="utf-8")
     address.check()
     assert yaml.safe_load(changed[tmp_path / "CITATION.cff"])["repository-code"] == url
     for path in NOTEBOOKS:
         assert changed[tmp_path / "notebooks" / path.name].count(rf'"address = \"{url}\"  #') == 1
-    back = {path: text.encode() for path, text in address.with_address(before).items()}
+        assert changed[tmp_path / "notebooks" / path.name].count(r'"branch = \"trunk\"  #') == 1
+    back = {path: text.encode() for path, text in address.with_address(*before).items()}
     assert all(text == (ROOT / path.relative_to(tmp_path)).read_bytes() for path, text in back.items())
 
 
@@ -71,7 +73,7 @@ def test_what_programs_read_to_cite_it_agrees():
     zenodo = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
     assert citation["version"] == project["version"] == odl.__version__ and citation["license"] == project["license"]
     assert zenodo["title"] == citation["title"]
-    assert bool(address.address()) == ("repository-code" in citation)
+    assert bool(address.address()[0]) == ("repository-code" in citation)
     assert f"\n## {odl.__version__}, protocol {odl.PROTOCOL}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 

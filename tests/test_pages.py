@@ -332,6 +332,21 @@ def test_the_first_screen_answers(chromium, html, claims, width, most):
     assert buttons == ["Play", "Run", "Teach"]
 
 
+def test_the_argument_is_short_and_does_not_hide_behind_undecided(html):
+    """The first page and the six chapters: 9,000 words; the word at most once a page, but for tables of verdicts."""
+    words = 0
+    for name in ("introduction", "problem", "idea", "feedback", "contest", "others", "results"):
+        page = BeautifulSoup((html / "book" / f"{name}.html").read_text(), "html.parser")
+        article = page.select_one("article.bd-article")
+        for hidden in article.select("script, style, .odl-source"):
+            hidden.decompose()
+        words += sum(any(map(str.isalnum, word)) for word in article.get_text(" ").split())
+        for table in article.select("table"):
+            table.decompose()
+        assert article.get_text().count("undecided") <= 1, name
+    assert 3000 < words <= 9000
+
+
 def test_the_first_restoration_comes_soon_and_light(chromium, address):
     look(chromium, screen=DESK)
     seconds, megabytes = first_restoration(chromium, address)
