@@ -111,6 +111,17 @@ def test_a_name_leads_nowhere_else(archive, name, tmp_path):
     assert {*tmp_path.rglob("*")} - before <= {tmp_path / "home.zip"}
 
 
+def test_the_photographs_of_a_run_that_we_lack_are_those_of_our_others(archive):
+    """Of the three runs we have one left; what the stranger trained on other pixels of the same set is refused."""
+    right = archive().read_bytes()
+    path = archive(lambda content: content["provenance"].update(data_sha256="0" * 64))
+    for run in archive.runs[1:]:
+        results.path_of(run).unlink()
+    assert [*merge.merge(path)] == ["other photographs than ours: the hash of the pixels differs"]
+    path.write_bytes(right)
+    assert not merge.others().exists() and merge.merge(path) == {}
+
+
 def test_another_answer_of_the_same_device_is_refused(archive):
     assert merge.merge(archive()) == {}
     [why] = merge.merge(archive(lambda c: c["provenance"].update(commit="fffffff")))

@@ -84,6 +84,8 @@ def keep(name: str, content: dict) -> None:
     ours = files.results() / own
     if ours.exists():
         compare(content, files.unseal(ours))
+    elif alike := on_these(own, content):
+        same_photographs(content, alike)
     place = others() / files.short(re.sub(r"\W+", "-", device_of(content)).strip("-"), 80) / own
     if place.exists() and files.unseal(place) != content:
         raise Refused("not what this device has sent before")
@@ -105,14 +107,26 @@ def belongs(own: str, experiment: dict) -> bool:
     return re.fullmatch(rf"[^/]+/{re.escape(folder)}/{re.escape(name)}(-.*)?\.json", own) is not None
 
 
+def on_these(own: str, theirs: dict) -> dict | None:
+    """A result of ours on the same data set and as many photographs, for a run that we lack; None without one."""
+    dataset = own.split("/")[1]
+    ours = map(files.unseal, sorted(files.results().glob(f"*/{dataset}/**/*.json")))
+    count = theirs["provenance"].get("train_images")
+    return next((content for content in ours if content.get("provenance", {}).get("train_images", -1) == count), None)
+
+
+def same_photographs(theirs: dict, ours: dict) -> None:
+    """Raise Refused where the two are not of the same pixels."""
+    if ours["provenance"].get("data_sha256") != theirs["provenance"].get("data_sha256"):
+        raise Refused("other photographs than ours: the hash of the pixels differs")
+
+
 def compare(theirs: dict, ours: dict) -> None:
     """Raise Refused where the two are not one experiment on the same pixels in the same arithmetic."""
     if theirs["experiment"] != ours["experiment"]:
         raise Refused("other numbers of the experiment than ours has")
-    here, there = ours["provenance"], theirs["provenance"]
-    if here.get("data_sha256") != there.get("data_sha256"):
-        raise Refused("other photographs than ours: the hash of the pixels differs")
-    kind, other = (arithmetic_of(where, ours["experiment"]) for where in (here, there))
+    same_photographs(theirs, ours)
+    kind, other = (arithmetic_of(run["provenance"], ours["experiment"]) for run in (ours, theirs))
     if None not in (kind, other) and kind != other:
         raise Refused(f"other arithmetic than ours: {other}, not {kind}")
 
