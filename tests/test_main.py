@@ -5,9 +5,11 @@ import json
 import os
 import re
 import shlex
+import struct
 import subprocess
 import sys
 import unicodedata
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -174,7 +176,10 @@ def full(form: str, **odd) -> bytes:
     info.add_itxt(image_files.XMP, turned.decode())
     info.add_text("Author", "Köpy")
     given = {"exif": exif, "icc_profile": profile, "dpi": (300, 300), "quality": 71} | odd
-    given |= {"JPEG": {"xmp": turned, "comment": b"a word"}, "PNG": {"pnginfo": info}, "WEBP": {"xmp": turned}}[form]
+    given |= {"JPEG": {"xmp": turned, "comment": b"a word"}, "PNG": {"pnginfo": info}}.get(form, {"xmp": turned})
+    if form == "TIFF":
+        exif[700] = given.pop("xmp")
+        del given["quality"]
     return encoded(photograph(0, 70, 90), form, **given)
 
 
@@ -188,7 +193,7 @@ HELD = {  # what a format has room for
 }
 
 
-@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "TIFF", "WEBP"])
 @pytest.mark.parametrize("suffix", HELD)
 def test_metadata_are_kept_piece_by_piece_and_what_is_not_is_told(tmp_path, form, suffix):
     (tmp_path / "in").write_bytes(full(form))
@@ -289,6 +294,39 @@ def test_one_colour_that_is_transparent_stays_so(root, noise, mode):
     assert main(["restore", "--task", "deblur", "--stride", "32", "in.png", "out.png"]) == 0
     before, after = (Image.open(root / name).convert("RGBA").getchannel("A") for name in ("in.png", "out.png"))
     assert after.tobytes() == before.tobytes() and before.getextrema() == (0, 255)
+
+
+@pytest.mark.parametrize("colours", [1, 3])
+def test_one_colour_of_16_bits_that_is_transparent_stays_so(colours):
+    """Its lower byte is that of other greys: 3000 and 3256 alike. Of colours Pillow keeps the upper byte alone."""
+    values = (15 * np.arange(64 * 64)).astype(">u2").reshape(64, 64, 1).repeat(colours, 2)
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", 64, 64, 16, colours - 1, 0, 0, 0))]
+    parts += [(b"tRNS", struct.pack(">H", 3000) * colours)]
+    parts += [(b"IDAT", zlib.compress(b"".join(b"\0" + row.tobytes() for row in values))), (b"IEND", b"")]
+    chunks = [struct.pack(">I", len(d)) + t + d + struct.pack(">I", zlib.crc32(t + d)) for t, d in parts]
+    image = reader.eight_bits(Image.open(io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))))
+    clear = np.asarray(image.convert("RGBA"))[..., 3] == 0
+    assert (clear == (values[..., 0] == 3000 if colours == 1 else values[..., 0] >> 8 == 3000 >> 8)).all()
+    assert image.convert("L").getpixel((0, 63)) == pytest.approx(63 * 64 * 15 / 257, abs=1)
+
+
+SRGB, P3 = ([31270, 32900, *rest, 15000, 6000] for rest in ((64000, 33000, 30000, 60000), (68000, 32000, 26500, 69000)))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "usual", "other", "name"),
+    [(b"gAMA", [45455], [100000], "gamma"), (b"cHRM", SRGB, P3, "primaries")],
+)
+def test_how_a_png_means_its_colours_stays_or_is_told(tmp_path, chunk, usual, other, name):
+    for values, told in ((usual, []), (other, [f"out.jpg does not keep the {name}"])):
+        chunks = PngImagePlugin.PngInfo()
+        chunks.add(chunk, np.array(values).astype(">u4").tobytes())
+        Image.fromarray(photograph(0, 70, 90)).save(tmp_path / "in.png", pnginfo=chunks)
+        stored = reader.opened(tmp_path / "in.png")
+        assert saved(reader.flat(stored), tmp_path / "in.png", tmp_path / "out.jpg") == told
+        assert saved(reader.flat(stored), tmp_path / "in.png", tmp_path / "out.png") == []
+        key = {"gamma": "gamma", "primaries": "chromaticity"}[name]
+        assert Image.open(tmp_path / "out.png").info.get(key) == (stored.info[key] if told else None)
 
 
 def test_a_photograph_takes_the_mask_of_its_own_folder(root):

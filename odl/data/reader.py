@@ -69,10 +69,12 @@ def eight_bits(image: Image.Image) -> Image.Image:
     usual one that has them all and is used for more than a quarter: to 1, 255 or 65535, with 5 % for what filters
     overshoot. Raises ValueError.
     """
-    tags = getattr(image, "tag_v2", {})  # of a TIFF
+    tags, key = getattr(image, "tag_v2", {}), image.info.get("transparency")  # of a TIFF; of a PNG, the clear colour
     bits, signed = max(tags.get(258, (0,))), 2 in tags.get(339, ())
     whole = image.mode.startswith("I;16") or image.format in ("PNG", "PPM") and image.mode == "I"
     if not (whole or image.mode in ("I", "F") or signed):
+        if isinstance(key, tuple) and max(key) > 255:  # of 16 bits a value, of which Pillow reads the upper eight
+            image.info["transparency"] = tuple(value >> 8 for value in key)
         return image
     x = np.asarray(image).view(np.int8) if image.mode == "L" else np.asarray(image)
     x, top = x.astype(np.float32), 2 ** (bits or 16) - 1
@@ -85,6 +87,9 @@ def eight_bits(image: Image.Image) -> Image.Image:
     x = top - x if tags.get(262) == 0 else x  # white is 0, which Pillow turns for 8 bits alone
     scaled = Image.fromarray((x * (255 / top)).clip(0, 255).round().astype(np.uint8))
     scaled.info = dict(image.info)
+    if isinstance(key, int):
+        del scaled.info["transparency"]
+        scaled.putalpha(Image.fromarray(np.where(np.asarray(image) == key, 0, 255).astype(np.uint8)))
     return scaled
 
 

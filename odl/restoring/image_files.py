@@ -26,6 +26,8 @@ FORMATS = {  # in which a photograph is written, with Pillow's options: all but 
 CLEAR = ("PNG", "WEBP", "TIFF")  # those with transparency
 LONGEST = 255  # bytes of a file's name
 XMP = "XML:com.adobe.xmp"  # where PNG has it
+SRGB = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)  # what is meant where nothing is said: white, red, green, blue
+CHUNKS = {"gamma": b"gAMA", "primaries": b"cHRM"}  # where PNG has it
 MASK_HELP = "white, red or transparent where pixels are missing"
 TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that another format's EXIF has, too
 STORAGE = (*range(254, 269), 273, 274, *range(277, 285), 296, 297, 317, 320, *range(322, 326), *range(338, 348))
@@ -202,6 +204,9 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
         found["EXIF"] = exif
     found |= {"resolution": stored.info.get("dpi"), "XMP": picture.info.get("xmp")}  # which may say it, too
     found |= {"IPTC": stored.info.get("photoshop"), "comment": stored.info.get("comment")}
+    for name, key, usual in (("gamma", "gamma", [1 / 2.2]), ("primaries", "chromaticity", SRGB)):  # of a PNG
+        value = stored.info.get(key)
+        found[name] = value if value and not np.allclose(value, usual, atol=0.002) else None
     found["text"] = {key: text for key, text in getattr(stored, "text", {}).items() if key != XMP}
     return {name: value for name, value in found.items() if value}
 
@@ -214,8 +219,11 @@ def option(name: str, value, file_format: str, mode: str, options: dict) -> dict
         exif = options.get("exif", Image.Exif())
         exif[700] = value
         return {"exif": exif}
-    if name in ("XMP", "text") and file_format == "PNG":
+    if name in (*CHUNKS, "XMP", "text") and file_format == "PNG":
         chunks = options.get("pnginfo", PngImagePlugin.PngInfo())
+        if name in CHUNKS:
+            chunks.add(CHUNKS[name], np.round(np.ravel(value) * 1e5).astype(">u4").tobytes())
+            return {"pnginfo": chunks}
         for key, text in value.items() if name == "text" else [(XMP, value)]:
             chunks.add_itxt(key, text)
         return {"pnginfo": chunks}
