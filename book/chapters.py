@@ -269,7 +269,7 @@ def others() -> dict:
     m, fill = load(), fills()
     curves = db11_spectrum.curves(m)[["on_demand", "bm3d"]].dropna()
     gap = curves.on_demand - curves.bm3d
-    near, image = table3.near_specialist(m), table3.by_image(m)
+    near, image, classical = table3.near_specialist(m), table3.by_image(m), table2.classical_wins(m)
     centre = table2.on_block(m, CENTRE, ["on_demand"], "central")
     arbitrary = table2.on_block(m, "on_demand", [CENTRE, RANDOM], "arbitrary")
     return {
@@ -283,6 +283,7 @@ def others() -> dict:
         "spectrum": db11_spectrum.whole_spectrum(m).word,
         "low": of(gap.items(), lambda v: f"{signed(v[0][1])} at σ = {v[0][0]:g}"),
         "high": of(gap.items(), lambda v: f"{signed(v[-1][1])} at σ = {v[-1][0]:g}"),
+        "classical": f"{classical.measured}: *{classical.word}*" if classical.due else NOT_MEASURED,
         "network": f"{fill['network'][1]:.1f} dB",
         "biharmonic": f"{fill['biharmonic'][1]:.1f} dB",
     }

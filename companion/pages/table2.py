@@ -93,11 +93,12 @@ def same_in_both(m: Measured) -> Verdict:
 def classical_wins(m: Measured) -> Verdict:
     """The biharmonic equation, which has no seed, against the on-demand network of every seed, inside either block."""
     fills, ours = judge.paired(m.runs, "blocks", CLASSICAL), judge.paired(m.runs, "blocks", "on_demand")
-    leads = {
-        block: [judge.score(fill, [block]) - judge.score(run, [block]) for [fill] in fills for [run] in ours]
-        for block in BLOCKS
-    }
-    return judge.verdict_on(leads)
+
+    def leads(column: str) -> dict:
+        scores = {b: [judge.score(run, [b], column) for [run] in ours] for b in BLOCKS}
+        return {b: [judge.score(fill, [b], column) - db for [fill] in fills for db in scores[b]] for b in BLOCKS}
+
+    return judge.verdict_on(leads("psnr"), confirm={b: np.negative(more) for b, more in leads("l2").items()})
 
 
 def own_specialist(results, ours) -> str:
