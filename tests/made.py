@@ -7,7 +7,10 @@ import zipfile
 import zlib
 
 import numpy as np
+import pytest
 from PIL import Image
+
+FORMS = pytest.mark.parametrize(("typed", "there"), [("NFC", "NFD"), ("NFD", "NFC")])  # of Unicode
 
 
 def photograph(seed, height=100, width=120):

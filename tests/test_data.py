@@ -21,6 +21,7 @@ import torchvision
 from conftest import found, refused
 from made import (
     BAD,
+    FORMS,
     GREY,
     ROUGH,
     X,
@@ -670,9 +671,6 @@ def test_celeba_as_png_has_the_same_list(root, no_shared_data, tmp_path, kind, i
     download.prepare("celeba", str(images if inner else tmp_path / "celeba"))
     found = [[int(Path(name).stem) for name in pack.names] for pack in packs_of("celeba")]
     assert found == [[*range(1, 21)], [*range(21, 27)], [*range(27, 31)]]
-
-
-FORMS = pytest.mark.parametrize(("typed", "there"), [("NFC", "NFD"), ("NFD", "NFC")])
 
 
 @FORMS

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import refused, tiny
-from made import encoded, photograph
+from made import FORMS, chunk, encoded, photograph
 from PIL import Image, ImageCms, PngImagePlugin
 from PIL.TiffImagePlugin import IFDRational
 from tqdm import tqdm
@@ -303,8 +303,8 @@ def test_one_colour_of_16_bits_that_is_transparent_stays_so(colours):
     parts = [(b"IHDR", struct.pack(">IIBBBBB", 64, 64, 16, colours - 1, 0, 0, 0))]
     parts += [(b"tRNS", struct.pack(">H", 3000) * colours)]
     parts += [(b"IDAT", zlib.compress(b"".join(b"\0" + row.tobytes() for row in values))), (b"IEND", b"")]
-    chunks = [struct.pack(">I", len(d)) + t + d + struct.pack(">I", zlib.crc32(t + d)) for t, d in parts]
-    image = reader.eight_bits(Image.open(io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))))
+    png = b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+    image = reader.eight_bits(Image.open(io.BytesIO(png)))
     clear = np.asarray(image.convert("RGBA"))[..., 3] == 0
     assert (clear == (values[..., 0] == 3000 if colours == 1 else values[..., 0] >> 8 == 3000 >> 8)).all()
     assert image.convert("L").getpixel((0, 63)) == pytest.approx(63 * 64 * 15 / 257, abs=1)
@@ -362,9 +362,6 @@ def test_masks_are_found_in_either_form_of_unicode(root, name, one, other):
         "masks" / mask.with_suffix(".png"),
         "out" / photograph.with_suffix(".jpg"),
     )
-
-
-FORMS = pytest.mark.parametrize(("typed", "there"), [("NFC", "NFD"), ("NFD", "NFC")])
 
 
 @FORMS
