@@ -102,9 +102,10 @@ def run_reproduce(options) -> None:
     archive = options.pack and gpu.archive_at(options.pack)
     deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
     runs = [job.experiment for job in todo if job.experiment and job.experiment.schedule in SCHEDULES]
-    if options.profile == "gpu" and runs and workers is None and check_device(options.device) == "cuda":
-        workers = gpu.prepare(runs[0], "cuda")
-    if pending := [run for run in runs if results.load(run) is None]:
+    pending = [run for run in runs if results.load(run) is None]
+    if options.profile == "gpu" and pending and workers is None and check_device(options.device) == "cuda":
+        workers = gpu.prepare(pending, "cuda")
+    if pending:
         print(gpu.pace(pending[0], check_device(options.device)), end="", file=sys.stderr)
     try:
         sweep.run_jobs(todo, options.device, workers, deadline)

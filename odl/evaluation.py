@@ -40,9 +40,12 @@ def in_its_channels(experiment, x) -> torch.Tensor:
 
 @torch.inference_mode()
 def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[str, torch.Tensor]:
-    """What `scored` has (n,) of `restore(y)`, y being x damaged afresh at `level` (1…6, `easy` or `hard`)."""
+    """What `scored` has (n,) of `restore(y)`, y being x damaged afresh at `level` (1…6, `easy` or `hard`).
+
+    On a CPU a batch at a time, which fits its cache.
+    """
     parts = []
-    for part in x.split(batch):
+    for part in x.split(len(x) if x.is_cuda else batch):
         y = task.corrupt(part, level, generator)
         x_hat = restore(y)
         if x_hat.shape != part.shape:

@@ -161,6 +161,9 @@ def test_pairs_are_of_one_kind_of_arithmetic():
     runs = {("deblur", "a", k): run_of(23, 20, **where) for k, where in enumerate(kinds)}
     runs |= {("deblur", "b", k): run_of(22, 20, arithmetic="bf16", device="CPU, 1 thread") for k in range(4)}
     assert len(judge.paired(runs, "deblur", "a", "b")) == 2  # older results are of their own precision
+    cards = {name: run_of(22, 20, arithmetic="bf16", device=name) for name in ("an H100", "an H200")}
+    runs |= {("deblur", f"on {name}", 3): run for name, run in cards.items()}
+    assert [len(judge.paired(runs, "deblur", "a", f"on {name}")) for name in cards] == [1, 0]
 
 
 def test_a_claim_of_many_parts_says_how_many_got_which_verdict():

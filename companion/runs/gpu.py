@@ -14,7 +14,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +22,7 @@ import torch
 
 from companion.runs import sweep
 from odl import paper
+from odl.crops import Pack
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.learn import Step, allocation, batches, build, train_epoch
@@ -36,17 +37,19 @@ from odl.schedules import SCHEDULES, begin
 SIDES = (1, 2, 4, 7)  # runs side by side that are probed
 TINY = {"profile": "smoke", "precision": "bf16", "epochs": 2, "iterations": 25, "batch_size": 20}
 EASY, HARD = [[20, 0, 0, 0, 0]], [[0, 0, 0, 0, 20]]  # images per level of every batch
+GATED = ["on_demand", "hard_mining"]  # every kind of step that is captured: a batch, and the worst images of one
 NETWORKS = 5  # that one call brings home: 11 MB each at width 64
 
 
-def prepare(experiment: Experiment, device: str) -> int:
+def prepare(todo: list[Experiment], device: str) -> int:
     """How many runs side by side are fastest here; without graphs where these differ or fail (`ODL_EAGER`).
 
-    `experiment` is one whose steps are timed, in bf16 as profile gpu has them.
+    `todo` is what is to be trained, in bf16 as profile gpu has it: its schedules are gated, its first is timed.
     """
     make_deterministic()
+    experiment, names = todo[0], GATED[: 1 + any(run.schedule == GATED[1] for run in todo)]
     card = "-" + re.sub(r"\W+", "-", torch.cuda.get_device_name()) if device == "cuda" else ""
-    failed = once(f"gates{card}", lambda: gates(device, experiment.dataset))
+    failed = once(f"gates-{'-'.join(names)}{card}", lambda: gates(device, experiment.dataset, names))
     milliseconds = once(f"probe{card}", lambda: probe(experiment, device))
     sides = {int(name): ms for name, ms in milliseconds.items() if name.isdigit()}
     if failed.keys() & {"captured", "error"} or not sides:
@@ -55,7 +58,7 @@ def prepare(experiment: Experiment, device: str) -> int:
 
 
 def once(name: str, function) -> dict:
-    """What `function` returns, kept for the next call; an error is an answer too, but for one that a user can mend."""
+    """What `function` returns, kept for the next call; an error is an answer too, for this call alone."""
     path = files.runs() / "gpu" / f"{name}.json"
     if not path.exists():
         start = time.monotonic()
@@ -66,6 +69,8 @@ def once(name: str, function) -> dict:
         except Exception as error:  # whatever a GPU does, the half hour goes on
             found = {"error": f"{type(error).__name__}: {error}"[:2000]}
         print(f"{name}: {found or 'all passed'} ({time.monotonic() - start:.0f} s)", flush=True)
+        if "error" in found:
+            return found
         files.write_atomically(path, json.dumps(found).encode())
     return json.loads(path.read_bytes())
 
@@ -73,9 +78,9 @@ def once(name: str, function) -> dict:
 # Gates
 
 
-def gates(device: str, dataset: str = "demo") -> dict[str, list[str]]:
+def gates(device: str, dataset: str = "demo", schedules=GATED) -> dict[str, list[str]]:
     """The gates that do not hold, with the runs that differ: a captured step is the plain one, a bundle each alone."""
-    runs = [Experiment.of(*case, **TINY) for case in product(paper.TASKS, [dataset], ["on_demand", "hard_mining"])]
+    runs = [Experiment.of(*case, **TINY) for case in product(paper.TASKS, [dataset], schedules)]
     plain, alone = ([outcome(run, device, capture) for run in runs] for capture in (False, True))
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(partial(outcome, device=device, capture=True), runs))
@@ -97,8 +102,14 @@ def outcome(run: Experiment, device: str, capture: bool) -> tuple[list[float], s
 
 def step_of(run: Experiment, device: str) -> Step:
     """The training step of a run."""
-    pack = packs.load(run.dataset, "train", run.train_images).to(device)
-    return Step(run, begin(SCHEDULES[run.schedule]), pack, *build(run, device))
+    images = loaded(run.dataset, run.train_images).to(device)
+    return Step(run, begin(SCHEDULES[run.schedule]), images, *build(run, device))
+
+
+@cache
+def loaded(dataset: str, train_images: int) -> Pack:
+    """The photographs of many short runs, whose bytes are checked once."""
+    return packs.load(dataset, "train", train_images)
 
 
 def an_epoch(step: Step, take, epoch: int = 0, counts=None) -> float:

@@ -372,9 +372,10 @@ def paired(runs: dict, task: str, *schedules: str) -> list[list]:
     return [pair for pair in found if len({arithmetic_of(run) for run in pair}) == 1]
 
 
-def arithmetic_of(run) -> tuple[str, bool]:
-    """The kind of arithmetic of a run, and whether it is a CPU's."""
-    return kind_of(run.provenance, run.experiment), run.provenance.get("device", "CPU").startswith("CPU")
+def arithmetic_of(run) -> tuple[str, str]:
+    """The kind of arithmetic of a run, and whose it is: a CPU's, or a GPU's of that name."""
+    device = run.provenance.get("device", "CPU")
+    return kind_of(run.provenance, run.experiment), "CPU" if device.startswith("CPU") else device
 
 
 def gaps(runs: dict, task: str, one: str, other: str, levels=LEVELS, column="psnr") -> list[float]:
