@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment
-from measured import NOT_MEASURED, PAIR, markdown, worlds
+from measured import NOT_MEASURED, PAIR, SETS, markdown, worlds
 
 from companion import published
 from companion.pages import fixation, scorecard, table3
@@ -131,8 +131,11 @@ def forest() -> str:
 
 
 def numbers() -> str:
+    asked = {title: {claim.claim for _, claim in claims.asked_of(name)} for name, title in SETS.items()}
     rows = [
-        [row["title"], row["claim"].paper, *(spelled(row["sets"].get(name)) for name in worlds())] for row in core()
+        [row["title"], row["claim"].paper]
+        + [spelled(row["sets"].get(t)) if row["claim"].claim in asked[t] else "–" for t in worlds()]
+        for row in core()
     ]
     return markdown(["Core claim", "Paper", *(f"Here, {name}" for name in worlds())], rows)
 

@@ -36,6 +36,11 @@ AGAINST = {judge.REPRODUCED: "ahead", judge.REVERSED: "behind", judge.EQUIVALENT
 LITTLE = 1e-10  # a p-value that nobody would call chance
 
 
+def title_of(m) -> str:
+    """`scenes` or `faces`."""
+    return next(title for title, one in worlds().items() if one is m)
+
+
 def of(values, say) -> str:
     """What `say` makes of some values, or that there are none."""
     values = list(values)
@@ -55,11 +60,11 @@ def mean_margins(m, one: str, other: str, levels=judge.LEVELS) -> list[float]:
 
 def on_each(say) -> str:
     """What `say` makes of what is measured on a data set: `+0.01 dB on scenes and +0.02 dB on faces`; once where it is
-    the same, and without names where one set alone is measured."""
+    the same."""
     said = {title: text for title, m in worlds().items() if (text := say(m)) != NOT_MEASURED}
-    if len({*said.values()}) < 2:
-        return next(iter(said.values()), NOT_MEASURED) + (f", {' and '.join(said)} alike" if len(said) > 1 else "")
-    return " and ".join(f"{text} on {title}" for title, text in said.items())
+    if len(said) > 1 and len({*said.values()}) == 1:
+        return f"{next(iter(said.values()))}, {' and '.join(said)} alike"
+    return " and ".join(f"{text} on {title}" for title, text in said.items()) or NOT_MEASURED
 
 
 def words(m) -> str:
@@ -88,6 +93,39 @@ def photograph_margins(m, task: str) -> np.ndarray:
 
 def steps_of(run) -> int:
     return run.experiment["epochs"] * run.experiment["iterations"]
+
+
+def certainly_lower(m, one: str, other: str) -> str:
+    """The tasks on which the whole interval of the mean margin lies below 0."""
+    found = {task: judge.gaps(m.runs, task, one, other) for task in paper.TASKS}
+    found = {task: margins for task, margins in found.items() if len(margins) >= judge.ENOUGH}
+    lower = [plain(task) for task, margins in found.items() if judge.interval(margins)[1] < 0]
+    return (listed(lower) if lower else "no task") if found else NOT_MEASURED
+
+
+def hard_loss(m) -> str:
+    """What levels 4 and 5 have of the squared error of equal shares over levels 1 to 5, from task to task."""
+    shares = []
+    for task in paper.TASKS:
+        for [run] in judge.paired(m.runs, task, PAIR[1]):
+            error = [judge.score(run, [str(level)], "l2") for level in range(1, paper.N_LEVELS + 1)]
+            shares.append(100 * sum(error[-2:]) / sum(error))
+    return ends(shares, " %", 0)
+
+
+def pulls(m) -> list[np.ndarray]:
+    """Of each task the gradient norms of levels 1 to 5 under equal shares, means over seeds."""
+    found = [judge.paired(m.runs, "gradients", f"{task} {PAIR[1]}") for task in paper.TASKS]
+    return [np.mean([gradients_and_pool.norms(run).to_numpy() for [run] in runs], axis=0) for runs in found if runs]
+
+
+def against_feedback(m) -> str:
+    """The cumulative curriculum against on-demand learning: `ahead on deblurring, alike on interpolation`."""
+    found = {}
+    for task in paper.TASKS:
+        word = judge.compare(m, {"": (task, "cumulative_curriculum", PAIR[0])}).word
+        found.setdefault(AGAINST.get(word, "open"), []).append(plain(task))
+    return ", ".join(f"{word} on {listed(tasks)}" for word, tasks in found.items())
 
 
 def growth(m) -> np.ndarray:
@@ -171,7 +209,7 @@ def problem() -> dict:
 
 def below() -> str:
     """Where equal shares are below the damaged images: `denoising, and in the mean over all levels on …`."""
-    mildest, mean = [], []
+    mildest, mean = {}, {}
     for title, m in worlds().items():
         for task in paper.TASKS:
             runs = [run for run, _ in judge.paired(m.runs, task, *PAIR[::-1])]
@@ -179,10 +217,16 @@ def below() -> str:
                 both = [[judge.score(run, levels, column) for run in runs] for column in ("psnr", "psnr_input")]
                 ours, damaged = map(np.mean, both) if runs else (0, 0)
                 if ours < damaged:
-                    found.append((plain(task), f"{ours:.2f} dB against {damaged:.2f}, {title}"))
-    on_average = [f"{task} ({numbers})" for task, numbers in mean]
-    where = of(mildest, lambda v: listed(task for task, _ in v))
-    return where + (f", and in the mean over all levels on {listed(on_average)}" if mean else "")
+                    numbers = f" ({ours:.2f} dB against {damaged:.2f})" if found is mean else ""
+                    found.setdefault(title, []).append(f"{plain(task)}{numbers}")
+    where, on_average = (
+        on_each(lambda m, found=found: of(found.get(title_of(m), []), listed)) for found in (mildest, mean)
+    )
+    return where + f"; in the mean over all levels on {on_average}" * bool(mean)
+
+
+def limit() -> str:
+    return f"The cure has a limit: on level 1, the mildest, equal shares score below the damaged picture on {below()}."
 
 
 def feedback() -> dict:
@@ -193,8 +237,6 @@ def feedback() -> dict:
         [100 * judge.dose_of(run) for key, run in runs if key[0] in paper.TASKS and key[1] == s]
         for s in (PAIR[0], SHARP)
     )
-    pulls = [p for task in paper.TASKS if (p := judge.paired(m.runs, "gradients", f"{task} {PAIR[1]}"))]
-    norms = [np.mean([gradients_and_pool.norms(run).to_numpy() for [run] in found], axis=0) for found in pulls]
     short, long, far = growth(m)
     last = [100 * run.history[-1]["dose"] for key, run in runs if key[0] in paper.TASKS and key[1] == SHARP]
     return {
@@ -208,9 +250,11 @@ def feedback() -> dict:
         "sharp_gain": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1]), span)),
         "sharp_easy": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], ["1"]), span)),
         "sharp_hard": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], [LAST]), span)),
-        "reverse_gain": of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span),
-        "hardest": f"{sum(n.argmax() + 1 == paper.N_LEVELS for n in norms)} of {len(norms)}",
-        "pull": ends(n[-1] / n[0] for n in norms),
+        "sharp_lower": on_each(lambda m: certainly_lower(m, SHARP, PAIR[1])),
+        "reverse_gain": on_each(lambda m: of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span)),
+        "hardest": on_each(lambda m: of(pulls(m), lambda v: f"{sum(n.argmax() == 4 for n in v)} of {len(v)} tasks")),
+        "pull": on_each(lambda m: ends(n[-1] / n[0] for n in pulls(m))),
+        "loss": on_each(hard_loss),
         "last_dose": ends(short, " %"),
         "long_dose": ends(long, " %"),
         "far_dose": ends(far, " %"),
@@ -260,6 +304,7 @@ def contest() -> dict:
         "half": ends((np.ptp(judge.interval(g)) / 2 for _, g in pair), " dB", 2),
         "ratio": ends(ratios, digits=0),
         "extra": f"{half.measured}, *{half.word}*" if half.word != judge.MISSING else NOT_MEASURED,
+        "curriculum": "; ".join(f"{against_feedback(m)} ({title})" for title, m in worlds().items()),
         "why": reasons.why(),
     }
 
@@ -279,11 +324,14 @@ def others() -> dict:
         "specialist": near.word,
         "specialist_by": of(table3.behind_specialist(m), judge.estimate),
         "specialist_paper": signed(-table3.NEAR / 2),
+        "photographs": table3.unsure(m),
         "near": of([] if image is None else image, lambda v: sum(db > -table3.NEAR for db in v)),
         "spectrum": db11_spectrum.whole_spectrum(m).word,
         "low": of(gap.items(), lambda v: f"{signed(v[0][1])} at σ = {v[0][0]:g}"),
         "high": of(gap.items(), lambda v: f"{signed(v[-1][1])} at σ = {v[-1][0]:g}"),
-        "classical": f"{classical.measured}: *{classical.word}*" if classical.due else NOT_MEASURED,
+        "classical": of(
+            [f"{margin} in {block} blocks" for block, (margin, _) in classical.parts.items()], " and ".join
+        ),
         "network": f"{fill['network'][1]:.1f} dB",
         "biharmonic": f"{fill['biharmonic'][1]:.1f} dB",
     }

@@ -57,7 +57,7 @@ def why() -> str:
     leads = [sentence for sentence, _ in causes()]
     return " ".join(leads) or (
         "Why the cumulative curriculum leads where it does is open: its last level enters while the learning rate "
-        "falls, and that alone might do it."
+        "falls, and that might be part of it."
     )
 
 
@@ -65,7 +65,7 @@ def curriculum() -> str:
     """The sentences of `causes` with their numbers, and the drawing of the runs behind them."""
     found = causes()
     if not found:
-        return f"The runs that part these three, on faces, are {NOT_MEASURED}."
+        return f"Which of the three it is, runs on faces will show; they are {NOT_MEASURED}."
     lines = [f"- {sentence} ({verdict.measured})" for sentence, verdict in found]
     drawing = """\
 ```{figure} /generated/controls.svg

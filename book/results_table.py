@@ -78,7 +78,8 @@ def fixation_row(task: str) -> tuple:
 def table1_row(task: str) -> tuple:
     place = f"{'Supp. E' if task == 'denoise' else 'Table 1'}, {plain(task)}: on-demand / rigid joint / not restored"
     celeba, sun397 = (decibels(*(published.TABLE1[task][s][k][1] for s in PAIR)) for k in (0, 1))
-    means = here("table1", "schedule", [*PAIR, "not_restored"], "psnr", task=task)
+    each = {name: here("table1", "schedule", [*PAIR, "not_restored"], "psnr", task=task, dataset=name) for name in SETS}
+    means = "<br>".join(f"{SETS[name]} {values}" for name, values in each.items() if values != NOT_MEASURED)
     printed = f"CelebA {celeba}<br>SUN397 {sun397}"
     return place, "table1", {"task": task}, printed, means, shown_on("table1", task)
 
@@ -179,12 +180,20 @@ def verdicts() -> str:
     cards, words = scorecards(), {}
     for title, card in cards.items():
         for row in card[card.kind != claims.BUILT_IN].itertuples():
-            words.setdefault((row.kind, row.claim), {})[title] = row.verdict
+            words.setdefault((row.kind, row.claim), {})[title] = each_word(row)
     rows = [[kind, claim, *(found.get(title, "–") for title in cards)] for (kind, claim), found in words.items()]
     rows.sort(key=lambda row: claims.KINDS.index(row[0]))
     rows = [[("" if before and before[0] == row[0] else row[0]), *row[1:]] for before, row in pairwise([None, *rows])]
     counts = [f"On {title}: {scorecard.counted(card)}\n" for title, card in cards.items()]
     return "\n".join([*counts, markdown(["", "Claim", *(f"On {title}" for title in cards)], rows)])
+
+
+def each_word(row) -> str:
+    """The verdict; of a claim that is equivalent because one part holds and another is alike, those of the parts."""
+    parts = re.findall(r"([^;]+?) [+−]\d[^;]*: ([a-z ]+)", row.parts)
+    if row.verdict != judge.EQUIVALENT or len({word for _, word in parts}) < 2:
+        return row.verdict
+    return ", ".join(f"{word} on {label.strip()}" for label, word in parts)
 
 
 def first_command() -> str:

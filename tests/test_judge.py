@@ -172,7 +172,7 @@ def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
     found = judge.verdict_on(margins, below=["below"])
     tally = "6 parts: 2 for it, 1 alike within ±0.03 dB at 90 % (inside ±0.05), 1 against it"
     assert found.word == UNDECIDED and tally in found.measured
-    assert "against it, which may be chance among so many" in found.measured  # p = 0.0046 of a sixth of 0.025
+    assert "against it on its own, too little among so many" in found.measured  # p = 0.0046 of a sixth of 0.025
     words = [REPRODUCED, EQUIVALENT, REVERSED, UNDECIDED, "reproduced (below doing nothing)", MISSING]
     assert [word for _, word in found.parts.values()] == words and found.parts["missing"][0] == "–"
     margins["against"] = [-0.3, -0.31, -0.29]

@@ -115,16 +115,23 @@ def by_photograph(m: Measured) -> str:
     printed = (printed.on_demand - printed.fixated)[gap.index]
     most, near, (low, high) = gap.nsmallest(4), int((gap > -NEAR).sum()), judge.interval(gap)
     lost = ", ".join(f"{name} {judge.number(db)}" for name, db in most.items())
-    unsure = f"includes {judge.signed(-NEAR)}: with other photographs the verdict could be another"
     return (
         f"The photographs differ more than the seeds. On {near} of the {len(gap)} the on-demand network is within "
         f"{NEAR:.2f} dB of the fixated one; the four on which it loses most are {lost} dB. Over the photographs, means "
         f"over seeds, the 95 % interval of the difference is [{judge.number(low)}, {judge.number(high)}] dB"
-        f"{', which ' + unsure if low < -NEAR < high else ''}. "
+        f"{unsure(m)}. "
         f"The paper's own differences follow much the same order: their rank correlation with ours is "
         f"{gap.corr(printed, 'spearman'):.2f}, and the four on which its network loses most are "
         f"{', '.join(printed.nsmallest(4).index)}."
     )
+
+
+def unsure(m: Measured) -> str:
+    """`, and with other photographs …` where the interval over the eleven has the bound of `near_specialist` in it."""
+    gap = by_image(m)
+    if gap is None or not (ends := judge.interval(gap))[0] < -NEAR < ends[1]:
+        return ""
+    return ", and with other photographs the verdict could be another"
 
 
 def published_leads(measured: pd.Series) -> pd.Series:

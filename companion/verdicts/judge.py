@@ -209,7 +209,7 @@ def tally(words: dict, margins: dict, claim: str) -> str:
         alike += f" (inside ±{NARROW:.2f})"
     if len(words) == 1:
         return alike and f", {alike}"
-    against = "against it" if claim == REVERSED else "against it, which may be chance among so many"
+    against = "against it" if claim == REVERSED else "against it on its own, too little among so many"
     names = (REPRODUCED, "for it"), (EQUIVALENT, alike), (REVERSED, against), (MIXED, "mixed"), (UNDECIDED, "open")
     found = Counter(words.values())
     return f", {len(words)} parts: " + ", ".join(f"{found[word]} {name}" for word, name in names if found[word])
