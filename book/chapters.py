@@ -324,8 +324,10 @@ def others() -> dict:
         "specialist": near.word,
         "specialist_by": of(table3.behind_specialist(m), judge.estimate),
         "specialist_paper": signed(-table3.NEAR / 2),
-        "photographs": table3.unsure(m),
-        "near": of([] if image is None else image, lambda v: sum(db > -table3.NEAR for db in v)),
+        "near": of(
+            [] if image is None else image,
+            lambda v: f"{sum(db > -table3.NEAR for db in v)} of the {len(v)} photographs they are close{table3.unsure(m)}",
+        ),
         "spectrum": db11_spectrum.whole_spectrum(m).word,
         "low": of(gap.items(), lambda v: f"{signed(v[0][1])} at σ = {v[0][0]:g}"),
         "high": of(gap.items(), lambda v: f"{signed(v[-1][1])} at σ = {v[-1][0]:g}"),

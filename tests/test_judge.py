@@ -166,6 +166,15 @@ def test_pairs_are_of_one_kind_of_arithmetic():
     assert [len(judge.paired(runs, "deblur", "a", f"on {name}")) for name in cards] == [1, 0]
 
 
+def test_a_reversed_claim_names_and_draws_the_part_that_is_against_it():
+    """Not the one whose mean is lowest, where that one is open."""
+    margins = {f"part {i}": [0.5, 0.51, 0.49] for i in range(4)} | {"open": [-0.6, 0.3, -0.4]}
+    found = judge.verdict_on(margins | {"against": [-0.1, -0.101, -0.099]})
+    assert found.word == REVERSED and found.rests_on == "against"
+    assert found.measured.startswith("least −0.10 dB [−0.10, −0.10] (against), 3 seeds")
+    assert judge.verdict_on(margins | {"against": [0.1, 0.12, 0.11]}).rests_on == "open"
+
+
 def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
     margins = {"for": [0.5, 0.51, 0.49], "alike": [0.01, -0.02, 0], "against": [-0.3, -0.35, -0.25]}
     margins |= {"open": [1, -1, 0.5], "below": [0.5, 0.6, 0.7], "missing": []}

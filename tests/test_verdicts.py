@@ -36,21 +36,21 @@ def test_every_claim_has_the_scorecard_s_word(written):
 
 
 def test_margins_are_numbers_with_their_intervals(written):
-    """As the judge words them: `+0.31 dB [+0.12, +0.50]`."""
+    """Those that the judge words, as in `+0.31 dB [+0.12, +0.50]: reproduced`, to the hundredth that words have."""
     content, table, _ = written
     for claim, shown in zip(content["claims"], table.parts, strict=True):
-        for part in claim["parts"]:
-            margin, unit, interval = part["margin"], part["unit"], part["interval"]
+        worded = shown.split("; ") if shown else [None] * len(claim["parts"])
+        for part, words in zip(claim["parts"], worded, strict=True):
+            margin, interval = part["margin"], part["interval"] or []
             if part["verdict"] == judge.MISSING:
                 assert margin is None
                 continue
-            text = judge.signed(margin, unit)
-            if interval:
-                low, high = interval
-                assert low <= margin <= high
-                text += f" [{judge.number(low)}, {judge.number(high)}]"
-            text, plain = (re.sub(r"[+−]0\.00", "0.00", words) for words in (text, shown))
-            assert not shown or f"{part['part']} {text}: {part['verdict']}" in plain
+            assert not interval or interval[0] <= margin <= interval[1]
+            if words:
+                said = words.removeprefix(part["part"]).removesuffix(f": {part['verdict']}")
+                digits = [float(n.replace("−", "-")) for n in re.findall(r"[+−]\d+(?:\.\d+)?", said)]
+                assert digits == pytest.approx([margin, *interval], abs=0.0051 if "." in said else 0.51)
+                assert part["unit"] in said and words.startswith(part["part"]) and words.endswith(part["verdict"])
     assert any(part["interval"] for claim in content["claims"] for part in claim["parts"])
 
 

@@ -157,11 +157,14 @@ def verdict_on(
     word, plain_word = (str(combine(np.array(list(each.values())), np.array(p))) for each in (words, plain_words))
     if word == UNDECIDED != plain_word:
         word = MIXED
-    effect, excluded = against_paper(measured, sign, printed or {})
+    told = min(measured, key=lambda k: sign * measured[k].mean())
+    if word == REVERSED:  # by the part that is most certainly against it
+        told = min((k for k in measured if words[k] == REVERSED), key=dict(zip(parts, p, strict=True)).get)
+    effect, excluded = against_paper(measured, sign, printed or {}, told)
     if word == UNDECIDED and excluded and not any(bounds.values()):
         word = EXCLUDED
     word = TIED if best and word == EQUIVALENT else word
-    value = f"{text or in_words(measured, sign, unit)}, {count_seeds(measured)}"
+    value = f"{text or in_words(measured, told, unit)}, {count_seeds(measured)}"
     value += (tally(words, margins, word) if word != REPRODUCED else "") + effect
     each = {label: own + GATED * (label in below) if label in measured else MISSING for label, own in words.items()}
     found = {label: (estimate(measured.get(label, []), unit), own) for label, own in each.items()}
@@ -169,9 +172,10 @@ def verdict_on(
     needs = lacking(words, measured, margins) if word == UNDECIDED else ""
     gated = word in (REPRODUCED, TIED, EQUIVALENT) and bool(set(below) & set(measured))
     narrow = {k: interval(x, 1 - 2 * ALPHA) for k, x in measured.items() if len(x) >= ENOUGH}
-    # An excluded claim rests on what the paper prints, any other on its weakest part, of those beyond 0 where some are.
+    # An excluded claim rests on what the paper prints, another on its weakest part, of those beyond 0 where some are.
     rests_on = printed if word == EXCLUDED else [k for k in measured if not bounds.get(k, 0)] or measured
     rests_on = min((k for k in rests_on if k in measured), key=lambda k: margins[k].mean())
+    rests_on = told if word == REVERSED else rests_on
     return Verdict(word, value, needs, found, numbers, unit, gated, narrow, rests_on)
 
 
@@ -183,7 +187,7 @@ def confirmed(word: str, other) -> str:
     return MIXED if (high < 0 if word == REPRODUCED else low > 0) else word
 
 
-def against_paper(measured: dict, sign: int, printed: dict) -> tuple[str, bool]:
+def against_paper(measured: dict, sign: int, printed: dict, least: str) -> tuple[str, bool]:
     """`; −16 % of the paper's +0.19 dB, which is excluded`, and whether every interval lies below the paper's.
 
     A part whose margin `in_words` does not tell is named, with that margin.
@@ -196,7 +200,7 @@ def against_paper(measured: dict, sign: int, printed: dict) -> tuple[str, bool]:
         len(values) >= ENOUGH and interval(values)[1] < printed[label] for label, values in known.items()
     )
     share = from_to(shares, lambda one: number(100 * one, 0))
-    told = {min(measured, key=lambda label: sign * measured[label].mean())} if len(measured) > FEW else {*measured}
+    told = {least} if len(measured) > FEW else {*measured}
     part = "".join(f"{label} {estimate(values)}, " for label, values in known.items() if label not in told)
     return f"; {part}{share} % of the paper's {span(printed[k] for k in known)}{', which is excluded' * out}", out
 
@@ -255,12 +259,11 @@ def plain(task: str) -> str:
     return paper.TASKS[task]["title"].split()[-1].lower()
 
 
-def in_words(parts: dict, sign=1, unit="dB") -> str:
-    """`easy +1.20 dB [+0.90, +1.50]; hard +0.80 dB`; of more than four parts the one that least favours the claim."""
+def in_words(parts: dict, least: str, unit="dB") -> str:
+    """`easy +1.20 dB [+0.90, +1.50]; hard +0.80 dB`; of more than four parts the one that favours the claim least."""
     if len(parts) <= FEW:
         return "; ".join(f"{label} {estimate(values, unit)}".strip() for label, values in parts.items())
-    label = min(parts, key=lambda name: sign * parts[name].mean())
-    return f"least {estimate(parts[label], unit)} ({label})"
+    return f"least {estimate(parts[least], unit)} ({least})"
 
 
 def estimate(values, unit: str = "dB") -> str:
