@@ -326,7 +326,9 @@ def others() -> dict:
         "specialist_paper": signed(-table3.NEAR / 2),
         "near": of(
             [] if image is None else image,
-            lambda v: f"{sum(db > -table3.NEAR for db in v)} of the {len(v)} photographs they are close{table3.unsure(m)}",
+            lambda v: (
+                f"{sum(db > -table3.NEAR for db in v)} of the {len(v)} photographs they are close{table3.unsure(m)}"
+            ),
         ),
         "spectrum": db11_spectrum.whole_spectrum(m).word,
         "low": of(gap.items(), lambda v: f"{signed(v[0][1])} at σ = {v[0][0]:g}"),

@@ -4,7 +4,7 @@ Both stand on faces, each where its block of the campaign is whole; until then t
 """
 
 import numpy as np
-from measured import NOT_MEASURED, PAIR, markdown, worlds
+from measured import NOT_MEASURED, PAIR, listed, markdown, worlds
 
 from companion import published
 from companion.pages import table1
@@ -48,8 +48,18 @@ def causes() -> list[tuple[str, judge.Verdict]]:
         [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(start)]
         verdict = claim.measure(faces)
         if verdict.due:
-            found.append((sentences.get(verdict.word, sentences[OPEN]), verdict))
+            found.append((" ".join(by_part(sentences, verdict)), verdict))
     return found
+
+
+def by_part(sentences: dict, verdict: judge.Verdict) -> list[str]:
+    """The sentence on a verdict; where its parts differ, one for each word that they have, with their tasks."""
+    tasks = {}
+    for task, (_, word) in verdict.parts.items():
+        tasks.setdefault(sentences.get(word.removesuffix(judge.GATED), sentences[OPEN]), []).append(task)
+    if len(tasks) == 1:
+        return [*tasks]
+    return [f"{sentence.removesuffix('.')} on {listed(names)}." for sentence, names in tasks.items()]
 
 
 def why() -> str:

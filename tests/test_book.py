@@ -128,6 +128,19 @@ def test_why_the_curriculum_leads_is_what_the_runs_say(monkeypatch, static, rate
     assert reasons.why() == " ".join(sentences) and all(sentence in reasons.curriculum() for sentence in sentences)
 
 
+def test_tasks_that_differ_have_a_sentence_each(monkeypatch):
+    """Static shares as good as the curriculum on deblurring, and far behind it on denoising."""
+    runs = on_faces(monkeypatch, rigid_joint=30, cumulative_curriculum=30.4, static_easy=30.4)
+    runs |= {("denoise", "static_easy", seed): result(psnr(29), seed) for seed in (10, 11, 12)}
+    monkeypatch.setattr(reasons, "worlds", lambda: {"faces": judge.Measured(runs)})
+    [order, lean] = [sentence for sentence, _ in reasons.causes()]
+    assert order == (
+        "The curriculum's shares do as well without its order on deblurring. "
+        "The curriculum's shares do not do as well without its order on denoising."
+    )
+    assert "beats equal shares without any order on deblurring. " in lean and lean.endswith("order on denoising.")
+
+
 def test_rules_since_2017_have_both_scores(monkeypatch):
     """The second, the worst gap to a specialist, from a plain loop."""
     alone = {f"level_{i}": psnr(20, **{str(i): 31 + i}) for i in range(1, 6)}
