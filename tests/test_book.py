@@ -138,7 +138,9 @@ def test_tasks_that_differ_have_a_sentence_each(monkeypatch):
         "The curriculum's shares do as well without its order on deblurring. "
         "The curriculum's shares do not do as well without its order on denoising."
     )
-    assert "beats equal shares without any order on deblurring. " in lean and lean.endswith("equal shares on denoising.")
+    assert "beats equal shares without any order on deblurring. " in lean and lean.endswith(
+        "equal shares on denoising."
+    )
 
 
 def test_rules_since_2017_have_both_scores(monkeypatch):
