@@ -76,7 +76,8 @@ def curriculum() -> str:
     found = causes()
     if not found:
         return f"Which of the three it is, runs on faces will show; they are {NOT_MEASURED}."
-    lines = [f"- {sentence} ({verdict.measured})" for sentence, verdict in found]
+    margins = ["; ".join(f"{task} {db}" for task, (db, _) in verdict.parts.items()) for _, verdict in found]
+    lines = [f"- {sentence} ({db})" for (sentence, _), db in zip(found, margins, strict=True)]
     drawing = """\
 ```{figure} /generated/controls.svg
 :name: fig-controls

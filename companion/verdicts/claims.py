@@ -45,10 +45,11 @@ def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
 
 
 def asked_of(dataset: str) -> list[tuple[int, "Claim"]]:
-    """The claims with their numbers: of faces without what the paper measures on blocks or on the eleven photographs,
+    """The claims with their numbers, kind by kind: of faces without what the paper measures on blocks or on the eleven photographs,
     of any other set without what only the campaign on faces can answer."""
     never = ELSEWHERE if sets.parse(dataset)[0] == catalogue.FACES else (FACES_ALONE,)
-    return [(number, claim) for number, claim in enumerate(CLAIMS, 1) if not claim.place.startswith(never)]
+    asked = [(number, claim) for number, claim in enumerate(CLAIMS, 1) if not claim.place.startswith(never)]
+    return sorted(asked, key=lambda row: KINDS.index(row[1].kind))
 
 
 def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
