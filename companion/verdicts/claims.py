@@ -45,8 +45,8 @@ def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
 
 
 def asked_of(dataset: str) -> list[tuple[int, "Claim"]]:
-    """The claims with their numbers, kind by kind: of faces without what the paper measures on blocks or on the eleven photographs,
-    of any other set without what only the campaign on faces can answer."""
+    """The claims with their numbers, kind by kind: of faces without what the paper measures on blocks or on the eleven
+    photographs, of any other set without what only the campaign on faces can answer."""
     never = ELSEWHERE if sets.parse(dataset)[0] == catalogue.FACES else (FACES_ALONE,)
     asked = [(number, claim) for number, claim in enumerate(CLAIMS, 1) if not claim.place.startswith(never)]
     return sorted(asked, key=lambda row: KINDS.index(row[1].kind))
