@@ -11,7 +11,7 @@ import yaml
 from answer import one_in
 from appendix import GRID, flops, layers, rate, run_flop
 from lab_page import fills
-from measured import NOT_MEASURED, PAIR, ROOT, duration, listed, load, markdown, worlds
+from measured import NOT_MEASURED, PAIR, ROOT, duration, listed, load, markdown, tab_set, worlds
 from results_table import book_runs
 from scipy import stats
 
@@ -348,7 +348,7 @@ FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")}
 
 def contest_tabs() -> str:
     """A tab per task: every schedule minus equal shares in the paper and on each data set, with the word."""
-    sets, tabs = worlds(), []
+    sets, tabs = worlds(), {}
     for task in paper.TASKS:
         rows = []
         for name in (s for s in published.SCHEDULES if s != PAIR[1]):
@@ -356,9 +356,8 @@ def contest_tabs() -> str:
             words = [AGAINST.get(w := judge.compare(m, {"": (task, name, PAIR[1])}).word, w) for m in sets.values()]
             cells = [f"{judge.estimate(g)}, *{w}*" if g else NOT_MEASURED for g, w in zip(here, words, strict=True)]
             rows.append([published.SCHEDULES[name], span(claims.paper_gaps(name, PAIR[1], [task])), *cells])
-        table = markdown(["− equal shares", "Paper", *map(str.capitalize, sets)], rows)
-        tabs.append(f":::{{tab-item}} {plain(task).capitalize()}\n{table}\n:::")
-    return "\n".join(["::::{tab-set}", *tabs, "::::"])
+        tabs[plain(task)] = markdown(["− equal shares", "Paper", *map(str.capitalize, sets)], rows)
+    return tab_set(tabs)
 
 
 def predictions() -> str:

@@ -4,7 +4,7 @@ Both stand on faces, each where its block of the campaign is whole; until then t
 """
 
 import numpy as np
-from measured import NOT_MEASURED, PAIR, listed, markdown, worlds
+from measured import NOT_MEASURED, PAIR, listed, markdown, tab_set, worlds
 
 from companion import published
 from companion.pages import table1
@@ -96,7 +96,7 @@ def later() -> str:
     if not rules:
         names = ", ".join(published.LATER[name] for name in catalogue.LATER)
         return f"{names}: these rules can be trained, and their runs on faces are {NOT_MEASURED}."
-    tabs, titles = [], published.SCHEDULES | published.LATER
+    tabs, titles = {}, published.SCHEDULES | published.LATER
     for task in paper.TASKS:
         rows = []
         for name in (*PAIR[::-1], *published.CUMULATIVE, *rules):
@@ -105,9 +105,8 @@ def later() -> str:
             margin = "–" if name == PAIR[1] else judge.estimate(gaps) if gaps else NOT_MEASURED
             gap = f"{np.mean(worst):.2f}" if np.isfinite(worst or np.nan).all() else NOT_MEASURED
             rows.append([titles[name], margin, gap])
-        table = markdown(["Rule", "− equal shares (dB)", "Worst gap to a specialist (dB)"], rows)
-        tabs.append(f":::{{tab-item}} {plain(task).capitalize()}\n{table}\n:::")
-    return "\n".join(["::::{tab-set}", *tabs, "::::"])
+        tabs[plain(task)] = markdown(["Rule", "− equal shares (dB)", "Worst gap to a specialist (dB)"], rows)
+    return tab_set(tabs)
 
 
 TABLES = {"curriculum": curriculum, "later": later}
