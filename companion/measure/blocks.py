@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 from skimage.restoration import inpaint_biharmonic
 from torch import nn
+from tqdm.auto import tqdm
 
 from companion.runs import sweep
 from odl import crops, results
@@ -105,7 +106,7 @@ def smoothest(y, mask) -> torch.Tensor:
     return torch.from_numpy(np.stack(filled) * 2 - 1).permute(0, 3, 1, 2).to(y.dtype)
 
 
-def classical(experiment, may_measure: bool = True, progress=None) -> list[Result]:
+def classical(experiment, may_measure: bool = True) -> list[Result]:
     """What the biharmonic equation scores on the blocks that every inpainter of this scale meets; it has no seed.
 
     Empty where it is not on disk, and may not or, without the photographs, cannot be measured.
@@ -116,7 +117,8 @@ def classical(experiment, may_measure: bool = True, progress=None) -> list[Resul
 
     def now():
         pack = packs.load(experiment.dataset, "test")
-        rows = measure(experiment, smoothest, progress=progress)
+        with tqdm(total=experiment.trials, desc=CLASSICAL) as bar:
+            rows = measure(experiment, smoothest, progress=lambda _: bar.update())
         source = origin("cpu", "scikit-image") | {"data_sha256": pack.sha256}
         return {"provenance": source, "history": [], "evaluation": rows.to_dict("list")}
 
