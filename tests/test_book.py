@@ -161,6 +161,45 @@ def test_rules_since_2017_have_both_scores(monkeypatch):
     assert reasons.later().endswith("to be measured.") and reasons.curriculum().endswith("to be measured.")
 
 
+def test_what_sentences_take_from_levels_and_intervals():
+    """Shares of the loss by hand; a task is named as lower or as below its input where it is, and no other."""
+    equal = psnr(30) | {"1": 19.0, "5": 20.0}  # the damaged image has 20 dB on every level
+    runs = {("deblur", "rigid_joint", seed): result(equal, seed) for seed in range(3)}
+    runs |= {("deblur", "on_demand", seed): result(equal, 9 + seed) for seed in range(3)}
+    runs |= {("deblur", chapters.SHARP, seed): result(psnr(29) | {"1": 19.0, "5": 20.0}, seed) for seed in range(3)}
+    runs |= {
+        ("denoise", name, seed): result(psnr(30), seed) for name in ("rigid_joint", "on_demand") for seed in range(3)
+    }
+    runs |= {("denoise", chapters.SHARP, seed): result(psnr(30.5), seed) for seed in range(3)}
+    m = judge.Measured(runs)
+    loss = {level: 10 ** (-db / 10) for level, db in equal.items()}
+    share = 100 * (loss["4"] + loss["5"]) / sum(loss[level] for level in "12345")
+    assert chapters.hard_loss(m) == f"40 to {share:.0f} %"
+    assert chapters.certainly_lower(m, chapters.SHARP, "rigid_joint") == "deblurring"
+    assert chapters.tasks_below(m, ["1"]) == "deblurring" and chapters.tasks_below(m, ["2"]) == "to be measured"
+    assert chapters.certainly_lower(judge.Measured(), chapters.SHARP, "rigid_joint") == "to be measured"
+
+
+def test_a_file_has_the_command_of_its_own_data_set():
+    faces, scenes = (f"reference/{name}/deblur/on_demand-seed10.json" for name in ("celeba10k-native", "bsds500"))
+    assert figures.command_of(faces, figures.REPRODUCE).endswith("--dataset celeba10k-native")
+    assert figures.command_of(scenes, figures.REPRODUCE) == figures.REPRODUCE
+    assert figures.command_of(faces, figures.BENCH) == figures.BENCH
+
+
+@pytest.mark.parametrize(
+    ("word", "parts", "said"),
+    [
+        ("equivalent", "deblurring +0.22 dB [+0.15, +0.29]: reproduced; denoising +0.05 dB [+0.02, +0.08]: equivalent",
+         "reproduced on deblurring, equivalent on denoising"),
+        ("equivalent", "", "equivalent"),
+        ("undecided", "deblurring +0.22 dB: reproduced; denoising +0.05 dB: undecided", "undecided"),
+    ],
+)  # fmt: skip
+def test_a_claim_whose_parts_differ_is_not_called_equivalent_alone(word, parts, said):
+    assert results_table.each_word(pd.Series({"verdict": word, "parts": parts})) == said
+
+
 def test_of_how_many_images_one_moves():
     """19, 19.5, 20, 20.5 and 21 per cent: 1.5 of 100 images have moved, from levels 1 and 2 to 4 and 5."""
     runs = {("denoise", "on_demand", 0): Result({}, {}, [{"dose": np.mean([0.01, 0.005, 0, 0.005, 0.01])}], None, None)}
