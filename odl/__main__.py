@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 from PIL import Image
@@ -21,7 +22,7 @@ from odl.restoring import image_files
 from odl.schedules import SCHEDULES
 
 KEPT = "what was done is kept, and the same command finishes it"
-AGAIN = "what is named above is restored; the same command begins anew, with --overwrite where OUT lies below IN"
+AGAIN = "what is named above is restored; the same command with --overwrite begins anew"
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
 
 
@@ -29,7 +30,8 @@ def main(arguments=None, commands=None) -> int:
     """Run one command of a parser; a user's mistake is one line on stderr and exit status 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started this in the background
-    sys.stdout.reconfigure(errors="replace")  # to a file on Windows, whose code page lacks some signs
+    with suppress(AttributeError):  # a notebook's, which takes every sign
+        sys.stdout.reconfigure(errors="replace")  # to a file on Windows, whose code page lacks some
     options = (commands or parser()).parse_args(arguments)
     try:
         return options.run(options) or 0
@@ -76,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
     restore.add_argument(
         "--overwrite",
         action="store_true",
-        help="let the output replace the input, a file that exists, or what lies in a folder below the input",
+        help="let the output replace the input, files that exist, or what lies in a folder below the input",
     )
     restore.add_argument("input", metavar="IN", help="a photograph or a folder of them")
     restore.add_argument("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")

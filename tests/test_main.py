@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import refused, tiny
-from made import FORMS, chunk, encoded, photograph
+from made import BAD, FORMS, chunk, encoded, photograph
 from PIL import Image, ImageCms, PngImagePlugin
 from PIL.TiffImagePlugin import IFDRational
 from tqdm import tqdm
@@ -74,6 +74,7 @@ def test_train_then_evaluate_then_list(capsys):
         (["restore", "--task", "denoise", "in.png", "in.png"], "--overwrite"),
         (["restore", "--task", "denoise", "in.png", "."], "--overwrite"),
         (["restore", "--task", "denoise", "in.png", "text.png"], "'text.png' exists; --overwrite"),  # a shell's *
+        (["restore", "--task", "denoise", "album", "own"], "output='own': 2 files exist, as 'a.png'; --overwrite"),
         (["restore", "--task", "denoise", "--device", "gpu", "in.png", "out.png"], "device='gpu'"),
         (["restore", "--task", "inpaint", "--mask", "in.png", "in.png", "out.png"], "no pixel is missing"),
         (["restore", "--task", "inpaint", "--mask", "white.png", "in.png", "out.png"], "every pixel is missing"),
@@ -90,6 +91,9 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, cap
     pages[0].save(root / "pages.tif", save_all=True, append_images=pages[1:])
     Image.new("L", (70, 70), 128).save(root / "grey.png")
     (root / "text.png").write_text("not an image")
+    for name in ("album/a.png", "album/b.png", "album/c.png", "own/a.png", "own/c.png"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_bytes((root / "in.png").read_bytes())
     before = sorted(root.rglob("*"))
     assert main(arguments) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
@@ -119,6 +123,8 @@ def test_an_unknown_option_is_one_line(run, arguments, capsys):
         (companion, "reproduce --profile smoke --dataset demo --page table1-deblurr", "nearest: 'deblur'"),
         (companion, "reproduce --device gpu", "device='gpu' is not one of auto, cpu, cuda"),
         (companion, "reproduce --profile smoke --dataset demo --only x", "only='x' is none of these runs"),
+        (companion, "reproduce --profile smoke --dataset demo --pack home.tar", "home.zip'"),
+        (companion, f"reproduce --profile smoke --dataset demo --pack {'x' * 247}.zip", "more than 250 bytes"),
         (companion, "plan --gpus 0 --gpu-ms-per-step 1", "gpus=0 is not from 1 to 1000000; nearest: 1"),
         (companion, "plan --gpu-ms-per-step nan", "gpu-ms-per-step=nan is not a number"),
         (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
@@ -439,6 +445,35 @@ def test_pipes_and_devices_are_refused_at_once(root, noise, capsys, place):
     Path("pipe").rename("pipe.png")
     assert main(["restore", "--overwrite", "--task", "denoise", "in.png", "pipe.png"]) == 2
     assert "no regular file" in capsys.readouterr().err and Path("pipe.png").is_fifo()
+
+
+@pytest.mark.parametrize("name", [name for name in BAD if name.endswith(".tif")])
+def test_a_picture_whose_range_nobody_knows_is_one_line_and_ends_no_folder(root, noise, capsys, name):
+    Path("in").mkdir()
+    Image.fromarray(photograph(0, 70, 70)).save("in/whole.png")
+    Path("in", name).write_bytes(BAD[name])
+    assert main(["restore", "--task", "deblur", f"in/{name}", "out.png"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: image: ")
+    assert main(["restore", "--task", "deblur", "in", "out"]) == 1
+    assert f"error: in/{name}: " in capsys.readouterr().err
+    assert [path.name for path in Path("out").iterdir()] == ["whole.png"] and not Path("out.png").exists()
+
+
+def test_what_is_large_and_still_read_gives_no_warning(root):
+    """Pillow has one of two lines from 89 million pixels on; as a command and as a notebook's photograph."""
+    rows = zlib.compressobj(1)
+    packed = b"".join(rows.compress(bytes(1 + 10_000)) for _ in range(10_000)) + rows.flush()
+    header = struct.pack(">IIBBBBB", 10_000, 10_000, 8, 0, 0, 0, 0)
+    parts = chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+    Path("album").mkdir()
+    Path("album/large.png").write_bytes(b"\x89PNG\r\n\x1a\n" + parts)
+    for k in range(3):
+        Image.fromarray(photograph(k)).save(f"album/{k}.png")
+    notebook = "from pathlib import Path; from companion.show.pictures import read_photograph"
+    notebook += "; print(read_photograph(Path('album/large.png'), 40).shape)"
+    for command in (["-m", "odl", "data", "prepare", "album"], ["-c", notebook]):
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, env=os.environ)
+        assert done.returncode == 0 and "Warning" not in done.stderr and "bomb" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])

@@ -164,7 +164,7 @@ def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
     Tried on a row and a column of pixels, before the work. Raises ParameterError where nothing could be written, and
     DiskError where as much as the middle of the picture takes has no room.
     """
-    file_format, picture = format_of(output), reader.upright(reader.eight_bits(stored))
+    file_format, picture = format_of(output), eight_bits("image", stored)
     mode = "L" if picture.mode in ("1", "L", "LA") else "RGB"
     options = dict(FORMATS[file_format])
     if file_format == "JPEG" and getattr(stored, "quantization", None) and stored.mode in ("L", "RGB"):
@@ -282,6 +282,10 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
         if after.resolve() in used:
             raise ParameterError(f"output={str(after)!r} is a mask of this call; another output is needed")
         check_output(before, after, overwrite, alone=not start.is_dir())
+    there = [after for after in outputs if after.exists()]
+    if there and not overwrite:  # such as the second of two photographs that a shell found by *, or an album's own
+        which = f"{str(there[0])!r} exists" if len(outputs) == 1 else f"{len(there)} files exist, as {there[0].name!r}"
+        raise ParameterError(f"output={output!r}: {which}; --overwrite replaces {'it' if len(there) == 1 else 'them'}")
     return list(zip(sources, given, outputs, strict=True))
 
 
@@ -318,5 +322,3 @@ def check_output(source: Path, output: Path, overwrite: bool, alone: bool) -> No
         raise ParameterError(f"output={str(output)!r} is no regular file; another output is needed")
     if not overwrite and output.exists() and os.path.samefile(source, output):
         raise ParameterError(f"output={str(output)!r} is the input itself; --overwrite replaces it")
-    if alone and not overwrite and output.exists():  # such as the second of two photographs that a shell found by *
-        raise ParameterError(f"output={str(output)!r} exists; --overwrite replaces it")
