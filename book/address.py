@@ -17,7 +17,7 @@ CODE = re.compile(r"(?m)^repository-code: .*\n")
 def address() -> tuple[str, str]:
     """The address in _config.yml, empty where it has none, and the branch."""
     known = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
-    return known["url"], known["branch"]
+    return (known["url"] or "").rstrip("/"), known["branch"]
 
 
 def with_address(url: str, branch: str) -> dict[Path, str]:

@@ -26,7 +26,6 @@ import nbformat
 import papermill
 import print_page
 import sources
-import yaml
 from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
@@ -130,10 +129,9 @@ def execute_all(pages):
 
 def buttons(notebook: str) -> str:
     """Links that open a notebook in Colab, Kaggle and Binder; empty where _config.yml has no address on GitHub."""
-    repository = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
-    url, branch = repository["url"].removesuffix(".git"), repository["branch"]
-    name = url.removeprefix("https://github.com/")
-    if name == url:  # none, or none that the services know
+    url, branch = address.address()
+    name = url.removesuffix(".git").removeprefix("https://github.com/")
+    if name == url.removesuffix(".git"):  # none, or none that the services know
         return ""
     path = f"{name}/blob/{branch}/notebooks/{notebook}.ipynb"
     places = {"Colab": f"https://colab.research.google.com/github/{path}"}

@@ -70,11 +70,13 @@ def install(packages: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder, "constraints.txt")
         constraints.write_text("\n".join(pinned()), encoding="utf-8")
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--constraint", constraints, *packages]
-        done = subprocess.run(command, capture_output=True, text=True)
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        command += ["--constraint", constraints, *packages]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["no reason given"]
-        raise SetUpError(f"pip could not install {', '.join(packages)} ({said[-1]}); install them, then run this again")
+        why = [line for line in said if line.lower().startswith("error:")] or said  # notices and hints come behind it
+        raise SetUpError(f"pip could not install {', '.join(packages)} ({why[-1]}); install them, then run this again")
 
 
 def pinned() -> list[str]:

@@ -6,6 +6,7 @@ Python is the service's where this machine has it, else the one that runs this.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -71,8 +72,9 @@ class Service:
     def open(self, notebook: Path, address: str, **environment: str) -> str:
         """Execute a notebook, with that address in its first cell, where it lies; return what it says."""
         text = notebook.read_text(encoding="utf-8")
-        assert text.count(r"address = \"\"") == 1
-        notebook.write_text(text.replace(r"address = \"\"", rf"address = \"{address}\""), encoding="utf-8")
+        text, found = re.subn(r'(?<="address = \\")[^"\\]*(?=\\")', address, text)
+        assert found == 1
+        notebook.write_text(text, encoding="utf-8")
         env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ODL_ROOT", "ODL_DATA")}
         env |= {"JUPYTER_PATH": str(self.home / "kernels" / "share" / "jupyter"), "OMP_NUM_THREADS": "1"} | environment
         command = [BIN / "papermill", notebook, self.home / "out.ipynb", "--cwd", notebook.parent]

@@ -34,6 +34,53 @@ def test_every_notebook_begins_with_the_same_cell():
     assert shown == address.address()
 
 
+@pytest.fixture
+def alone(tmp_path):
+    """Runs the first cell where the companion is not; what it then finds prints where it is."""
+    bare, work = tmp_path / "served", tmp_path / "work"
+    (bare / "companion").mkdir(parents=True)
+    (bare / "companion" / "hosted.py").write_text("def set_up(): print('found', __file__)\n")
+    (bare / "companion" / "__init__.py").touch()
+    git = ["git", "-C", bare, "-c", "user.name=A", "-c", "user.email=a@b"]
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "-"]):
+        subprocess.run([*git, *command], check=True)
+    work.mkdir()
+    cell = next(c for c in nbformat.read(NOTEBOOKS[0], 4).cells if c.cell_type == "code").source
+    cell = re.sub(r'(?m)^(address = )".*?"', rf'\1"file://{bare}"', cell)
+
+    def run(before="", **env) -> str:
+        hidden = "import importlib.util as u; u.find_spec = lambda name: None"
+        code = f"import sys\nsys.path = [p for p in sys.path if p]\n{hidden}\n{before}\n{cell}"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=work, env=os.environ | env, capture_output=True, text=True
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return (done.stdout + done.stderr).strip()
+
+    return run, work
+
+
+def test_the_first_cell_fetches_once(alone):
+    run, work = alone
+    there = f"found {work}/on-demand-learning/companion/hosted.py"
+    assert run() == there and run(PATH="/nowhere") == there  # the second time without git
+    assert [path.name for path in work.iterdir()] == ["on-demand-learning"]
+
+
+def test_the_first_cell_goes_on_beside_half_a_clone(alone):
+    """As a kernel leaves it that was killed meanwhile, or another notebook that is fetching now."""
+    run, work = alone
+    (work / "on-demand-learning" / ".git").mkdir(parents=True)
+    assert re.fullmatch(rf"found {work}/on-demand-learning-\d+/companion/hosted.py", run())
+
+
+def test_what_the_first_cell_lacks_is_one_line(alone):
+    run, work = alone
+    assert "cannot be cloned: are git and the network there" in (said := run(PATH="/nowhere")) and "\n" not in said
+    assert run("sys.version_info = (3, 10, 0)").startswith("The companion needs Python 3.11")
+    assert not [*work.iterdir()]
+
+
 def test_a_checkout_stays_as_it_is(monkeypatch, capsys):
     monkeypatch.delenv("ODL_ROOT", raising=False)
     monkeypatch.setattr(hosted.subprocess, "run", None)  # nothing is installed
@@ -43,7 +90,16 @@ def test_a_checkout_stays_as_it_is(monkeypatch, capsys):
     assert (dict(os.environ), sys.path) == before and capsys.readouterr() == ("", "")
 
 
-def test_the_address_goes_from_the_configuration_to_where_it_stands_alone(tmp_path, monkeypatch):
+@pytest.mark.parametrize("written", ["", '""', "null"])
+def test_without_an_address_there_is_none(tmp_path, monkeypatch, written):
+    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    (tmp_path / "_config.yml").write_text(re.sub(r"(?m)^  url: .*$", f"  url: {written}", config), encoding="utf-8")
+    monkeypatch.setattr(address, "ROOT", tmp_path)
+    assert address.address()[0] == ""
+
+
+@pytest.mark.parametrize("written", ['"{}"', "{}", "{}/"])
+def test_the_address_goes_from_the_configuration_to_where_it_stands_alone(tmp_path, monkeypatch, written):
     files = ["_config.yml", "CITATION.cff", *(f"notebooks/{path.name}" for path in NOTEBOOKS)]
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -51,7 +107,7 @@ def test_the_address_goes_from_the_configuration_to_where_it_stands_alone(tmp_pa
     monkeypatch.setattr(address, "ROOT", tmp_path)
     config = (tmp_path / "_config.yml").read_text(encoding="utf-8")
     url, before = "https://github.com/owner/name", address.address()
-    config = re.sub(r'(?m)^  url: ".*"\n  branch: .*$', f'  url: "{url}"\n  branch: trunk', config)
+    config = re.sub(r"(?m)^  url: .*\n  branch: .*$", f"  url: {written.format(url)}\n  branch: trunk", config)
     (tmp_path / "_config.yml").write_text(config, encoding="utf-8")
     with pytest.raises(SystemExit, match="python book/address.py"):
         address.check()
@@ -144,7 +200,8 @@ def test_a_package_that_is_too_old_is_named_and_kept(monkeypatch):
 
 def test_what_pip_cannot_do_is_one_line(monkeypatch):
     monkeypatch.setattr(hosted, "missing", lambda: ["no-such-package-of-anybody>=1"])
-    failed = subprocess.CompletedProcess([], 1, "", "looking\nERROR: No matching distribution\n")
+    said = "looking\nERROR: No matching distribution\nhint: see the manual\n\n[notice] A new release of pip\n"
+    failed = subprocess.CompletedProcess([], 1, "", said)
     monkeypatch.setattr(hosted.subprocess, "run", lambda *a, **k: failed)
     with pytest.raises(hosted.SetUpError, match="no-such-package.*No matching distribution") as error:
         hosted.set_up()
