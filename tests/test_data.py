@@ -183,6 +183,25 @@ def test_a_folder_that_cannot_be_entered_is_told(folder, monkeypatch):
     assert sets.unread(folder) == [f"{folder}/1: Permission denied"] and len(sets.files_in(folder)) == 6
 
 
+def test_a_file_of_another_user_among_files_of_equal_size_is_left_out(folder, monkeypatch):
+    """As to a user without rights to read it; root has them all."""
+    files = [folder / name for name in sets.files_in(folder)]
+    for k, file in enumerate(files):
+        Image.fromarray(photograph(k)).save(file.with_suffix(".bmp"))
+        file.unlink()
+    closed, reading = files[3].with_suffix(".bmp"), open
+
+    def refusing(file, *mode, **more):
+        if Path(file) == closed:
+            raise PermissionError(13, "Permission denied", str(file))
+        return reading(file, *mode, **more)
+
+    monkeypatch.setattr("builtins.open", refusing)
+    refused(lambda: download.prepare(str(folder)), f"{closed}: ", "Permission denied", "--skip-bad")
+    download.prepare(str(folder), skip_bad=True)
+    assert {len(pack.skipped) for pack in packs_of(str(folder))} == {1}
+
+
 @pytest.mark.parametrize("copies", ["names", "links", "formats"])
 def test_no_photograph_is_on_two_sides_of_a_division(folder, tmp_path, capsys, copies):
     """Copies of files stay together, and the division is that of the files alone; the same pixels are told of."""
@@ -267,6 +286,11 @@ def test_with_a_slash_at_its_end_a_name_is_a_folder_s(demo, folder, monkeypatch)
         assert sorted(packs.load(name, "test").names) != sorted(sets.DEMO["test"])
         assert sets.slug(name) == sets.slug("./demo") != "demo" and sets.parse(name)[1] == 96
         assert Experiment.of("deblur", name).asdict()["images"]
+    refused(lambda: Experiment.of("deblur", "Demo"), "neither a set", "nearest: 'demo'")
+    for name in ("Demo", "BSDS500", "CelebA-native"):
+        Path(name).symlink_to("demo")
+        refused(lambda name=name: Experiment.of("deblur", name), f"nearest: '{name.lower()}', or './{name}'")
+        assert Experiment.of("deblur", f"./{name}").asdict()["images"]
     assert sets.parse("demo-native/")[1] == sets.parse("./demo-native")[1] == 0
     assert packs.load("demo", "test").names == sets.DEMO["test"] and sets.slug("demo") == "demo"
     Path("demo").rename("demo-native")
@@ -358,6 +382,16 @@ def test_fixed_crops_are_fixed_and_take_turns(folder):
 
 def sha(folder):
     return hashlib.sha256((folder / "pixels.bin").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (4, 4), (64, packs.MOST)])
+def test_packing_takes_no_more_threads_than_cores_and_memory_have_room_for(folder, monkeypatch, cores, expected):
+    """In a container os.cpu_count is the host's."""
+    pool, threads = packs.ThreadPoolExecutor, []
+    monkeypatch.setattr(packs, "cpu_count", lambda: cores)
+    monkeypatch.setattr(packs, "ThreadPoolExecutor", lambda n: threads.append(n) or pool(n))
+    packs.load(str(folder), "train")
+    assert threads == [expected]
 
 
 def test_a_packing_that_was_stopped_is_no_pack_and_begins_again(folder, tmp_path, monkeypatch):

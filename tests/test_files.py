@@ -1,5 +1,6 @@
 """A full disk, a read-only folder, a clock set back, another user: a clear line, and nothing is lost."""
 
+import errno
 import math
 import os
 import shutil
@@ -67,6 +68,26 @@ def test_a_full_disk_is_told_before_a_photograph_is_restored_and_ends_a_folder(t
         assert main(["restore", "--task", "denoise", *given]) == 2
         assert capsys.readouterr().err.count("disk full") == 1
     assert not Path("full").exists()
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSPC, errno.EACCES])
+def test_a_disk_that_locks_no_files_is_one_line(demo, monkeypatch, code):
+    def fails(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(files.FileLock, "acquire", fails)
+    why = "another user's" if code == errno.EACCES else os.strerror(code)
+    refused(lambda: files.locked(demo / "lock"), f"{demo / 'lock'}: not writable, ", why, kind=DiskError)
+
+
+def test_a_pack_that_cannot_be_begun_is_one_line(tmp_path, monkeypatch):
+    folder = album(tmp_path / "album", 5)
+
+    def fails(*_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(packs, "write_pixels", fails)
+    refused(lambda: packs.pack(str(folder), folder, tmp_path / "pack"), "not written (", kind=DiskError)
 
 
 def test_in_another_users_cache_what_is_there_is_read_and_what_is_not_is_told(demo, tmp_path, monkeypatch):

@@ -11,12 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
+from loky import cpu_count
 from tqdm.auto import tqdm
 
 from odl.crops import Pack
 from odl.data import reader, sets
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
+
+MOST = 8  # images that are decoded side by side: each waits in memory
 
 
 def folder_of(name: str) -> Path:
@@ -87,7 +90,7 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
         try:
             index = write_pixels(folder / "pixels.bin", name, source, splits, skip_bad)
         except BaseException as error:
-            (folder / "pixels.bin").unlink()
+            (folder / "pixels.bin").unlink(missing_ok=True)
             if isinstance(error, OSError) and not isinstance(error, files.OneLine):
                 raise files.DiskError(f"{folder}: not written ({reader.reason(error)})") from None
             raise
@@ -99,7 +102,7 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
 def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> dict:
     """Append every image to a file, decoded side by side. Returns what the index says of them."""
     entries = [(split, file) for split, files in splits.items() for file in files]
-    images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), os.cpu_count() or 1
+    images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), min(cpu_count(), MOST)
     seen, twice, faint = {}, [], []  # pixels: (split, file)
     bar = tqdm(desc=f"packing {name}", total=len(entries), unit="image")
     with open(path, "wb") as pixels, ThreadPoolExecutor(cores) as pool, bar:  # decoding leaves Python's lock to others

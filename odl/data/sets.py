@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -229,8 +230,10 @@ def by_content(folder: Path, names: list[str]) -> list[list[str]]:
     stats, groups = {name: (folder / name).stat() for name in names}, {}
     alike = Counter(stat.st_size for stat in stats.values())
     for name, stat in stats.items():
-        several = alike[stat.st_size] > 1
-        key = content_of(folder / name, stat.st_size, stat.st_mtime_ns) if several else name
+        key = name
+        if alike[stat.st_size] > 1:
+            with suppress(OSError):  # who packs it says that it cannot be read
+                key = content_of(folder / name, stat.st_size, stat.st_mtime_ns)
         groups.setdefault(key, []).append(name)
     return list(groups.values())
 

@@ -119,8 +119,9 @@ def locked(path: Path):
         except Timeout:
             print(f"waiting for another process, which has {path.stem}", file=sys.stderr)
             return FileLock(path).acquire()
-    except PermissionError:  # the file of another user
-        raise DiskError(f"{path}: not writable, it is another user's; {OWN}") from None
+    except OSError as error:  # the file of another user, or a disk that locks none
+        why = "it is another user's" if isinstance(error, PermissionError) else error.strerror or error
+        raise DiskError(f"{path}: not writable, {why}; {OWN}") from None
 
 
 def need_writable(folder: Path, advice: str = OWN) -> None:
