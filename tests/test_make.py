@@ -63,6 +63,20 @@ def test_a_conda_environment_is_told_by_what_is_in_it(ours, clone, tmp_path):
     assert ("requirements.txt" in done.stderr) != ours  # which a .venv is made of, and this folder lacks
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_half_made_environment_is_made_anew(whole, clone, tmp_path):
+    """As `python3 -m venv` leaves it where Debian's python3-venv is missing: a Python without pip."""
+    for name in ("requirements.txt", "pyproject.toml", "setup.py"):
+        (clone / name).touch()
+    log, run = tmp_path / "log", f"mkdir -p .venv; cp -r {shlex.quote(str(tmp_path / 'made'))} .venv/bin"
+    programs(tmp_path / "made", log)
+    programs(clone / ".venv" / "bin", log, "" if whole else "exit 1")
+    venv = programs(tmp_path / "system", log, f'case "$*" in *venv*) rm -r .venv; {run};; esac')
+    done = make(clone, ".venv/ready", f"PYTHON={venv / 'python'}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("python -m venv --clear .venv" in log.read_text()) != whole
+
+
 def test_binder_s_environment_is_used(clone, tmp_path):
     done = make(clone, "-n", "lint", NB_PYTHON_PREFIX="/srv/conda/envs/notebook")
     assert '"/srv/conda/envs/notebook/bin/ruff" check .' in done.stdout, done.stderr
