@@ -39,6 +39,7 @@ TINY = {"profile": "smoke", "precision": "bf16", "epochs": 2, "iterations": 25, 
 EASY, HARD = [[20, 0, 0, 0, 0]], [[0, 0, 0, 0, 20]]  # images per level of every batch
 GATED = ["on_demand", "hard_mining"]  # every kind of step that is captured: a batch, and the worst images of one
 NETWORKS = 5  # that one call brings home: 11 MB each at width 64
+LONGEST = 250  # bytes of an archive's name, to which a network's number is added
 
 
 def prepare(todo: list[Experiment], device: str) -> int:
@@ -178,6 +179,8 @@ def archive_at(name: str) -> Path:
     file = Path(os.path.expanduser(name)).resolve()
     if file.is_dir() or file.suffix != ".zip":
         raise ParameterError(f"pack={name!r} is no file to be written; nearest: {file.with_suffix('.zip')}")
+    if len(os.fsencode(file.name)) > LONGEST:
+        raise ParameterError(f"pack={name!r}: its name has more than {LONGEST} bytes, and the networks' are longer")
     files.need_writable(file.parent)
     return file
 

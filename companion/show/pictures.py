@@ -10,11 +10,13 @@ from companion.comparators.context_encoder import untrained
 from odl import results
 from odl.crops import Pack, crop, seed_of
 from odl.data.packs import load
-from odl.data.reader import faint, opened, read_image
+from odl.data.reader import MAX_PIXELS, faint, opened, read_image
 from odl.data.sets import DataError
 from odl.evaluation import in_its_channels, psnr, squared_error
 from odl.restoring.doubts import doubt_of_mask
 from odl.restoring.image_files import marked, missing
+
+Image.MAX_IMAGE_PIXELS = MAX_PIXELS  # in a notebook's process, as in the command line's
 
 
 @torch.inference_mode()
