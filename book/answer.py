@@ -125,7 +125,7 @@ def forest() -> str:
     given["several"] = list(worlds()) if len(worlds()) > 1 else []
     used = {verdict.word for row in rows for verdict, _ in row["sets"].values()}
     given["words"] = {word: meaning for word, meaning in MEANINGS.items() if word in used}
-    given["even"] = judge.EQUIVALENT
+    given |= {"even": judge.EQUIVALENT, "tied": judge.TIED if judge.TIED in used else ""}
     html = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(given)
     return f"```{{raw}} html\n{html}\n```"
 

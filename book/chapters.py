@@ -12,7 +12,7 @@ from answer import one_in
 from appendix import GRID, flops, layers, rate, run_flop
 from lab_page import fills
 from measured import NOT_MEASURED, PAIR, ROOT, duration, listed, load, markdown, tab_set, worlds
-from results_table import book_runs
+from results_table import book_runs, each_word, scorecards
 from scipy import stats
 
 from companion import published
@@ -96,6 +96,23 @@ def certainly_lower(m, one: str, other: str) -> str:
     found = {task: margins for task, margins in found.items() if len(margins) >= judge.ENOUGH}
     lower = [plain(task) for task, margins in found.items() if judge.interval(margins)[1] < 0]
     return (listed(lower) if lower else "no task") if found else NOT_MEASURED
+
+
+def traded(m) -> dict[str, tuple[float, float]]:
+    """By how much four times the feedback changes level 5 and level 1 of each task (dB), against equal shares."""
+    found = {task: [judge.gaps(m.runs, task, SHARP, PAIR[1], [level]) for level in (LAST, "1")] for task in paper.TASKS}
+    return {plain(task): tuple(map(np.mean, both)) for task, both in found.items() if all(both)}
+
+
+def each_traded(m) -> str:
+    """`inpainting −0.02 and −0.09; … dB`: level 5 and level 1."""
+    found = "; ".join(f"{task} {' and '.join(map(judge.number, both))}" for task, both in traded(m).items())
+    return f"{found} dB" if found else NOT_MEASURED
+
+
+def no_gain(m) -> str:
+    """On how many tasks level 5 gains no more than level 1 loses."""
+    return of(traded(m).values(), lambda v: f"{sum(hard + easy <= 0 for hard, easy in v)} of {len(v)} tasks")
 
 
 def hard_loss(m) -> str:
@@ -246,6 +263,8 @@ def feedback() -> dict:
         "sharp_gain": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1]), span)),
         "sharp_easy": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], ["1"]), span)),
         "sharp_hard": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], [LAST]), span)),
+        "traded": on_each(each_traded),
+        "no_gain": on_each(no_gain),
         "sharp_lower": on_each(lambda m: certainly_lower(m, SHARP, PAIR[1])),
         "reverse_gain": on_each(lambda m: of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span)),
         "hardest": on_each(
@@ -267,7 +286,7 @@ def lost(m) -> str:
         if judge.compare(m, {"": (task, PAIR[0], rival)}).word == judge.REVERSED:
             margin = judge.estimate(judge.gaps(m.runs, task, PAIR[0], rival))
             behind.setdefault(rival, []).append(f"{plain(task)} ({margin})")
-    names = [f"the {published.SCHEDULES[rival].lower()} on {' and on '.join(on)}" for rival, on in behind.items()]
+    names = [f"the {published.SCHEDULES[rival].lower()} on {' and '.join(on)}" for rival, on in behind.items()]
     return listed(names) if names else "nobody"
 
 
@@ -292,6 +311,9 @@ def contest() -> dict:
         "lost": "; ".join(f"on {title} {lost(m)}" for title, m in worlds().items()),
         "partial": of(won, lambda v: f"ahead in {len(v)} of {len(partial)} pairs, by {span(v)}"),
         "staged": of(staged, lambda v: f"{np.mean(v):.2f} dB"),
+        "equal": of(
+            [judge.score(run) for [run] in judge.paired(m.runs, "deblur", PAIR[1])], lambda v: f"{np.mean(v):.2f} dB"
+        ),
         "staged_paper": " and ".join(f"{db:.2f}" for db in printed) + " dB",
         "pairs": len(test),
         "small": len(small),
@@ -329,6 +351,7 @@ def others() -> dict:
             ),
         ),
         "spectrum": db11_spectrum.whole_spectrum(m).word,
+        "classical_at_50": of(gap[gap.index == 50], lambda v: signed(-v[0])),
         "low": of(gap.items(), lambda v: f"{signed(v[0][1])} at σ = {v[0][0]:g}"),
         "high": of(gap.items(), lambda v: f"{signed(v[-1][1])} at σ = {v[-1][0]:g}"),
         "classical": of(
@@ -369,16 +392,20 @@ def predictions() -> str:
             "(`companion/verdicts/predictions.csv`); each finding will stand beside its prediction when its runs are "
             "complete."
         )
-    table, rows = beside(faces), []
+    table, rows, card = beside(faces), [], scorecards()["faces"].set_index("claim")
     count = table.claim.nunique()
     table = table[table.found != judge.MISSING]
-    whole = {*table.claim[table.part == ""]}
-    for row in table[table.claim.isin(whole)].itertuples():
+    table = table[table.claim.isin(table.claim[table.part == ""])]
+    for row in table.itertuples():
         size = "" if pd.isna(row.low) else f"{judge.number(row.low)} to {judge.number(row.high)} dB, "
         margin = "" if pd.isna(row.margin) else f"{judge.signed(row.margin)}, "
-        title = f"– {row.part}" if row.part else row.claim
-        rows.append([title, f"{size}*{row.word}*", f"{margin}*{row.found}*"])
-    known = f"Of {count} predicted claims {len(whole)} are measured so far."
+        title, found = (f"– {row.part}", row.found) if row.part else (row.claim, each_word(card.loc[row.claim]))
+        rows.append([title, f"{size}*{row.word}*", f"{margin}*{found}*"])
+    words, sizes = table.hit[table.part == ""], table.hit[table.part != ""]
+    known = (
+        f"Of {count} predicted claims {len(words)} are measured so far: {words.sum()} of {len(words)} words came as "
+        f"predicted, and {sizes.sum()} of {len(sizes)} sizes of a part lie in the predicted interval."
+    )
     return markdown(["Claim", "Predicted", "Found"], rows) + f"\n\n{known}"
 
 

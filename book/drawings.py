@@ -217,8 +217,9 @@ def found():
     axis.axvline(0, color="0.4", linewidth=1)
     for i, (k, task) in enumerate(cases):
         for j, (name, m) in enumerate(sets.items()):
-            colour = scorecard.COLOURS[judge.compare(m, {"": (task, dose.NAMES[k], JOINT)}).word]
-            y = i + 0.3 * (j - (len(sets) - 1) / 2)
+            word = judge.compare(m, {"": (task, dose.NAMES[k], JOINT)}).word
+            colour, y = scorecard.COLOURS[word], i + 0.3 * (j - (len(sets) - 1) / 2)
+            axis.plot([], [], color=colour, linewidth=2, label=word if word != judge.MISSING else "_")
             draw_seeds(axis, m, task, dose.NAMES[k], y, MARKS[name][0], color=colour, linewidth=2, label=name)
         if k == 1:
             draw_paper(axis, "on_demand", task, i)

@@ -11,28 +11,33 @@ from companion.pages import table1
 from companion.runs import catalogue
 from companion.verdicts import claims, judge
 from companion.verdicts.judge import plain
-from odl import paper
+from odl import paper, rivals
 
 OPEN = "open"  # for every word that decides nothing
-CAUSES = {  # how a claim begins → what each word of the judge says of the curriculum's lead
+WHAT = "what"
+CAUSES = {  # how a claim begins → what its margin is, and what each word of the judge says of the curriculum's lead
     "The cumulative curriculum is ahead because": {
+        WHAT: "its lead − its lead when the rate falls over the last two fifths",
         judge.REPRODUCED: "The falling rate of the curriculum's last stage is part of its lead.",
         judge.EQUIVALENT: "The falling rate of the curriculum's last stage is not what makes its lead.",
         judge.REVERSED: "The falling rate of the curriculum's last stage costs some of its lead.",
         OPEN: "Whether the falling rate of the curriculum's last stage makes its lead is open.",
     },
     "The cumulative curriculum's mean shares": {
+        WHAT: "the shares alone − the curriculum",
         judge.REPRODUCED: "The curriculum's shares do as well without its order.",
         judge.REVERSED: "The curriculum's shares do not do as well without its order.",
         OPEN: "Whether the curriculum's shares do as well without its order is open.",
     },
     "Leaning to the easy levels from": {
+        WHAT: "the shares alone − equal shares",
         judge.REPRODUCED: "A lean to the easy levels beats equal shares without any order.",
         judge.EQUIVALENT: "A lean to the easy levels without any order changes nothing that counts.",
         judge.REVERSED: "A lean to the easy levels without any order is worse than equal shares.",
         OPEN: "Whether a lean to the easy levels pays without any order is open.",
     },
     "A network's own feedback": {
+        WHAT: "own scores − another's, both with k = 4",
         judge.REPRODUCED: "A network's own scores beat shares that another network's scores asked for.",
         judge.EQUIVALENT: "Shares that another network's scores asked for do as well as its own.",
         judge.REVERSED: "Shares that another network's scores asked for do better than its own.",
@@ -41,14 +46,14 @@ CAUSES = {  # how a claim begins → what each word of the judge says of the cur
 }
 
 
-def causes() -> list[tuple[str, judge.Verdict]]:
-    """What is measured of `CAUSES` on faces: a sentence, and the verdict that it stands on."""
+def causes() -> list[tuple[str, str, judge.Verdict]]:
+    """What is measured of `CAUSES` on faces: a sentence, what its margin is, and the verdict that it stands on."""
     faces, found = worlds().get("faces"), []
     for start, sentences in CAUSES.items() if faces else ():
         [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(start)]
         verdict = claim.measure(faces)
         if verdict.due:
-            found.append((" ".join(by_part(sentences, verdict)), verdict))
+            found.append((" ".join(by_part(sentences, verdict)), sentences[WHAT], verdict))
     return found
 
 
@@ -64,8 +69,8 @@ def by_part(sentences: dict, verdict: judge.Verdict) -> list[str]:
 
 def why() -> str:
     """Why the cumulative curriculum leads, as far as it is known, in a few sentences."""
-    leads = [sentence for sentence, _ in causes()]
-    return " ".join(leads) or (
+    leads = [sentence for sentence, *_ in causes()]
+    return " ".join(["We asked on faces why it leads.", *leads] if leads else ()) or (
         "Why the cumulative curriculum leads where it does is open: its last level enters while the learning rate "
         "falls, and that might be part of it."
     )
@@ -76,8 +81,15 @@ def curriculum() -> str:
     found = causes()
     if not found:
         return f"Which of the three it is, runs on faces will show; they are {NOT_MEASURED}."
-    margins = ["; ".join(f"{task} {db}" for task, (db, _) in verdict.parts.items()) for _, verdict in found]
-    lines = [f"- {sentence} ({db})" for (sentence, _), db in zip(found, margins, strict=True)]
+    weights = rivals.static_easy(0, None, paper.N_LEVELS)
+    shares = [f"{share:.0f}" for share in 100 * weights / weights.sum()]
+    lines = [
+        f"On faces we took it apart. Its *shares* alone are its means over training, {listed(shares)} % for levels 1 "
+        "to 5, from the first step on and in no order.\n"
+    ]
+    for sentence, what, verdict in found:
+        margins = "; ".join(f"{task} {db}" for task, (db, _) in verdict.parts.items())
+        lines.append(f"- {sentence} ({what}: {margins})")
     drawing = """\
 ```{figure} /generated/controls.svg
 :name: fig-controls
@@ -95,7 +107,7 @@ def later() -> str:
     rules = [r for r in published.LATER if faces and judge.paired(faces.runs, next(iter(paper.TASKS)), r)]
     if not rules:
         names = ", ".join(published.LATER[name] for name in catalogue.LATER)
-        return f"{names}: these rules can be trained, and their runs on faces are {NOT_MEASURED}."
+        return f"Both scores of {names} will stand here; their runs on faces are {NOT_MEASURED}."
     tabs, titles = {}, published.SCHEDULES | published.LATER
     for task in paper.TASKS:
         rows = []

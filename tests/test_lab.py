@@ -243,6 +243,9 @@ def test_nothing_is_told_before_the_guess(chromium, site):
     )
     assert status(chromium, "inpaint", "answer").startswith("As you" if theirs > ours else "Not as you")
     assert re.search(r"at most 30 pixels .* grey.*\d dB", chromium.texts("[data-say=why]")[0])
+    chromium.type("#lab-inpaint [data-do=clear]", " ")  # with nothing drawn no guess is judged
+    chromium.type("#lab-inpaint [data-guess]", " ")
+    chromium.wait(lambda: status(chromium, "inpaint", "answer") == "Nothing is filled yet.")
 
 
 def test_the_legend_has_a_line_and_a_score_for_every_curve_and_marks_the_best(browser):

@@ -124,7 +124,7 @@ export async function startInpaint(root) {
 
   async function fill() {
     const gone = missing.reduce((sum, one) => sum + one, 0);
-    if (!gone) return say("Nothing is drawn yet. Draw over what should go, then press Fill.");
+    if (!gone) return say("Nothing is drawn yet. Draw over what should go, then guess or press Fill again.");
     if (gone === missing.length) return say("Everything is drawn over. Leave something to go by.");
     const [began, hole] = [performance.now(), missing.slice()];
     $("fieldset[data-part=all]").disabled = true;
@@ -157,7 +157,7 @@ export async function startInpaint(root) {
   predict(root, async () => {
     await fill();
     const { x_hat, fill: classical } = root.scores ?? {};
-    if (!classical) return [-1, "nothing is filled yet"];
+    if (!classical) return [-1, "Nothing is filled yet."];
     return [
       Number(classical > x_hat),
       `the network’s fill has ${decibels(x_hat, 1)}, that of the equation ${decibels(classical, 1)}. Draw a large blot: who is nearer now?`,

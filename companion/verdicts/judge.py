@@ -188,7 +188,7 @@ def confirmed(word: str, other) -> str:
 
 
 def against_paper(measured: dict, sign: int, printed: dict, least: str) -> tuple[str, bool]:
-    """`; −16 % of the paper's +0.19 dB, which is excluded`, and whether every interval lies below the paper's.
+    """`; −16 % of the paper's +0.19 dB, which lies above the interval`, and whether that is so of every part.
 
     A part whose margin `in_words` does not tell is named, with that margin.
     """
@@ -202,11 +202,14 @@ def against_paper(measured: dict, sign: int, printed: dict, least: str) -> tuple
     share = from_to(shares, lambda one: number(100 * one, 0))
     told = {least} if len(measured) > FEW else {*measured}
     part = "".join(f"{label} {estimate(values)}, " for label, values in known.items() if label not in told)
-    return f"; {part}{share} % of the paper's {span(printed[k] for k in known)}{', which is excluded' * out}", out
+    return (
+        f"; {part}{share} % of the paper's {span(printed[k] for k in known)}{', which lies above the interval' * out}",
+        out,
+    )
 
 
 def tally(words: dict, margins: dict, claim: str) -> str:
-    """`, 6 parts: 3 for it, 2 alike within ±0.09 dB at 90 %, 1 against it`; of a lone part how alike it is."""
+    """`, 6 parts: 3 for it, 2 alike within ±0.09 dB at 90 %, 1 to be measured`; of a lone part how alike it is."""
     even = [interval(margins[label], 1 - 2 * ALPHA) for label, word in words.items() if word == EQUIVALENT]
     alike = f"alike within ±{np.abs(even).max():.2f} dB at 90 %" if even else ""
     if even and np.abs(even).max() < NARROW:
@@ -214,9 +217,10 @@ def tally(words: dict, margins: dict, claim: str) -> str:
     if len(words) == 1:
         return alike and f", {alike}"
     against = "against it" if claim == REVERSED else "against it on its own, too little among so many"
-    names = (REPRODUCED, "for it"), (EQUIVALENT, alike), (REVERSED, against), (MIXED, "mixed"), (UNDECIDED, "open")
-    found = Counter(words.values())
-    return f", {len(words)} parts: " + ", ".join(f"{found[word]} {name}" for word, name in names if found[word])
+    names = {REPRODUCED: "for it", EQUIVALENT: alike, REVERSED: against}
+    names |= {MIXED: "mixed", UNDECIDED: "open", MISSING: MISSING}
+    found = Counter(word if label in margins else MISSING for label, word in words.items())
+    return f", {len(words)} parts: " + ", ".join(f"{found[word]} {name}" for word, name in names.items() if found[word])
 
 
 def lacking(words: dict, measured: dict, margins: dict) -> str:
