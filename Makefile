@@ -62,7 +62,7 @@ lint: $(READY)  ## check formatting, style, and that imports go down the floors 
 	@"$(BIN)/lint-imports" --no-cache --no-logo
 
 clean:  ## remove the built book and the caches; keep .venv, data, results and runs
-	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
+	@rm -rf _build .pytest_cache .ruff_cache
 	@find odl companion bench tests book -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/ready: requirements.txt pyproject.toml setup.py

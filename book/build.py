@@ -50,7 +50,7 @@ KERNEL = {"kernel_name": "python3", "cwd": ROOT, "progress_bar": False}
 KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a kernel on plain TCP warns on stderr
 KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
 BUTTON = "{.sd-btn .sd-btn-outline-primary}"
-SCALE = re.compile(r"(?m)Scale: .*?\.(?: |$)")  # of `prose.scale`
+SCALE = re.compile(r"(?m)Scale: .*?\.(?: |$)")  # of `sentences.scale`
 DEMO = "Pictures below are the demo photographs"  # of `pictures.photographs`: a page says it on its line of sources
 AGAIN = "What is the same on every task is explained once, on {{doc}}`{0.title} </notebooks/{0.name}>`."
 WIDGET = "application/vnd.jupyter.widget-view+json"

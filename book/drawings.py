@@ -1,5 +1,6 @@
 """The chapters' own figures: six inches wide, so that a phone shows a whole one and its words can be read."""
 
+from functools import partial
 from textwrap import fill
 
 import matplotlib.pyplot as plt
@@ -18,11 +19,10 @@ from companion.verdicts import claims, judge
 from companion.verdicts.judge import plain
 from odl import paper
 from odl.corruptions import TASKS
-from odl.schedules import on_demand
 
 WIDE = 6  # inches
-JOINT = "rigid_joint"
-RIVALS = [s for s in published.SCHEDULES if s != JOINT]
+EQUAL = "rigid_joint"
+OTHERS = [s for s in published.SCHEDULES if s != EQUAL]
 MARKS = {"scenes": ("o", "#0072B2"), "faces": ("s", "#D55E00")}  # of a data set
 LEANS = {-4: "k = −4, strongly to the easy levels", -1: "k = −1, to the easy levels"}
 LEANS |= {1: "k = 1, Equation 3", 4: "k = 4, four times the dose"}
@@ -46,8 +46,8 @@ def barely():
     """What one level gets of a batch against its PSNR, the other four having 30 dB."""
     figure, axis = plt.subplots(figsize=(WIDE, 3.2), layout="constrained")
     psnr = np.linspace(10, 45, 100)
-    rules = {"1/PSNR, Equation 3": lambda p: on_demand(0, p, 5), "1/PSNR⁴": lambda p: on_demand(0, p, 5) ** 4.0}
-    rules["the squared error itself"] = lambda p: 10 ** (-np.asarray(p) / 10)
+    rules = {"1/PSNR, Equation 3": partial(dose.shares, k=1), "1/PSNR⁴": partial(dose.shares, k=4)}
+    rules["the squared error itself"] = lambda p: 10 ** (-p / 10)
     for (name, rule), colour in zip(rules.items(), ("#D55E00", "#CC79A7", "#0072B2"), strict=True):
         weights = [rule(np.array([30, 30, 30, 30, p])) for p in psnr]
         axis.plot(psnr, [100 * w[-1] / w.sum() for w in weights], color=colour, label=name, linewidth=2)
@@ -67,7 +67,7 @@ def barely():
 def leans(*measured) -> list[int]:
     """The exponents that are compared with equal shares in any of what is measured; all where nothing is."""
     pairs = {
-        k: [judge.paired(m.runs, task, dose.NAMES[k], JOINT) for m in measured for task in paper.TASKS] for k in LEANS
+        k: [judge.paired(m.runs, task, dose.NAMES[k], EQUAL) for m in measured for task in paper.TASKS] for k in LEANS
     }
     return [k for k in LEANS if any(pairs[k])] or [*LEANS]
 
@@ -81,15 +81,15 @@ def levels():
     tried = leans(m)
     for row, task in zip(axes, paper.TASKS, strict=True):
         row[0].set_ylabel(plain(task).capitalize())
-        if found := judge.paired(m.runs, "gradients", f"{task} {JOINT}"):
+        if found := judge.paired(m.runs, "gradients", f"{task} {EQUAL}"):
             norms = np.mean([(n := gradients_and_pool.norms(run)) / n["1"] for [run] in found], axis=0)
             row[0].bar(places, norms, color=figures.LEVEL_COLOURS, width=0.75)
         for k, beside in zip(tried, np.linspace(-0.15, 0.15, len(tried)), strict=True):
-            look, pairs = {"color": dose.COLOURS[k]}, judge.paired(m.runs, task, dose.NAMES[k], JOINT)
+            look, pairs = {"color": dose.COLOURS[k]}, judge.paired(m.runs, task, dose.NAMES[k], EQUAL)
             if pairs:
                 shares = np.mean([run.history[-1]["allocation"] for run, _ in pairs], axis=0)
                 row[1].plot(places, shares, "o-", markersize=3, linewidth=1.2, **look)
-                gaps = np.array([judge.gaps(m.runs, task, dose.NAMES[k], JOINT, [str(i)]) for i in places])
+                gaps = np.array([judge.gaps(m.runs, task, dose.NAMES[k], EQUAL, [str(i)]) for i in places])
                 row[2].plot(places + beside, gaps.mean(1), "o", markersize=4, label=LEANS[k], **look)
                 if gaps.shape[1] >= judge.ENOUGH:
                     row[2].vlines(places + beside, *judge.interval(gaps), linewidth=1.2, **look)
@@ -111,7 +111,7 @@ def contest():
     for axis, task in zip(axes.flat, paper.TASKS, strict=True):
         axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.9", zorder=0, linewidth=0)
         axis.axvline(0, color="0.4", linewidth=1)
-        for i, rival in enumerate(RIVALS):
+        for i, rival in enumerate(OTHERS):
             for j, (name, m) in enumerate(found.items()):
                 mark, colour = MARKS[name]
                 y = i + 0.3 * (j - (len(found) - 1) / 2)
@@ -120,9 +120,9 @@ def contest():
         axis.set_title(plain(task).capitalize(), fontsize=10)
     ticks = [-10, -1, -0.1, 0, 0.1, 0.5]
     axis.set_xscale("symlog", linthresh=0.1)
-    axis.set(ylim=(len(RIVALS) - 0.5, -0.5), xlim=(-20, 0.8), xticks=ticks, yticks=range(len(RIVALS)))
+    axis.set(ylim=(len(OTHERS) - 0.5, -0.5), xlim=(-20, 0.8), xticks=ticks, yticks=range(len(OTHERS)))
     axis.set_xticklabels([f"{t:g}".replace("-", "−") for t in ticks], fontsize=8)
-    axis.set_yticklabels([published.SCHEDULES[s].replace("umulative", "umul.") for s in RIVALS], fontsize=8.5)
+    axis.set_yticklabels([published.SCHEDULES[s].replace("umulative", "umul.") for s in OTHERS], fontsize=8.5)
     axis.xaxis.set_minor_locator(plt.NullLocator())
     figure.supxlabel("mean PSNR minus that of equal shares (dB; logarithmic beyond ±0.1)", fontsize=9)
     figure.legend(*once_each(axis), loc="outside upper center", ncols=3, fontsize=8.5)
@@ -131,14 +131,14 @@ def contest():
 
 def draw_seeds(axis, m, task: str, schedule: str, y: float, mark: str, linewidth: float, **look) -> None:
     """Margins of a schedule over equal shares: a dot a seed, and the 95 % interval."""
-    gaps = judge.gaps(m.runs, task, schedule, JOINT)
+    gaps = judge.gaps(m.runs, task, schedule, EQUAL)
     axis.plot(gaps, [y] * len(gaps), mark, markersize=4, alpha=0.6, **look)
     if len(gaps) >= judge.ENOUGH:
         axis.hlines(y, *judge.interval(gaps), color=look["color"], linewidth=linewidth)
 
 
 def draw_paper(axis, schedule: str, task: str, y: float) -> None:
-    printed = claims.paper_gaps(schedule, JOINT, [task])
+    printed = claims.paper_gaps(schedule, EQUAL, [task])
     axis.plot(printed, [y] * len(printed), "D", color="0.35", markerfacecolor="none", label="paper")
 
 
@@ -217,7 +217,7 @@ def found():
     axis.axvline(0, color="0.4", linewidth=1)
     for i, (k, task) in enumerate(cases):
         for j, (name, m) in enumerate(sets.items()):
-            word = judge.compare(m, {"": (task, dose.NAMES[k], JOINT)}).word
+            word = judge.compare(m, {"": (task, dose.NAMES[k], EQUAL)}).word
             colour, y = scorecard.COLOURS[word], i + 0.3 * (j - (len(sets) - 1) / 2)
             axis.plot([], [], color=colour, linewidth=2, label=word if word != judge.MISSING else "_")
             draw_seeds(axis, m, task, dose.NAMES[k], y, MARKS[name][0], color=colour, linewidth=2, label=name)

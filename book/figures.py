@@ -179,9 +179,9 @@ def network():
     return figure
 
 
-def block(axis, x, thick, high, colour, lean=0.28):
+def block(axis, x, thick, high, colour):
     """A cuboid seen from the right."""
-    low, right, top = -high / 2, x + thick, high / 2
+    low, right, top, lean = -high / 2, x + thick, high / 2, 0.28
     faces = {
         0.85: [(x, low), (right, low), (right, top), (x, top)],
         0.55: [(x, top), (right, top), (right + lean, top + lean), (x + lean, top + lean)],

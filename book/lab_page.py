@@ -89,7 +89,7 @@ def data(missing: str | None) -> str:
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
-    m = dose.load(catalogue.every_k(PROFILE, DATASET, SEEDS))
+    m = dose.load(catalogue.every_k(PROFILE, DATASET, seeds))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     lab |= {"seeds": seeds(m), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     every_k = sorted((0, 1, *catalogue.DOSES))
@@ -216,9 +216,9 @@ def packed(files: dict[str, bytes]) -> str:
 # The still pictures
 
 
-def restorations(name: str, task: str, severity: float, shown=FIXATION, side: int = 192):
+def restorations(name: str, task: str, severity: float, shown=FIXATION):
     """A photograph, damaged, and what networks make of it by overlapping windows, with PSNR in dB."""
-    x = as_input(name, side)
+    x = as_input(name, 192)
     x = grey(x) if TASKS[task].channels == 1 else x
     y = TASKS[task].corrupt_between(x, severity, severity, torch.Generator().manual_seed(5))
     image, damaged = (figures.to_picture(planes[0]) for planes in (x, y))

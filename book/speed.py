@@ -39,10 +39,10 @@ def block(content: dict) -> str:
     return "\n\n".join([origin(content), *parts, "\n".join(content.get("notes", ()))]).rstrip()
 
 
-def narrow(rows: list[dict], columns: int = 7) -> list[list[dict]]:
+def narrow(rows: list[dict]) -> list[list[dict]]:
     """Rows in two tables where they have too many columns for one; the first column is in both."""
     first, *rest = rows[0]
-    half = len(rest) if len(rest) < columns else (len(rest) + 1) // 2
+    half = len(rest) if len(rest) < 7 else (len(rest) + 1) // 2
     parts = [rest[i : i + half] for i in range(0, len(rest), half)]
     return [[{first: row[first]} | {key: row[key] for key in part} for row in rows] for part in parts]
 

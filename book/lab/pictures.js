@@ -70,7 +70,7 @@ export function toPlanes({ data, width, height }) {
   );
 }
 
-// Luminance, as odl.data.grey.
+// Luminance, as odl.crops.grey.
 export function toGrey(planes) {
   const n = planes.length / 3;
   return Float32Array.from(

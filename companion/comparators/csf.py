@@ -12,10 +12,10 @@ MARGIN = 12  # pixels of mirrored border, because the division below is circular
 class Shrinkage(nn.Module):
     """One stage: the image whose filter responses are the shrunk ones of x, and which stays near y; 0–255 scale."""
 
-    def __init__(self, side: int = 5):
+    def __init__(self):
         super().__init__()
-        self.filters = Filters(side)
-        self.shrink = Functions(side * side - 1, 53, 260.0, lambda z: z)  # the authors' start: nothing is shrunk
+        self.filters = Filters(5)
+        self.shrink = Functions(24, 53, 260.0, lambda z: z)  # the authors' start: nothing is shrunk
         self.fidelity = nn.Parameter(torch.tensor(0.1).log())  # logarithm of λ
 
     def forward(self, x, y):

@@ -10,8 +10,9 @@ class DnCNN(nn.Module):
     Input and output (B, 1, H, W) on the [0, 1] scale.
     """
 
-    def __init__(self, depth: int = 17, width: int = 64):
+    def __init__(self):
         super().__init__()
+        depth, width = 17, 64
         layers = [nn.Conv2d(1, width, 3, padding=1), nn.ReLU()]
         for _ in range(depth - 2):
             layers += [nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]

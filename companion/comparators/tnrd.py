@@ -10,11 +10,11 @@ from companion.comparators.fields import Filters, Functions
 class Diffusion(nn.Module):
     """One step: u - Σ k̄ ∗ φ(k ∗ u) - λ (u - y), for images (B, 1, H, W) on the 0–255 scale."""
 
-    def __init__(self, side: int = 5):
+    def __init__(self):
         super().__init__()
-        self.filters = Filters(side)
+        self.filters = Filters(5)
         # Influence of a Student's t, which smooths but for edges.
-        self.influence = Functions(side * side - 1, 63, 310.0, lambda z: 0.02 * z / (1 + (z / 50) ** 2))
+        self.influence = Functions(24, 63, 310.0, lambda z: 0.02 * z / (1 + (z / 50) ** 2))
         self.reaction = nn.Parameter(torch.tensor(0.1))
 
     def forward(self, u, y):

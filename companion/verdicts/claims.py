@@ -65,7 +65,7 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     for run in catalogue.runs("table2", "inpaint", dataset, profile, seeds):
         read = blocks.load if run.schedule == "on_demand" else results.load
         runs["blocks", run.schedule, run.seed] = read(run)
-        runs["blocks", blocks.CLASSICAL, 0] = next(iter(blocks.classical(run, may_measure=False)), None)
+    runs["blocks", blocks.CLASSICAL, 0] = next(iter(blocks.classical(run, may_measure=False)), None)
     runs |= gradients_and_pool.load_all(grid)
 
     ours = denoising.our_runs(profile, dataset, seeds)
