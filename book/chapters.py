@@ -5,7 +5,6 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import reasons
 import yaml
 from answer import one_in
@@ -392,21 +391,17 @@ def predictions() -> str:
             "(`companion/verdicts/predictions.csv`); each finding will stand beside its prediction when its runs are "
             "complete."
         )
-    table, rows, card = beside(faces), [], scorecards()["faces"].set_index("claim")
-    count = table.claim.nunique()
-    table = table[table.found != judge.MISSING]
-    table = table[table.claim.isin(table.claim[table.part == ""])]
-    for row in table.itertuples():
-        size = "" if pd.isna(row.low) else f"{judge.number(row.low)} to {judge.number(row.high)} dB, "
-        margin = "" if pd.isna(row.margin) else f"{judge.signed(row.margin)}, "
-        title, found = (f"– {row.part}", row.found) if row.part else (row.claim, each_word(card.loc[row.claim]))
-        rows.append([title, f"{size}*{row.word}*", f"{margin}*{found}*"])
-    words, sizes = table.hit[table.part == ""], table.hit[table.part != ""]
+    table, card = beside(faces), scorecards()["faces"].set_index("claim")
+    count, table = table.claim.nunique(), table[table.found != judge.MISSING]
+    whole, parts = table[table.part == ""], table[table.part != ""]
+    sizes = parts.hit[parts.claim.isin(whole.claim)]
+    rows = [[row.claim, f"*{row.word}*", f"*{each_word(card.loc[row.claim])}*"] for row in whole.itertuples()]
     known = (
-        f"Of {count} predicted claims {len(words)} are measured so far: {words.sum()} of {len(words)} words came as "
-        f"predicted, and {sizes.sum()} of {len(sizes)} sizes of a part lie in the predicted interval."
+        f"Of {count} predicted claims {len(whole)} are measured so far: {whole.hit.sum()} of {len(whole)} words came "
+        f"as predicted, and {sizes.sum()} of {len(sizes)} predicted intervals hold the margin found. "
+        "{doc}`The scorecard </notebooks/scorecard>` has every size."
     )
-    return markdown(["Claim", "Predicted", "Found"], rows) + f"\n\n{known}"
+    return markdown(["Claim, on faces", "Predicted", "Found"], rows) + f"\n\n{known}"
 
 
 def cite() -> str:
