@@ -2,7 +2,7 @@
 
 snakemake --cores 2                                                         the smoke profile, on this machine
 snakemake --cores 2 --config profile=demo
-snakemake --executor slurm --jobs 72 --config profile=paper dataset=celeba gpu=1
+snakemake --executor slurm --jobs 64 --config profile=paper dataset=celeba gpu=1
 
 --config takes profile, dataset, seeds and device as `python -m companion reproduce` does, and task: that task's
 runs alone, and the pages that need no others. gpu is what a run asks the cluster for; bundle=4 trains four runs side
