@@ -69,7 +69,7 @@ clean:  ## remove the built book and the caches; keep .venv, data, results and r
 	@command -v "$(PYTHON)" >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or say make PYTHON=..." >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11; say make PYTHON=python3.11" >&2; exit 1; }
 	@echo "installing into .venv (a minute or two; about 6 GB on Linux, most of it PyTorch's CUDA libraries)"
-	@"$(BIN)/python" -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
+	@"$(BIN)/python" -m pip --version >/dev/null 2>&1 || "$(BIN)/python" -m ensurepip >/dev/null 2>&1 || { rm -rf .venv; "$(PYTHON)" -m venv .venv; }
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check uv
 	@"$(BIN)/uv" pip install --quiet --compile-bytecode --python "$(BIN)/python" -r requirements.txt
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --no-deps --editable .

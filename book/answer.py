@@ -124,6 +124,7 @@ def forest() -> str:
     given |= {"ticks": [t for t in TICKS if low <= place(t) <= high], "number": lambda db: f"{db:+g}".replace("-", "−")}
     given["several"] = list(worlds()) if len(worlds()) > 1 else []
     used = {verdict.word for row in rows for verdict, _ in row["sets"].values()}
+    used |= {judge.EQUIVALENT} if judge.TIED in used else set()  # explained together
     given["words"] = {word: meaning for word, meaning in MEANINGS.items() if word in used}
     given |= {"even": judge.EQUIVALENT, "tied": judge.TIED if judge.TIED in used else ""}
     html = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(given)

@@ -135,7 +135,7 @@ def against_feedback(m) -> str:
     found = {}
     for task in paper.TASKS:
         word = judge.compare(m, {"": (task, "cumulative_curriculum", PAIR[0])}).word
-        found.setdefault(AGAINST.get(word, "open"), []).append(plain(task))
+        found.setdefault(AGAINST.get(word, word), []).append(plain(task))
     return ", ".join(f"{word} on {listed(tasks)}" for word, tasks in found.items())
 
 

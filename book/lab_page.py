@@ -89,7 +89,7 @@ def data(missing: str | None) -> str:
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
-    m = dose.load(catalogue.every_k(PROFILE, DATASET, seeds))
+    m = dose.load(catalogue.every_k(PROFILE, DATASET, SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     lab |= {"seeds": seeds(m), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     every_k = sorted((0, 1, *catalogue.DOSES))

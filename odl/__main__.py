@@ -22,7 +22,7 @@ from odl.restoring import image_files
 from odl.schedules import SCHEDULES
 
 KEPT = "what was done is kept, and the same command finishes it"
-AGAIN = "what is named above is restored; the same command with --overwrite begins anew"
+AGAIN = "what is named above is restored; the same command with --overwrite restores all of it again"
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
 
 

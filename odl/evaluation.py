@@ -39,13 +39,13 @@ def in_its_channels(experiment, x) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def errors(restore, task: Task, x, level, generator, batch: int = 100) -> dict[str, torch.Tensor]:
+def errors(restore, task: Task, x, level, generator) -> dict[str, torch.Tensor]:
     """What `scored` has (n,) of `restore(y)`, y being x damaged afresh at `level` (1…6, `easy` or `hard`).
 
     On a CPU a batch at a time, which fits its cache; on a GPU all at once, which saves launches.
     """
     parts = []
-    for part in x.split(len(x) if x.is_cuda else batch):
+    for part in x.split(len(x) if x.is_cuda else 100):
         y = task.corrupt(part, level, generator)
         x_hat = restore(y)
         if x_hat.shape != part.shape:

@@ -43,7 +43,7 @@ def integer(name: str, value, low: int, high: int) -> None:
 def known_dataset(name, parameter: str = "dataset") -> None:
     base = sets.parse(name)[0] if isinstance(name, str) and name else ""
     if base not in sets.DATASETS and not os.path.isdir(base):
-        raise ParameterError(sets.unknown(str(name), parameter) + nearest(name, sets.DATASETS))
+        raise ParameterError(sets.unknown(str(name), parameter) + nearest(str(name).lower(), sets.DATASETS))
     if base not in sets.DATASETS and (meant := name.lower()).removesuffix("-native") in sets.DATASETS:
         raise ParameterError(f"{parameter}={name!r} is a folder here; nearest: {meant!r}, or './{name}' for the folder")
 

@@ -72,9 +72,9 @@ class Service:
     def open(self, notebook: Path, address: str, **environment: str) -> str:
         """Execute a notebook, with that address in its first cell, where it lies; return what it says."""
         text = notebook.read_text(encoding="utf-8")
-        text, found = re.subn(r'(?<="address = \\")[^"\\]*(?=\\")', address, text)
+        given, found = re.subn(r'(?<="address = \\")[^"\\]*(?=\\")', address, text)
         assert found == 1
-        notebook.write_text(text, encoding="utf-8")
+        notebook.write_text(given, encoding="utf-8")
         env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ODL_ROOT", "ODL_DATA")}
         env |= {"JUPYTER_PATH": str(self.home / "kernels" / "share" / "jupyter"), "OMP_NUM_THREADS": "1"} | environment
         command = [BIN / "papermill", notebook, self.home / "out.ipynb", "--cwd", notebook.parent]
@@ -146,7 +146,8 @@ def main(*names: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             address = Path(folder, "companion.git")
             subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, address], check=True)
-            subprocess.run(["git", "-C", address, "branch", "--quiet", "--force", "main", "HEAD"], check=True)
+            branch = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["branch"]
+            subprocess.run(["git", "-C", address, "branch", "--quiet", "--force", branch, "HEAD"], check=True)
             service = Service(name, Path(folder), str(address))
             service.build()
             built = time.monotonic() - start

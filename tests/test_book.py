@@ -217,6 +217,8 @@ def test_what_the_chapters_state_holds_in_the_results():
         moved = [chapters.mean_margins(m, chapters.SHARP, "rigid_joint", on) for on in (["1"], ["5"], judge.LEVELS)]
         trades = [easy < min(hard, 0) for easy, hard, _ in zip(*moved, strict=True)] if all(moved) else []
         assert max(moved[1], default=0) < judge.WITHIN  # 6: the hardest wins little or nothing
+        no_gain = [hard + easy <= 0 for hard, easy in chapters.traded(m).values()]
+        assert sum(no_gain) >= len(no_gain) / 2  # 3: which of the guesses is right
         doses = [judge.gaps(m.runs, t, dose.NAMES[k], "rigid_joint") for t in paper.TASKS for k in (-1, 4)]
         rising = [gaps for gaps in doses if len(gaps) >= judge.ENOUGH and judge.interval(gaps)[0] > 0]
         assert all(trades) and not rising  # 3, 6: what more feedback moves, and what a turn to the easy levels does

@@ -248,7 +248,7 @@ def test_a_class_has_time_for_what_it_runs():
 
 
 def test_buttons_appear_with_a_repository_and_name_the_template(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(build.address, "ROOT", tmp_path)
 
     def publish(url):
         (tmp_path / "_config.yml").write_text(f"repository:\n  url: {url}\n  branch: v1\n")

@@ -115,7 +115,7 @@ def test_scores_are_not_waited_for(task, level, cuda):
     x = torch.zeros(3, task.channels, CROP, CROP, device=CUDA)
     errors = evaluation.errors.__wrapped__  # without inference mode, in which a stand-in cannot be converted
     with Copies() as copies, torch.no_grad():
-        found = errors(network_of(task).eval(), task, x, level, Generator(), batch=2)
+        found = errors(network_of(task).eval(), task, x, level, Generator())
         db = {name: evaluation.psnr(error) for name, error in found.items()}
     assert ("cuda", "cpu") not in copies.seen
     assert all(value.device == CUDA and value.shape == (3,) for value in (*found.values(), *db.values()))

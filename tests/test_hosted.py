@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import address
@@ -25,6 +26,7 @@ from odl.machine import device
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+GIT = ["git", "-c", "user.name=A", "-c", "user.email=a@b"]
 
 
 def test_every_notebook_begins_with_the_same_cell():
@@ -41,9 +43,8 @@ def alone(tmp_path):
     (bare / "companion").mkdir(parents=True)
     (bare / "companion" / "hosted.py").write_text("def set_up(): print('found', __file__)\n")
     (bare / "companion" / "__init__.py").touch()
-    git = ["git", "-C", bare, "-c", "user.name=A", "-c", "user.email=a@b"]
-    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "-"]):
-        subprocess.run([*git, *command], check=True)
+    for command in (["init", "-q", "-b", address.address()[1]], ["add", "."], ["commit", "-qm", "-"]):
+        subprocess.run([*GIT, "-C", bare, *command], check=True)
     work.mkdir()
     cell = next(c for c in nbformat.read(NOTEBOOKS[0], 4).cells if c.cell_type == "code").source
     cell = re.sub(r'(?m)^(address = )".*?"', rf'\1"file://{bare}"', cell)
@@ -67,18 +68,23 @@ def test_the_first_cell_fetches_once(alone):
     assert [path.name for path in work.iterdir()] == ["on-demand-learning"]
 
 
-def test_the_first_cell_goes_on_beside_half_a_clone(alone):
-    """As a kernel leaves it that was killed meanwhile, or another notebook that is fetching now."""
+def test_of_two_first_cells_that_fetch_at_once_one_s_clone_stays(alone):
     run, work = alone
-    (work / "on-demand-learning" / ".git").mkdir(parents=True)
-    assert re.fullmatch(rf"found {work}/on-demand-learning-\d+/companion/hosted.py", run())
+    with ThreadPoolExecutor(3) as many:
+        said = {*many.map(lambda _: run(), range(3))}
+    assert said == {f"found {work}/on-demand-learning/companion/hosted.py"}
+    assert [path.name for path in work.iterdir()] == ["on-demand-learning"]
 
 
 def test_what_the_first_cell_lacks_is_one_line(alone):
     run, work = alone
     assert "cannot be cloned: are git and the network there" in (said := run(PATH="/nowhere")) and "\n" not in said
     assert run("sys.version_info = (3, 10, 0)").startswith("The companion needs Python 3.11")
-    assert not [*work.iterdir()]
+    (work.parent / "served" / "companion" / "hosted.py").unlink()  # another repository, as that of the authors
+    subprocess.run([*GIT, "-C", work.parent / "served", "commit", "-qam", "-"], check=True)
+    assert "address and branch right?" in run() and not [*work.iterdir()]
+    (work / "on-demand-learning").mkdir()
+    assert run() == f"{work}/on-demand-learning is not the companion: move it away, and run this again."
 
 
 def test_a_checkout_stays_as_it_is(monkeypatch, capsys):

@@ -74,7 +74,7 @@ def test_train_then_evaluate_then_list(capsys):
         (["restore", "--task", "denoise", "in.png", "in.png"], "--overwrite"),
         (["restore", "--task", "denoise", "in.png", "."], "--overwrite"),
         (["restore", "--task", "denoise", "in.png", "text.png"], "'text.png' exists; --overwrite"),  # a shell's *
-        (["restore", "--task", "denoise", "album", "own"], "output='own': 2 files exist, as 'a.png'; --overwrite"),
+        (["restore", "--task", "denoise", "album", "own"], "output='own': 2 files exist, as 'own/a.png'; --overwrite"),
         (["restore", "--task", "denoise", "--device", "gpu", "in.png", "out.png"], "device='gpu'"),
         (["restore", "--task", "inpaint", "--mask", "in.png", "in.png", "out.png"], "no pixel is missing"),
         (["restore", "--task", "inpaint", "--mask", "white.png", "in.png", "out.png"], "every pixel is missing"),

@@ -119,8 +119,10 @@ def locked(path: Path):
         except Timeout:
             print(f"waiting for another process, which has {path.stem}", file=sys.stderr)
             return FileLock(path).acquire()
-    except OSError as error:  # the file of another user, or a disk that locks none
-        why = "it is another user's" if isinstance(error, PermissionError) else error.strerror or error
+    except (OSError, NotImplementedError) as error:  # the file of another user, or a disk that locks none
+        why = (
+            "it is another user's" if isinstance(error, PermissionError) else getattr(error, "strerror", None) or error
+        )
         raise DiskError(f"{path}: not writable, {why}; {OWN}") from None
 
 

@@ -284,8 +284,8 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
         check_output(before, after, overwrite, alone=not start.is_dir())
     there = [after for after in outputs if after.exists()]
     if there and not overwrite:  # such as the second of two photographs that a shell found by *, or an album's own
-        which = f"{str(there[0])!r} exists" if len(outputs) == 1 else f"{len(there)} files exist, as {there[0].name!r}"
-        raise ParameterError(f"output={output!r}: {which}; --overwrite replaces {'it' if len(there) == 1 else 'them'}")
+        which = f"{len(there)} files exist, as {str(there[0])!r}" if there[1:] else f"{str(there[0])!r} exists"
+        raise ParameterError(f"output={output!r}: {which}; --overwrite replaces {'them' if there[1:] else 'it'}")
     return list(zip(sources, given, outputs, strict=True))
 
 
@@ -312,7 +312,7 @@ def stem(path: Path) -> Path:
 
 
 def check_output(source: Path, output: Path, overwrite: bool, alone: bool) -> None:
-    """Refuse an output of no known format, in a folder that is not writable, or that replaces the input or another."""
+    """Refuse an output of no known format, in a folder that is not writable, or that replaces the input."""
     if alone:  # of a folder, others are restored
         format_of(output)
     if len(os.fsencode(output.name)) > LONGEST:

@@ -98,7 +98,7 @@ def refused(name: str, act, *arguments) -> tuple[str, float]:
 
 @row(
     len(CASES),
-    len(CASES),
+    12,
     "A wrong parameter costs seconds",
     "every notebook × every parameter × typo, wrong type, out of range, empty, unknown",
 )

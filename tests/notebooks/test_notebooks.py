@@ -26,7 +26,7 @@ from companion.runs import catalogue
 from odl import paper
 from odl.parameters import ParameterError
 from tests.faults.campaign import ended, in_a_child
-from tests.faults.parameters import begun
+from tests.faults.parameters import begun, cases
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -128,6 +128,16 @@ def test_table1_of_every_task(task, tmp_path):
         done = papermill(table1, tmp_path, "out.ipynb", task=task, profile="smoke")
         assert done.returncode == 0, done.stderr[-2000:]
         assert runs == {path: path.stat().st_mtime_ns for path in runs}  # loaded, not trained again
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, tmp_path, monkeypatch):
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    for name, value in [(name, value) for path, name, value in cases() if path == notebook]:
+        with pytest.raises(ParameterError) as error:
+            begun(notebook, name, value)
+        assert "\n" not in str(error.value) and name in str(error.value), (name, value)
+    assert not list(tmp_path.rglob("*"))
 
 
 @pytest.mark.parametrize(
