@@ -184,7 +184,7 @@ def plot_given(given: dict):
     """Share of each level for every k; given: title → PSNR (dB) per level."""
     figure, axes = figures.share_panels(given, size=(8.6, 3))
     for axis, psnr in zip(axes, given.values(), strict=True):
-        for k in K:
+        for k in (-1, 0, 1, 4):
             share = 100 * shares(psnr, k)
             label = f"k = {minus(k)}, dose {100 * schedules.dose(share):.1f} %"
             axis.plot(range(1, len(psnr) + 1), share, "o-", color=COLOURS[k], markersize=4, label=label)

@@ -160,7 +160,7 @@ def wins(m: Measured, system: str) -> Verdict:
 def verdict(table: pd.DataFrame, results) -> str:
     """Our two networks against each other and against the published numbers."""
     m = Measured(table3=table[table.sigma == 25])
-    lines = {"On-demand − fixated at 25 (paper: −0.14 dB)": near_specialist(m)}
+    lines = {f"On-demand at most {NEAR} dB behind fixated at 25, twice the paper's distance": near_specialist(m)}
     for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"
         lines[label] = wins(m, system)

@@ -43,13 +43,17 @@ def beside(measured: Measured) -> pd.DataFrame:
 
 def show(table: pd.DataFrame):
     """The predictions beside what was found; a tick where they hit."""
+    alone = table.claim + " (" + table.part + ")"
     rows = table.assign(
-        claim=table.claim.where(table.part == "", "– " + table.part),
+        claim=table.claim.where(table.part == "", ("– " + table.part).where(table.claim == table.claim.shift(), alone)),
         interval=[
             f"{judge.number(r.low)} to {judge.number(r.high)}" if r.low == r.low else "–" for r in table.itertuples()
         ],
         hit=table.hit.map({True: "✓", False: "✗", None: "–"}),
     )
-    names = {"interval": "predicted (dB)", "word": "predicted", "margin": "found (dB)", "hit": "hit"}
+    names = {"interval": "predicted margin (dB)", "word": "predicted word", "margin": "found margin (dB)"}
+    names["found"] = "found word"
     shown = rows[["claim", "interval", "word", "margin", "found", "hit"]]
-    return show_table(shown.rename(columns=names), {"found (dB)": lambda db: "–" if db != db else judge.number(db)})
+    return show_table(
+        shown.rename(columns=names), {"found margin (dB)": lambda db: "–" if db != db else judge.number(db)}
+    )

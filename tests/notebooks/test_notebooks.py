@@ -60,6 +60,7 @@ def run_and_draw(shell, source):
     result = shell.run_cell(source, store_history=True)
     for number in plt.get_fignums():
         plt.figure(number).savefig(io.BytesIO())
+        shell.display_pub.outputs.append({"data": {"image/png": ""}})
     plt.close("all")
     return result
 
