@@ -179,12 +179,20 @@ def tidy(page, source, first=None):
     for cell in notebook.cells:
         for edit in EDITS:
             edit(cell, page)
-    for cell in itertools.takewhile(lambda cell: not cell.source.startswith("## "), notebook.cells):
-        if cell.cell_type == "code":
-            cell.metadata["tags"] = [*tags_of(cell), "hide-cell"]  # parameters and imports
+    fold(notebook)
     if measured := [i for i, cell in enumerate(notebook.cells) if "measured" in tags_of(cell)] if origin else []:
         notebook.cells.insert(measured[-1] + 1, nbformat.v4.new_markdown_cell(origin))
     nbformat.write(notebook, source / "notebooks" / f"{page.name}.ipynb")
+
+
+def fold(notebook):
+    """Make one folded cell of what stands above the first section: parameters, imports, the runs."""
+    above = itertools.takewhile(lambda cell: not cell.source.startswith("## "), notebook.cells)
+    first, *more = [cell for cell in above if cell.cell_type == "code" and "remove-cell" not in tags_of(cell)]
+    first.source = "\n\n".join(cell.source for cell in (first, *more))
+    first.outputs = sum((cell.outputs for cell in more), first.outputs)
+    first.metadata["tags"] = [*tags_of(first), "hide-cell"]
+    notebook.cells = [cell for cell in notebook.cells if not any(cell is other for other in more)]
 
 
 def tags_of(cell) -> list[str]:

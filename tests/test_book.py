@@ -13,6 +13,7 @@ import chapters
 import figures
 import lab_page
 import measured
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -324,6 +325,16 @@ def test_a_strict_build_ends_with_the_names_of_results_not_to_publish(root, caps
     with pytest.raises(SystemExit, match="1 of 1 results"):
         build.check_current("smoke")
     assert f"smoke/one.json is {fault}\n" in capsys.readouterr().err
+
+
+def test_what_stands_above_the_first_section_is_one_folded_cell():
+    code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    cells = [text("# Title"), code("a = 1", metadata={"tags": ["remove-cell"]}), code("b = 2"), code("c = 3")]
+    cells[3].outputs = [nbformat.v4.new_output("stream", text="trained")]
+    notebook = nbformat.v4.new_notebook(cells=[*cells, text("## Section"), code("d = 4")])
+    build.fold(notebook)
+    assert [cell.source for cell in notebook.cells] == ["# Title", "a = 1", "b = 2\n\nc = 3", "## Section", "d = 4"]
+    assert build.tags_of(notebook.cells[2]) == ["hide-cell"] and notebook.cells[2].outputs[0].text == "trained"
 
 
 def test_pages_alone_need_notebooks_that_were_executed(tmp_path, monkeypatch):
