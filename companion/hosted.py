@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import tomllib
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
@@ -43,10 +42,15 @@ def set_up() -> None:
 
 
 def missing() -> list[str]:
-    """Of the packages that pyproject.toml asks for, those that are not here. Raises SetUpError where one is too old.
+    """Of the packages that pyproject.toml asks for, those that are not here. Raises SetUpError where one is too old, or
+    Python is.
 
     A service's package stays as it is, whether or not a kernel has loaded it: another PyTorch may not fit its GPU.
     """
+    if sys.version_info < (3, 11):
+        raise SetUpError("the companion needs Python 3.11 or newer: choose another kernel")
+    import tomllib  # which an older Python lacks
+
     project = ROOT / "pyproject.toml"
     if not project.exists():  # a wheel, which came with its packages
         return []

@@ -78,13 +78,18 @@ def test_of_two_first_cells_that_fetch_at_once_one_s_clone_stays(alone):
 
 def test_what_the_first_cell_lacks_is_one_line(alone):
     run, work = alone
-    assert "cannot be cloned: are git and the network there" in (said := run(PATH="/nowhere")) and "\n" not in said
-    assert run("sys.version_info = (3, 10, 0)").startswith("The companion needs Python 3.11")
+    assert "cannot be cloned: are git and a network here" in (said := run(PATH="/nowhere")) and "\n" not in said
     (work.parent / "served" / "companion" / "hosted.py").unlink()  # another repository, as that of the authors
     subprocess.run([*GIT, "-C", work.parent / "served", "commit", "-qam", "-"], check=True)
-    assert "address and branch right?" in run() and not [*work.iterdir()]
+    assert "is the address right?" in run() and not [*work.iterdir()]
     (work / "on-demand-learning").mkdir()
-    assert run() == f"{work}/on-demand-learning is not the companion: move it away, and run this again."
+    assert f"move {work}/on-demand-learning away" in run()
+
+
+def test_an_old_kernel_is_named(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 10, 0))
+    with pytest.raises(hosted.SetUpError, match="needs Python 3.11"):
+        hosted.set_up()
 
 
 def test_a_checkout_stays_as_it_is(monkeypatch, capsys):
