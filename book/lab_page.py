@@ -216,7 +216,7 @@ def packed(files: dict[str, bytes]) -> str:
 # The still pictures
 
 
-def restorations(name: str, task: str, severity: float):
+def restorations(name: str, task: str, severity: float, shown=FIXATION):
     """A photograph, damaged, and what networks make of it by overlapping windows, with PSNR in dB."""
     x = as_input(name, 192)
     x = grey(x) if TASKS[task].channels == 1 else x
@@ -224,7 +224,7 @@ def restorations(name: str, task: str, severity: float):
     image, damaged = (figures.to_picture(planes[0]) for planes in (x, y))
     trained = networks(task)
     pictures = {"photograph": image, "damaged": damaged}
-    pictures |= {SCHEDULES[key].lower(): restore_image(trained[key], damaged, 8) for key in FIXATION}
+    pictures |= {SCHEDULES[key].lower(): restore_image(trained[key], damaged, 8) for key in shown}
     scores = [f"{peak_signal_noise_ratio(image, x, data_range=1):.1f} dB" for x in [*pictures.values()][1:]]
     return figures.picture_grid([list(pictures.values())], list(pictures), None, [["", *scores]], size=1.6)
 
