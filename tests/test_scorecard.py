@@ -294,6 +294,11 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     monkeypatch.setattr("odl.results.load", lambda run, path=None: object() if run in {*blocks[0]} else None)
     monkeypatch.setattr("companion.measure.gradients_and_pool.load_all", lambda runs: {})
     assert {key[1] for key in claims.load(*scale).runs} == {"on_demand", "rigid_joint"}
+    monkeypatch.undo()
+    monkeypatch.setattr("odl.results.load", lambda run, path=None: None if path and run.overrides else object())
+    whole = claims.load(*scale).runs  # a longer run, which has no gradients, stands in nobody's place
+    assert {key[2] for key in whole if key[:2] == ("gradients", "deblur rigid_joint")} == {*scale[2]}
+    assert {key[2] for key in whole if key[:2] == ("pool", "deblur hard_mining")} == {*scale[2][:3]}
     named = {dose.name(run) for block in blocks for run in block}  # what claims and contrasts ask for is planned
     assert {name for pair in dose.CONTROLS.values() for name in pair} <= named
     assert {f"{schedule}{claims.LONGEST}" for schedule in catalogue.CLOSE} | {"hard_mining, batch 100"} <= named

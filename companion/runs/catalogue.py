@@ -189,14 +189,14 @@ def seeds_shown(seeds: list[int], dataset: str, train: bool) -> list[int]:
 def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
     """The campaign on faces in its blocks, the most telling first; no page shows a part of one.
 
-    Equation 3 against equal shares; the cumulative schedules; doses; the end of the rate; shares without order and
-    without feedback; the other schedules; what came after 2017; long runs, of the first seed and of two more.
+    Equation 3 against equal shares; the cumulative schedules; each other k; the end of the rate; shares without order
+    and without feedback; the other schedules; what came after 2017; long runs, of the first seed and of two more.
     """
     first, three, confounded = seeds[:1], seeds[:3], dict.fromkeys(CONFOUNDED, CONTROLS)
     return [
         grid(profile, dataset, seeds, CLOSE),
         grid(profile, dataset, seeds, published.CUMULATIVE),
-        doses(profile, dataset, seeds),
+        *(doses(profile, dataset, seeds, [k]) for k in DOSES_OF_FACES),
         decayed(profile, dataset, three),
         [run for seed in three for run in every_task(confounded, "", dataset, profile, seed)],
         grid(profile, dataset, three, (*published.PARTIAL, *published.FIXATED))
@@ -243,9 +243,9 @@ def every_k(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     return grid(profile, dataset, seeds, CLOSE) + doses(profile, dataset, seeds)
 
 
-def doses(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
-    """On-demand learning with other feedback: B_i ∝ 1/P_i^k."""
-    every_k = DOSES_OF_FACES if sets.parse(dataset)[0] == FACES else DOSES
+def doses(profile: str, dataset: str, seeds: list[int], every_k=()) -> list[Experiment]:
+    """On-demand learning with other feedback: B_i ∝ 1/P_i^k; with all that the data set has, where no k is given."""
+    every_k = every_k or (DOSES_OF_FACES if sets.parse(dataset)[0] == FACES else DOSES)
     cases = product(seeds, every_k, paper.TASKS)
     return [Experiment.of(task, dataset, "on_demand", seed, profile, sharpness=k) for seed, k, task in cases]
 
