@@ -113,7 +113,8 @@ def later() -> str:
         rows = []
         for name in (*PAIR[::-1], *published.CUMULATIVE, *rules):
             gaps = judge.gaps(faces.runs, task, name, PAIR[1])
-            worst = [table1.gap_in(faces, task, run) for [run] in judge.paired(faces.runs, task, name)]
+            seeds = judge.paired(faces.runs, task, name, rules[0])  # those that all rows have
+            worst = [table1.gap_in(faces, task, run) for run, _ in seeds]
             margin = "–" if name == PAIR[1] else judge.estimate(gaps) if gaps else NOT_MEASURED
             gap = f"{np.mean(worst):.2f}" if np.isfinite(worst or np.nan).all() else NOT_MEASURED
             rows.append([titles[name], margin, gap])

@@ -75,7 +75,8 @@ class MinimaxGap(Ascent):
     The largest gap is to be least, so the shares go up the gaps, in dB, projected on what sums to 1.
     """
 
-    # Theirs: trained to convergence between two updates; here: an update an epoch, RATE of share a dB and training.
+    # Theirs: trained to convergence between two updates; here: an update an epoch, RATE of share a dB and training,
+    # against what the specialists had in that epoch: their last score lies ahead of any network that still learns.
     RATE = 1.0
 
     @staticmethod
@@ -83,10 +84,11 @@ class MinimaxGap(Ascent):
         return [{"schedule": name, "seed": seed_of_specialists(seed)} for name in SPECIALISTS]
 
     def __init__(self, *specialists):
-        self.best = np.array([history[-1]["psnr"][i] for i, history in enumerate(specialists)])
+        self.alone = np.transpose([[epoch["psnr"][i] for epoch in history] for i, history in enumerate(specialists)])
 
     def moved(self, psnr, passed):
-        up = self.now + self.RATE * passed * (self.best - psnr)
+        gap = self.alone[stage(self.done, len(self.alone))] - psnr
+        up = self.now + self.RATE * passed * gap
         falling = np.sort(up)[::-1]
         excess = (falling.cumsum() - 1) / np.arange(1, len(up) + 1)  # over 1, were the largest k alone above 0
         return np.maximum(up - excess[falling > excess][-1], 0)

@@ -3,6 +3,7 @@
 import math
 import shlex
 from dataclasses import replace
+from itertools import pairwise
 
 import conftest
 import numpy as np
@@ -88,8 +89,8 @@ def projected(point):
 
 
 def specialists(psnr):
-    """Histories of five networks with these PSNRs at their own levels."""
-    return [[{"psnr": [0.0] * i + [value] + [0.0] * (4 - i)}] for i, value in enumerate(psnr)]
+    """Histories of five networks with these PSNRs at their own levels, (5,) or an epoch a row."""
+    return [[{"psnr": [0.0] * i + [now[i]] + [0.0] * (4 - i)} for now in np.atleast_2d(psnr)] for i in range(5)]
 
 
 def test_minimax_training_ends_with_equal_gaps():
@@ -101,6 +102,14 @@ def test_minimax_training_ends_with_equal_gaps():
         psnr = best - ease * (1.2 - now)
     gap = ease * (1.2 - now)
     assert np.ptp(gap[now > 0]) < 1e-3 and (gap[now == 0] <= gap.max()).all() and now[4] > now[0]
+
+
+def test_minimax_training_compares_with_what_a_specialist_had_in_the_same_epoch():
+    """Half a decibel behind on every level moves nothing, though one level has more to learn than another."""
+    learnt = 25 + np.outer(1 - np.exp(-np.arange(1, 51) / 10), [9, 6, 4, 3, 2])
+    rival = MinimaxGap(*specialists(learnt))
+    given = [rival(epoch / 50, learnt[epoch - 1] - 0.5 if epoch else None, 5) for epoch in range(50)]
+    np.testing.assert_allclose(given, 0.2)
 
 
 def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo, capsys):
@@ -119,16 +128,18 @@ def test_a_sweep_trains_the_specialists_first(demo):
     run = tiny("minimax_gap")
     [found] = sweep.run_many([run], "cpu", workers=1)
     alone = [results.load(replace(run, schedule=name, seed=0)).history for name in SPECIALISTS]
-    best = [history[-1]["psnr"][i] for i, history in enumerate(alone)]
     expected = np.full(5, 0.2)
-    for before, after in zip(found.history, found.history[1:], strict=False):
-        gap = np.subtract(best, before["psnr"])
-        expected = np.array(projected(expected + MinimaxGap.RATE / 4 * gap))
+    for k, (before, after) in enumerate(pairwise(found.history)):
+        gap = [history[k]["psnr"][i] - before["psnr"][i] for i, history in enumerate(alone)]
+        expected = np.array(projected(expected + MinimaxGap.RATE / 4 * np.array(gap)))
         np.testing.assert_allclose(after["allocation"], 100 * expected, atol=5)  # a batch of 20 in one step
     [row] = table1.table([found], "interpolate", ["minimax_gap"]).to_dict("records")[1:]
     assert row["worst_gap"] == pytest.approx(max_gap(run, "minimax_gap"))
-    elsewhere = replace(found, experiment=replace(run, seed=run.seed + 5).asdict())
-    assert "worst_gap" not in table1.table([elsewhere], "interpolate", ["minimax_gap"])
+    folder = run.asdict() | {"dataset": "own", "images": "ab12"}  # whose place is not kept
+    changes = [{"experiment": e} for e in (replace(run, seed=run.seed + 5).asdict(), folder)]
+    changes += [{"provenance": found.provenance | {"arithmetic": "bf16 native"}}]
+    for change in changes:
+        assert "worst_gap" not in table1.table([replace(found, **change)], "interpolate", ["minimax_gap"])
     other = sweep.run_many([replace(run, schedule="on_demand")], "cpu", workers=1)
     alone = [results.load(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
     m = judge.Measured(judge.keyed([found, *other, *alone]))

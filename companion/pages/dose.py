@@ -128,15 +128,25 @@ def controls(m: Measured) -> pd.DataFrame:
 
 def verdict(experiments: list[Experiment]) -> str:
     """Every k against equal shares, on all four tasks together."""
-    m, titles = load(experiments), {-1: "k = −1, towards the easy levels", 1: "k = 1, Equation 3", 4: "k = 4"}
-    return page({title: dose_against_margin(m, k) for k, title in titles.items()}, list(m.runs.values()))
+    m = load(experiments)
+    notes = {k: ", towards the easy levels" if k < 0 else ", Equation 3" * (k == 1) for k in exponents(experiments)}
+    lines = {f"k = {minus(k)}{note}": dose_against_margin(m, k) for k, note in notes.items()}
+    return page(lines, list(m.runs.values()))
+
+
+def exponents(experiments: list[Experiment]) -> list[float]:
+    """The k of some runs, from the easy levels to the hard ones."""
+    return sorted({e.sharpness for e in experiments if e.schedule == "on_demand"})
 
 
 def levels_verdict(experiments: list[Experiment]) -> str:
     """Every k against equal shares: whether the level that gets more images gains more than the one that gets fewer."""
-    m, ends = load(experiments), {-1: ("1", "5"), 1: ("5", "1"), 4: ("5", "1")}  # k → the level with more, with fewer
-    found = {k: compare_levels(m, NAMES[k], "rigid_joint", *levels) for k, levels in ends.items()}
-    return page({f"k = {minus(k)}, level {ends[k][0]} − level {ends[k][1]}": v for k, v in found.items()}, [])
+    m, lines = load(experiments), {}
+    for k in exponents(experiments):
+        more, fewer = ("1", "5") if k < 0 else ("5", "1")
+        verdict = compare_levels(m, NAMES[k], "rigid_joint", more, fewer)
+        lines[f"k = {minus(k)}, level {more} − level {fewer}"] = verdict
+    return page(lines, [])
 
 
 def strongest(ladder: list[Experiment]) -> str:
@@ -235,7 +245,7 @@ def plot_levels(experiments: list[Experiment]):
     m = load(experiments)
     for axis, task in zip(axes.flat, paper.TASKS, strict=True):
         frame_of(axis, plain(task), [(0.7, -0.15), (6.3, 0.15)])
-        for k, beside in zip((-1, 1, 4), (-0.12, 0, 0.12), strict=True):
+        for k, beside in zip(exponents(experiments), (-0.12, 0, 0.12), strict=True):
             pair, look = (NAMES[k], "rigid_joint"), {"color": COLOURS[k], "label": f"k = {minus(k)}"}
             found = {level: gaps(m.runs, task, *pair, [level]) for level in judge.LEVELS}
             found = {level: margins for level, margins in found.items() if margins}

@@ -68,15 +68,19 @@ def table(found: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
 def worst_gap(run: Result, alone: list[Result | None]) -> float:
     """How far a network is behind those trained on one level alone, on the worst of levels 1 to 5, in dB.
 
-    The score that minimax training (Gnanasambandam and Chan, ICML 2020) asks for; NaN where one of the five is missing.
+    The score that minimax training (Gnanasambandam and Chan, ICML 2020) asks for; NaN where one of the five is
+    missing or of another kind of arithmetic.
     """
-    if not all(alone):
+    if not all(alone) or len({judge.arithmetic_of(each) for each in (run, *alone)}) > 1:
         return np.nan
     return max(judge.score(other, [str(i)]) - judge.score(run, [str(i)]) for i, other in enumerate(alone, 1))
 
 
 def specialists(run: Result) -> list[Result | None]:
-    """The networks trained as a run was, on level 1 to 5 alone, where they are on disk."""
+    """The networks trained as a run was, on level 1 to 5 alone, where they are on disk; none for a folder of images,
+    whose place no result keeps."""
+    if "images" in run.experiment:
+        return [None] * len(SPECIALISTS)
     own = Experiment(**run.experiment)
     alone = replace(own, schedule=SPECIALISTS[0], seed=seed_of_specialists(own.seed), sharpness=1.0, severity=0.0)
     return [results.load(replace(alone, schedule=name)) for name in SPECIALISTS]
@@ -279,5 +283,6 @@ def hard_mining(m: Measured) -> Verdict:
     if not control:
         return found
     margins = [judge.score(ours) - judge.score(mined) for ours, mined in control]
-    text = f"; to deblurring with batches of 100, of which 10 images count, {judge.estimate(margins)}"
+    text = f"; to deblurring with batches of 100, of which 10 count, three times the images, {judge.estimate(margins)}"
+    text += f" ({judge.count_seeds({'': margins})})"
     return replace(found, measured=found.measured + text)
