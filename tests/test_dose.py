@@ -83,20 +83,21 @@ def test_margins_are_paired_by_seed(measured):
     assert sharp.margins == pytest.approx([0.48, 0.52]) and sharp.verdict == judge.UNDECIDED
 
 
-def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewer(monkeypatch):
-    """k = 4 raises level 5 above level 1 and k = −1 level 1 above level 5, as they should; k = 1 goes wrong."""
+@pytest.mark.parametrize(("dataset", "least"), [("demo", -1), ("celeba10k-native", -4)])
+def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewer(monkeypatch, dataset, least):
+    """k = 4 raises level 5 above level 1 and a negative k level 1 above level 5, as they should; k = 1 goes wrong."""
 
     def load(e):
         run, frame = made_up(e), made_up(e).evaluation
-        turn = {4: 0.1, -1: -0.05, 1: -0.2}.get(e.sharpness) if e.schedule == "on_demand" else 0
+        turn = {4: 0.1, least: -0.05, 1: -0.2}.get(e.sharpness) if e.schedule == "on_demand" else 0
         return replace(run, evaluation=frame.assign(psnr=frame.psnr + turn * frame.level.astype(int)))
 
     monkeypatch.setattr(results, "load", load)
-    lines = dose.levels_verdict(catalogue.every_k("smoke", "demo", SEEDS)).splitlines()
+    lines = dose.levels_verdict(catalogue.every_k("smoke", dataset, SEEDS)).splitlines()
     words, margins = ("reproduced", "reversed", "reproduced"), ("+0.20", "−0.80", "+0.40")
     for line, word, margin in zip(lines, words, margins, strict=True):
         assert f"**{word}**" in line and line.count(f"{margin} dB [{margin}, {margin}]") == len(paper.TASKS)
-    assert lines[0].startswith("- k = −1, level 1 − level 5:") and "k = 4, level 5 − level 1:" in lines[2]
+    assert lines[0].startswith(f"- k = −{-least}, level 1 − level 5:") and "k = 4, level 5 − level 1:" in lines[2]
 
 
 def test_the_slope_of_the_margin_on_the_dose_against_least_squares():
@@ -137,6 +138,7 @@ def texts(figure) -> str:
 def test_an_empty_project_is_no_error(root, profile):
     runs = catalogue.every_k(profile, "demo", [0])
     settings, ladder = dose.table(runs), dose.table(catalogue.ladder(profile, "demo", [0]))
+    assert not texts(dose.plot_margins(dose.table([])))
     assert set(settings.verdict) == {judge.MISSING} and not settings.seeds.any()
     assert texts(dose.plot_margins(settings)).count("k = −1, 1, 4: to be measured") == 4
     assert texts(dose.plot_ladder(ladder)).count(judge.MISSING) == (6 if len(ladder) else 0)

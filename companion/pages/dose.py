@@ -206,7 +206,8 @@ def plot_given(given: dict):
 def plot_margins(table: pd.DataFrame):
     """Margin over rigid joint learning against dose, a panel for each task; left of 0 the easy levels get it."""
     figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
-    for axis, (task, rows) in zip(axes.flat, table.groupby("task", sort=False), strict=True):
+    for axis, task in zip(axes.flat, paper.TASKS, strict=True):
+        rows = table[table.task == task]
         frame_of(axis, plain(task), [(-2, -0.15), (5, 0.15)])
         axis.axvline(0, color="0.4", linewidth=1)
         axis.plot(0, 0, "x", color=COLOURS[0], label="k = 0, rigid joint")
@@ -242,10 +243,10 @@ def plot_levels(experiments: list[Experiment]):
     A mark is open where both networks are below the damaged images.
     """
     figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
-    m = load(experiments)
+    m, every_k = load(experiments), exponents(experiments)
     for axis, task in zip(axes.flat, paper.TASKS, strict=True):
         frame_of(axis, plain(task), [(0.7, -0.15), (6.3, 0.15)])
-        for k, beside in zip(exponents(experiments), (-0.12, 0, 0.12), strict=True):
+        for k, beside in zip(every_k, np.linspace(-0.12, 0.12, len(every_k)), strict=True):
             pair, look = (NAMES[k], "rigid_joint"), {"color": COLOURS[k], "label": f"k = {minus(k)}"}
             found = {level: gaps(m.runs, task, *pair, [level]) for level in judge.LEVELS}
             found = {level: margins for level, margins in found.items() if margins}
