@@ -108,7 +108,7 @@ BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE
 JOBS = [job for job in EVERY if not O["task"] or job.experiment and job.experiment.task == O["task"]]
 TRAINED = [job for job in JOBS if job.experiment]
 BUNDLES = [TRAINED[i : i + O["bundle"]] for i in range(0, len(TRAINED), O["bundle"])]
-LATER = {job.name: job.measurements[bool(job.experiment) :] for job in JOBS}
+REST = {job.name: job.measurements[bool(job.experiment) :] for job in JOBS}
 PAGES = pages()
 BOOK = [] if O["task"] else [path_of(build.BUILD / "html" / "index.html")]
 
@@ -162,7 +162,7 @@ for bundle in BUNDLES:
             "{MEASURE} {output} --workers {threads} > {log} 2>&1"
 
 
-for job in (job for job in JOBS if LATER[job.name]):
+for job in (job for job in JOBS if REST[job.name]):
 
     rule:
         name:
@@ -170,7 +170,7 @@ for job in (job for job in JOBS if LATER[job.name]):
         input:
             results_of(job.measurements[:1]) if job.experiment else [],
         output:
-            results_of(LATER[job.name]),
+            results_of(REST[job.name]),
         params:
             code=CODE,
         resources:

@@ -2,7 +2,6 @@
 
 import deepinv
 import torch
-from torch import nn
 from tqdm.auto import tqdm
 
 from odl import paper
@@ -21,7 +20,7 @@ def fill(device: str) -> torch.Tensor:
 # Training
 
 
-class Model(nn.Module):
+class Model(torch.nn.Module):
     """Our network as deepinv calls it, on shifted images."""
 
     def __init__(self, network, device):

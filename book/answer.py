@@ -12,7 +12,6 @@ from measured import NOT_MEASURED, PAIR, SETS, markdown, worlds
 from companion import published
 from companion.pages import fixation, scorecard, table3
 from companion.verdicts import claims, judge
-from companion.verdicts.judge import plain
 from odl import paper
 
 TEMPLATE = Path(__file__).with_name("forest.html.j2")
@@ -25,7 +24,7 @@ TITLES = {  # how a claim begins → the question of its row, in the order of th
     "Equation 3 at its own dose": "Feedback beats equal shares?",
     "Moving the batch": "Even fourfold feedback?",
 }
-TITLES |= {f"{plain(task).capitalize()}: on-demand": f"{BEST} {plain(task)}?" for task in published.TABLE1}
+TITLES |= {f"{judge.plain(task).capitalize()}: on-demand": f"{BEST} {judge.plain(task)}?" for task in published.TABLE1}
 TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",

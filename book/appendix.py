@@ -10,7 +10,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from companion import published
 from companion.runs import pilot, plan
-from companion.runs.plan import step_flop
 from companion.verdicts.judge import plain
 from odl import paper
 from odl.data import sets
@@ -69,7 +68,7 @@ def parameter_counts() -> str:
 def run_flop(p: dict) -> int:
     """Of a whole training run, by the numbers of a profile or of an experiment."""
     channels = 1 if p.get("task") == "denoise" else 3
-    return p["epochs"] * p["iterations"] * step_flop(channels, p["width"], p["batch_size"])
+    return p["epochs"] * p["iterations"] * plan.step_flop(channels, p["width"], p["batch_size"])
 
 
 def rate(profile: dict) -> str:
@@ -110,7 +109,7 @@ def piloted() -> str:
     return markdown(header, rows)
 
 
-GRID = 2 * len(paper.TASKS) * (len(published.SCHEDULES) + len(published.FIXATED))  # the paper's runs on two data sets
+GRID = 2 * len(paper.TASKS) * (len(published.SEVEN) + len(published.FIXATED))  # the paper's runs on two data sets
 
 
 def cost() -> str:

@@ -18,7 +18,6 @@ from companion import published
 from companion.measure import gradients_and_pool
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
 from companion.pages.extra_data import OURS_HALF, RIGID_ALL
-from companion.pages.table2 import CENTRE, RANDOM
 from companion.runs import plan
 from companion.verdicts import claims, judge
 from companion.verdicts.judge import plain, signed, span
@@ -285,7 +284,7 @@ def lost(m) -> str:
         if judge.compare(m, {"": (task, PAIR[0], rival)}).word == judge.REVERSED:
             margin = judge.estimate(judge.gaps(m.runs, task, PAIR[0], rival))
             behind.setdefault(rival, []).append(f"{plain(task)} ({margin})")
-    names = [f"the {published.SCHEDULES[rival].lower()} on {' and '.join(on)}" for rival, on in behind.items()]
+    names = [f"the {published.SEVEN[rival].lower()} on {' and '.join(on)}" for rival, on in behind.items()]
     return listed(names) if names else "nobody"
 
 
@@ -333,9 +332,9 @@ def others() -> dict:
     m, fill = load(), fills()
     curves = db11_spectrum.curves(m)[["on_demand", "bm3d"]].dropna()
     gap = curves.on_demand - curves.bm3d
-    near, image, classical = table3.near_specialist(m), table3.by_image(m), table2.classical_wins(m)
-    centre = table2.on_block(m, CENTRE, ["on_demand"], "central")
-    arbitrary = table2.on_block(m, "on_demand", [CENTRE, RANDOM], "arbitrary")
+    near, image, smooth = table3.near_specialist(m), table3.by_image(m), table2.classical_wins(m)
+    centre = table2.on_block(m, table2.CENTRE, ["on_demand"], "central")
+    arbitrary = table2.on_block(m, "on_demand", [table2.CENTRE, table2.RANDOM], "arbitrary")
     return {
         "centre": centre.word,
         "centre_by": centre.measured,
@@ -353,9 +352,7 @@ def others() -> dict:
         "classical_at_50": of(gap[gap.index == 50], lambda v: signed(-v[0])),
         "low": of(gap.items(), lambda v: f"{signed(v[0][1])} at σ = {v[0][0]:g}"),
         "high": of(gap.items(), lambda v: f"{signed(v[-1][1])} at σ = {v[-1][0]:g}"),
-        "classical": of(
-            [f"{margin} in {block} blocks" for block, (margin, _) in classical.parts.items()], " and ".join
-        ),
+        "classical": of([f"{margin} in {block} blocks" for block, (margin, _) in smooth.parts.items()], " and ".join),
         "network": f"{fill['network'][1]:.1f} dB",
         "biharmonic": f"{fill['biharmonic'][1]:.1f} dB",
     }
@@ -373,11 +370,11 @@ def contest_tabs() -> str:
     sets, tabs = worlds(), {}
     for task in paper.TASKS:
         rows = []
-        for name in (s for s in published.SCHEDULES if s != PAIR[1]):
+        for name in (s for s in published.SEVEN if s != PAIR[1]):
             here = [judge.gaps(m.runs, task, name, PAIR[1]) for m in sets.values()]
             words = [AGAINST.get(w := judge.compare(m, {"": (task, name, PAIR[1])}).word, w) for m in sets.values()]
             cells = [f"{judge.estimate(g)}, *{w}*" if g else NOT_MEASURED for g, w in zip(here, words, strict=True)]
-            rows.append([published.SCHEDULES[name], span(claims.paper_gaps(name, PAIR[1], [task])), *cells])
+            rows.append([published.SEVEN[name], span(claims.paper_gaps(name, PAIR[1], [task])), *cells])
         tabs[plain(task)] = markdown(["− equal shares", "Paper", *map(str.capitalize, sets)], rows)
     return tab_set(tabs)
 

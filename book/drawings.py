@@ -16,13 +16,12 @@ from companion.pages import db11_spectrum, dose, scorecard, table2
 from companion.show import figures
 from companion.show.pictures import restored_by
 from companion.verdicts import claims, judge
-from companion.verdicts.judge import plain
 from odl import paper
 from odl.corruptions import TASKS
 
 WIDE = 6  # inches
 EQUAL = "rigid_joint"
-OTHERS = [s for s in published.SCHEDULES if s != EQUAL]
+OTHERS = [s for s in published.SEVEN if s != EQUAL]
 MARKS = {"scenes": ("o", "#0072B2"), "faces": ("s", "#D55E00")}  # of a data set
 LEANS = {-4: "k = −4, strongly to the easy levels", -1: "k = −1, to the easy levels"}
 LEANS |= {1: "k = 1, Equation 3", 4: "k = 4, four times the dose"}
@@ -64,11 +63,9 @@ def barely():
     return figure
 
 
-def leans(*measured) -> list[int]:
+def leans(*sets) -> list[int]:
     """The exponents that are compared with equal shares in any of what is measured; all where nothing is."""
-    pairs = {
-        k: [judge.paired(m.runs, task, dose.NAMES[k], EQUAL) for m in measured for task in paper.TASKS] for k in LEANS
-    }
+    pairs = {k: [judge.paired(m.runs, task, dose.NAMES[k], EQUAL) for m in sets for task in paper.TASKS] for k in LEANS}
     return [k for k in LEANS if any(pairs[k])] or [*LEANS]
 
 
@@ -80,7 +77,7 @@ def levels():
     m, places = load(), np.arange(1, paper.N_LEVELS + 1)
     tried = leans(m)
     for row, task in zip(axes, paper.TASKS, strict=True):
-        row[0].set_ylabel(plain(task).capitalize())
+        row[0].set_ylabel(judge.plain(task).capitalize())
         if found := judge.paired(m.runs, "gradients", f"{task} {EQUAL}"):
             norms = np.mean([(n := gradients_and_pool.norms(run)) / n["1"] for [run] in found], axis=0)
             row[0].bar(places, norms, color=figures.LEVEL_COLOURS, width=0.75)
@@ -117,12 +114,12 @@ def contest():
                 y = i + 0.3 * (j - (len(found) - 1) / 2)
                 draw_seeds(axis, m, task, rival, y, mark, color=colour, linewidth=1.5, label=f"here, {name}")
             draw_paper(axis, rival, task, i)
-        axis.set_title(plain(task).capitalize(), fontsize=10)
+        axis.set_title(judge.plain(task).capitalize(), fontsize=10)
     ticks = [-10, -1, -0.1, 0, 0.1, 0.5]
     axis.set_xscale("symlog", linthresh=0.1)
     axis.set(ylim=(len(OTHERS) - 0.5, -0.5), xlim=(-20, 0.8), xticks=ticks, yticks=range(len(OTHERS)))
     axis.set_xticklabels([f"{t:g}".replace("-", "−") for t in ticks], fontsize=8)
-    axis.set_yticklabels([published.SCHEDULES[s].replace("umulative", "umul.") for s in OTHERS], fontsize=8.5)
+    axis.set_yticklabels([published.SEVEN[s].replace("umulative", "umul.") for s in OTHERS], fontsize=8.5)
     axis.xaxis.set_minor_locator(plt.NullLocator())
     figure.supxlabel("mean PSNR minus that of equal shares (dB; logarithmic beyond ±0.1)", fontsize=9)
     figure.legend(*once_each(axis), loc="outside upper center", ncols=3, fontsize=8.5)
@@ -223,7 +220,7 @@ def found():
             draw_seeds(axis, m, task, dose.NAMES[k], y, MARKS[name][0], color=colour, linewidth=2, label=name)
         if k == 1:
             draw_paper(axis, "on_demand", task, i)
-    axis.set_yticks(range(len(cases)), [f"{plain(task)}, k = {dose.minus(k)}" for k, task in cases])
+    axis.set_yticks(range(len(cases)), [f"{judge.plain(task)}, k = {dose.minus(k)}" for k, task in cases])
     axis.set(ylim=(len(cases) - 0.5, -0.5), xlabel="mean PSNR minus that of equal shares (dB)")
     axis.legend(*once_each(axis), fontsize=9)
     return figure

@@ -4,7 +4,6 @@ from functools import cache
 
 import onnx
 import torch
-from onnx import numpy_helper
 from torch.func import functional_call
 
 from odl.crops import CROP
@@ -29,7 +28,7 @@ def to_onnx(network: EncoderDecoder) -> bytes:
     model.CopyFrom(graph_of(network.encoder[0].in_channels, network.encoder[0].out_channels))
     for stored in model.graph.initializer:
         value = weights[stored.name.removeprefix("network.")].half()
-        stored.CopyFrom(numpy_helper.from_array(value.numpy(), stored.name))
+        stored.CopyFrom(onnx.numpy_helper.from_array(value.numpy(), stored.name))
     return model.SerializeToString()
 
 

@@ -130,8 +130,7 @@ def save(figure, path: Path) -> None:
     plt.close(figure)
     if kind == "png":
         picture, drawn = Image.open(drawn), io.BytesIO()
-        opaque = picture.getextrema()[-1][0] == 255 if picture.mode == "RGBA" else True
-        if opaque:  # else its labels stand on whatever the page is
+        if picture.mode != "RGBA" or picture.getextrema()[3][0] == 255:  # else its labels stand on whatever the page is
             picture = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
         picture.save(drawn, "PNG", optimize=True)
     path.write_bytes(drawn.getvalue())

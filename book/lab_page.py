@@ -33,7 +33,6 @@ from companion.pages import dose, table1
 from companion.runs import catalogue
 from companion.show import figures
 from companion.verdicts import judge
-from companion.verdicts.judge import Measured, plain
 from odl import paper, results
 from odl.corruptions import FILL, TASKS
 from odl.crops import grey
@@ -47,7 +46,7 @@ MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photograph
 MODULES += ["predict", "fill", "fixation", "allocation", "inpaint", "seeds", "main"]
 FIXATION = ("on_demand", *published.FIXATED)  # what the pictures compare
 # And what the fixation lab offers; their networks ship, in data/models.
-SCHEDULES = {"on_demand": "On-demand", "rigid_joint": "Rigid joint"} | published.FIXATED
+OFFERED = {"on_demand": "On-demand", "rigid_joint": "Rigid joint"} | published.FIXATED
 COLOURS = figures.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
     "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
@@ -84,7 +83,7 @@ def data(missing: str | None) -> str:
     tasks = {name: {key: facts[key] for key in ("levels", "easy", "hard")} for name, facts in paper.TASKS.items()}
     for name, facts in tasks.items():
         facts["channels"] = TASKS[name].channels
-    schedules = {name: {"title": title, "colour": COLOURS[name]} for name, title in SCHEDULES.items()}
+    schedules = {name: {"title": title, "colour": COLOURS[name]} for name, title in OFFERED.items()}
     photographs = [
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
@@ -111,13 +110,13 @@ def runs() -> dict:
     return found
 
 
-def seeds(m: Measured) -> list[dict]:
+def seeds(m: judge.Measured) -> list[dict]:
     """Of each task and seed what `table1.papers_test` says of the close contest; `verdict`: of all seeds together."""
-    verdicts = {plain(task): judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word for task in TASKS}
+    verdicts = {judge.plain(task): judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word for task in TASKS}
     return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(m).to_dict("records")]
 
 
-def margin(m: Measured, task: str, schedule: str) -> str:
+def margin(m: judge.Measured, task: str, schedule: str) -> str:
     """How far a schedule is ahead of rigid joint learning, and the verdict on that."""
     verdict = judge.compare(m, {"": (task, schedule, "rigid_joint")})
     return NOT_MEASURED if verdict.word == judge.MISSING else f"{verdict.measured}: {verdict.word}"
@@ -163,7 +162,7 @@ def address(image: Image.Image, kind: str, **options) -> str:
 
 def networks(task: str) -> dict:
     """schedule → network, of one task."""
-    return {schedule: results.network_of(reference(task, schedule)) for schedule in SCHEDULES}
+    return {schedule: results.network_of(reference(task, schedule)) for schedule in OFFERED}
 
 
 def write_runtime(folder: Path) -> str | None:
@@ -224,7 +223,7 @@ def restorations(name: str, task: str, severity: float, shown=FIXATION):
     image, damaged = (figures.to_picture(planes[0]) for planes in (x, y))
     trained = networks(task)
     pictures = {"photograph": image, "damaged": damaged}
-    pictures |= {SCHEDULES[key].lower(): restore_image(trained[key], damaged, 8) for key in shown}
+    pictures |= {OFFERED[key].lower(): restore_image(trained[key], damaged, 8) for key in shown}
     scores = [f"{peak_signal_noise_ratio(image, x, data_range=1):.1f} dB" for x in [*pictures.values()][1:]]
     return figures.picture_grid([list(pictures.values())], list(pictures), None, [["", *scores]], size=1.6)
 
@@ -237,7 +236,7 @@ def still_fixation():
 def still_seeds(seeds=tuple(SEEDS)):
     """Of each task a dot for each seed's pair of networks, and the largest p of the paper's test of them."""
     m = dose.load(catalogue.every_k(PROFILE, DATASET, seeds))
-    found, titles = table1.papers_test(m), [plain(task) for task in TASKS]
+    found, titles = table1.papers_test(m), [judge.plain(task) for task in TASKS]
     figure, axis = plt.subplots(figsize=(8.6, 2.6), layout="constrained")
     axis.axvline(0, color="0.3", linewidth=1.5)
     axis.scatter(found.ahead, found.task.map(titles.index), c=np.where(found.ahead < 0, "#D55E00", "#0072B2"), s=70)

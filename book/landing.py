@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 from jinja2 import Template
-from lab_page import FIXATION, SCHEDULES, address, as_input, networks, reference
+from lab_page import FIXATION, OFFERED, address, as_input, networks, reference
 from measured import written
 from PIL import Image
 
@@ -24,7 +24,7 @@ TASK = "interpolate"
 TEMPLATE = Path(__file__).with_name("landing.html.j2")
 SEVERITIES = range(0, 95, 5)  # per cent deleted
 STILL = 60
-LABELS = {"not_restored": "Not restored"} | {name: SCHEDULES[name] for name in FIXATION}
+LABELS = {"not_restored": "Not restored"} | {name: OFFERED[name] for name in FIXATION}
 WIDTH, LEFT, FLOOR = 640, 44, 200  # of the drawing; where its axes are
 ROOM, CUT = 4, 45  # dB above the networks' curves, and where all curves are cut: next to no damage, next to no error
 KINDS = {"raw": "psnr", "kept": "psnr_kept"}  # of a restored picture: column of the table

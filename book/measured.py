@@ -9,7 +9,6 @@ import pandas as pd
 from companion.runs import catalogue
 from companion.show import tables
 from companion.verdicts import claims, judge
-from companion.verdicts.judge import Measured
 from odl import results
 from odl.machine import store
 
@@ -22,7 +21,7 @@ NOT_MEASURED = judge.MISSING
 
 
 @cache
-def loaded(name: str) -> tuple[Measured, set]:
+def loaded(name: str) -> tuple[judge.Measured, set]:
     before = {*store.USED}
     store.USED.clear()
     seeds = SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES
@@ -31,14 +30,14 @@ def loaded(name: str) -> tuple[Measured, set]:
     return m, used
 
 
-def load(name: str = DATASET) -> Measured:
+def load(name: str = DATASET) -> judge.Measured:
     """What is measured on a data set, read once; its files count as used for every figure and table that asks."""
     m, used = loaded(name)
     store.USED.update(used)
     return m
 
 
-def worlds() -> dict[str, Measured]:
+def worlds() -> dict[str, judge.Measured]:
     """`scenes`, `faces` → what is measured on that data set, faces when a block of their campaign is whole."""
     return {title: load(name) for name, title in SETS.items() if name == DATASET or load(name).runs}
 

@@ -10,7 +10,6 @@ from companion import published
 from companion.pages import table1
 from companion.runs import catalogue
 from companion.verdicts import claims, judge
-from companion.verdicts.judge import plain
 from odl import paper, rivals
 
 OPEN = "open"  # for every word that decides nothing
@@ -106,9 +105,9 @@ def later() -> str:
     faces = worlds().get("faces")
     rules = [r for r in published.LATER if faces and judge.paired(faces.runs, next(iter(paper.TASKS)), r)]
     if not rules:
-        names = ", ".join(published.LATER[name] for name in catalogue.LATER)
+        names = ", ".join(published.LATER[name] for name in catalogue.NEWER)
         return f"Both scores of {names} will stand here; their runs on faces are {NOT_MEASURED}."
-    tabs, titles = {}, published.SCHEDULES | published.LATER
+    tabs, titles = {}, published.SEVEN | published.LATER
     for task in paper.TASKS:
         rows = []
         for name in (*PAIR[::-1], *published.CUMULATIVE, *rules):
@@ -118,7 +117,7 @@ def later() -> str:
             margin = "–" if name == PAIR[1] else judge.estimate(gaps) if gaps else NOT_MEASURED
             gap = f"{np.mean(worst):.2f}" if np.isfinite(worst or np.nan).all() else NOT_MEASURED
             rows.append([titles[name], margin, gap])
-        tabs[plain(task)] = markdown(["Rule", "− equal shares (dB)", "Worst gap to a specialist (dB)"], rows)
+        tabs[judge.plain(task)] = markdown(["Rule", "− equal shares (dB)", "Worst gap to a specialist (dB)"], rows)
     return tab_set(tabs)
 
 

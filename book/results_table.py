@@ -42,7 +42,7 @@ def shown_on(page: str, task: str = "inpaint", seeds=SEEDS) -> list[results.Resu
 
 def book_runs() -> list[results.Result]:
     """The runs of every schedule and task."""
-    return on_disk(catalogue.grid(PROFILE, DATASET, SEEDS, (*published.SCHEDULES, *published.FIXATED)))
+    return on_disk(catalogue.grid(PROFILE, DATASET, SEEDS, (*published.SEVEN, *published.FIXATED)))
 
 
 def seconds(runs) -> float:
@@ -198,7 +198,7 @@ def each_word(row) -> str:
 
 def first_command() -> str:
     """How long README's first command takes: Table 1 on the demo photographs, of which one run was there when timed."""
-    step, runs = files.unseal(files.results() / "teaching.json")["steps"]["table1"], len(published.SCHEDULES)
+    step, runs = files.unseal(files.results() / "teaching.json")["steps"]["table1"], len(published.SEVEN)
     minutes = ceil(step["seconds"] * runs / (runs - 1) / 60)
     return f"That takes about {minutes} minutes on {step['provenance']['threads']} cores, without a GPU or a download."
 

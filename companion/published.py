@@ -2,7 +2,7 @@
 
 from odl import rivals
 
-SCHEDULES = {  # the rows of Table 1, in the paper's order
+SEVEN = {  # the rows of Table 1, in the paper's order
     "rigid_joint": "Rigid joint learning",
     "cumulative_curriculum": "Cumulative curriculum",
     "cumulative_anti_curriculum": "Cumulative anti-curriculum",

@@ -88,8 +88,7 @@ class Experiment:
         known = [field.name for field in fields(cls)]
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
-        numbers = PROFILES[profile] | overrides | {"seed": seed}
-        return cls(task, str(dataset), schedule, profile=profile, **numbers)
+        return cls(task, str(dataset), schedule, seed, profile, **(PROFILES[profile] | overrides))
 
     def __post_init__(self):
         for field in fields(self):

@@ -19,7 +19,6 @@ from odl.evaluation import evaluate, images_of, overall, task_of
 from odl.experiment import Experiment
 from odl.learn import build, learn
 from odl.machine import checkpoint, files, store
-from odl.machine.checkpoint import check_manifest, encoded, is_of, read_weights
 from odl.machine.device import arithmetic, prepare
 from odl.machine.graphs import quickest
 from odl.machine.provenance import origin, processor
@@ -97,9 +96,8 @@ def by_schedule(schedule: Schedule, experiment, *rest) -> None:
 
 def needed_by(experiment) -> list[Experiment]:
     """The runs from whose histories the schedule of this one is made."""
-    row = SCHEDULES[experiment.schedule]
-    made = isinstance(row, type) and issubclass(row, Schedule)
-    return [replace(experiment, **other) for other in row.needs(experiment.seed)] if made else []
+    needs = getattr(SCHEDULES[experiment.schedule], "needs", lambda seed: [])  # a function's row has none
+    return [replace(experiment, **other) for other in needs(experiment.seed)]
 
 
 def schedule_of(experiment) -> Schedule:
@@ -121,9 +119,8 @@ def on_levels(experiment, trained: Trained, device, progress) -> dict:
     rows, images = evaluate(experiment, restorer(trained.network, experiment.precision, device), device, progress)
     short = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows}).to_dict("list")
     columns = {name: [None if v != v else v for v in column] for name, column in short.items()}  # no NaN in JSON
-    scores = {score: torch.stack([images[level][score] for level in images]) for score in images["1"]}
-    halves = {score: values.cpu().numpy().astype("<f2").tobytes() for score, values in scores.items()}
-    packed = {score: base64.b64encode(values).decode() for score, values in halves.items()}
+    scores = {score: torch.stack([images[level][score] for level in images]).cpu() for score in images["1"]}
+    packed = {s: base64.b64encode(each.numpy().astype("<f2").tobytes()).decode() for s, each in scores.items()}
     return {"evaluation": columns, "per_image": packed}
 
 
@@ -180,9 +177,9 @@ def with_weights(network, experiment):
         first = f"delete {path_of(experiment)}, and " if path_of(experiment).exists() else ""
         raise NoWeights(f"no weights for {experiment.run_id}: {first}train them with {command_of(experiment)}")
     if path.parent in (files.models(), files.shipped()):
-        check_manifest(path)
+        checkpoint.check_manifest(path)
     try:
-        network.load_state_dict(read_weights(path))
+        network.load_state_dict(checkpoint.read_weights(path))
     except RuntimeError as error:  # other names or shapes
         reason = str(error).splitlines()[0]
         raise files.DamagedFile(f"the weights of {experiment.run_id} are of another network ({reason})") from None
@@ -196,7 +193,7 @@ def place_of_weights(experiment: Experiment) -> Path | None:
     """
     name = shipped_name(experiment.run_id)
     trained_here = files.runs() / experiment.run_id / "weights.safetensors"
-    if trained_here.exists() and is_of(trained_here, checkpoint.owner_of(experiment)):
+    if trained_here.exists() and checkpoint.is_of(trained_here, checkpoint.owner_of(experiment)):
         return trained_here
     return next(filter(Path.exists, (files.models() / name, files.shipped() / name)), None)
 
@@ -209,7 +206,7 @@ def shipped_name(run_id: str) -> str:
 def keep_weights(experiment: Experiment, network, owner: str) -> None:
     """Write a run's weights to `runs/`; `owner` is its `checkpoint.owner_of` from before the training."""
     kept = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
-    files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", encoded(kept, owner))
+    files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", checkpoint.encoded(kept, owner))
 
 
 def command_of(experiment: Experiment) -> str:

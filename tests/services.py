@@ -20,9 +20,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 NOTEBOOK = "allocation.ipynb"
-EVERYWHERE = (
-    "numpy pandas scipy scikit-image matplotlib pillow safetensors tqdm jinja2 platformdirs ipykernel ipywidgets"
-)
+COMMON = "numpy pandas scipy scikit-image matplotlib pillow safetensors tqdm jinja2 platformdirs ipykernel ipywidgets"
 HERE = "import importlib.metadata as m; print(*sorted({f'{d.name}=={d.version}' for d in m.distributions()}))"
 NOWHERE = "/nowhere/at/all.git"
 
@@ -34,8 +32,8 @@ def binder() -> list[str]:
 
 
 PACKAGES = {  # Python, and what is installed before the first cell; Colab and Kaggle lack loky, pooch, PyWavelets
-    "colab": ("3.13", ["torch==2.11.0", "torchvision==0.26.0", *EVERYWHERE.split()]),
-    "kaggle": ("3.12", ["torch==2.15.0", "torchvision==0.29.2", *EVERYWHERE.split()]),
+    "colab": ("3.13", ["torch==2.11.0", "torchvision==0.26.0", *COMMON.split()]),
+    "kaggle": ("3.12", ["torch==2.15.0", "torchvision==0.29.2", *COMMON.split()]),
     "binder": ("3.11", binder()),
 }
 

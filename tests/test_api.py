@@ -211,7 +211,7 @@ def test_what_lies_far_from_a_hole_is_not_looked_at(task, stride, noise, monkeyp
 
 def test_a_large_photograph_that_is_hardly_noisy_gives_the_warning_before_the_work(noise):
     """And once."""
-    said, x = [], np.tile(np.repeat(np.repeat(photograph(0, 70, 70), 9, 0), 9, 1), (1, 1, 1))
+    said, x = [], np.repeat(np.repeat(photograph(0, 70, 70), 9, 0), 9, 1)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         odl.restore(x, "denoise", stride=64, progress=lambda share: said.append(len(found)))

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from itertools import product
-from pathlib import Path
 
 import answer
 import appendix
@@ -30,7 +29,7 @@ from odl import PROTOCOL, paper
 from odl.machine import files
 from odl.results import Result
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = measured.ROOT
 
 
 def test_the_contents_list_every_page_and_nothing_else():
@@ -255,7 +254,7 @@ def test_rigid_joint_learning_stands_beside_on_demand_learning_over_the_fixated_
     assert ("what cures fixation" in said) == (feedback == 0) and not fixation.without_feedback(judge.Measured())
 
 
-def test_the_photographs_of_table_3_are_counted_and_set_beside_the_papers(monkeypatch):
+def test_the_photographs_of_table_3_are_counted_and_set_beside_the_papers():
     """Made up so that ours lose four times what the paper's lose: the same order, and three photographs beyond 0.28."""
     rows = [
         (image, system, False, p["fixated"] + 4 * (p[system] - p["fixated"]), 0)

@@ -19,15 +19,13 @@ import nbformat
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from page_facts import network, requests
+from page_facts import ROOT, network, requests
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 
 from companion import notebook as pages
 from companion.verdicts import claims, judge
 from odl import paper
-
-ROOT = Path(__file__).resolve().parents[1]
 
 EXERCISES = exercises.NOTEBOOKS  # of notebooks, and of the pages in prose
 NAMES = [path.stem for path in EXERCISES]

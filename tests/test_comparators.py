@@ -16,7 +16,6 @@ from skimage.restoration import inpaint_biharmonic
 
 from companion import published
 from companion.comparators import DENOISERS, classical, context_encoder, trained
-from companion.comparators.context_encoder import random_regions
 from companion.measure import blocks, denoising
 from companion.pages import db11_spectrum, gallery, table2, table3
 from odl import crops
@@ -107,7 +106,7 @@ def test_table3_measures_noise_and_systems():
     table = table3.table(systems, dataset="demo", profile="once")
     psnr = table.set_index(["system", "clipped", "image"]).psnr
     assert list(table.clipped) == 2 * ([False] * 3 + [True] * 3)
-    for name, image in denoising.photographs("demo"):
+    for name, image in denoising.grey_photographs("demo"):
         for clip in (False, True):
             y = noisy(25, clip, image, name)
             assert psnr[denoising.NOISY, clip, name] == pytest.approx(db(image, y), abs=1e-3)
@@ -195,7 +194,7 @@ def run(method, **overrides):
 
 
 def test_random_regions_cover_a_fifth_to_three_tenths_everywhere():
-    mask = random_regions(500, torch.Generator().manual_seed(0))
+    mask = context_encoder.random_regions(500, torch.Generator().manual_seed(0))
     area = mask.float().mean((1, 2, 3))
     assert area.min() >= 0.199 and area.max() <= 0.301
     assert area.mean().item() == pytest.approx(0.25, abs=0.005) and area.std().item() == pytest.approx(0.029, abs=0.004)
@@ -204,7 +203,7 @@ def test_random_regions_cover_a_fifth_to_three_tenths_everywhere():
     change = (mask[..., 1:] != mask[..., :-1]).float().mean().item()
     assert change < 0.06  # blobs: independent pixels would change in 37 of 100 places
     assert not torch.equal(mask[0], mask[1])
-    assert torch.equal(mask[:5], random_regions(5 * 100, torch.Generator().manual_seed(0))[:5])
+    assert torch.equal(mask[:5], context_encoder.random_regions(5 * 100, torch.Generator().manual_seed(0))[:5])
 
 
 @pytest.mark.parametrize("method", ENCODERS)

@@ -13,14 +13,13 @@ from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from odl import corruptions, evaluation
-from odl.corruptions import RELEASED, TASKS
 from odl.crops import CROP, Pack, crop, grey
 from odl.machine import device
 from odl.network import EncoderDecoder
 
 CUDA = torch.device("cuda", 0)
 BATCH = 4
-EVERY = [*TASKS.values(), *RELEASED.values()]
+EVERY = [*corruptions.TASKS.values(), *corruptions.RELEASED.values()]
 
 
 @dataclass

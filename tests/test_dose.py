@@ -19,7 +19,6 @@ from companion.verdicts import judge
 from odl import paper, results
 from odl.experiment import Experiment
 from odl.learn import allocation
-from odl.results import Result
 from odl.schedules import SCHEDULES, begin
 
 SEEDS = [0, 1, 2]
@@ -55,14 +54,14 @@ def test_training_divides_its_batches_so(psnr, k):
         assert np.array_equal(counts, divided(same, psnr))
 
 
-def made_up(e: Experiment) -> Result:
+def made_up(e: Experiment) -> results.Result:
     """A run whose seed moves it by a dB, and whose k is worth `AHEAD`, a little more or less with the seed."""
     k = e.sharpness if e.schedule == "on_demand" else 0
     psnr = 25 + e.seed + AHEAD.get(k, 0) + (0.02 * (e.seed - 1) if k else 0)
     frame = pd.DataFrame([(t, str(i), psnr, 20.0) for t in (0, 1) for i in range(1, 7)])
     frame.columns = ["trial", "level", "psnr", "psnr_input"]
     where = {"train_images": 9, "device": "CPU"}
-    return Result(e.asdict(), where, [{"dose": DOSES.get(k, 0)}] * 2, frame, None)
+    return results.Result(e.asdict(), where, [{"dose": DOSES.get(k, 0)}] * 2, frame, None)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from conftest import refused
+from made import album
 
 from companion.notebook import check_image, check_parameters, check_seeds
 from odl import paper
@@ -126,11 +127,7 @@ def test_equal_numbers_have_one_id():
 
 
 def test_a_folder_keeps_its_place_private(tmp_path):
-    folder = tmp_path / "holiday"
-    folder.mkdir()
-    for name in ("a.png", "b.png", "c.png"):
-        (folder / name).write_text(name)
-    experiment = Experiment.of(dataset=folder)
+    experiment = Experiment.of(dataset=album(tmp_path / "holiday", 3))
     assert str(tmp_path) not in str(experiment.asdict()) + experiment.run_id
     assert "holiday" in experiment.run_id
 

@@ -17,7 +17,6 @@ from PIL import Image
 from odl import corruptions, results
 from odl.__main__ import main
 from odl.data import download, packs, sets
-from odl.data.sets import DATASETS
 from odl.machine import checkpoint, files
 from odl.machine.checkpoint import TrainingError
 from odl.machine.files import DamagedFile, DiskError
@@ -34,7 +33,7 @@ def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_
         for k in range(3):
             file.writestr(f"img_align_celeba/{k}.jpg", bytes(400_000))
     published = sets.hashlib.md5((tmp_path / "faces.zip").read_bytes()).hexdigest()
-    monkeypatch.setitem(DATASETS, "celeba", DATASETS["celeba"] | {"md5": published})
+    monkeypatch.setitem(sets.DATASETS, "celeba", sets.DATASETS["celeba"] | {"md5": published})
     monkeypatch.delenv("ODL_DATA", raising=False)
     disk_with(monkeypatch, 300_000)
     words = "disk full, 0.4 MB are needed and 0.3 MB are free"

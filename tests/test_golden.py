@@ -24,7 +24,7 @@ from odl.experiment import Experiment
 from odl.results import train
 
 FILE = Path(__file__).with_name("golden.json")
-RUNS = [*product(paper.TASKS, (*published.SCHEDULES, *published.FIXATED))]
+RUNS = [*product(paper.TASKS, (*published.SEVEN, *published.FIXATED))]
 SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
 
 
@@ -34,14 +34,10 @@ def exact_blur(x, severity, generator):
 
 def numbers(task: str, schedule: str) -> list[float]:
     """Loss of the last epoch, and validation PSNR (dB) of levels 1…5 after it."""
+    run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **SIZES)
     exact = {"deblur": replace(corruptions.TASKS["deblur"], apply=exact_blur)}
     with mock.patch.dict(corruptions.TASKS, exact):
-        return trained(task, schedule)
-
-
-def trained(task: str, schedule: str) -> list[float]:
-    run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **SIZES)
-    last = train(run).history[-1]
+        last = train(run).history[-1]
     return [last["loss"], *last["psnr"]]
 
 

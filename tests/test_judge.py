@@ -132,9 +132,7 @@ def test_the_other_score_decided_the_other_way_makes_a_mixed_word():
     assert judge.verdict_on({"": [-x for x in margins]}, confirm={"": agree}).word == MIXED
     parts = {"sure": [-0.5, -0.51, -0.52], "mixed": margins}  # one part that is lost is enough, whatever the other is
     assert judge.verdict_on(parts, confirm={"mixed": against}).word == REVERSED
-    runs = {
-        ("deblur", s, k): run_of(p, 20, error) for s, p, error in (("a", 23, 9.0), ("b", 22, 8.0)) for k in range(3)
-    }
+    runs = {("deblur", s, k): run_of(p, 20, l2) for s, p, l2 in (("a", 23, 9.0), ("b", 22, 8.0)) for k in range(3)}
     assert judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).word == MIXED
 
 
@@ -186,7 +184,7 @@ def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
     assert [word for _, word in found.parts.values()] == words and found.parts["missing"][0] == "–"
     margins["against"] = [-0.3, -0.31, -0.29]
     lost = judge.verdict_on(margins, below=["below"])
-    assert lost.word == REVERSED and "chance" not in lost.measured and not lost.gated
+    assert lost.word == REVERSED and "too little" not in lost.measured and not lost.gated
     assert lost.numbers["against"][0] == pytest.approx(-0.3) and "missing" not in lost.numbers
 
 
@@ -205,7 +203,7 @@ def page_results(seeds=(0, 1, 2)):
     """Each seed reverses every margin, so that nothing can be decided."""
     found = []
     for task in paper.TASKS:
-        for i, schedule in enumerate((*published.SCHEDULES, *published.FIXATED)):
+        for i, schedule in enumerate((*published.SEVEN, *published.FIXATED)):
             for seed in seeds:
                 given = Experiment.of(task, "demo", schedule, seed, "smoke", trials=3).asdict()
                 psnr = frame(dict.fromkeys(TESTED, 28 + i * (0.5, -0.5, 0.1)[seed])).assign(psnr_input=20.0)
@@ -241,12 +239,12 @@ def test_bold_only_where_the_judge_decides():
     found = [r for r in page_results() if r.experiment["task"] == "deblur"]
     table = table1.table(found, "deblur")
     runs = judge.keyed(found)
-    assert judge.best(runs, "deblur", published.SCHEDULES) is None
+    assert judge.best(runs, "deblur", published.SEVEN) is None
     assert "font-weight" not in table1.show(table).to_html()
     for r in found:
         if r.experiment["schedule"] == "hard_mining":
             r.evaluation.loc[:, "psnr"] = r.evaluation.psnr + 20
-    assert judge.best(runs, "deblur", published.SCHEDULES) == "hard_mining"
+    assert judge.best(runs, "deblur", published.SEVEN) == "hard_mining"
     assert "font-weight" in table1.show(table, "hard_mining").to_html()
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from page_facts import AXE, PHONE, look, network, requests
+from page_facts import AXE, PHONE, ROOT, look, network, requests
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
@@ -31,7 +31,6 @@ from odl.machine.files import write_atomically
 from odl.restoring.windows import inpaint_image
 from odl.schedules import allocate, dose, on_demand
 
-ROOT = Path(__file__).resolve().parents[1]
 LAB = ROOT / "book" / "lab"
 
 FRAGMENTS = ("fixation", "allocation", "seeds", "inpaint")
@@ -88,7 +87,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(folder / "root"))
-        for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in lab_page.SCHEDULES):
+        for seed, (task, schedule) in enumerate((t, s) for t in TASKS for s in lab_page.OFFERED):
             experiment = lab_page.reference(task, schedule)
             network = trained_like(TASKS[task].channels, seed, experiment.width)
             results.keep_weights(experiment, network, checkpoint.owner_of(experiment))

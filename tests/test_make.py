@@ -77,6 +77,6 @@ def test_a_half_made_environment_is_made_anew(whole, clone, tmp_path):
     assert ("python -m venv .venv" in log.read_text()) != whole
 
 
-def test_binder_s_environment_is_used(clone, tmp_path):
+def test_binder_s_environment_is_used(clone):
     done = make(clone, "-n", "lint", NB_PYTHON_PREFIX="/srv/conda/envs/notebook")
     assert '"/srv/conda/envs/notebook/bin/ruff" check .' in done.stdout, done.stderr

@@ -13,7 +13,6 @@ from companion.__main__ import main
 from companion.runs import gpu, merge, sweep
 from odl import results
 from odl.machine import files
-from odl.results import overall
 
 DEVICE = "Tesla T4"
 
@@ -53,7 +52,7 @@ def test_theirs_stand_beside_ours_which_stay(archive, capsys):
     assert DEVICE in said.out and not said.err and below(files.results()) == before
     table = merge.table().set_index("task")
     assert dict(table.seeds) == {"inpaint": 2, "denoise": 1} and set(table.device) == {DEVICE}
-    ours = [overall(results.load(run).evaluation).psnr.mean() for run in archive.runs[:2]]
+    ours = [results.overall(results.load(run).evaluation).psnr.mean() for run in archive.runs[:2]]
     assert table.loc["inpaint", "ours (dB)"] == pytest.approx(sum(ours) / 2, abs=0.006)
     assert (table["theirs (dB)"] - table["ours (dB)"]).tolist() == pytest.approx([1, 1], abs=0.011)
     kept = below(merge.others())

@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from functools import cache, partial
 from itertools import pairwise
-from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import build
@@ -23,6 +22,7 @@ from page_facts import (
     LAB,
     LOADED,
     PHONE,
+    ROOT,
     bytes_of,
     first_restoration,
     load,
@@ -35,8 +35,6 @@ from test_lab import check_against_torch, set_fixation
 
 from companion.verdicts.judge import VERDICTS
 from odl.machine import files
-
-ROOT = Path(__file__).resolve().parents[1]
 
 SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "companion", "data/results"]
 PAGES = [f"{file}.html" for file in build.toc()]

@@ -25,7 +25,6 @@ from odl.__main__ import experiment_of, parser
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files, provenance
-from odl.results import Result
 from odl.schedules import SCHEDULES
 
 
@@ -202,7 +201,7 @@ def made_up(schedule, seed, trials=5, task="inpaint"):
     rows = [(t, v, *random.random(2), *random.normal(30, 1, 4)) for t in range(trials) for v in levels]
     frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "l2_input", *PSNRS])
     run = Experiment.of(task, schedule=schedule, seed=seed, profile="smoke")
-    return Result(run.asdict(), {}, [], frame, files.results() / "none.json")
+    return results.Result(run.asdict(), {}, [], frame, files.results() / "none.json")
 
 
 def mean_of(runs, column):
@@ -213,11 +212,11 @@ def mean_of(runs, column):
 
 @pytest.mark.parametrize("task", paper.TASKS)
 def test_table1_against_scipy(task):
-    runs = {name: [made_up(name, seed, task=task) for seed in (0, 1, 2)] for name in reversed(published.SCHEDULES)}
+    runs = {name: [made_up(name, seed, task=task) for seed in (0, 1, 2)] for name in reversed(published.SEVEN)}
     everything = [r for group in runs.values() for r in group]
     table = table1.table(everything, task)
     paper_columns = ["paper_celeba_l2", "paper_celeba_psnr", "paper_sun397_l2", "paper_sun397_psnr"]
-    assert list(table.schedule) == ["not_restored", *published.SCHEDULES]
+    assert list(table.schedule) == ["not_restored", *published.SEVEN]
     damaged, table = table.iloc[0], table.iloc[1:]
     assert set(table.seeds) == {3} and damaged[["seeds", "psnr_kept", "ahead", *paper_columns]].isna().all()
     for shown in ("l2", "psnr"):

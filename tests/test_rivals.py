@@ -112,7 +112,7 @@ def test_minimax_training_compares_with_what_a_specialist_had_in_the_same_epoch(
     np.testing.assert_allclose(given, 0.2)
 
 
-def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo, capsys):
+def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo):
     run = tiny("replay", iterations=25)
     said = refused(lambda: results.run_or_load(run, "cpu"), "'replay' needs", "sharpness=4", kind=ParameterError)
     command = shlex.split(said.partition(": ")[2])

@@ -17,7 +17,6 @@ from companion.__main__ import duration, main
 from companion.comparators import INPAINTERS
 from companion.measure import denoising
 from companion.runs import catalogue, sweep
-from companion.runs.catalogue import jobs
 from companion.runs.sweep import Job, Measurement
 from odl import results
 from odl.data import sets
@@ -160,10 +159,8 @@ def test_a_signal_ends_all_workers_with_their_checkpoints(demo, send, sent):
     """Ctrl-C, a death without a word, and what a notebook's kernel gets that is shut down, its children too."""
     script = demo / "endless.py"
     script.write_text(ENDLESS)
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        [sys.executable, script], stderr=subprocess.PIPE, env=environment, start_new_session=True
-    )
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, env=env, start_new_session=True)
     shown = b""
     while not re.search(rb" [2-9]%", shown):  # both have trained for a while
         shown += process.stderr.read1()
@@ -175,7 +172,7 @@ def test_a_signal_ends_all_workers_with_their_checkpoints(demo, send, sent):
 
 
 def test_the_list_has_what_a_table_compares_first_before_what_refines_it():
-    names = [job.name for job in jobs("smoke", "demo", [0, 1])]
+    names = [job.name for job in catalogue.jobs("smoke", "demo", [0, 1])]
     assert len(names) == len(set(names))
     assert {"smoke/demo-native/denoise/on_demand-seed0", "smoke/demo/deblur/on_demand_l2-seed1"} <= set(names)
     runs = ["on_demand-seed0", "rigid_joint-seed1", "on_demand-seed0-sharpness=4", "cumulative_curriculum-seed0"]

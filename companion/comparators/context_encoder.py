@@ -21,7 +21,6 @@ from odl.learn import shuffled
 from odl.machine import store
 from odl.machine.device import adam, forward
 from odl.network import EncoderDecoder, down, initialize, up
-from odl.results import Result, Trained
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
@@ -153,7 +152,7 @@ def adversarial_loss(discriminator, images, truth: float, precision) -> torch.Te
     return nn.functional.binary_cross_entropy_with_logits(logits, torch.full_like(logits, truth))
 
 
-def train(run: Run, device="cpu", progress=None) -> Trained:
+def train(run: Run, device="cpu", progress=None) -> results.Trained:
     """Train one context encoder, resuming from its checkpoint if there is one.
 
     history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
@@ -180,7 +179,7 @@ def validate(run: Run, network, x) -> float:
 # Results
 
 
-def run_or_load(run: Run, device="auto", progress=None) -> Result:
+def run_or_load(run: Run, device="auto", progress=None) -> results.Result:
     """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
 
     def scores(run, trained, device, progress) -> dict:

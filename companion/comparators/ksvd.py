@@ -29,8 +29,7 @@ def denoise(y, sigma):
     order = torch.randperm(len(patches), generator=torch.Generator().manual_seed(SEED))
     dictionary = learn(patches[order[:SAMPLE]], s)
     fitted = patches - pursue(patches, dictionary, C * s)[2] + mean
-    total = fold(fitted.T[None], noisy.shape, SIDE)[0, 0]
-    times = fold(torch.ones_like(patches).T[None], noisy.shape, SIDE)[0, 0]
+    total, times = (fold(part.T[None], noisy.shape, SIDE)[0, 0] for part in (fitted, torch.ones_like(patches)))
     weight = 30 / (255 * s)  # of the noisy image against one patch: the paper's λ
     return ((weight * noisy + total) / (weight + times)).numpy()
 

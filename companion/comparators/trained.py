@@ -24,7 +24,6 @@ from odl.learn import shuffled
 from odl.machine import files
 from odl.machine.device import adam, forward
 from odl.parameters import choice
-from odl.results import Trained
 
 VALIDATION_SIGMA = 25
 
@@ -78,7 +77,7 @@ def build(run: Run, device):
     return network, adam(network.parameters(), run.learning_rate, device)
 
 
-def train(run: Run, device="cpu", progress=None) -> Trained:
+def train(run: Run, device="cpu", progress=None) -> results.Trained:
     """Train one system, resuming from its checkpoint if there is one.
 
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).

@@ -47,8 +47,8 @@ def check_systems(systems) -> list[str]:
 # The photographs
 
 
-def photographs(dataset: str = "db11", profile: str = "reference") -> list[tuple[str, np.ndarray]]:
-    """Names and grey images (H, W) uint8: all of DB11, else the centres of three held-out ones. Raises DataError."""
+def grey_photographs(dataset: str = "db11", profile: str = "reference") -> list[tuple[str, np.ndarray]]:
+    """Names and grey images (H, W) uint8: all of DB11, else centres of 3 (smoke: 1) held out. Raises DataError."""
     folder = sets.find(dataset)
     splits = sets.list_images(dataset, folder)
     if dataset == "db11":
@@ -62,10 +62,10 @@ def photographs(dataset: str = "db11", profile: str = "reference") -> list[tuple
 def photographs_or_demo(dataset: str, profile: str = "reference") -> dict[str, np.ndarray]:
     """The photographs by name; the demo's, with a line that says so, where the set is not here."""
     try:
-        return dict(photographs(dataset, profile))
+        return dict(grey_photographs(dataset, profile))
     except sets.DataError as error:
         print(f"Pictures below are the demo photographs: {error}")
-        return dict(photographs("demo", profile))
+        return dict(grey_photographs("demo", profile))
 
 
 def luminance(image: np.ndarray) -> np.ndarray:
@@ -200,7 +200,7 @@ class Case:
 
         def measured():
             where = check_device(device) if self.ours else "cpu"
-            images, denoise = photographs(self.dataset, self.profile), denoiser(self.system, self.ours, where)
+            images, denoise = grey_photographs(self.dataset, self.profile), denoiser(self.system, self.ours, where)
             rows = measure(denoise, images, self.sigma, self.clip, self.experiment["told"], progress)
             pixels = b"".join(image.tobytes() for _, image in images)
             provenance = origin(where, PACKAGES.get(self.system, "torch"))
@@ -217,7 +217,7 @@ class Case:
         if rows is not None:
             return rows.assign(note="")
         why = SYSTEMS[self.system].reason
-        names = published.TABLE3 if self.dataset == "db11" else dict(photographs(self.dataset, self.profile))
+        names = published.TABLE3 if self.dataset == "db11" else dict(grey_photographs(self.dataset, self.profile))
         return pd.DataFrame({"image": list(names), "psnr": np.nan, "seconds": np.nan, "note": why})
 
 

@@ -15,7 +15,6 @@ from odl.data import packs
 from odl.evaluation import in_its_channels, psnr, squared_error, task_of
 from odl.learn import hard_pool
 from odl.machine.device import forward
-from odl.results import Result
 
 EACH = paper.BATCH_SIZE // paper.N_LEVELS  # images of a level in rigid joint learning's batch
 
@@ -86,7 +85,7 @@ def load_all(runs) -> dict:
     return found
 
 
-def norms(result: Result) -> pd.Series:
+def norms(result: results.Result) -> pd.Series:
     """Level → mean norm over trials."""
     return result.evaluation.groupby("level").norm.mean()
 

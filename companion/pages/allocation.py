@@ -5,7 +5,6 @@ import numpy as np
 import pandas as pd
 
 from companion.show import figures, sentences
-from companion.show.figures import LEVEL_COLOURS
 from companion.verdicts import judge
 from companion.verdicts.judge import Measured, Verdict, plain, verdict_on
 from odl import paper
@@ -19,7 +18,7 @@ def plot_shares(given: dict):
     figure, axes = figures.share_panels(given, size=(2.2 * len(given), 2.5))
     for axis, psnr in zip(axes, given.values(), strict=True):
         counts = allocate(on_demand(0, psnr, len(psnr)), paper.BATCH_SIZE)
-        bars = axis.bar(range(1, len(psnr) + 1), counts, color=LEVEL_COLOURS[: len(psnr)], width=0.75)
+        bars = axis.bar(range(1, len(psnr) + 1), counts, color=figures.LEVEL_COLOURS[: len(psnr)], width=0.75)
         axis.bar_label(bars, fontsize=9)
     axes[0].set_ylabel("images per batch")
     axes[0].margins(y=0.12)  # room for the number above the highest bar
@@ -35,7 +34,7 @@ def plot_allocation(result):
     psnr = np.array([epoch["psnr"] for epoch in result.history])  # (epochs, levels)
     epochs, damaged = range(1, len(psnr) + 1), result.evaluation.groupby("level").psnr_input.mean()
     for level, curve in enumerate(psnr.T, 1):
-        look = {"color": LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
+        look = {"color": figures.LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
         axes[0].plot(epochs, curve, "o-", markersize=3, **look)
         if psnr.min() - figures.ROOM < damaged[str(level)] < psnr.max() + figures.ROOM:
             axes[0].axhline(damaged[str(level)], color=look["color"], linestyle="--", linewidth=1)
@@ -54,7 +53,7 @@ def plot_allocation(result):
 def draw_allocation(axis, shares: np.ndarray) -> None:
     """Shares (epochs, levels) in per cent of the batch against epoch, and the equal share, dotted."""
     for level, share in enumerate(shares.T, 1):
-        look = {"color": LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
+        look = {"color": figures.LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
         axis.step(range(1, len(share) + 1), share, where="mid", **look)
     axis.axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
     axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))

@@ -11,8 +11,8 @@ from companion.show import sentences, tables
 from companion.verdicts import judge
 from companion.verdicts.judge import LARGE, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
 
-CLASSICAL, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
-CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in CLASSICAL]
+TOLD, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
+CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in TOLD]
 
 
 def table(
@@ -145,10 +145,10 @@ def below_noisy(table: pd.DataFrame) -> list[str]:
 
 def told_25(m: Measured) -> Verdict:
     """BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
-    loss = loss_above_25(m, [f"{system}{FIXED}" for system in CLASSICAL])
+    loss = loss_above_25(m, [f"{system}{FIXED}" for system in TOLD])
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
-    if len(loss) < len(CLASSICAL):
-        return Verdict(UNDECIDED, words, f"{len(CLASSICAL) - len(loss)} to be measured") if loss else Verdict(MISSING)
+    if len(loss) < len(TOLD):
+        return Verdict(UNDECIDED, words, f"{len(TOLD) - len(loss)} to be measured") if loss else Verdict(MISSING)
     word = REPRODUCED if min(loss.values()) > LARGE else REVERSED
     return Verdict(word, f"{words}, no seeds needed: nothing is trained")
 

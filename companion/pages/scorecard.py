@@ -10,14 +10,13 @@ from companion import published
 from companion.show import sentences, tables
 from companion.verdicts import judge
 from companion.verdicts.claims import BUILT_IN, KINDS
-from companion.verdicts.judge import VERDICTS
 from odl import paper
 from odl.data import sets
 
 
 def counted(table: pd.DataFrame) -> str:
     """How many claims got which verdict, the core ones first; those by construction are not counted."""
-    counts = pd.crosstab(table.kind, table.verdict).reindex(index=KINDS, columns=VERDICTS, fill_value=0)
+    counts = pd.crosstab(table.kind, table.verdict).reindex(index=KINDS, columns=judge.VERDICTS, fill_value=0)
     words = {kind: ", ".join(f"{n} {word}" for word, n in counts.loc[kind].items() if n) for kind in KINDS[:-1]}
     titles = dict(zip(KINDS, ("core claims", "secondary claims", "questions of our own"), strict=False))
     return " ".join(f"{counts.loc[kind].sum()} {titles[kind]}: {text}." for kind, text in words.items())
@@ -25,19 +24,17 @@ def counted(table: pd.DataFrame) -> str:
 
 def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
     """The count of verdicts, and what limits the scale (Markdown)."""
-    limits = "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
-    trained = [run for key, run in runs.items() if key[0] in paper.TASKS and key[1] in published.SCHEDULES]
+    said = "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
+    trained = [run for key, run in runs.items() if key[0] in paper.TASKS and key[1] in published.SEVEN]
     if trained:
-        limits = (
-            f"{sentences.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)} here."
-        )
-    return f"{counted(table)}\n\n{limits}"
+        said = f"{sentences.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)} here."
+    return f"{counted(table)}\n\n{said}"
 
 
 LIGHT = ("#00875A", "#C8501E", "#0072B2", "#0072B2", "#8A4FA3", "#8A6D00", "#767676", "#767676")  # on white
 DARK = ("#3DBE8B", "#F08A5D", "#5FB0E5", "#5FB0E5", "#C79BDB", "#D6B94C", "#A6A6A6", "#A6A6A6")
-COLOURS, IN_THE_DARK = (dict(zip(VERDICTS, colours, strict=True)) for colours in (LIGHT, DARK))
-SYMBOLS = dict(zip(VERDICTS, "✓✗==≉±○–", strict=True))
+COLOURS, IN_THE_DARK = (dict(zip(judge.VERDICTS, colours, strict=True)) for colours in (LIGHT, DARK))
+SYMBOLS = dict(zip(judge.VERDICTS, "✓✗==≉±○–", strict=True))
 WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # per cent of the page
 
 

@@ -26,20 +26,19 @@ from odl.results import Result
 from odl.rivals import SPECIALISTS, seed_of_specialists
 from odl.schedules import SCHEDULES, Schedule, allocate
 
-SEVEN = tuple(published.SCHEDULES)
-RIVALS = tuple(schedule for schedule in SEVEN if schedule != "on_demand")
+RIVALS = tuple(schedule for schedule in published.SEVEN if schedule != "on_demand")
 
 
 def check_schedules(schedules) -> list[str]:
     """A list of schedules, the paper's seven where it is empty. Raises ParameterError."""
-    schedules = listed(schedules)
-    return several("schedules", SEVEN if schedules == [] else schedules, partial(choice, options=SCHEDULES))
+    schedules = [*published.SEVEN] if listed(schedules) == [] else schedules
+    return several("schedules", schedules, partial(choice, options=SCHEDULES))
 
 
 # The table
 
 
-def table(found: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
+def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataFrame:
     """Table 1 of one task: the damaged images, then a row per schedule; means over seeds, trials and levels 1 to 6.
 
     Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
@@ -48,7 +47,7 @@ def table(found: list[Result], task: str, schedules=SEVEN) -> pd.DataFrame:
     psnr on CelebA and SUN397.
     """
     damaged, m = tables.means(found).mean(), Measured(judge.keyed(found))
-    first = {"schedule": tables.NOT_RESTORED, "l2": damaged.l2_input, "psnr": damaged.psnr_input}
+    first = {"schedule": "not_restored", "l2": damaged.l2_input, "psnr": damaged.psnr_input}
     rows = [first | {"psnr_hole": damaged.hole_input, "verdict": ""}]
     for schedule in schedules:
         own = [run for run in found if run.experiment["schedule"] == schedule]
@@ -152,7 +151,7 @@ def planned(schedule: str) -> bool:
     return np.array_equal(batch(schedule, 0.5), batch(schedule, 0.5, np.linspace(40, 10, paper.N_LEVELS)))
 
 
-def plot_schedules(schedules=SEVEN):
+def plot_schedules(schedules=published.SEVEN):
     """Images per level in a batch over training, for those of the schedules that are `planned`."""
     names = [name for name in schedules if planned(name)]
     n = max(1, len(names))
@@ -213,7 +212,7 @@ def plot_levels(table: pd.DataFrame, task: str):
     rows = table[table.scored == "all pixels"].set_index("schedule")[[f"level_{level}" for level in levels]]
     if "rigid_joint" in rows.index:
         equal = rows.loc["rigid_joint"]
-        for schedule, psnr in rows.drop([tables.NOT_RESTORED, "rigid_joint"]).iterrows():
+        for schedule, psnr in rows.drop(["not_restored", "rigid_joint"]).iterrows():
             look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.3}
             axis.plot(levels, psnr - equal, "o-", label=TITLES.get(schedule, schedule), markersize=4, **look)
         figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9)
@@ -230,7 +229,7 @@ def plot_levels(table: pd.DataFrame, task: str):
 # Sentences
 
 
-def verdict(results: list[Result], task: str, schedules=SEVEN) -> str:
+def verdict(results: list[Result], task: str, schedules=published.SEVEN) -> str:
     """On-demand minus each other schedule, and the claim that it leads the paper's six."""
     m, rivals = Measured(judge.keyed(results)), [schedule for schedule in schedules if schedule != "on_demand"]
     titles = {rival: TITLES.get(rival, rival).lower() for rival in rivals}
@@ -259,7 +258,7 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
 
 def best_of_seven(m: Measured, task: str) -> Verdict:
     """On-demand against each of the six others; the paper's margin is that over its closest rival."""
-    pairs = {published.SCHEDULES[rival]: (task, "on_demand", rival) for rival in RIVALS}
+    pairs = {published.SEVEN[rival]: (task, "on_demand", rival) for rival in RIVALS}
     printed = {title: judge.printed_margin(m, task, *pair) for title, (_, *pair) in pairs.items()}
     closest = min(printed, key=printed.get)
     return compare(m, pairs, best=True, printed={closest: printed[closest]})
@@ -267,7 +266,7 @@ def best_of_seven(m: Measured, task: str) -> Verdict:
 
 def competitive(m: Measured) -> Verdict:
     """Each jointly trained schedule against each of the other three, on every task."""
-    names = {rival: title.lower() for rival, title in published.SCHEDULES.items()}
+    names = {rival: title.lower() for rival, title in published.SEVEN.items()}
     pairs = {
         f"{plain(task)}, {names[one]} − {names[other]}": (task, one, other)
         for task in paper.TASKS

@@ -5,7 +5,6 @@ import pandas as pd
 
 from companion import published
 from companion.measure import denoising
-from companion.measure.denoising import SYSTEMS
 from companion.show import sentences, tables
 from companion.verdicts import judge
 from companion.verdicts.judge import Measured, Verdict
@@ -52,7 +51,7 @@ def show(table: pd.DataFrame):
             printed = pd.DataFrame(published.TABLE3).T.reindex(table.image.unique()).rename_axis("image")
             parts["Published"] = printed.rename(columns={name: name.upper() for name in ("mlp", "csf", "tnrd")})
         parts[f"Measured here, {noise}, not in the paper's table"] = measured.drop(columns=papers)
-    names = {system: entry.title if entry.steps else entry.short for system, entry in SYSTEMS.items()}
+    names = {system: entry.title if entry.steps else entry.short for system, entry in denoising.SYSTEMS.items()}
     shown = [
         tables.show_table(frame.rename(columns=names).rename_axis(columns=None).reset_index())
         .set_caption(caption)
@@ -68,7 +67,7 @@ def show_means(table: pd.DataFrame):
     rows = []
     for system, part in table.groupby("system", sort=False):
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
-        entry, note = SYSTEMS[system], part.note.min()
+        entry, note = denoising.SYSTEMS[system], part.note.min()
         told, seconds = "yes" if entry.knows_sigma else "no", clipped.seconds.mean()
         if system == denoising.NOISY:
             told, seconds = "–", np.nan
@@ -150,10 +149,8 @@ def wins(m: Measured, system: str) -> Verdict:
     free, clipped = ([published_leads(psnr) for _, psnr in on_db11(m, system, c).items()] for c in (False, True))
     n, images = images_won(system), len(published.TABLE3)
     margins = [leads.iloc[n - 1] for leads in free if len(leads) == images]
-    won, won_clipped = ("–".join(map(str, sorted({(leads > 0).sum() for leads in seeds}))) for seeds in (free, clipped))
-    text = (
-        f"{won} of {images} images, on clipped noise {won_clipped}; the {n}th best margin is {judge.estimate(margins)}"
-    )
+    won, beside = ("–".join(map(str, sorted({(leads > 0).sum() for leads in seeds}))) for seeds in (free, clipped))
+    text = f"{won} of {images} images, on clipped noise {beside}; the {n}th best margin is {judge.estimate(margins)}"
     return judge.verdict_on({"": margins}, text=text)
 
 

@@ -47,8 +47,6 @@ def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_
     free = [0.0] * gpus
     for length in seconds:
         heapq.heapreplace(free, free[0] + length)
-    pack = {name: pack_bytes(name) for name in {job.experiment.dataset for job in runs}}
-    weights = [4 * parameters(job.experiment) for job in runs]
     return Plan(
         runs=len(runs),
         gpus=gpus,
@@ -57,8 +55,8 @@ def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_
         chain=max(runs, key=lambda job: job.work),
         chain_seconds=max(seconds),
         download=sum(download_bytes(name) for name in {sets.parse(name)[0] for name in datasets}),
-        packs=sum(pack.values()),
-        kept=sum((2 * STATES + 1) * w for w in weights),
+        packs=sum(map(pack_bytes, {job.experiment.dataset for job in runs})),
+        kept=sum((2 * STATES + 1) * 4 * parameters(job.experiment) for job in runs),
     )
 
 

@@ -36,7 +36,7 @@ COLOURS = {
     "fixated_hard": "#0072B2",
 }
 LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
-TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | published.SCHEDULES
+TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | published.SEVEN
 TITLES |= published.FIXATED | published.LATER | published.SPECIALISTS
 GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
 KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}

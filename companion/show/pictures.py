@@ -4,7 +4,6 @@ import numpy as np
 import torch
 from PIL import Image
 from skimage import img_as_float32
-from torch import nn
 
 from companion.comparators.context_encoder import untrained
 from odl import results
@@ -53,7 +52,7 @@ def telling(experiment, pack: Pack, n: int) -> torch.Tensor:
     return in_its_channels(experiment, x[contrast.argmax(1) + places * torch.arange(n)])
 
 
-def networks(runs: list) -> dict[str, nn.Module]:
+def networks(runs: list) -> dict[str, torch.nn.Module]:
     """schedule → trained network of the measured runs, also of context encoders; a line names those without weights."""
     found, absent = {}, []
     for run in runs:

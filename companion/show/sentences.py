@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 
 from companion.verdicts import judge
-from companion.verdicts.judge import MISSING, Verdict
 from odl import paper
 
 NOTHING = "The networks that this page compares are not trained yet, so its question is open."
@@ -27,9 +26,9 @@ def scale(results) -> str:
     )
 
 
-def page(verdicts: dict[str, Verdict], results, *more: str) -> str:
+def page(verdicts: dict[str, judge.Verdict], results, *more: str) -> str:
     """A line per comparison, further sentences, and the scale; one line where nothing is measured."""
-    known = any(verdict.word != MISSING for verdict in verdicts.values())
+    known = any(verdict.word != judge.MISSING for verdict in verdicts.values())
     lines = "\n".join(f"- {label}: {verdict}." for label, verdict in verdicts.items()) if known else ""
     first = lines if known or results and not verdicts else NOTHING
     return "\n\n".join(filter(None, (first, *more, results and scale(results))))

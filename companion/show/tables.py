@@ -13,7 +13,6 @@ from odl.data import sets
 from odl.machine import files, store
 from odl.results import Result
 
-NOT_RESTORED = "not_restored"  # the damaged images themselves, where schedules go by name
 SCORED = {"psnr": "all pixels", "psnr_kept": "known pixels kept", "psnr_hole": "missing pixels"}
 
 
@@ -46,7 +45,7 @@ def level_table(results: list[Result]) -> pd.DataFrame:
     rows = pd.concat([scores(r.evaluation).assign(schedule=r.experiment["schedule"]) for r in results])
     damaged = {"psnr": rows.psnr_input, "psnr_hole": rows.hole_input}
     damaged["psnr_kept"] = np.nan  # with known pixels kept the damaged image is itself
-    rows = pd.concat([rows.assign(schedule=NOT_RESTORED, **damaged), rows]).rename(columns=SCORED)
+    rows = pd.concat([rows.assign(schedule="not_restored", **damaged), rows]).rename(columns=SCORED)
     rows = rows.melt(["schedule", "level"], SCORED.values(), "scored").dropna()
     table = rows.pivot_table("value", ["scored", "schedule"], "level", sort=False).rename(columns=levels)
     table["mean"] = table[levels.values()].mean(axis=1)

@@ -15,9 +15,7 @@ from companion import published
 from companion.measure import blocks, denoising, gradients_and_pool
 from companion.pages import allocation, db11_spectrum, dose, extra_data, fixation, table1, table2, table3
 from companion.pages.extra_data import OURS_HALF, RIGID_ALL, RIGID_HALF
-from companion.pages.table1 import RIVALS
 from companion.pages.table2 import CENTRE, RANDOM
-from companion.published import JOINT, PARTIAL
 from companion.runs import catalogue
 from companion.verdicts import judge
 from companion.verdicts.judge import LARGE, Measured, Verdict, compare, on_tasks, plain, signed, span
@@ -58,7 +56,7 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds), [])
         found = dose.load(whole).runs | gradients_and_pool.load_all(whole)
         return Measured({key: result for key, result in found.items() if result})
-    grid = catalogue.grid(profile, dataset, seeds, (*published.SCHEDULES, *published.FIXATED, "on_demand_l2"))
+    grid = catalogue.grid(profile, dataset, seeds, (*published.SEVEN, *published.FIXATED, "on_demand_l2"))
     runs = dose.load([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
     extra = extra_data.runs("inpaint", dataset, profile, seeds)
     runs |= {("inpaint", name, run.experiment["seed"]): run for name, found in extra.items() for run in found}
@@ -90,13 +88,13 @@ def paper_gaps(one: str, other: str, tasks=tuple(published.TABLE1)) -> list[floa
 def paper_margins(task: str) -> list[float]:
     """On-demand against its closest rival in Table 1, on CelebA and SUN397."""
     rows = published.TABLE1[task]
-    return [min(rows["on_demand"][k][1] - rows[rival][k][1] for rival in RIVALS) for k in (0, 1)]
+    return [min(rows["on_demand"][k][1] - rows[rival][k][1] for rival in table1.RIVALS) for k in (0, 1)]
 
 
 NO_NUMBER, CURVES_ONLY = "no number", "curves only"
 FILLED, *ENCODERS = ([psnr for _, psnr in published.TABLE2[m]] for m in ("on_demand", CENTRE, RANDOM))  # two blocks
 TABLES1 = [{s: row[k][1] for s, row in rows.items()} for rows in published.TABLE1.values() for k in (0, 1)]
-GROUPS = [min(row[s] for s in JOINT) - max(row[s] for s in PARTIAL) for row in TABLES1]
+GROUPS = [min(row[s] for s in published.JOINT) - max(row[s] for s in published.PARTIAL) for row in TABLES1]
 WON, WON_FIXATED = map(table3.images_won, ("on_demand", "fixated"))
 DB11 = "DB11, noise not clipped, this network − the best published number of an image: "
 
@@ -151,8 +149,8 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
     ("Sec. 6.6", "On-demand learning is the best on the level on which nobody trained, too.",
      NO_NUMBER, "on-demand − each of six rivals, PSNR on level 6, every task",
      partial(compare, pairs={
-         f"{plain(task)}, {published.SCHEDULES[rival]}": (task, "on_demand", rival, ["6"])
-         for task in paper.TASKS for rival in RIVALS
+         f"{plain(task)}, {published.SEVEN[rival]}": (task, "on_demand", rival, ["6"])
+         for task in paper.TASKS for rival in table1.RIVALS
      }, best=True)),
     ("Table 1", "A staged curriculum collapses on deblurring.",
      span(paper_gaps("rigid_joint", "staged_curriculum", ["deblur"])),
@@ -175,7 +173,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      gradients_and_pool.remembers),
     ("Table 1, Sec. 6.6, Supp. E",
      "Rigid joint and both cumulative schedules are stronger rivals than the staged ones and hard mining.",
-     span(GROUPS), f"each of the {len(JOINT)} − each of the others, mean PSNR, every task",
+     span(GROUPS), f"each of the {len(published.JOINT)} − each of the others, mean PSNR, every task",
      table1.competitive),
     ("Sec. 5.3", "PSNR is a better feedback than L2.",
      NO_NUMBER, "on-demand − on-demand with shares by squared error, mean PSNR, every task",

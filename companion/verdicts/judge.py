@@ -145,14 +145,11 @@ def verdict_on(
     measured = {label: np.asarray(values, float) for label, values in parts.items() if len(values)}
     if not measured:
         return Verdict(MISSING)
-    bounds = beyond if isinstance(beyond, dict) else dict.fromkeys(parts, beyond)
-    margins = {label: sign * (values - bounds.get(label, 0)) for label, values in measured.items()}
-    plain_words = {
-        label: str(decide(margins.get(label, ()), 0 if bounds.get(label, 0) or unit != "dB" else WITHIN))
-        for label in parts
-    }
+    bounds = dict.fromkeys(parts, 0) | beyond if isinstance(beyond, dict) else dict.fromkeys(parts, beyond)
+    margins = {label: sign * (values - bounds[label]) for label, values in measured.items()}
+    plain_words = {k: str(decide(margins.get(k, ()), 0 if bounds[k] or unit != "dB" else WITHIN)) for k in parts}
     p = [1.0 if plain_words[label] == UNDECIDED else p_below(margins[label]) for label in parts]
-    other = {label: values for label, values in (confirm or {}).items() if not bounds.get(label, 0)}
+    other = {label: values for label, values in (confirm or {}).items() if not bounds[label]}
     words = {label: confirmed(word, other.get(label, ())) for label, word in plain_words.items()}
     word, plain_word = (str(combine(np.array(list(each.values())), np.array(p))) for each in (words, plain_words))
     if word == UNDECIDED != plain_word:
@@ -173,7 +170,7 @@ def verdict_on(
     gated = word in (REPRODUCED, TIED, EQUIVALENT) and bool(set(below) & set(measured))
     narrow = {k: interval(x, 1 - 2 * ALPHA) for k, x in measured.items() if len(x) >= ENOUGH}
     # An excluded claim rests on what the paper prints, another on its weakest part, of those beyond 0 where some are.
-    rests_on = printed if word == EXCLUDED else [k for k in measured if not bounds.get(k, 0)] or measured
+    rests_on = printed if word == EXCLUDED else [k for k in measured if not bounds[k]] or measured
     rests_on = min((k for k in rests_on if k in measured), key=lambda k: margins[k].mean())
     rests_on = told if word == REVERSED else rests_on
     return Verdict(word, value, needs, found, numbers, unit, gated, narrow, rests_on)
@@ -196,9 +193,7 @@ def against_paper(measured: dict, sign: int, printed: dict, least: str) -> tuple
     if not known:
         return "", False
     shares = [values.mean() / printed[label] for label, values in known.items()]
-    out = len(known) == len(printed) and all(
-        len(values) >= ENOUGH and interval(values)[1] < printed[label] for label, values in known.items()
-    )
+    out = all(k in known and len(known[k]) >= ENOUGH and interval(known[k])[1] < printed[k] for k in printed)
     share = from_to(shares, lambda one: number(100 * one, 0))
     told = {least} if len(measured) > FEW else {*measured}
     part = "".join(f"{label} {estimate(values)}, " for label, values in known.items() if label not in told)
@@ -449,7 +444,7 @@ def simulate() -> pd.DataFrame:
     `even` (equivalent or tied at 0), `excluded` (of a margin of 0 that 0.19 dB, the paper's, is excluded), and
     where every part is truly 0.1 or 0.2 dB further ahead, `even_0.1`, `power_0.1` and `power_0.2` (reproduced).
     """
-    rng, rows, rivals = np.random.default_rng(0), [], len(published.SCHEDULES) - 1
+    rng, rows, rivals = np.random.default_rng(0), [], len(published.SEVEN) - 1
     for parts, apart in ((1, 0), (rivals, 0), (rivals, 2)):
         # A network's own noise: on-demand's is in all six margins, which therefore move together.
         noise = rng.normal(0, 0.5**0.5, (120_000 // parts, parts + 1, 5))

@@ -54,6 +54,4 @@ def show(table: pd.DataFrame):
     names = {"interval": "predicted margin (dB)", "word": "predicted word", "margin": "found margin (dB)"}
     names["found"] = "found word"
     shown = rows[["claim", "interval", "word", "margin", "found", "hit"]]
-    return show_table(
-        shown.rename(columns=names), {"found margin (dB)": lambda db: "–" if db != db else judge.number(db)}
-    )
+    return show_table(shown.rename(columns=names), {"found margin (dB)": judge.number})

@@ -30,8 +30,7 @@ def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Pat
         if base not in DATASETS or base == "demo":  # which comes with scikit-image
             known = ", ".join(set_ for set_ in DATASETS if set_ != "demo")
             raise DataError(f"--source belongs to a set by name ({known}), not to {name!r}")
-        get = halved if "of" in DATASETS[base] else unpack
-        folder = get(base, source)
+        folder = halved(base, source) if "of" in DATASETS[base] else unpack(base, source)
     else:
         folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
     if "sha256" in DATASETS.get(base, {}):

@@ -120,9 +120,8 @@ def locked(path: Path):
             print(f"waiting for another process, which has {path.stem}", file=sys.stderr)
             return FileLock(path).acquire()
     except (OSError, NotImplementedError) as error:  # the file of another user, or a disk that locks none
-        why = (
-            "it is another user's" if isinstance(error, PermissionError) else getattr(error, "strerror", None) or error
-        )
+        theirs = isinstance(error, PermissionError)
+        why = "it is another user's" if theirs else getattr(error, "strerror", None) or error
         raise DiskError(f"{path}: not writable, {why}; {OWN}") from None
 
 

@@ -136,10 +136,8 @@ def holes(mask: np.ndarray, stride: int) -> list[tuple[slice, slice]]:
     covered = np.zeros(blocks.shape, int)
     for box in boxes:
         covered[box] += 1
-    boxes = boxes if covered.max() == 1 else [(slice(None), slice(None))]
-    return [
-        around(mask, *(slice((s.start or 0) * CROP, s.stop and s.stop * CROP) for s in box), stride) for box in boxes
-    ]
+    boxes = boxes if covered.max() == 1 else [tuple(slice(0, side) for side in blocks.shape)]
+    return [around(mask, *(slice(s.start * CROP, s.stop * CROP) for s in box), stride) for box in boxes]
 
 
 def around(mask, rows: slice, columns: slice, stride: int) -> tuple[slice, slice]:

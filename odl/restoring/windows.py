@@ -15,7 +15,6 @@ from odl.machine.device import forward
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError, integer
 from odl.restoring import image_files
-from odl.restoring.image_files import missing
 
 BATCH = 256  # windows that pass through the network at a time
 FARTHEST = 4  # from the middle of [0, 1]: noise of σ = 150 of 255 on a megapixel goes so far
@@ -71,7 +70,7 @@ def inpaint_image(network, image, mask, stride=8, precision="fp32", device="cpu"
     as they are, up to rounding. Raises ParameterError.
     """
     # Paper: objects are removed from photographs (Supp. F), how is not said.
-    x, mask = check_image(image, network), missing(np.asarray(image), "inpaint", mask)
+    x, mask = check_image(image, network), image_files.missing(np.asarray(image), "inpaint", mask)
     height, width = x.shape[2:]
     y = (reflect_to_window(x) * 2 - 1).to(device)
     unknown = reflect_to_window(torch.from_numpy(mask)[None, None])[0, 0].to(device)

@@ -26,10 +26,8 @@ from companion.runs import catalogue
 from odl import paper
 from odl.parameters import ParameterError
 from tests.faults.campaign import ended, in_a_child
-from tests.faults.parameters import begun, cases
+from tests.faults.parameters import NOTEBOOKS, ROOT, begun, cases
 
-ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAPERMILL = Path(sys.executable).with_name("papermill")
 NAMES = [notebook.stem for notebook in NOTEBOOKS]
 SEEDED = [notebook.stem for notebook in NOTEBOOKS if '"seeds = [' in notebook.read_text(encoding="utf-8")]
@@ -120,11 +118,11 @@ def test_table1_of_every_task(task, tmp_path):
     else:
         assert run(table1, tmp_path, task=task, profile="smoke")["error"] is None
     table = pd.read_csv(tmp_path / f"data/results/smoke/tables/table1-demo-{task}.csv")
-    assert list(table.schedule) == ["not_restored", *published.SCHEDULES]
+    assert list(table.schedule) == ["not_restored", *published.SEVEN]
     table = table[1:]
     assert set(table.seeds) == {1}
     runs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("data/results/smoke/demo/*/*.json")}
-    assert len(runs) == len(published.SCHEDULES)
+    assert len(runs) == len(published.SEVEN)
     if once:
         done = papermill(table1, tmp_path, "out.ipynb", task=task, profile="smoke")
         assert done.returncode == 0, done.stderr[-2000:]
@@ -132,13 +130,12 @@ def test_table1_of_every_task(task, tmp_path):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
-def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, tmp_path, monkeypatch):
-    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, root):
     for name, value in [(name, value) for path, name, value in cases() if path == notebook]:
         with pytest.raises(ParameterError) as error:
             begun(notebook, name, value)
         assert "\n" not in str(error.value) and name in str(error.value), (name, value)
-    assert not list(tmp_path.rglob("*"))
+    assert not root.exists()
 
 
 @pytest.mark.parametrize(
@@ -151,8 +148,7 @@ def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, tmp_p
         ("table1", "schedules", "[rigid_joint, on_demand]", ["rigid_joint", "on_demand"]),
     ],
 )
-def test_a_list_may_be_text_as_papermill_passes_it(notebook, name, text, meant, tmp_path, monkeypatch):
-    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+def test_a_list_may_be_text_as_papermill_passes_it(notebook, name, text, meant, root):
     assert begun(ROOT / "notebooks" / f"{notebook}.ipynb", name, text)[name] == meant
 
 

@@ -26,7 +26,7 @@ CONFIG = ("--config", "task=interpolate", "bundle=3", "mem_mb=900", "runtime=60"
 ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3", "--slurm-no-account")
 LOST = "n0"
-RUNS = len(published.SCHEDULES) + len(published.FIXATED) + len(catalogue.DOSES) + 1  # on_demand_l2
+RUNS = len(published.SEVEN) + len(published.FIXATED) + len(catalogue.DOSES) + 1  # on_demand_l2
 RESULTS = RUNS + sum(len(measured) for measured in gradients_and_pool.MEASURED.values())
 
 
