@@ -76,12 +76,12 @@ def job_of(experiment) -> sweep.Job:
 
 
 def load_all(runs) -> dict:
-    """Every measurement that is here, of those of some runs that are trained as their profile has it."""
+    """Every measurement that is here, of some runs."""
     found = {}
-    for run in (run for run in runs if not run.overrides):
+    for run in runs:
         for evaluate in MEASURED.get(run.schedule, ()):
-            result = results.load(run, sweep.path_beside(run, evaluate.__name__))
-            found[evaluate.__name__, f"{run.task} {run.schedule}", run.seed] = result
+            if result := results.load(run, sweep.path_beside(run, evaluate.__name__)):
+                found[evaluate.__name__, f"{run.task} {run.schedule}", run.seed] = result
     return found
 
 
