@@ -219,8 +219,9 @@ def plot_margins(table: pd.DataFrame):
             axis.axline((0, 0), slope=slope, color="0.4", linestyle=":", linewidth=1, zorder=1)
             text = f"{judge.number(slope, 3)} dB for each %"
             axis.text(0.02, 0.03, text, transform=axis.transAxes, color="0.4", fontsize=8)
-        if absent := [minus(k) for k in rows.k[rows.seeds == 0]]:
-            text = f"k = {', '.join(absent)}: {judge.MISSING}"
+        absent = ", ".join(minus(k) for k in rows.k[rows.seeds == 0])
+        if absent or rows.empty:
+            text = f"k = {absent}: {judge.MISSING}" if absent else judge.MISSING
             axis.text(0.98, 0.03, text, transform=axis.transAxes, ha="right", color="0.4", fontsize=8)
     figure.supxlabel("to the easy levels  ←  dose (% of a batch)  →  to the hard levels", fontsize=10)
     figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
