@@ -10,8 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from companion import published
 from companion.runs import pilot, plan
-from companion.verdicts.judge import plain
-from odl import paper
+from companion.verdicts.judge import number, plain
+from odl import paper, results
 from odl.data import sets
 from odl.experiment import PROFILES
 from odl.machine import files, store
@@ -212,6 +212,40 @@ def checksums() -> str:
         if "sha256" in entry:
             rows.append([f"`{name}`: hashes and names of all files", f"SHA-256 `{entry['sha256']}`"])
     return markdown(["File", "Checksum"], rows)
+
+
+CARDS = """A number is what a network adds to the PSNR of the damaged image, in dB, on the test images of its set.
+Where it is bold, the network makes the image worse.
+Every pixel counts as the network leaves it; `odl.restore` puts back what was not missing.
+A fixated network knows one severity alone.
+Files without a row are rivals, whose scores Table 3 has."""
+
+
+def model_cards() -> str:
+    """A table for each data set, a row for each network that ships: its training, and on each level what it changes.
+
+    Raises FileNotFoundError where none has a result.
+    """
+    cards, levels = {}, [str(level) for level in range(1, paper.N_LEVELS + 2)]
+    for path in sorted((files.results() / PROFILE).glob("*/*/*.json")):
+        run_id = path.relative_to(files.results()).as_posix().removesuffix(".json")
+        if not (files.shipped() / results.shipped_name(run_id)).exists():
+            continue
+        run = results.as_result(files.unseal(store.used(path)), path)
+        gains = (run.evaluation.psnr - run.evaluation.psnr_input).groupby(run.evaluation.level).mean()
+        cells = [f"**{number(gain)}**" if gain < 0 else number(gain) for gain in gains.reindex(levels)]
+        e, images = run.experiment, run.provenance["train_images"]
+        name, steps = f"`{e['task']}/{path.stem}`", f"{e['epochs'] * e['iterations']:,}"
+        cards.setdefault((e["dataset"], images), []).append([name, steps, *cells])
+    header = ["Network", "Steps", *(f"Level {level}" for level in levels)]
+    tables = [
+        f"Trained on {images:,} images of `{name}`, under its terms: {TERMS[sets.parse(name)[0]]}.\n\n"
+        + markdown(header, rows)
+        for (name, images), rows in cards.items()
+    ]
+    if not tables:
+        raise FileNotFoundError(f"results of the networks in {files.shipped()}")
+    return "\n\n".join([CARDS, *tables])
 
 
 # The reproducibility statement, from every results file of the book's profile

@@ -203,13 +203,14 @@ TABLES |= {
     "tasks-table": appendix.tasks, "parameter-counts": appendix.parameter_counts,
     "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
     "plans": appendix.plans, "lessons": appendix.lessons, "reliability-promises": appendix.promises,
-    "data-table": appendix.data_table, "checksums": appendix.checksums,
+    "data-table": appendix.data_table, "checksums": appendix.checksums, "model-cards": appendix.model_cards,
 } | answer.TABLES | chapters.TABLES | reasons.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
 TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "pictures", "colour")}
 README = {
     "answer": answer.answer, "limit": chapters.limit, "scale": results_table.scale, "verdicts": results_table.verdicts,
     "first-command": results_table.first_command, "results-table": partial(results_table.results_table, book=False),
     "data-table": partial(appendix.data_table, book=False), "checksums": appendix.checksums,
+    "model-cards": appendix.model_cards,
 }  # fmt: skip
 CAPTIONS = {  # of the tables that stand on one page alone
     "core-claims": "The core claims: what the paper has, and what is measured here.",

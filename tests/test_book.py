@@ -1,5 +1,6 @@
 """The book's sources: what pages name exists, and what is generated is up to date."""
 
+import json
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from scipy import stats
 from test_scorecard import psnr, result, world
 
 from companion import published
+from companion.comparators import trained
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
 from companion.runs import plan
 from companion.verdicts import claims, judge
@@ -45,6 +47,20 @@ def test_tables_in_readmes_are_what_the_results_files_say():
     for page in results_table.READMES:
         filled = results_table.filled(page.read_text(), figures.README)
         assert page.read_text() == filled, f"{page}: run python book/figures.py --readme"
+
+
+def test_each_of_our_networks_that_ships_has_a_card_that_says_where_it_harms():
+    """One cell recomputed from its file by a plain loop; whatever is bold is below 0, and nothing else."""
+    rows = re.findall(r"^\| `(.+)` \| (.+) \|$", appendix.model_cards(), re.MULTILINE)
+    names = [path.name for path in files.shipped().glob("*.safetensors")]
+    ours = [name for name in names if not any(f"-{learner}-seed" in name for learner in trained.LEARNERS)]
+    assert len(rows) == len(ours) == len(names) - 4
+    for _, line in rows:
+        assert all(cell.startswith("**−") == ("−" in cell) for cell in line.split(" | "))
+    run = json.loads((files.results() / "reference/bsds500/deblur/rigid_joint-seed0.json").read_text())["evaluation"]
+    on_level_2 = [k for k, level in enumerate(run["level"]) if level == "2"]
+    gain = sum(run["psnr"][k] - run["psnr_input"][k] for k in on_level_2) / len(on_level_2)
+    assert dict(rows)["deblur/rigid_joint-seed0"].split(" | ")[2] == f"{gain:+.2f}" and gain > 0
 
 
 def test_counted_arithmetic_is_the_networks():
