@@ -249,6 +249,7 @@ def feedback() -> dict:
         for s in (PAIR[0], SHARP)
     )
     short, long, far = growth(m)
+    whose, whose_margins = reasons.whose()
     last = [100 * run.history[-1]["dose"] for key, run in runs if key[0] in paper.TASKS and key[1] == SHARP]
     return {
         "dose": ends(doses, " %"),
@@ -269,6 +270,8 @@ def feedback() -> dict:
             lambda m: of(pulls(m), lambda v: f"{sum(n.argmax() + 1 == len(n) for n in v)} of {len(v)} tasks")
         ),
         "pull": on_each(lambda m: ends(n[-1] / n[0] for n in pulls(m))),
+        "whose": whose,
+        "whose_margins": whose_margins,
         "loss": on_each(hard_loss),
         "last_dose": ends(short, " %"),
         "long_dose": ends(long, " %"),

@@ -69,12 +69,12 @@ def leans(*sets) -> list[int]:
     return [k for k in LEANS if any(pairs[k])] or [*LEANS]
 
 
-def levels():
-    """Of each task and level: its gradient under equal shares, its share by each k, and what came of it."""
+def levels(title: str):
+    """Of each task and level of a data set: its gradient under equal shares, its share by each k, what came of it."""
     figure, axes = plt.subplots(
         len(paper.TASKS), 3, figsize=(WIDE, 6.8), sharex=True, sharey="col", layout="constrained"
     )
-    m, places = load(), np.arange(1, paper.N_LEVELS + 1)
+    m, places = worlds().get(title, judge.Measured()), np.arange(1, paper.N_LEVELS + 1)
     tried = leans(m)
     for row, task in zip(axes, paper.TASKS, strict=True):
         row[0].set_ylabel(judge.plain(task).capitalize())
@@ -146,9 +146,9 @@ def once_each(axis) -> tuple[list, list]:
 
 
 def controls():
-    """Share, order, rate and feedback apart, on faces: differences in mean PSNR with their intervals."""
-    faces = worlds().get("faces", judge.Measured())
-    figure = dose.plot_controls(dose.controls(faces))
+    """The curriculum's share, order and rate apart, on faces: differences in mean PSNR with their intervals."""
+    table = dose.controls(worlds().get("faces", judge.Measured()))
+    figure = dose.plot_controls(table[~table.contrast.str.startswith("k = ")])
     [axis] = figure.axes
     figure.set_size_inches(WIDE, 1.2 + 0.5 * len(axis.get_yticks()))
     axis.set_yticks(axis.get_yticks(), [fill(t.get_text(), 26) for t in axis.get_yticklabels()], fontsize=8.5)
@@ -227,6 +227,6 @@ def found():
 
 
 FIGURES = {
-    "ruined.png": ruined, "barely.svg": barely, "levels.svg": levels, "contest.svg": contest, "controls.svg": controls,
+    "ruined.png": ruined, "barely.svg": barely, "contest.svg": contest, "controls.svg": controls,
     "systems.png": systems, "spectrum.svg": spectrum, "blocks.svg": blocks, "found.svg": found,
-}  # fmt: skip
+} | {f"levels-{title}.svg": partial(levels, title) for title in MARKS}  # fmt: skip

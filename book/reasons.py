@@ -1,6 +1,6 @@
-"""What chapter 4 says beyond the paper's seven: why the cumulative curriculum leads, and the rules since 2017.
+"""What chapters 3 and 4 say beyond the paper's seven: whose scores count, why a curriculum leads, the rules since 2017.
 
-Both stand on faces, each where its block of the campaign is whole; until then the chapter says what is to be measured.
+All stand on faces, each where its block of the campaign is whole; until then a chapter says what is to be measured.
 """
 
 import numpy as np
@@ -35,20 +35,22 @@ CAUSES = {  # how a claim begins → what its margin is, and what each word of t
         judge.REVERSED: "A lean to the easy levels without any order is worse than equal shares.",
         OPEN: "Whether a lean to the easy levels pays without any order is open.",
     },
+}
+WHOSE = {  # the same of feedback: does it matter whose scores it follows?
     "A network's own feedback": {
-        WHAT: "own scores − another's, both with k = 4",
-        judge.REPRODUCED: "A network's own scores beat shares that another network's scores asked for.",
-        judge.EQUIVALENT: "Shares that another network's scores asked for do as well as its own.",
-        judge.REVERSED: "Shares that another network's scores asked for do better than its own.",
-        OPEN: "Whether a network's own scores beat those of another is open.",
+        WHAT: "own − recorded",
+        judge.REPRODUCED: "The network's own scores do better than recorded shares.",
+        judge.EQUIVALENT: "Recorded shares do as well: what counts is the mixture, not whose scores made it.",
+        judge.REVERSED: "Recorded shares do better than the network's own scores.",
+        OPEN: "Whether the network's own scores do better than recorded shares is open.",
     },
 }
 
 
-def causes() -> list[tuple[str, str, judge.Verdict]]:
-    """What is measured of `CAUSES` on faces: a sentence, what its margin is, and the verdict that it stands on."""
+def causes(asked=CAUSES) -> list[tuple[str, str, judge.Verdict]]:
+    """What is measured of `asked` on faces: a sentence, what its margin is, and the verdict that it stands on."""
     faces, found = worlds().get("faces"), []
-    for start, sentences in CAUSES.items() if faces else ():
+    for start, sentences in asked.items() if faces else ():
         [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(start)]
         verdict = claim.measure(faces)
         if verdict.due:
@@ -64,6 +66,19 @@ def by_part(sentences: dict, verdict: judge.Verdict) -> list[str]:
     if len(tasks) == 1:
         return [*tasks]
     return [f"{sentence.removesuffix('.')} on {listed(names)}." for sentence, names in tasks.items()]
+
+
+def in_numbers(sentence: str, what: str, verdict: judge.Verdict) -> str:
+    """The sentence, and behind it the margin of each task."""
+    margins = "; ".join(f"{task} {db}" for task, (db, _) in verdict.parts.items())
+    return f"{sentence} ({what}: {margins})"
+
+
+def whose() -> tuple[str, str]:
+    """Whether it matters whose scores feedback follows: in a sentence, and in the same with its numbers."""
+    for cause in causes(WHOSE):
+        return cause[0], in_numbers(*cause)
+    return (f"What came of it is {NOT_MEASURED}.",) * 2
 
 
 def why() -> str:
@@ -86,9 +101,7 @@ def curriculum() -> str:
         f"On faces we took it apart. Its *shares* alone are its means over training, {listed(shares)} % for levels 1 "
         "to 5, from the first step on and in no order.\n"
     ]
-    for sentence, what, verdict in found:
-        margins = "; ".join(f"{task} {db}" for task, (db, _) in verdict.parts.items())
-        lines.append(f"- {sentence} ({what}: {margins})")
+    lines += [f"- {in_numbers(*cause)}" for cause in found]
     drawing = """\
 ```{figure} /generated/controls.svg
 :name: fig-controls

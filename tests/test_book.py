@@ -146,6 +146,20 @@ def test_why_the_curriculum_leads_is_what_the_runs_say(monkeypatch, static, rate
     )
 
 
+@pytest.mark.parametrize(
+    ("ahead", "said"), [(0.4, "own scores do better"), (0.0, "not whose scores made it"), (-0.4, "shares do better")]
+)
+def test_whose_scores_feedback_follows_is_what_the_runs_say(monkeypatch, ahead, said):
+    """The network's own with k = 4 is `ahead` of the recorded shares of the next seed."""
+    on_faces(monkeypatch, replay=30, **{chapters.SHARP: 30 + ahead})
+    sentence, with_margins = reasons.whose()
+    assert (
+        said in sentence and with_margins.startswith(sentence) and f"{ahead:+.2f} dB".replace("-", "−") in with_margins
+    )
+    on_faces(monkeypatch, replay=30)
+    assert {*reasons.whose()} == {"What came of it is to be measured."}
+
+
 def test_tasks_that_differ_have_a_sentence_each(monkeypatch):
     """Static shares as good as the curriculum on deblurring, and far behind it on denoising."""
     runs = on_faces(monkeypatch, rigid_joint=30, cumulative_curriculum=30.4, static_easy=30.4)
