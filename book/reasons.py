@@ -65,7 +65,9 @@ def by_part(sentences: dict, verdict: judge.Verdict) -> list[str]:
         tasks.setdefault(sentences.get(word.removesuffix(judge.GATED), sentences[OPEN]), []).append(task)
     if len(tasks) == 1:
         return [*tasks]
-    return [f"{sentence.removesuffix('.')} on {listed(names)}." for sentence, names in tasks.items()]
+    undecided = tasks.pop(sentences[OPEN], [])
+    *most, last = [f"{sentence.removesuffix('.')} on {listed(names)}." for sentence, names in tasks.items()]
+    return [*most, last.removesuffix(".") + f"; on {listed(undecided)} that is open." if undecided else last]
 
 
 def in_numbers(sentence: str, what: str, verdict: judge.Verdict) -> str:

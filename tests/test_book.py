@@ -173,6 +173,10 @@ def test_tasks_that_differ_have_a_sentence_each(monkeypatch):
     assert "beats equal shares without any order on deblurring. " in lean and lean.endswith(
         "equal shares on denoising."
     )
+    runs |= {("denoise", "static_easy", seed): result(psnr(30 + seed - 10), seed) for seed in (10, 11, 12)}
+    monkeypatch.setattr(reasons, "worlds", lambda: {"faces": judge.Measured(runs)})
+    [order, _] = [sentence for sentence, *_ in reasons.causes()]
+    assert order == "The curriculum's shares do as well without its order on deblurring; on denoising that is open."
 
 
 def test_rules_since_2017_have_both_scores(monkeypatch):
