@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import reasons
 import yaml
-from answer import one_in
+from answer import cured_within, one_in
 from appendix import GRID, flops, layers, rate, run_flop
 from lab_page import fills
 from measured import NOT_MEASURED, PAIR, ROOT, duration, listed, load, markdown, tab_set, worlds
@@ -203,18 +203,20 @@ def shipped() -> dict:
 
 def problem() -> dict:
     """Fixation: the verdict, and what it costs elsewhere and gains at home."""
-    m = load()
-    claim, control = fixation.problem(m), fixation.control(m)
-    over, there = fixated_margins(m)
+    apart = cured_within()
     return {
-        "word": claim.word,
+        "word": on_each(lambda m: fixation.problem(m).word),
         "below": below(),
-        "parts": len(claim.parts),
-        "for_it": sum(np.mean(gaps) > 0 for gaps in over + there),
-        "over": of(map(np.mean, over), span),
-        "there": of(map(np.mean, there), span),
-        "apart": of((control.on_demand - control.rigid_joint).abs(), lambda v: f"{np.ceil(100 * max(v)) / 100:.2f} dB"),
+        "for_it": on_each(for_fixation),
+        "over": on_each(lambda m: of(map(np.mean, fixated_margins(m)[0]), span)),
+        "there": on_each(lambda m: of(map(np.mean, fixated_margins(m)[1]), span)),
+        "apart": f"{np.ceil(100 * apart) / 100:.2f} dB" if np.isfinite(apart) else NOT_MEASURED,
     }
+
+
+def for_fixation(m) -> str:
+    """How many comparisons with a fixated network came out on the side of the claim, by the mean margin."""
+    return of(map(np.mean, sum(fixated_margins(m), [])), lambda v: f"{sum(db > 0 for db in v)} of {len(v)} comparisons")
 
 
 def tasks_below(m, levels, numbers: bool = False) -> str:
