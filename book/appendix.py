@@ -216,8 +216,8 @@ def checksums() -> str:
 
 CARDS = """A number is what a network adds to the PSNR of the damaged image, in dB, on the test images of its set.
 Where it is bold, the network makes the image worse.
-Every pixel counts as the network leaves it; `odl.restore` puts back what was not missing.
-A fixated network knows one severity alone.
+Every pixel counts as the network leaves it; `odl.restore` keeps known pixels as they are.
+A fixated network has trained on one severity alone, which on some tasks lies in level 6.
 Files without a row are rivals, whose scores Table 3 has."""
 
 

@@ -283,11 +283,11 @@ def feedback() -> dict:
 
 
 def lost(m) -> str:
-    """The rivals that on-demand learning is behind of by the judge's word, with the tasks and margins."""
+    """The rivals that are ahead of on-demand learning by the judge's word, with the tasks and by how much."""
     behind = {}
     for rival, task in product(table1.RIVALS, paper.TASKS):
         if judge.compare(m, {"": (task, PAIR[0], rival)}).word == judge.REVERSED:
-            margin = judge.estimate(judge.gaps(m.runs, task, PAIR[0], rival))
+            margin = judge.estimate(judge.gaps(m.runs, task, rival, PAIR[0]))
             behind.setdefault(rival, []).append(f"{plain(task)} ({margin})")
     names = [f"the {published.SEVEN[rival].lower()} on {' and '.join(on)}" for rival, on in behind.items()]
     return listed(names) if names else "nobody"
@@ -317,7 +317,7 @@ def contest() -> dict:
         "equal": of(
             [judge.score(run) for [run] in judge.paired(m.runs, "deblur", PAIR[1])], lambda v: f"{np.mean(v):.2f} dB"
         ),
-        "staged_paper": " and ".join(f"{db:.2f}" for db in printed) + " dB",
+        "staged_paper": " and ".join(f"{db:.2f} dB on {on}" for db, on in zip(printed, ("faces", "scenes"), strict=True)),
         "pairs": len(test),
         "small": len(small),
         "apart": of(small.ahead.abs(), lambda v: f"{max(v):.2f} dB"),
