@@ -317,7 +317,9 @@ def contest() -> dict:
         "equal": of(
             [judge.score(run) for [run] in judge.paired(m.runs, "deblur", PAIR[1])], lambda v: f"{np.mean(v):.2f} dB"
         ),
-        "staged_paper": " and ".join(f"{db:.2f} dB on {on}" for db, on in zip(printed, ("faces", "scenes"), strict=True)),
+        "staged_paper": " and ".join(
+            f"{db:.2f} dB on {on}" for db, on in zip(printed, ("faces", "scenes"), strict=True)
+        ),
         "pairs": len(test),
         "small": len(small),
         "apart": of(small.ahead.abs(), lambda v: f"{max(v):.2f} dB"),
