@@ -40,7 +40,7 @@ WHOSE = {  # the same of feedback: does it matter whose scores it follows?
     "A network's own feedback": {
         WHAT: "own − recorded",
         judge.REPRODUCED: "The network's own scores do better than recorded shares.",
-        judge.EQUIVALENT: "Recorded shares do as well, so what counts there is the mixture, and not whose scores made it.",
+        judge.EQUIVALENT: "Recorded shares do as well, so what counts there is the mixture, not whose scores made it.",
         judge.REVERSED: "Recorded shares do better than the network's own scores.",
         OPEN: "Whether the network's own scores do better than recorded shares is open.",
     },
