@@ -5,6 +5,9 @@ in dB, the interval that it should lie in, and the judge's word. Seen before it 
 on faces one on-demand network for inpainting alone (seed 0, 6,000 steps), which is compared with nothing. The lines of
 blocks D, H and I were added later, when no two schedules had been compared on faces yet; the line on equal shares
 against fixated models when Equation 3 had been compared with equal shares, and nothing with a fixated model.
+
+`predictions_gpu.csv` has the same of profile gpu, written before anything had been trained on a GPU, with the blocks A
+to C of profile reference in view.
 """
 
 from pathlib import Path
@@ -15,23 +18,24 @@ from companion.show.tables import show_table
 from companion.verdicts import claims, judge
 from companion.verdicts.judge import MISSING, Measured
 
-FILE = Path(__file__).with_name("predictions.csv")
+FILE, ON_GPU = (Path(__file__).with_name(name) for name in ("predictions.csv", "predictions_gpu.csv"))
 COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin", "hit"]
 
 
-def load() -> pd.DataFrame:
+def load(profile: str = "reference") -> pd.DataFrame:
     """Columns block, claim, part (empty for the claim itself), expected, low, high (dB, may be empty), word, why."""
-    return pd.read_csv(FILE, keep_default_na=False, na_values={name: [""] for name in ("expected", "low", "high")})
+    file = ON_GPU if profile == "gpu" else FILE
+    return pd.read_csv(file, keep_default_na=False, na_values={name: [""] for name in ("expected", "low", "high")})
 
 
-def beside(measured: Measured) -> pd.DataFrame:
+def beside(measured: Measured, profile: str = "reference") -> pd.DataFrame:
     """Each prediction beside what was found: `COLUMNS`; `hit` is None where nothing is measured.
 
     A claim's prediction hits with its word; a part's when its mean margin lies in the predicted interval.
     """
     verdicts = {claim.claim: claim.measure(measured) for claim in claims.CLAIMS}
     rows = []
-    for row in load().itertuples():
+    for row in load(profile).itertuples():
         found = verdicts[row.claim]
         word = found.parts.get(row.part, ("–", MISSING))[1] if row.part else (found.word if found.due else MISSING)
         margin = found.numbers.get(row.part, (float("nan"),))[0] if row.part else float("nan")
