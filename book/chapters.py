@@ -5,6 +5,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+import one_gpu
 import reasons
 import yaml
 from answer import cured_within, one_in
@@ -381,7 +382,7 @@ def others() -> dict:
 
 
 FACTS = {make.__name__: make for make in (cost, scale, shipped, problem, feedback, contest, others)}
-FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")}
+FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")} | {"gpu": one_gpu.facts}
 
 
 # Tables
@@ -442,4 +443,4 @@ def cite() -> str:
 ```"""
 
 
-TABLES = {"cite": cite, "contest-tabs": contest_tabs, "predictions": predictions}
+TABLES = {"cite": cite, "contest-tabs": contest_tabs, "predictions": predictions} | one_gpu.TABLES

@@ -15,6 +15,7 @@ import lab_page
 import measured
 import nbformat
 import numpy as np
+import one_gpu
 import pandas as pd
 import pytest
 import reasons
@@ -267,6 +268,35 @@ def test_what_the_chapters_state_holds_in_the_results():
     assert gap.iloc[0] < 0 < gap.iloc[-1] and np.mean(table3.behind_specialist(m)) < -table3.NEAR  # 5
     fills = lab_page.fills()
     assert fills["biharmonic"][1] > fills["network"][1] and table2.classical_wins(m).word == judge.REVERSED  # 5
+
+
+def test_what_one_gpu_measured_is_what_its_files_hold():
+    """Margins of each seed by hand from the JSONs, and the seconds of a run among so many side by side."""
+
+    def score(task: str, schedule: str, seed: int) -> float:
+        content = json.loads(
+            (folder / f"celeba10k-native/{task}/{schedule}-seed{seed}.json").read_text(encoding="utf-8")
+        )
+        rows = zip(content["evaluation"]["level"], content["evaluation"]["psnr"], strict=True)
+        return float(np.mean([value for level, value in rows if level in "123456"]))
+
+    folder = files.results() / "gpu"
+    for line in one_gpu.margins().splitlines()[2:]:
+        name, width, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        task = next(task for task in paper.TASKS if judge.plain(task) == name)
+        if width == "64":
+            for cell, (one, other) in zip(cells, one_gpu.CONTESTS.values(), strict=True):
+                by_hand = [score(task, one, seed) - score(task, other, seed) for seed in (10, 11)]
+                found = [float(number.replace("−", "-")) for number in re.findall(r"[+−]\d+\.\d+", cell)]
+                assert found == pytest.approx(by_hand, abs=0.006)
+    times = json.loads(next(folder.glob("probe-*.json")).read_text(encoding="utf-8"))
+    best = min((ms, int(n)) for n, ms in times.items() if n.isdigit())[1]
+    taken = [
+        json.loads(path.read_text(encoding="utf-8"))["provenance"]["seconds"]
+        for path in folder.glob("*/*/*seed??.json")
+    ]
+    seconds = float(one_gpu.facts()["each"].split()[0])
+    assert seconds == pytest.approx(np.median([t["train"] + t["evaluate"] for t in taken]) / best, rel=0.05)
 
 
 @pytest.mark.parametrize("feedback", [0.0, 0.5])

@@ -1,7 +1,7 @@
 """One GPU for half an hour: gates, a probe of how many runs side by side are fastest, and what comes home.
 
 `python -m companion reproduce --profile gpu --budget 9min --pack FILE.zip`, called again, goes on where it stopped.
-What a gate or the probe found is kept in `runs/gpu/`; on a CPU everything runs too, without graphs.
+What a gate or the probe found is kept in `data/results/gpu/`; on a CPU everything runs too, without graphs.
 """
 
 import hashlib
@@ -58,9 +58,14 @@ def prepare(todo: list[Experiment], device: str) -> int:
     return 1 if failed.keys() & {"bundle", "error"} or not sides else min(sides, key=sides.get)
 
 
+def kept() -> Path:
+    """Where gates and probes lie, a file for each and each card."""
+    return files.results() / "gpu"
+
+
 def once(name: str, function) -> dict:
     """What `function` returns, kept for the next call; an error is an answer too, for this call alone."""
-    path = files.runs() / "gpu" / f"{name}.json"
+    path = kept() / f"{name}.json"
     if not path.exists():
         start = time.monotonic()
         try:
@@ -197,7 +202,7 @@ def pack(file: Path, jobs: list[sweep.Job]) -> None:
     weights = [f"runs/{run.run_id}/weights.safetensors" for run in runs]
     ready = [name for name in weights if name not in gone and (files.root() / name).exists()][:NETWORKS]
     paths = {m.path for job in jobs for m in job.measurements if m.path.suffix == ".json" and m.path.exists()}
-    paths |= {*(files.runs() / "gpu").glob("*.json")}
+    paths |= {*kept().glob("*.json")}
     write_zip(file, {path.relative_to(files.root()).as_posix(): path.read_bytes() for path in sorted(paths)})
     for i, name in enumerate(ready, len(gone) + 1):  # one a file, because some services limit a file's size
         write_zip(file.with_stem(f"{file.stem}-{i}"), {name: halved(files.root() / name)})

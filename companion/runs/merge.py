@@ -43,7 +43,10 @@ def merge(file: Path) -> dict[str, list[str]]:
         raise ParameterError(f"archive={str(file)!r} cannot be read ({error}); `reproduce --pack` writes one") from None
     with archive:
         # Beside results there is what a GPU's gates and probe found; networks are in archives of their own.
-        found = [info for info in archive.infolist() if info.filename.startswith("data/results/")]
+        names = [info for info in archive.infolist() if info.filename.startswith("data/results/")]
+        found = [
+            info for info in names if not re.fullmatch(r"data/results/gpu/(gates|probe)[\w-]*\.json", info.filename)
+        ]
         for info in found:
             try:
                 keep(info.filename, read(archive, info))
