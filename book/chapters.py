@@ -381,8 +381,13 @@ def others() -> dict:
     }
 
 
+def on_gpu() -> dict:
+    """Profile gpu on faces, at the paper's width."""
+    return one_gpu.facts() | {"below": tasks_below(one_gpu.load(), ["1"])}
+
+
 FACTS = {make.__name__: make for make in (cost, scale, shipped, problem, feedback, contest, others)}
-FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")} | {"gpu": one_gpu.facts}
+FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")} | {"gpu": on_gpu}
 
 
 # Tables
