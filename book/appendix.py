@@ -81,7 +81,7 @@ MEANT_FOR = {
     "smoke": "the tests: every notebook in seconds",
     "demo": "a laptop: one task's seven schedules in minutes",
     "reference": "the numbers of this book",
-    "gpu": "half an hour of one GPU",
+    "gpu": "many runs in half an hour of one GPU",
     "paper": "the paper's full protocol, on a GPU",
 }
 

@@ -24,6 +24,7 @@ import lab_page
 import landing
 import matplotlib.pyplot as plt
 import numpy as np
+import one_gpu
 import reasons
 import results_table
 import sources
@@ -105,8 +106,10 @@ def main():
 
 
 def command_of(file: str, command: str) -> str:
-    """The command that makes a results file: a campaign names its own data set."""
-    dataset = next((name for name in SETS if f"/{name}/" in file), DATASET)
+    """The command that makes a results file: a campaign names its own data set, a run on a GPU its profile."""
+    on_gpu = file.startswith("gpu/")
+    dataset = next((name for name in SETS if f"/{name}/" in file), one_gpu.FACES if on_gpu else DATASET)
+    command = command.replace(f"--profile {PROFILE}", "--profile gpu") if on_gpu else command
     return command.replace(f"--dataset {DATASET}", f"--dataset {dataset}")
 
 

@@ -17,6 +17,23 @@ from odl.machine import store
 
 FACES = f"{catalogue.FACES}-native"
 CURRICULUM = "cumulative_curriculum"
+MEASURED = [
+    "device",
+    "versions",
+    "seeds",
+    "gain",
+    "dose",
+    "lead",
+    "lead_before",
+    "margins",
+    "foretold",
+    "hits",
+    "gates",
+    "side",
+    "fastest",
+    "wall",
+    "each",
+]
 CONTESTS = {"Equation 3 − equal shares": PAIR, "Cumulative curriculum − Equation 3": (CURRICULUM, PAIR[0])}
 
 
@@ -37,8 +54,14 @@ def margins() -> str:
     rows = []
     for task, profile in product(paper.TASKS, (PROFILE, "gpu")):
         found = [told(judge.gaps(load(profile).runs, task, *pair)) for pair in CONTESTS.values()]
-        rows.append([plain(task), PROFILES[profile]["width"], *found])
+        rows.append([plain(task), f"{PROFILES[profile]['width']}, {'GPU' if profile == 'gpu' else 'CPU'}", *found])
     return markdown(["Faces", "Width", *CONTESTS], rows)
+
+
+def lead(m: judge.Measured) -> str:
+    """Of the curriculum on deblurring, the mean over seeds."""
+    found = judge.gaps(m.runs, "deblur", CURRICULUM, PAIR[0])
+    return judge.signed(np.mean(found)) if found else NOT_MEASURED
 
 
 def facts() -> dict:
@@ -48,22 +71,30 @@ def facts() -> dict:
     images = [p["epochs"] * p["iterations"] * p["batch_size"] for p in (ours, PROFILES[PROFILE])]
     found = {"steps": f"{steps:,}", "images": f"{images[0] / images[1]:.0f}"}
     if not m.runs:
-        missing = ("device", "versions", "seeds", "gain", "predicted", "gates", "each")
-        return found | dict.fromkeys(missing, NOT_MEASURED)
+        return found | dict.fromkeys(MEASURED, NOT_MEASURED)
     first = next(iter(m.runs.values())).provenance
     pairs, few = {task: judge.paired(m.runs, task, *PAIR) for task in paper.TASKS}, ", too few for a word of the judge"
     gains = [margin for task in paper.TASKS for margin in judge.gaps(m.runs, task, *PAIR)]
+    doses = [100 * run.history[-1]["dose"] for (_, name, _), run in m.runs.items() if name == PAIR[0]]
     rows = beside(m, "gpu")
     hits = rows[(rows.part != "") & rows.margin.notna()].hit
-    return found | {
-        "device": first["device"],
-        "versions": f"PyTorch {first['versions']['torch']}",
-        "seeds": judge.count_seeds(pairs) + (few if min(map(len, pairs.values())) < judge.ENOUGH else ""),
-        "gain": f"{number(min(gains))} to {number(max(gains))} dB",
-        "predicted": f"{hits.sum()} of {len(hits)} predicted intervals hold the mean margin",
-        "gates": "All gates held" if not any(map(read, gpu.kept().glob("gates-*.json"))) else "Not all gates held",
-        "each": each(m),
-    }
+    return (
+        found
+        | {
+            "device": first["device"],
+            "versions": f"PyTorch {first['versions']['torch']}",
+            "seeds": judge.count_seeds(pairs) + (few if min(map(len, pairs.values())) < judge.ENOUGH else ""),
+            "gain": f"{number(min(gains))} and {number(max(gains))} dB",
+            "dose": f"{min(doses):.1f} to {max(doses):.1f} %",
+            "lead": lead(m),
+            "lead_before": lead(load(PROFILE)),
+            "margins": len(CONTESTS) * len(paper.TASKS),
+            "foretold": len(hits),
+            "hits": "all of them" if hits.all() else f"{hits.sum()} of them",
+            "gates": "All gates held" if not any(map(read, gpu.kept().glob("gates-*.json"))) else "Not all gates held",
+        }
+        | pace(m)
+    )
 
 
 # How fast
@@ -79,13 +110,16 @@ def probes() -> dict[str, dict]:
     return {path.stem.removeprefix("probe-").replace("-", " "): read(path) for path in paths}
 
 
-def each(m: judge.Measured) -> str:
-    """Seconds that a run takes of a card on which as many stand side by side as are fastest there."""
-    times = {n: ms for found in probes().values() for n, ms in found.items() if n.isdigit()}
+def pace(m: judge.Measured) -> dict:
+    """How many runs side by side are fastest, their milliseconds a step, and what a run takes of the clock and card."""
+    times = {int(n): ms for found in probes().values() for n, ms in found.items() if n.isdigit()}
     if not times:
-        return NOT_MEASURED
+        return dict.fromkeys(("side", "fastest", "wall", "each"), NOT_MEASURED)
+    side = min(times, key=times.get)
     seconds = [run.provenance["seconds"]["train"] + run.provenance["seconds"]["evaluate"] for run in m.runs.values()]
-    return f"{np.median(seconds) / int(min(times, key=times.get)):.0f} seconds"
+    wall = np.median(seconds)
+    found = {"side": side, "fastest": f"{times[side]:.2f} ms"}
+    return found | {"wall": f"{wall:.0f} seconds", "each": f"{wall / side:.0f} seconds"}
 
 
 def probe() -> str:
@@ -95,7 +129,11 @@ def probe() -> str:
         names = {n: f"as a graph, {n} side by side" for n in found}
         names |= {"eager": "without a graph, alone", "1": "as a graph, alone"}
         rows += [[card, names[n], f"{ms:.2f}" if isinstance(ms, float) else ms] for n, ms in found.items()]
-    return markdown(["Card", "Step", "Milliseconds a step of one run"], rows) if rows else f"No GPU is {NOT_MEASURED}."
+    return (
+        markdown(["Card", "Step", "Milliseconds of the card for a step"], rows)
+        if rows
+        else f"No GPU is {NOT_MEASURED}."
+    )
 
 
 TABLES = {"gpu-margins": margins, "gpu-probe": probe}

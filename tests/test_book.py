@@ -222,6 +222,9 @@ def test_a_file_has_the_command_of_its_own_data_set():
     assert figures.command_of(faces, figures.REPRODUCE).endswith("--dataset celeba10k-native")
     assert figures.command_of(scenes, figures.REPRODUCE) == figures.REPRODUCE
     assert figures.command_of(faces, figures.BENCH) == figures.BENCH
+    for file in ("gpu/celeba10k-native/deblur/on_demand-seed10.json", "gpu/probe-A-card.json"):
+        command = figures.command_of(file, figures.REPRODUCE)
+        assert command == "python -m companion reproduce --profile gpu --dataset celeba10k-native"
 
 
 @pytest.mark.parametrize(
