@@ -17,23 +17,7 @@ from odl.machine import store
 
 FACES = f"{catalogue.FACES}-native"
 CURRICULUM = "cumulative_curriculum"
-MEASURED = [
-    "device",
-    "versions",
-    "seeds",
-    "gain",
-    "dose",
-    "lead",
-    "lead_before",
-    "margins",
-    "foretold",
-    "hits",
-    "gates",
-    "side",
-    "fastest",
-    "wall",
-    "each",
-]
+MEASURED = "device versions seeds gain dose lead lead_before margins foretold hits gates side fastest wall each"
 CONTESTS = {"Equation 3 − equal shares": PAIR, "Cumulative curriculum − Equation 3": (CURRICULUM, PAIR[0])}
 
 
@@ -71,7 +55,7 @@ def facts() -> dict:
     images = [p["epochs"] * p["iterations"] * p["batch_size"] for p in (ours, PROFILES[PROFILE])]
     found = {"steps": f"{steps:,}", "images": f"{images[0] / images[1]:.0f}"}
     if not m.runs:
-        return found | dict.fromkeys(MEASURED, NOT_MEASURED)
+        return found | dict.fromkeys(MEASURED.split(), NOT_MEASURED)
     first = next(iter(m.runs.values())).provenance
     pairs, few = {task: judge.paired(m.runs, task, *PAIR) for task in paper.TASKS}, ", too few for a word of the judge"
     gains = [margin for task in paper.TASKS for margin in judge.gaps(m.runs, task, *PAIR)]
