@@ -35,10 +35,12 @@ def told(margins: list[float]) -> str:
 
 def margins() -> str:
     """Each contest on each task by the CPU's profile and by the GPU's."""
-    rows = []
-    for task, profile in product(paper.TASKS, (PROFILE, "gpu")):
-        found = [told(judge.gaps(load(profile).runs, task, *pair)) for pair in CONTESTS.values()]
-        rows.append([plain(task), f"{PROFILES[profile]['width']}, {'GPU' if profile == 'gpu' else 'CPU'}", *found])
+    rows, found = [], {"CPU": load(PROFILE), "GPU": load()}
+    for task, (device, m) in product(paper.TASKS, found.items()):
+        width = PROFILES["gpu" if device == "GPU" else PROFILE]["width"]
+        rows.append(
+            [plain(task), f"{width}, {device}", *(told(judge.gaps(m.runs, task, *p)) for p in CONTESTS.values())]
+        )
     return markdown(["Faces", "Width", *CONTESTS], rows)
 
 
@@ -62,23 +64,20 @@ def facts() -> dict:
     doses = [100 * run.history[-1]["dose"] for (_, name, _), run in m.runs.items() if name == PAIR[0]]
     rows = beside(m, "gpu")
     hits = rows[(rows.part != "") & rows.margin.notna()].hit
-    return (
-        found
-        | {
-            "device": first["device"],
-            "versions": f"PyTorch {first['versions']['torch']}",
-            "seeds": judge.count_seeds(pairs) + (few if min(map(len, pairs.values())) < judge.ENOUGH else ""),
-            "gain": f"{number(min(gains))} and {number(max(gains))} dB",
-            "dose": f"{min(doses):.1f} to {max(doses):.1f} %",
-            "lead": lead(m),
-            "lead_before": lead(load(PROFILE)),
-            "margins": len(CONTESTS) * len(paper.TASKS),
-            "foretold": len(hits),
-            "hits": "all of them" if hits.all() else f"{hits.sum()} of them",
-            "gates": "All gates held" if not any(map(read, gpu.kept().glob("gates-*.json"))) else "Not all gates held",
-        }
-        | pace(m)
-    )
+    found |= pace(m)
+    return found | {
+        "device": first["device"],
+        "versions": f"PyTorch {first['versions']['torch']}",
+        "seeds": judge.count_seeds(pairs) + (few if min(map(len, pairs.values())) < judge.ENOUGH else ""),
+        "gain": f"{number(min(gains))} and {number(max(gains))} dB",
+        "dose": f"{min(doses):.1f} to {max(doses):.1f} %",
+        "lead": lead(m),
+        "lead_before": lead(load(PROFILE)),
+        "margins": len(CONTESTS) * len(paper.TASKS),
+        "foretold": len(hits),
+        "hits": "all of them" if hits.all() else f"{hits.sum()} of them",
+        "gates": "All gates held" if not any(map(read, gpu.kept().glob("gates-*.json"))) else "Not all gates held",
+    }
 
 
 # How fast
@@ -107,17 +106,14 @@ def pace(m: judge.Measured) -> dict:
 
 
 def probe() -> str:
-    """Milliseconds of a step of one run, by how it is launched."""
+    """Milliseconds of the card for a step, by how it is launched."""
     rows = []
     for card, found in probes().items():
         names = {n: f"as a graph, {n} side by side" for n in found}
         names |= {"eager": "without a graph, alone", "1": "as a graph, alone"}
         rows += [[card, names[n], f"{ms:.2f}" if isinstance(ms, float) else ms] for n, ms in found.items()]
-    return (
-        markdown(["Card", "Step", "Milliseconds of the card for a step"], rows)
-        if rows
-        else f"No GPU is {NOT_MEASURED}."
-    )
+    header = ["Card", "Step", "Milliseconds of the card for a step"]
+    return markdown(header, rows) if rows else f"A step on a GPU is {NOT_MEASURED}."
 
 
 TABLES = {"gpu-margins": margins, "gpu-probe": probe}
