@@ -57,7 +57,7 @@ def on_each(say) -> str:
     the same."""
     said = {title: text for title, m in worlds().items() if (text := say(m)) != NOT_MEASURED}
     if len(said) > 1 and len({*said.values()}) == 1:
-        return f"{next(iter(said.values()))}, {' and '.join(said)} alike"
+        return f"{next(iter(said.values()))} on {' and '.join(said)} alike"
     return " and ".join(f"{text} on {title}" for title, text in said.items()) or NOT_MEASURED
 
 
