@@ -262,7 +262,7 @@ def lay_out(pages, source):
 
 def check_current(profile):
     """End when a result is of another protocol, of an unknown commit, or of code with uncommitted changes."""
-    found = sorted((files.results() / profile).rglob("*.json"))
+    found = sorted(path for name in {profile, "gpu"} for path in (files.results() / name).rglob("*.json"))
     faults = {path: fault for path in found if (fault := sources.fault_of(path))}
     for path, fault in faults.items():
         print(f"{path.relative_to(files.results()).as_posix()} is {fault}", file=sys.stderr)

@@ -1,10 +1,11 @@
 """What one GPU has measured: profile gpu on faces, at the paper's width and batch, beside the runs of the CPU."""
 
-import json
+from collections import Counter
 from itertools import product
 
 import numpy as np
-from measured import NOT_MEASURED, PAIR, PROFILE, markdown
+from measured import NOT_MEASURED, PAIR, PROFILE, listed, markdown
+from measured import load as load_of
 
 from companion.pages import dose
 from companion.runs import catalogue, gpu
@@ -13,17 +14,18 @@ from companion.verdicts.judge import number, plain
 from companion.verdicts.predictions import beside
 from odl import paper
 from odl.experiment import PROFILES
-from odl.machine import store
+from odl.machine import files, store
 
 FACES = f"{catalogue.FACES}-native"
 CURRICULUM = "cumulative_curriculum"
-MEASURED = "device versions seeds gain dose lead lead_before margins foretold hits gates side fastest wall each"
 CONTESTS = {"Equation 3 − equal shares": PAIR, "Cumulative curriculum − Equation 3": (CURRICULUM, PAIR[0])}
+MEASURED = "device versions seeds wide dose moved margins foretold hits gates side fastest alone wall each"
+FEW = ", too few for a word of the judge"
 
 
-def load(profile: str = "gpu") -> judge.Measured:
-    """The runs of `CONTESTS` by a profile, as many seeds of the campaign as there are."""
-    return dose.load(catalogue.grid(profile, FACES, catalogue.SEEDS_OF_FACES, (*PAIR, CURRICULUM)))
+def load() -> judge.Measured:
+    """The runs of `CONTESTS` on a GPU, as many seeds of the campaign as there are; a page names how many."""
+    return dose.load(catalogue.grid("gpu", FACES, catalogue.SEEDS_OF_FACES, (*PAIR, CURRICULUM)))
 
 
 def told(margins: list[float]) -> str:
@@ -35,83 +37,89 @@ def told(margins: list[float]) -> str:
 
 def margins() -> str:
     """Each contest on each task by the CPU's profile and by the GPU's."""
-    rows, found = [], {"CPU": load(PROFILE), "GPU": load()}
-    for task, (device, m) in product(paper.TASKS, found.items()):
-        width = PROFILES["gpu" if device == "GPU" else PROFILE]["width"]
-        rows.append(
-            [plain(task), f"{width}, {device}", *(told(judge.gaps(m.runs, task, *p)) for p in CONTESTS.values())]
-        )
+    rows, sets = [], {"CPU": (PROFILE, load_of(FACES)), "GPU": ("gpu", load())}
+    for task, (device, (profile, m)) in product(paper.TASKS, sets.items()):
+        cells = [told(judge.gaps(m.runs, task, *pair)) for pair in CONTESTS.values()]
+        rows.append([plain(task), f"{PROFILES[profile]['width']}, {device}", *cells])
     return markdown(["Faces", "Width", *CONTESTS], rows)
 
 
-def lead(m: judge.Measured) -> str:
-    """Of the curriculum on deblurring, the mean over seeds."""
-    found = judge.gaps(m.runs, "deblur", CURRICULUM, PAIR[0])
-    return judge.signed(np.mean(found)) if found else NOT_MEASURED
+def moved(m: judge.Measured) -> str:
+    """From the CPU's to the GPU's mean margin of the curriculum, where the CPU's is decided and is not alike."""
+    found, before = [], load_of(FACES)
+    for task in paper.TASKS:
+        old, new = (judge.gaps(runs, task, CURRICULUM, PAIR[0]) for runs in (before.runs, m.runs))
+        if judge.decide(old) in (judge.REPRODUCED, judge.REVERSED) and new:
+            found.append(f"from {number(np.mean(old))} to {number(np.mean(new))} dB on {plain(task)}")
+    return listed(found) if found else NOT_MEASURED
 
 
 def facts() -> dict:
     """With what, on how much and how fast it was measured; the ends of the margins, and what was predicted of them."""
     m, ours = load(), PROFILES["gpu"]
-    steps = ours["epochs"] * ours["iterations"]
     images = [p["epochs"] * p["iterations"] * p["batch_size"] for p in (ours, PROFILES[PROFILE])]
-    found = {"steps": f"{steps:,}", "images": f"{images[0] / images[1]:.0f}"}
-    if not m.runs:
-        return found | dict.fromkeys(MEASURED.split(), NOT_MEASURED)
-    first = next(iter(m.runs.values())).provenance
-    pairs, few = {task: judge.paired(m.runs, task, *PAIR) for task in paper.TASKS}, ", too few for a word of the judge"
-    gains = [margin for task in paper.TASKS for margin in judge.gaps(m.runs, task, *PAIR)]
-    doses = [100 * run.history[-1]["dose"] for (_, name, _), run in m.runs.items() if name == PAIR[0]]
+    found = {"steps": f"{ours['epochs'] * ours['iterations']:,}", "images": f"{images[0] / images[1]:.0f}"}
+    pairs = {task: judge.paired(m.runs, task, *PAIR) for task in paper.TASKS}
     rows = beside(m, "gpu")
     hits = rows[(rows.part != "") & rows.margin.notna()].hit
-    found |= pace(m)
+    if not all(pairs.values()) or hits.empty:
+        return found | dict.fromkeys(MEASURED.split(), NOT_MEASURED)
+    seeds = judge.count_seeds(pairs) + (FEW if min(map(len, pairs.values())) < judge.ENOUGH else "")
+    gains = [margin for task in paper.TASKS for margin in judge.gaps(m.runs, task, *PAIR)]
+    doses = [100 * run.history[-1]["dose"] for (_, name, _), run in m.runs.items() if name == PAIR[0]]
+    cards = Counter(run.provenance["device"] for run in m.runs.values())
     return found | {
-        "device": first["device"],
-        "versions": f"PyTorch {first['versions']['torch']}",
-        "seeds": judge.count_seeds(pairs) + (few if min(map(len, pairs.values())) < judge.ENOUGH else ""),
-        "gain": f"{number(min(gains))} and {number(max(gains))} dB",
+        "device": listed(f"one {card}" for card in cards),
+        "versions": listed(f"PyTorch {run.provenance['versions']['torch']}" for run in m.runs.values()),
+        "seeds": seeds,
+        "wide": "On a GPU, with the paper's width and batch, single seeds of Equation 3 minus equal shares lie between "
+        f"{number(min(gains))} and {number(max(gains))} dB on faces ({seeds}).",
         "dose": f"{min(doses):.1f} to {max(doses):.1f} %",
-        "lead": lead(m),
-        "lead_before": lead(load(PROFILE)),
+        "moved": moved(m),
         "margins": len(CONTESTS) * len(paper.TASKS),
         "foretold": len(hits),
         "hits": "all of them" if hits.all() else f"{hits.sum()} of them",
-        "gates": "All gates held" if not any(map(read, gpu.kept().glob("gates-*.json"))) else "Not all gates held",
-    }
+    } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
+
+
+def wide() -> str:
+    return facts()["wide"]
 
 
 # How fast
 
 
-def read(path) -> dict:
-    return json.loads(store.used(path).read_bytes())
+def record(card: str) -> dict:
+    """What the gates and the probe found on a card; without gates and times where nobody has kept it."""
+    path = gpu.record_of(card)
+    return files.unseal(store.used(path)) if path.exists() else {"gates": {"": []}, "milliseconds": {}}
 
 
-def probes() -> dict[str, dict]:
-    """Card → milliseconds of a step, `eager` and by how many runs stand side by side."""
-    paths = sorted(gpu.kept().glob("probe-*.json"))
-    return {path.stem.removeprefix("probe-").replace("-", " "): read(path) for path in paths}
-
-
-def pace(m: judge.Measured) -> dict:
-    """How many runs side by side are fastest, their milliseconds a step, and what a run takes of the clock and card."""
-    times = {int(n): ms for found in probes().values() for n, ms in found.items() if n.isdigit()}
+def pace(m: judge.Measured, card: str) -> dict:
+    """What the gates said of a card; how many runs side by side are fastest on it, and what a run of ours took."""
+    kept = record(card)
+    gates = "All gates held: on small networks captured steps equalled plain ones, and runs side by side the same runs "
+    gates += "alone, bit for bit."
+    if kept["gates"]:
+        gates = f"Not all gates held: {listed(kept['gates'])}." if any(kept["gates"]) else f"Gates are {NOT_MEASURED}."
+    times = {int(n): ms for n, ms in kept["milliseconds"].items() if n.isdigit()}
     if not times:
-        return dict.fromkeys(("side", "fastest", "wall", "each"), NOT_MEASURED)
+        return {"gates": gates} | dict.fromkeys(("side", "fastest", "alone", "wall", "each"), NOT_MEASURED)
     side = min(times, key=times.get)
-    seconds = [run.provenance["seconds"]["train"] + run.provenance["seconds"]["evaluate"] for run in m.runs.values()]
-    wall = np.median(seconds)
-    found = {"side": side, "fastest": f"{times[side]:.2f} ms"}
+    taken = [run.provenance["seconds"] for run in m.runs.values() if run.provenance["device"] == card]
+    wall = np.median([seconds["train"] + seconds["evaluate"] for seconds in taken])
+    found = {"gates": gates, "side": side, "fastest": f"{times[side]:.2f} ms", "alone": f"{times[min(times)]:.2f} ms"}
     return found | {"wall": f"{wall:.0f} seconds", "each": f"{wall / side:.0f} seconds"}
 
 
 def probe() -> str:
-    """Milliseconds of the card for a step, by how it is launched."""
+    """Milliseconds of the card for a step, by how it is launched; what failed is not there."""
     rows = []
-    for card, found in probes().items():
-        names = {n: f"as a graph, {n} side by side" for n in found}
-        names |= {"eager": "without a graph, alone", "1": "as a graph, alone"}
-        rows += [[card, names[n], f"{ms:.2f}" if isinstance(ms, float) else ms] for n, ms in found.items()]
+    for card in sorted({run.provenance["device"] for run in load().runs.values()}):
+        for n, ms in record(card)["milliseconds"].items():
+            if n == "eager" or n.isdigit():
+                launch = {"eager": "without a graph, alone", "1": "as a graph, alone"}
+                rows.append([card, launch.get(n, f"as a graph, {n} side by side"), f"{ms:.2f}"])
     header = ["Card", "Step", "Milliseconds of the card for a step"]
     return markdown(header, rows) if rows else f"A step on a GPU is {NOT_MEASURED}."
 

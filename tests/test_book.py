@@ -26,7 +26,7 @@ from test_scorecard import psnr, result, world
 from companion import published
 from companion.comparators import trained
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
-from companion.runs import plan
+from companion.runs import gpu, plan
 from companion.verdicts import claims, judge
 from odl import PROTOCOL, paper
 from odl.machine import files
@@ -222,7 +222,7 @@ def test_a_file_has_the_command_of_its_own_data_set():
     assert figures.command_of(faces, figures.REPRODUCE).endswith("--dataset celeba10k-native")
     assert figures.command_of(scenes, figures.REPRODUCE) == figures.REPRODUCE
     assert figures.command_of(faces, figures.BENCH) == figures.BENCH
-    for file in ("gpu/celeba10k-native/deblur/on_demand-seed10.json", "gpu/probe-A-card.json"):
+    for file in ("gpu/celeba10k-native/deblur/on_demand-seed10.json", "gpu/A-card.json"):
         command = figures.command_of(file, figures.REPRODUCE)
         assert command == "python -m companion reproduce --profile gpu --dataset celeba10k-native"
 
@@ -275,33 +275,55 @@ def test_what_the_chapters_state_holds_in_the_results():
 
 def test_what_one_gpu_measured_is_what_its_files_hold():
     """Margins of each seed by hand from the JSONs, and the seconds of a run among so many side by side."""
+    folder = files.results() / "gpu" / "celeba10k-native"
+    contents = {path: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*/*seed??.json")}
 
-    def score(task: str, schedule: str, seed: int) -> float:
-        content = json.loads(
-            (folder / f"celeba10k-native/{task}/{schedule}-seed{seed}.json").read_text(encoding="utf-8")
-        )
-        rows = zip(content["evaluation"]["level"], content["evaluation"]["psnr"], strict=True)
-        return float(np.mean([value for level, value in rows if level in "123456"]))
+    def scores(task: str, schedule: str) -> dict[int, float]:
+        found = {}
+        for path, content in contents.items():
+            if path.parent.name == task and re.fullmatch(rf"{schedule}-seed\d+", path.stem):
+                rows = zip(content["evaluation"]["level"], content["evaluation"]["psnr"], strict=True)
+                found[content["experiment"]["seed"]] = np.mean([value for level, value in rows if level in "123456"])
+        return found
 
-    folder, seen = files.results() / "gpu", []
+    seen, equation3 = [], []
     for line in one_gpu.margins().splitlines()[2:]:
         name, width, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         task = next(task for task in paper.TASKS if judge.plain(task) == name)
-        if width == "64, GPU":
+        for cell, (one, other) in zip(cells * (width == "64, GPU"), one_gpu.CONTESTS.values(), strict=False):
+            ours, theirs = scores(task, one), scores(task, other)
+            by_hand = [ours[seed] - theirs[seed] for seed in sorted({*ours} & {*theirs})]
+            equation3 += by_hand * (one == "on_demand")
             seen.append(task)
-            for cell, (one, other) in zip(cells, one_gpu.CONTESTS.values(), strict=True):
-                by_hand = [score(task, one, seed) - score(task, other, seed) for seed in (10, 11)]
-                found = [float(number.replace("−", "-")) for number in re.findall(r"[+−]\d+\.\d+", cell)]
-                assert found == pytest.approx(by_hand, abs=0.006)
-    assert seen == [*paper.TASKS]
-    times = json.loads(next(folder.glob("probe-*.json")).read_text(encoding="utf-8"))
+            if len(by_hand) > 2:
+                half = stats.t.ppf(0.975, len(by_hand) - 1) * stats.sem(by_hand)
+                by_hand = [np.mean(by_hand), np.mean(by_hand) - half, np.mean(by_hand) + half]
+            found = [float(number.replace("−", "-")) for number in re.findall(r"[+−]\d+\.\d+", cell)]
+            assert found == pytest.approx(by_hand, abs=0.006)
+    assert len(seen) == 8
+    facts = one_gpu.facts()
+    assert f"{judge.number(min(equation3))} and {judge.number(max(equation3))} dB" in facts["wide"]
+    times = json.loads((folder.parent / "NVIDIA-H200.json").read_text(encoding="utf-8"))["milliseconds"]
     best = min((ms, int(n)) for n, ms in times.items() if n.isdigit())[1]
     taken = [
-        json.loads(path.read_text(encoding="utf-8"))["provenance"]["seconds"]
-        for path in folder.glob("*/*/*seed??.json")
+        sum(content["provenance"]["seconds"][key] for key in ("train", "evaluate")) for content in contents.values()
     ]
-    seconds = float(one_gpu.facts()["each"].split()[0])
-    assert seconds == pytest.approx(np.median([t["train"] + t["evaluate"] for t in taken]) / best, rel=0.05)
+    assert float(facts["each"].split()[0]) == pytest.approx(np.median(taken) / best, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [({}, "All gates held: on"), ({"bundle": ["a run"]}, "Not all gates held: bundle."), (None, "Gates are to be")],
+)
+def test_gates_are_said_to_hold_where_a_record_says_so(tmp_path, monkeypatch, gates, said):
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    path = gpu.record_of("A card, 16GB")
+    if gates is not None:
+        files.write_atomically(path, files.seal({"gates": gates, "milliseconds": {"2": 1.0, "7 failed": "no memory"}}))
+    run = Result({}, {"device": "A card, 16GB", "seconds": {"train": 8.0, "evaluate": 2.0}}, [], pd.DataFrame(), path)
+    found = one_gpu.pace(judge.Measured({("deblur", "on_demand", 10): run}), "A card, 16GB")
+    assert found["gates"].startswith(said)
+    assert found["each"] == ("to be measured" if gates is None else "5 seconds")
 
 
 @pytest.mark.parametrize("feedback", [0.0, 0.5])

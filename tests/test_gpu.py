@@ -13,6 +13,7 @@ from companion.runs import catalogue, gpu, sweep
 from odl import PROTOCOL, results
 from odl.data import sets
 from odl.experiment import Experiment
+from odl.machine import files
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
 TINY = Experiment.of(profile="smoke")
@@ -53,6 +54,22 @@ def test_the_gates_are_of_the_kinds_of_step_that_are_to_be_trained(monkeypatch, 
     monkeypatch.setattr(gpu, "once", lambda name, function: asked.append(name) or {"1": 1.0})
     gpu.prepare([Experiment.of(profile="smoke", schedule=name) for name in names], "cpu")
     assert asked == ["gates-on_demand" + "-hard_mining" * ("hard_mining" in names), "probe"]
+
+
+def test_what_a_card_did_is_kept_for_the_book_and_never_asked_again_of_another(monkeypatch, tmp_path):
+    """A record that came with the code answers for no machine: gates and probe of this one are in `runs/`."""
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    monkeypatch.setenv("ODL_EAGER", "0")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "A card, 16GB")
+    monkeypatch.setattr(gpu, "gates", lambda *_: {"bundle": ["a run"]})
+    for times in ({"1": 1.0}, {"1": 2.0}):
+        monkeypatch.setattr(gpu, "probe", lambda *_, times=times: times)
+        assert gpu.prepare([TINY], "cuda") == 1
+        record = files.unseal(gpu.record_of("A card, 16GB"))
+        assert record["provenance"]["device"] == "A card, 16GB" and record["milliseconds"] == times
+        assert record["gates"] == {"bundle": ["a run"]}
+        for path in (files.runs() / "gpu").glob("*.json"):
+            path.unlink()  # as on a new machine
 
 
 def test_the_probe_times_runs_side_by_side(demo):

@@ -34,7 +34,7 @@ def archive(demo, tmp_path):
             change(whole if not seal else content)
             own = name or path.relative_to(files.root()).as_posix()
             members[own] = files.seal(content) if seal else json.dumps(whole).encode()
-        gpu.write_zip(tmp_path / "home.zip", members | {"data/results/gpu/probe-A-card.json": b"{}"})
+        gpu.write_zip(tmp_path / "home.zip", members | {"data/results/gpu/A-card.json": b"{}"})
         return tmp_path / "home.zip"
 
     write.runs = runs
@@ -156,7 +156,7 @@ def test_a_damaged_archive_is_told_of_its_results(archive, change):
     path = archive()
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as whole:
-        infos = [info for info in whole.infolist() if "probe" not in info.filename]
+        infos = [info for info in whole.infolist() if "A-card" not in info.filename]
     for info in infos:
         name = info.filename.encode()
         local, central = info.header_offset, content.rfind(name) - 46

@@ -1,7 +1,8 @@
 """One GPU for half an hour: gates, a probe of how many runs side by side are fastest, and what comes home.
 
 `python -m companion reproduce --profile gpu --budget 9min --pack FILE.zip`, called again, goes on where it stopped.
-What a gate or the probe found is kept in `data/results/gpu/`; on a CPU everything runs too, without graphs.
+What a gate or the probe found is kept in `runs/gpu/` for the next call, and in `data/results/gpu/` for the book; on a
+CPU everything runs too, without graphs.
 """
 
 import hashlib
@@ -30,6 +31,7 @@ from odl.machine import files
 from odl.machine.checkpoint import encoded, hash_of, header, read_weights
 from odl.machine.device import lacks, make_deterministic
 from odl.machine.graphs import quickest, state_of
+from odl.machine.provenance import origin
 from odl.parameters import ParameterError
 from odl.results import shipped_name
 from odl.schedules import SCHEDULES, begin
@@ -49,23 +51,31 @@ def prepare(todo: list[Experiment], device: str) -> int:
     """
     make_deterministic()
     experiment, names = todo[0], GATED[: 1 + any(run.schedule == GATED[1] for run in todo)]
-    card = "-" + re.sub(r"\W+", "-", torch.cuda.get_device_name()) if device == "cuda" else ""
+    card = "-" + slug(torch.cuda.get_device_name()) if device == "cuda" else ""
     failed = once(f"gates-{'-'.join(names)}{card}", lambda: gates(device, experiment.dataset, names))
     milliseconds = once(f"probe{card}", lambda: probe(experiment, device))
     sides = {int(name): ms for name, ms in milliseconds.items() if name.isdigit()}
+    if card:
+        found = {"provenance": origin(device), "gates": failed, "milliseconds": milliseconds}
+        files.write_atomically(record_of(torch.cuda.get_device_name()), files.seal(found))
     if failed.keys() & {"captured", "error"} or not sides:
         os.environ["ODL_EAGER"] = "1"
     return 1 if failed.keys() & {"bundle", "error"} or not sides else min(sides, key=sides.get)
 
 
-def kept() -> Path:
-    """Where gates and probes lie, a file for each and each card."""
-    return files.results() / "gpu"
+def slug(card: str) -> str:
+    """The name of a GPU as files have it."""
+    return re.sub(r"\W+", "-", card)
+
+
+def record_of(card: str) -> Path:
+    """What the gates and the probe found on a GPU, for the book: provenance, gates, milliseconds."""
+    return files.results() / "gpu" / f"{slug(card)}.json"
 
 
 def once(name: str, function) -> dict:
     """What `function` returns, kept for the next call; an error is an answer too, for this call alone."""
-    path = kept() / f"{name}.json"
+    path = files.runs() / "gpu" / f"{name}.json"
     if not path.exists():
         start = time.monotonic()
         try:
@@ -202,7 +212,8 @@ def pack(file: Path, jobs: list[sweep.Job]) -> None:
     weights = [f"runs/{run.run_id}/weights.safetensors" for run in runs]
     ready = [name for name in weights if name not in gone and (files.root() / name).exists()][:NETWORKS]
     paths = {m.path for job in jobs for m in job.measurements if m.path.suffix == ".json" and m.path.exists()}
-    paths |= {*kept().glob("*.json")}
+    if torch.cuda.is_available() and (record := record_of(torch.cuda.get_device_name())).exists():
+        paths.add(record)
     write_zip(file, {path.relative_to(files.root()).as_posix(): path.read_bytes() for path in sorted(paths)})
     for i, name in enumerate(ready, len(gone) + 1):  # one a file, because some services limit a file's size
         write_zip(file.with_stem(f"{file.stem}-{i}"), {name: halved(files.root() / name)})

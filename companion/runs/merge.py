@@ -42,11 +42,8 @@ def merge(file: Path) -> dict[str, list[str]]:
     except (OSError, zipfile.BadZipFile) as error:
         raise ParameterError(f"archive={str(file)!r} cannot be read ({error}); `reproduce --pack` writes one") from None
     with archive:
-        # Beside results there is what a GPU's gates and probe found; networks are in archives of their own.
-        names = [info for info in archive.infolist() if info.filename.startswith("data/results/")]
-        found = [
-            info for info in names if not re.fullmatch(r"data/results/gpu/(gates|probe)[\w-]*\.json", info.filename)
-        ]
+        # Beside results there is the record of a GPU's gates and probe; networks are in archives of their own.
+        found = [info for info in archive.infolist() if re.match(r"data/results/(?!gpu/[\w-]+\.json$)", info.filename)]
         for info in found:
             try:
                 keep(info.filename, read(archive, info))
