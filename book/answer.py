@@ -82,9 +82,7 @@ def on_sets(words: dict) -> str:
 
 def one_in(found) -> int:
     """Of how many images on-demand learning moves one to another level: half of what all levels are from equal ones."""
-    doses = [
-        judge.dose_of(run) for m in found for key, run in m.runs.items() if key[1] == PAIR[0] and key[0] in paper.TASKS
-    ]
+    doses = [judge.dose_of(run) for m in found for run in judge.runs_of(m.runs, PAIR[0])]
     return round(1 / (np.mean(doses) * paper.N_LEVELS / 2))
 
 

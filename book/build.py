@@ -312,7 +312,7 @@ def main():
     except FileNotFoundError as error:
         sys.exit(f"book: {error.filename} is not here, which --pages takes from an earlier build")
     build()
-    print(f"the book is ready after {time.perf_counter() - began:.0f} s: _build/html/index.html")
+    print(f"the book is ready after {time.perf_counter() - began:.0f} s: {BUILD / 'html' / 'index.html'}")
 
 
 if __name__ == "__main__":

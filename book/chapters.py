@@ -189,7 +189,8 @@ def scale() -> dict:
     sets = {}
     for title, m in worlds().items():
         pairs = {task: found for task in paper.TASKS if (found := judge.paired(m.runs, task, *PAIR))}
-        for (run, _), *_ in [*pairs.values()][:1]:
+        if pairs:
+            run = next(iter(pairs.values()))[0][0]
             sets[f"{run.provenance['train_images']:,} {title}"] = f" ({judge.count_seeds(pairs)})"
     return {
         "photographs": of(sets, " and ".join),
@@ -246,14 +247,11 @@ def limit() -> str:
 def feedback() -> dict:
     """The dose of Equation 3, and what it and four times as much of it move."""
     m, sets = load(), worlds().values()
-    runs = [run for each in sets for run in each.runs.items()]
-    doses, sharp = (
-        [100 * judge.dose_of(run) for key, run in runs if key[0] in paper.TASKS and key[1] == s]
-        for s in (PAIR[0], SHARP)
-    )
+    mild, strong = ([run for each in sets for run in judge.runs_of(each.runs, s)] for s in (PAIR[0], SHARP))
+    doses, sharp = ([100 * judge.dose_of(run) for run in runs] for runs in (mild, strong))
     short, long, far = growth(m)
     whose, whose_margins = reasons.whose()
-    last = [100 * run.history[-1]["dose"] for key, run in runs if key[0] in paper.TASKS and key[1] == SHARP]
+    last = [100 * run.history[-1]["dose"] for run in strong]
     return {
         "dose": ends(doses, " %"),
         "one_in": of(doses, lambda _: one_in(sets)),

@@ -51,8 +51,7 @@ def barely():
         weights = [rule(np.array([30, 30, 30, 30, p])) for p in psnr]
         axis.plot(psnr, [100 * w[-1] / w.sum() for w in weights], color=colour, label=name, linewidth=2)
     axis.axhline(20, color="0.4", linestyle=":", linewidth=1)
-    runs = [run for key, run in load().runs.items() if key[1] == "on_demand"]
-    last = [np.array(run.history[-1]["psnr"]) for run in runs if run.history and len(run.history[-1]["psnr"]) == 5]
+    last = [np.array(run.history[-1]["psnr"]) for run in judge.runs_of(load().runs, "on_demand")]
     if last:
         ends = [end([end(scores - scores.mean()) for scores in last]) for end in (min, max)]
         axis.axvspan(30 + ends[0], 30 + ends[1], color="0.93", zorder=0)
@@ -118,7 +117,7 @@ def contest():
     ticks = [-10, -1, -0.1, 0, 0.1, 0.5]
     axis.set_xscale("symlog", linthresh=0.1)
     axis.set(ylim=(len(OTHERS) - 0.5, -0.5), xlim=(-20, 0.8), xticks=ticks, yticks=range(len(OTHERS)))
-    axis.set_xticklabels([f"{t:g}".replace("-", "−") for t in ticks], fontsize=8)
+    axis.set_xticklabels([*map(figures.minus, ticks)], fontsize=8)
     axis.set_yticklabels([published.SEVEN[s].replace("umulative", "umul.") for s in OTHERS], fontsize=8.5)
     axis.xaxis.set_minor_locator(plt.NullLocator())
     figure.supxlabel("mean PSNR minus that of equal shares (dB; logarithmic beyond ±0.1)", fontsize=9)
@@ -220,7 +219,7 @@ def found():
             draw_seeds(axis, m, task, dose.NAMES[k], y, MARKS[name][0], color=colour, linewidth=2, label=name)
         if k == 1:
             draw_paper(axis, "on_demand", task, i)
-    axis.set_yticks(range(len(cases)), [f"{judge.plain(task)}, k = {dose.minus(k)}" for k, task in cases])
+    axis.set_yticks(range(len(cases)), [f"{judge.plain(task)}, k = {figures.minus(k)}" for k, task in cases])
     axis.set(ylim=(len(cases) - 0.5, -0.5), xlabel="mean PSNR minus that of equal shares (dB)")
     axis.legend(*once_each(axis), fontsize=9)
     return figure

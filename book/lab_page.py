@@ -19,7 +19,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pooch
-import skimage
 import torch
 from export import to_onnx
 from matplotlib.colors import to_hex
@@ -36,6 +35,7 @@ from companion.verdicts import judge
 from odl import paper, results
 from odl.corruptions import FILL, TASKS
 from odl.crops import grey
+from odl.data import sets
 from odl.experiment import Experiment
 from odl.machine.files import write_atomically
 from odl.restoring.windows import inpaint_image, restore_image
@@ -131,7 +131,7 @@ def reference(task: str, schedule: str) -> Experiment:
 
 @cache
 def photograph(name: str) -> Image.Image:
-    return Image.open(Path(skimage.__file__).parent / "data" / name).convert("RGB")
+    return Image.open(sets.find("demo") / name).convert("RGB")
 
 
 def square(name: str, pixels: int = 64) -> Image.Image:
@@ -252,7 +252,7 @@ def still_seeds(seeds=tuple(SEEDS)):
 def still_allocation():
     """Of every k what the last epoch of its inpainting run gave each level, and the PSNRs before it."""
     measured = dict(sorted(runs().get("inpaint", {}).items()))
-    given = {f"k = {k}".replace("-", "−"): np.round(run["psnr"][-2], 1) for k, run in measured.items()}
+    given = {f"k = {figures.minus(k)}": np.round(run["psnr"][-2], 1) for k, run in measured.items()}
     figure, axes = figures.share_panels(given or {judge.MISSING: []}, (8.6, 2.6))
     for axis, run in zip(axes, measured.values(), strict=False):
         bars = axis.bar(range(1, paper.N_LEVELS + 1), run["allocation"][-1], color=figures.LEVEL_COLOURS)

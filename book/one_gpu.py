@@ -92,7 +92,7 @@ def wide() -> str:
 def record(card: str) -> dict:
     """What the gates and the probe found on a card; without gates and times where nobody has kept it."""
     path = gpu.record_of(card)
-    return files.unseal(store.used(path)) if path.exists() else {"gates": {"": []}, "milliseconds": {}}
+    return files.unseal(store.used(path)) if path.exists() else {"gates": None, "milliseconds": {}}
 
 
 def pace(m: judge.Measured, card: str) -> dict:
@@ -100,8 +100,10 @@ def pace(m: judge.Measured, card: str) -> dict:
     kept = record(card)
     gates = "All gates held: on small networks captured steps equalled plain ones, and runs side by side the same runs "
     gates += "alone, bit for bit."
-    if kept["gates"]:
-        gates = f"Not all gates held: {listed(kept['gates'])}." if any(kept["gates"]) else f"Gates are {NOT_MEASURED}."
+    if kept["gates"] is None:
+        gates = f"Gates are {NOT_MEASURED}."
+    elif kept["gates"]:
+        gates = f"Not all gates held: {listed(kept['gates'])}."
     times = {int(n): ms for n, ms in kept["milliseconds"].items() if n.isdigit()}
     if not times:
         return {"gates": gates} | dict.fromkeys(("side", "fastest", "alone", "wall", "each"), NOT_MEASURED)

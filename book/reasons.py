@@ -78,15 +78,16 @@ def in_numbers(sentence: str, what: str, verdict: judge.Verdict) -> str:
 
 def whose() -> tuple[str, str]:
     """Whether it matters whose scores feedback follows: in a sentence, and in the same with its numbers."""
-    for cause in causes(WHOSE):
-        return cause[0], in_numbers(*cause)
-    return (f"What came of it is {NOT_MEASURED}.",) * 2
+    if not (found := causes(WHOSE)):
+        return (f"What came of it is {NOT_MEASURED}.",) * 2
+    return found[0][0], in_numbers(*found[0])
 
 
 def why() -> str:
     """Why the cumulative curriculum leads, as far as it is known, in a few sentences."""
-    leads = [sentence for sentence, *_ in causes()]
-    return " ".join(["We asked on faces why it leads.", *leads] if leads else ()) or (
+    if leads := [sentence for sentence, *_ in causes()]:
+        return " ".join(["We asked on faces why it leads.", *leads])
+    return (
         "Why the cumulative curriculum leads where it does is open: its last level enters while the learning rate "
         "falls, and that might be part of it."
     )

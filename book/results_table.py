@@ -59,12 +59,13 @@ def decibels(*values: float) -> str:
 # Rows: place in the paper, notebook, parameters, the paper's number, ours, runs that made ours
 
 
-def here(notebook: str, key: str, names, *columns: str, task="inpaint", dataset=DATASET, only="index == index") -> str:
+def here(notebook: str, key: str, names, *columns: str, task="inpaint", dataset=DATASET, only="") -> str:
     """Means of some columns, for each of the names in column `key` of a notebook's table."""
     rows = written(notebook, task, dataset)
     if rows is None:
         return NOT_MEASURED
-    return decibels(*rows.query(only).groupby(key)[[*columns]].mean().reindex(names).to_numpy().ravel())
+    rows = rows.query(only) if only else rows
+    return decibels(*rows.groupby(key)[[*columns]].mean().reindex(names).to_numpy().ravel())
 
 
 def fixation_row(task: str) -> tuple:

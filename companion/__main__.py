@@ -92,8 +92,7 @@ def run_reproduce(options) -> None:
     todo = catalogue.jobs(*scale)
     todo = catalogue.shown_on(options.page, todo, *scale) if options.page else todo
     todo = catalogue.only(options.only, todo) if options.only else todo
-    without = options.only or (options.page or "table3") not in catalogue.ON_DB11
-    note = "" if without else catalogue.left_out(options.profile)
+    note = "" if options.only else catalogue.left_out(options.page or "scorecard", options.profile, options.dataset)
     if options.list:
         for m in (m for job in todo for m in job.measurements):
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")

@@ -3,9 +3,12 @@
 import errno
 import math
 import os
+import re
 import shutil
+import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +17,11 @@ from conftest import refused, tiny
 from made import album, photograph
 from PIL import Image
 
-from odl import corruptions, results
+from companion.runs import catalogue
+from odl import corruptions, paper, results
 from odl.__main__ import main
 from odl.data import download, packs, sets
+from odl.experiment import PROFILES
 from odl.machine import checkpoint, files
 from odl.machine.checkpoint import TrainingError
 from odl.machine.files import DamagedFile, DiskError
@@ -155,3 +160,34 @@ def test_left_overs_of_a_killed_writer_are_cleared(demo):
     (folder / ".checkpoint.pt.12345.tmp").write_bytes(b"half")
     results.train(experiment, "cpu")
     assert {path.name for path in folder.iterdir()} <= {"checkpoint.pt", "previous.pt", "weights.safetensors"}
+
+
+def test_an_installed_package_writes_where_the_user_s_data_are_and_has_its_weights_within(tmp_path, monkeypatch):
+    monkeypatch.delenv("ODL_ROOT", raising=False)
+    assert files.root() == files.PACKAGE.parent  # this checkout
+    wheel = tmp_path / "site-packages/odl"
+    (wheel / "models").mkdir(parents=True)
+    monkeypatch.setattr(files, "PACKAGE", wheel)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data of a user"))
+    assert files.shipped() == wheel / "models" and not files.root().is_relative_to(wheel.parent)
+    if sys.platform == "linux":
+        assert files.root() == tmp_path / "data of a user/on-demand-learning"
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_a_wheel_carries_what_a_user_loads(task):
+    """A pattern of setup.py matches the files that `odl.load` may read."""
+    setup = (files.PACKAGE.parent / "setup.py").read_text(encoding="utf-8")
+    [pattern] = re.findall(r'"([^"]*safetensors)"', setup)
+    for run in (run for run in catalogue.long_runs("reference", "bsds500") if run.task == task):
+        for one in (run, replace(run, epochs=PROFILES["reference"]["epochs"])):
+            path = files.shipped() / results.shipped_name(one.run_id)
+            assert path.exists() and path.match(pattern)
+
+
+@pytest.mark.parametrize("page", ["README.md", "data/README.md", "CHANGELOG.md"])
+def test_what_a_page_outside_the_book_links_to_exists(page):
+    """Of those inside the strict build looks it up."""
+    path = files.PACKAGE.parent / page
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == [] and (links or page == "CHANGELOG.md")

@@ -51,9 +51,11 @@ def test_the_gates_are_of_the_kinds_of_step_that_are_to_be_trained(monkeypatch, 
     """Hard mining alone has a step of its own; while nobody trains it, what it does there stops nothing."""
     asked = []
     monkeypatch.setenv("ODL_EAGER", "0")
-    monkeypatch.setattr(gpu, "once", lambda name, function: asked.append(name) or {"1": 1.0})
+    monkeypatch.setattr(gpu, "once", lambda name, function: function())
+    monkeypatch.setattr(gpu, "gates", lambda device, dataset, schedules: asked.extend(schedules) or {})
+    monkeypatch.setattr(gpu, "probe", lambda *_: {"1": 1.0})
     gpu.prepare([Experiment.of(profile="smoke", schedule=name) for name in names], "cpu")
-    assert asked == ["gates-on_demand" + "-hard_mining" * ("hard_mining" in names), "probe"]
+    assert asked == ["on_demand", *["hard_mining"] * ("hard_mining" in names)]
 
 
 def test_what_a_card_did_is_kept_for_the_book_and_never_asked_again_of_another(monkeypatch, tmp_path):

@@ -76,6 +76,7 @@ def test_theirs_stand_beside_ours_which_stay(archive, capsys):
         (lambda c: c["provenance"].update(device=" "), True, "a device without a name"),
         (lambda c: c["evaluation"].update(psnr=[1.0]), True, "no result of this companion"),
         (lambda c: c["evaluation"].update(psnr=["x"] * len(c["evaluation"]["level"])), True, "no result"),
+        (lambda c: c.pop("experiment"), True, "no result of this companion"),
         (lambda c: c.clear(), True, "no result of this companion"),
     ],
 )

@@ -183,9 +183,12 @@ def test_the_list_has_what_a_table_compares_first_before_what_refines_it():
 
 def test_reproduce_says_that_it_leaves_out_what_needs_photographs(root, monkeypatch, capsys):
     monkeypatch.delenv("ODL_DATA", raising=False)
-    for page, said in (("table3", True), ("table1-deblur", False)):
-        assert main(["reproduce", "--list", "--seeds", "0", "--page", page]) == 0
-        assert ("python -m odl data prepare db11" in capsys.readouterr().err) == said
+    of = {"table3": ["--page", "table3"], "table1": ["--page", "table1-deblur"], "all": ["--page", "scorecard"]}
+    of |= {"denoise": ["--page", "table3-denoise"], "faces": ["--dataset", "celeba10k-native"], "whole": []}
+    for name, options in of.items():
+        assert main(["reproduce", "--list", "--seeds", "0", *options]) == 0
+        said = "python -m odl data prepare db11" in capsys.readouterr().err
+        assert said == (name not in ("table1", "faces")), name
 
 
 def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
@@ -196,8 +199,9 @@ def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
         return capsys.readouterr().out
 
     assert "0 of 2 runs are done; the same command goes on with smoke/demo" in said("--budget", "0s")
-    assert "2 of 2 runs are done" in said("--budget", "10min", "--device", "cpu")
+    assert "2 of 2 runs are done" in said("--budget", "10min", "--device", "cpu", "--pack", "home.zip")
     assert said("--list").count("done") == 2
+    assert main(["merge", "home.zip"]) == 0  # and what is packed is one that others take
 
 
 def test_a_closed_pipe_is_no_error(root):

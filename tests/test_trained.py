@@ -1,19 +1,26 @@
 """The trained denoisers: each against an independent computation, gradients, exact resume, bad input."""
 
+import json
+import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import skimage.data
 import torch
 from conftest import refused
 from scipy import ndimage
 from scipy.fft import dctn
+from skimage.metrics import peak_signal_noise_ratio
 
+from companion.__main__ import main
 from companion.comparators import trained
 from companion.comparators.csf import Shrinkage
 from companion.comparators.fields import Filters, cosine_basis
 from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import Diffusion
+from companion.measure import denoising
 from odl import results
 from odl.data import packs
 from odl.machine import checkpoint, files
@@ -120,3 +127,25 @@ def test_a_trained_system_denoises_images_of_any_size(root, system):
     x_hat = trained.denoise(y, 25, system)
     assert x_hat.shape == y.shape and np.array_equal(x_hat, trained.denoise(y, 25, system))
     np.testing.assert_array_equal(x_hat, trained.denoise(y, None, system))
+
+
+@pytest.mark.parametrize("system", [name for name in trained.LEARNERS if name != "mlp"])  # whose weights do not ship
+def test_what_ships_denoises_a_photograph(root, system):
+    y = denoising.add_awgn(image := skimage.data.camera()[100:164, 200:264], "test", 25, False)
+    before, after = (peak_signal_noise_ratio(image / 255, x, data_range=1) for x in (y, trained.denoise(y, 25, system)))
+    assert after > before + 4
+
+
+def test_every_network_that_ships_is_the_one_of_the_manifest():
+    shipped = {path.name: path for path in files.shipped().glob("*.safetensors")}
+    assert {*json.loads((files.shipped() / "manifest.json").read_text(encoding="utf-8"))} == {*shipped}
+    for path in shipped.values():
+        checkpoint.check_manifest(path)
+
+
+def test_the_command_trains_and_says_how_well(demo, monkeypatch, capsys):
+    monkeypatch.setattr(trained, "run_of", partial(trained.run_of, dataset="demo"))
+    assert main(["train", "tnrd", "--profile", "smoke"]) == 0
+    said = re.fullmatch(r"validation at σ = 25: (\d+\.\d\d) dB\n", capsys.readouterr().out)
+    history = trained.train(trained.run_of("tnrd", "smoke")).history  # what is trained is read
+    assert said and float(said[1]) == pytest.approx(history[-1]["psnr"][0], abs=0.006)

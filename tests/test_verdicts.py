@@ -62,6 +62,10 @@ def test_files_are_those_that_a_claim_compares(written):
     [own] = [c for c in content["claims"] if c["claim"].startswith("Inpainting: a fixated model fails")]
     models = ("fixated_easy", "fixated_hard", "on_demand")
     assert own["files"] == [f"reference/bsds500/inpaint/{name}-seed{seed}.json" for name in models for seed in SEEDS]
+    weak = [c for c in content["claims"] if "the centre encoder is weak" in c["measured"]]
+    for claim in weak:
+        assert {f"reference/bsds500/inpaint/fixated_hard-seed{seed}.json" for seed in SEEDS} <= {*claim["files"]}
+    assert weak
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from companion import published
 from companion.runs import catalogue
 from companion.runs.catalogue import LADDER
 from companion.show import figures
+from companion.show.figures import minus
 from companion.show.sentences import page
 from companion.show.tables import show_table
 from companion.verdicts import judge
@@ -72,7 +73,7 @@ def dose_against_margin(m: Measured, k: int = 4) -> Verdict:
     verdict = compare(m, judge.on_tasks(NAMES[k], "rigid_joint"), printed=printed)
     if verdict.word == judge.MISSING:
         return verdict
-    doses = [100 * dose_of(run) for key, run in m.runs.items() if key[0] in paper.TASKS and key[1] == NAMES[k]]
+    doses = [100 * dose_of(run) for run in judge.runs_of(m.runs, NAMES[k])]
     return replace(verdict, measured=f"{verdict.measured}, dose {np.mean(doses):.2f} %")
 
 
@@ -178,10 +179,6 @@ def show(table: pd.DataFrame, *differ: str):
     shown = shown[["task", *differ, "seeds", "dose", "psnr", "margins", "verdict"]]
     names = {"dose": "dose (%)", "psnr": "PSNR (dB)", "margins": "− rigid joint"}
     return show_table(shown.rename(columns=names), {"k": minus, "steps": "{:,}"})
-
-
-def minus(k: float) -> str:
-    return f"{k:g}".replace("-", "−")
 
 
 def show_controls(table: pd.DataFrame):

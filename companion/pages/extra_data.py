@@ -14,8 +14,8 @@ OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
 
 def runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Result]]:
     """The measured runs of the page by name, one per seed; empty lists where nothing is."""
-    by_name = zip(EXTRA_DATA, zip(*(halves(task, dataset, profile, seed) for seed in seeds), strict=True), strict=True)
-    return {name: [*filter(None, map(load, experiments))] for name, experiments in by_name}
+    rows = zip(EXTRA_DATA, *(halves(task, dataset, profile, seed) for seed in seeds), strict=True)
+    return {name: [*filter(None, map(load, experiments))] for name, *experiments in rows}
 
 
 def table(runs: dict[str, list[Result]]) -> pd.DataFrame:

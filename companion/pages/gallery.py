@@ -22,13 +22,13 @@ def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> 
     return pd.DataFrame(rows, columns=["system", "sigma", "picture", "psnr"])
 
 
-LARGE = (NOISY, "bm3d", *OURS)  # what is shown of one photograph, if it is there
+SHOWN = (NOISY, "bm3d", *OURS)  # what is shown of one photograph, if it is there
 
 
 def plot_spectrum(shown: pd.DataFrame):
-    """One photograph at several σ: a row for each of `LARGE` among `pictures`, a column per σ."""
+    """One photograph at several σ: a row for each of `SHOWN` among `pictures`, a column per σ."""
     titles, rows, labels, scores = [f"σ = {sigma:g}" for sigma in shown.sigma.unique()], [], [], []
-    for system, part in shown[shown.system.isin(LARGE)].groupby("system", sort=False):
+    for system, part in shown[shown.system.isin(SHOWN)].groupby("system", sort=False):
         rows.append(list(part.picture))
         labels.append(SYSTEMS[system].short)
         scores.append([f"{db:.1f} dB" for db in part.psnr])

@@ -15,7 +15,7 @@ import pandas as pd
 from companion import published
 from companion.notebook import listed, several
 from companion.show import sentences, tables
-from companion.show.figures import COLOURS, LEVEL_COLOURS, TITLES
+from companion.show.figures import COLOURS, LEVEL_COLOURS, TITLES, minus
 from companion.verdicts import judge
 from companion.verdicts.judge import Measured, Verdict, compare, plain
 from odl import paper, results
@@ -88,7 +88,7 @@ def specialists(run: Result) -> list[Result | None]:
 def gap_in(m: Measured, task: str, run: Result) -> float:
     """`worst_gap` of a run to the specialists that are measured beside it."""
     seed = seed_of_specialists(run.experiment["seed"])
-    return worst_gap(run, [m.runs.get((task, name, seed)) for name in SPECIALISTS])
+    return worst_gap(run, [m.runs[key] if (key := (task, name, seed)) in m.runs else None for name in SPECIALISTS])
 
 
 def narrower(m: Measured, one: str, other: str) -> Verdict:
@@ -219,7 +219,7 @@ def plot_levels(table: pd.DataFrame, task: str):
     axis.axhline(0, color="0.4", linewidth=1)
     axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
     axis.set_yscale("symlog", linthresh=0.5)  # a tenth and ten dB in one picture
-    axis.set_yticks(ticks := [-20, -5, -1, -0.5, 0, 0.5, 1, 5], [f"{tick:g}".replace("-", "−") for tick in ticks])
+    axis.set_yticks(ticks := [-20, -5, -1, -0.5, 0, 0.5, 1, 5], [*map(minus, ticks)])
     axis.yaxis.set_minor_locator(plt.NullLocator())
     axis.set(xlabel=f"level: {paper.TASKS[task]['severity']}", ylabel="PSNR − equal shares (dB)", xlim=(0.5, 6.5))
     axis.set_xticks(levels, [f"{i}\n{low}–{high}" for i, (low, high) in enumerate(paper.TASKS[task]["levels"], 1)])

@@ -58,15 +58,13 @@ def show(table: pd.DataFrame):
 
 # Verdicts
 
-FIXATED = "inpaint", "fixated_hard"  # our own specialist of the central block
-
 
 def on_block(m: Measured, one: str, others, block: str) -> Verdict:
     """One method against others on the central or on an arbitrary block; says so where the centre encoder is weak."""
     labels = [TITLES[other] if len(others) > 1 else "" for other in others]
     found = judge.compare(m, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)})
-    encoder = [judge.score(run, ["central"]) for key, run in m.runs.items() if key[:2] == ("blocks", CENTRE)]
-    own = [judge.score(run, ["hard"], "psnr_hole") for key, run in m.runs.items() if key[:2] == FIXATED]
+    encoder = [judge.score(run, ["central"]) for run in judge.runs_of(m.runs, CENTRE, ["blocks"])]
+    own = [judge.score(run, ["hard"], "psnr_hole") for run in judge.runs_of(m.runs, "fixated_hard", ["inpaint"])]
     if found.word == judge.MISSING or not own or np.mean(own) < np.mean(encoder):
         return found
     weak = f"; the centre encoder is weak, {np.mean(encoder):.2f} dB where our own fixated network has "

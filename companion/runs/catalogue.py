@@ -236,10 +236,10 @@ def every_k(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     return grid(profile, dataset, seeds, CLOSE) + doses(profile, dataset, seeds)
 
 
-def doses(profile: str, dataset: str, seeds: list[int], every_k=()) -> list[Experiment]:
+def doses(profile: str, dataset: str, seeds: list[int], ks=()) -> list[Experiment]:
     """On-demand learning with other feedback: B_i ∝ 1/P_i^k; with all that the data set has, where no k is given."""
-    every_k = every_k or (DOSES_OF_FACES if sets.parse(dataset)[0] == FACES else DOSES)
-    cases = product(seeds, every_k, paper.TASKS)
+    ks = ks or (DOSES_OF_FACES if sets.parse(dataset)[0] == FACES else DOSES)
+    cases = product(seeds, ks, paper.TASKS)
     return [Experiment.of(task, dataset, "on_demand", seed, profile, sharpness=k) for seed, k, task in cases]
 
 
@@ -291,8 +291,10 @@ def photographs_here(profile: str) -> bool:
     return profile in WITH_DB11 and sets.is_here("db11")
 
 
-def left_out(profile: str) -> str:
-    """Lines on what `jobs` leaves out because photographs are not here; empty where it leaves out nothing."""
+def left_out(page: str, profile: str, dataset: str) -> str:
+    """Lines on what the jobs of a page lack because photographs are not here; empty where they lack nothing."""
+    if page.partition("-")[0] not in (*ON_DB11, "scorecard") or sets.parse(dataset)[0] == FACES:
+        return ""
     without = {"db11": "Table 3 and Figure 6 are", "bsds500": "opponents of Table 3 that have to be trained are"}
     missing = [name for name in without if profile in WITH_DB11 and not sets.is_here(name)]
     command = "python -m odl data prepare"
@@ -305,8 +307,10 @@ def comparator_jobs(profile: str) -> list[Job]:
     Left out are those whose package, or the photographs that they learn on, are not here. Profile gpu, made for half
     an hour, has the noisy photographs alone.
     """
-    if profile == "gpu" or not photographs_here(profile):
-        return [job_on_db11(denoising.NOISY, profile)] if photographs_here(profile) else []
+    if not photographs_here(profile):
+        return []
+    if profile == "gpu":
+        return [job_on_db11(denoising.NOISY, profile)]
     learners = trained.LEARNERS if sets.is_here("bsds500") else ()
     systems = [denoising.NOISY, *(name for name, system in DENOISERS.items() if system.here() or name in learners)]
     return [job_on_db11(system, profile) for system in sorted(systems, key=denoising.SLOW.__contains__)]

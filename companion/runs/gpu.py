@@ -193,7 +193,8 @@ def archive_at(name: str) -> Path:
     """The path of an archive that can be written. Raises ParameterError or DiskError."""
     file = Path(os.path.expanduser(name)).resolve()
     if file.is_dir() or file.suffix != ".zip":
-        raise ParameterError(f"pack={name!r} is no file to be written; nearest: {file.with_suffix('.zip')}")
+        nearest = file / "home.zip" if file.is_dir() else file.with_suffix(".zip")
+        raise ParameterError(f"pack={name!r} is no file to be written; nearest: {nearest}")
     if len(os.fsencode(file.name)) > LONGEST:
         raise ParameterError(f"pack={name!r}: its name has more than {LONGEST} bytes, and the networks' are longer")
     files.need_writable(file.parent)

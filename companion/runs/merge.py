@@ -62,6 +62,7 @@ def read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict:
         content = json.loads(archive.read(info))
         seal = content.pop("seal", None)
         device = content["provenance"]["device"]
+        content["experiment"]["dataset"]
         sound = math.isfinite(score(content)) if of_levels(content) else len(pd.DataFrame(content["evaluation"]))
     except Exception:  # a damaged archive, or one with a password, raises anything
         sound = False

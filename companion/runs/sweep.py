@@ -24,7 +24,6 @@ from tqdm.auto import tqdm
 from odl import paper, results
 from odl.__main__ import BAR
 from odl.corruptions import TASKS
-from odl.data import sets
 from odl.data.packs import load
 from odl.evaluation import TESTED
 from odl.experiment import Experiment
@@ -116,23 +115,23 @@ def measure_network(experiment, path: Path, evaluate: Callable, device="auto", p
     return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)
 
 
-def run_many(experiments: list[Experiment], device="auto", train=True, workers: int | None = None) -> list[Result]:
+def run_many(experiments: list[Experiment], device="auto", train=True, workers=None, dataset="") -> list[Result]:
     """`results_of` runs that are trained and tested on their levels."""
-    return results_of([job_of(experiment) for experiment in dict.fromkeys(experiments)], device, train, workers)
+    jobs = [job_of(experiment) for experiment in dict.fromkeys(experiments)]
+    return results_of(jobs, device, train, workers, dataset)
 
 
-def results_of(jobs: list[Job], device="auto", train=True, workers: int | None = None) -> list[Result]:
+def results_of(jobs: list[Job], device="auto", train=True, workers=None, dataset="") -> list[Result]:
     """What the last measurement of every job found, in order; what is missing is measured with one progress bar.
 
-    With `train` false nothing is measured: what is not there is left out, and a line says how much that is.
+    With `train` false nothing is measured: what is not there is left out, and a line says how much that is, and which
+    command measures it: of `dataset`, where its runs are on another size of it, as Table 3's are.
     """
     if train:
         run_jobs(jobs, device, workers)
     found = [job.measurements[-1].load() for job in jobs]
     if absent := [job.experiment for job, result in zip(jobs, found, strict=True) if result is None]:
-        first = absent[0]
-        dataset = sets.parse(first.dataset)[0] if first.task == "denoise" else first.dataset  # Table 3's are native
-        scale = f"--profile {first.profile} --dataset {shlex.quote(dataset)}"
+        scale = f"--profile {absent[0].profile} --dataset {shlex.quote(dataset or absent[0].dataset)}"
         seeds = " ".join(str(seed) for seed in sorted({experiment.seed for experiment in absent}))
         command = f"python -m companion reproduce {scale} --seeds {seeds}"
         print(f"{len(absent)} of {len(jobs)} runs are missing: set train=True here, or run {command}.")

@@ -37,11 +37,16 @@ COLOURS = {
 }
 LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
 TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | published.SEVEN
-TITLES |= published.FIXATED | published.LATER | published.SPECIALISTS
+TITLES |= published.FIXATED | published.LATER | published.SPECIALISTS | {"on_demand_l2": "Equation 3 with L2"}
 GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
 KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
 LABEL = "#777777"  # of pictures, whose figure has no ground of its own: a page may be light or dark
 ROOM = 6  # dB above and below the networks for what is not restored, which reaches 100 dB where nothing is damaged
+
+
+def minus(number: float) -> str:
+    """A number with a real minus sign."""
+    return f"{number:g}".replace("-", "−")
 
 
 def to_picture(x) -> np.ndarray:
@@ -63,7 +68,7 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
     empty(axes)
     for i, row in enumerate(rows):
         for j, image in enumerate(row):
-            show_picture(axes[i, j], image, scores and j < len(scores[i]) and scores[i][j], small)
+            show_picture(axes[i, j], image, scores and scores[i][j], small)
         if labels:
             axes[i, 0].set_ylabel(labels[i], fontsize=small + 1, color=LABEL)
     for axis, title in zip(axes[0], columns or (), strict=False):

@@ -54,8 +54,7 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     """Every result that a claim needs and that is here; on faces those of whole blocks alone."""
     if sets.parse(dataset)[0] == catalogue.FACES:
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds), [])
-        found = dose.load(whole).runs | gradients_and_pool.load_all(whole)
-        return Measured({key: result for key, result in found.items() if result})
+        return Measured(dose.load(whole).runs | gradients_and_pool.load_all(whole))
     grid = catalogue.grid(profile, dataset, seeds, (*published.SEVEN, *published.FIXATED, "on_demand_l2"))
     runs = dose.load([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
     extra = extra_data.runs("inpaint", dataset, profile, seeds)

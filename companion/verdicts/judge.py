@@ -170,10 +170,9 @@ def verdict_on(
     gated = word in (REPRODUCED, TIED, EQUIVALENT) and bool(set(below) & set(measured))
     narrow = {k: interval(x, 1 - 2 * ALPHA) for k, x in measured.items() if len(x) >= ENOUGH}
     # An excluded claim rests on what the paper prints, another on its weakest part, of those beyond 0 where some are.
-    rests_on = printed if word == EXCLUDED else [k for k in measured if not bounds[k]] or measured
-    rests_on = min((k for k in rests_on if k in measured), key=lambda k: margins[k].mean())
-    rests_on = told if word == REVERSED else rests_on
-    return Verdict(word, value, needs, found, numbers, unit, gated, narrow, rests_on)
+    asked = printed if word == EXCLUDED else [k for k in measured if not bounds[k]] or measured
+    weakest = min((k for k in asked if k in measured), key=lambda k: margins[k].mean())
+    return Verdict(word, value, needs, found, numbers, unit, gated, narrow, told if word == REVERSED else weakest)
 
 
 def confirmed(word: str, other) -> str:
@@ -372,6 +371,11 @@ def paired(runs: dict, task: str, *schedules: str) -> list[list]:
     seeds = sorted(key[2] for key in runs if key[:2] == (task, schedules[0]))
     found = [[runs[task, s, k] for s in schedules] for k in seeds if all((task, s, k) in runs for s in schedules)]
     return [pair for pair in found if len({arithmetic_of(run) for run in pair}) == 1]
+
+
+def runs_of(runs: dict, schedule: str, tasks=tuple(paper.TASKS)) -> list:
+    """The runs of a schedule on some tasks."""
+    return [runs[key] for key in runs if key[0] in tasks and key[1] == schedule]
 
 
 def arithmetic_of(run) -> tuple[str, str]:

@@ -3,10 +3,12 @@
 import io
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import traceback
-from contextlib import nullcontext, redirect_stderr
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from itertools import repeat
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from traitlets.config import Config
 
 from companion import notebook as notebook_module
 from companion import published
+from companion.__main__ import main
 from companion.runs import catalogue
 from odl import paper
 from odl.parameters import ParameterError
@@ -43,7 +46,7 @@ def papermill(notebook: Path, folder: Path, *given, timeout=240, variables=None,
 
 
 def run(notebook: Path, folder: Path, **parameters) -> dict:
-    """The same without a kernel, in a child that has imported already: its error, what it shows, what it says."""
+    """The same without a kernel, in a child that has imported already: its error, what it shows, says and prints."""
     sources = [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
     sources.insert(2, "# Parameters\n" + "".join(f"{name} = {value!r}\n" for name, value in parameters.items()))
     with pytest.MonkeyPatch.context() as patch:
@@ -71,12 +74,13 @@ def run_cells(_, folder, sources):
     shell.display_pub = CapturingDisplayPublisher()
     shown = shell.display_pub.outputs
     shell.display_trap.hook = CapturingDisplayHook(shell=shell, outputs=shown)
-    with redirect_stderr(said):
+    with redirect_stderr(said), redirect_stdout(printed := io.StringIO()):
         results = map(run_and_draw, repeat(shell), sources)
         failed = next((result for result in results if not result.success), None)
     error = failed and traceback.format_exception_only(failed.error_in_exec or failed.error_before_exec)[-1].strip()
     kinds = [kind for output in shown for kind in output["data"]]
-    (folder / "shown.json").write_text(json.dumps({"error": error, "kinds": kinds, "said": said.getvalue()}))
+    found = {"error": error, "kinds": kinds, "said": said.getvalue(), "printed": printed.getvalue()}
+    (folder / "shown.json").write_text(json.dumps(found))
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
@@ -127,6 +131,39 @@ def test_table1_of_every_task(task, tmp_path):
         done = papermill(table1, tmp_path, "out.ipynb", task=task, profile="smoke")
         assert done.returncode == 0, done.stderr[-2000:]
         assert runs == {path: path.stat().st_mtime_ns for path in runs}  # loaded, not trained again
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize(
+    ("name", "task", "dataset"),
+    [("table1", "denoise", "demo-native"), ("table1", "inpaint", "demo"), ("table2", "inpaint", "demo")]
+    + [(name, "denoise", "demo") for name in ("table3", "db11_spectrum", "gallery")],
+)
+def test_the_command_that_is_told_trains_what_is_missing(name, task, dataset, root, tmp_path, capsys):
+    """And no other size of the photographs where the runs are Table 3's."""
+    given = {"task": task} if name == "table1" else {}
+    found = run(ROOT / "notebooks" / f"{name}.ipynb", tmp_path, profile="smoke", dataset=dataset, train=False, **given)
+    assert found["error"] is None, found["said"]
+    [options] = re.findall(r"or run python -m companion reproduce (.*)\.\n", found["printed"])
+    assert options == f"--profile smoke --dataset {dataset} --seeds 0"
+    assert main(["reproduce", *options.split(), "--list"]) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert {one.run_id for one in catalogue.runs(name, task, dataset, "smoke", [0])} <= listed
+
+
+@pytest.mark.timeout(280)
+def test_what_is_measured_on_faces_is_shown_without_them(tmp_path, monkeypatch):
+    """The README's command, with what comes with the repository, no photograph and no training."""
+    monkeypatch.delenv("ODL_DATA", raising=False)
+    of_faces = Path("data/results/reference/celeba10k-native")
+    shutil.copytree(ROOT / of_faces, tmp_path / of_faces)
+    before = {*tmp_path.glob("data/results/**/*.json")}
+    scale = {"dataset": "celeba10k-native", "profile": "reference", "train": False}
+    found = run(ROOT / "notebooks/table1.ipynb", tmp_path, task="deblur", **scale)
+    assert found["error"] is None and "text/html" in found["kinds"], found["said"]
+    table = pd.read_csv(tmp_path / "data/results/reference/tables/table1-celeba10k-native-deblur.csv")
+    assert {"not_restored", *published.JOINT, "on_demand"} <= {*table.schedule[table.psnr.notna()]}
+    assert {*tmp_path.glob("data/results/**/*.json")} == before and not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
