@@ -14,13 +14,22 @@ from odl import paper, rivals
 
 OPEN = "open"  # for every word that decides nothing
 WHAT = "what"
-CAUSES = {  # how a claim begins → what its margin is, and what each word of the judge says of the curriculum's lead
+LEAD = {  # how a claim begins → what its margin is, and what each word of the judge says
+    "The cumulative curriculum, which leans": {
+        WHAT: "cumulative curriculum − on-demand",
+        judge.REPRODUCED: "On faces the cumulative curriculum leads.",
+        judge.EQUIVALENT: "On faces the cumulative curriculum and on-demand learning are alike.",
+        judge.REVERSED: "On faces on-demand learning leads.",
+        OPEN: "Whether the cumulative curriculum leads on faces is open.",
+    },
+}
+CAUSES = {  # the same of what may make it lead: rate, order, share
     "The cumulative curriculum is ahead because": {
         WHAT: "its lead − its lead when the rate falls over the last two fifths",
-        judge.REPRODUCED: "The falling rate of the curriculum's last stage is part of its lead.",
-        judge.EQUIVALENT: "The falling rate of the curriculum's last stage is not what makes its lead.",
-        judge.REVERSED: "The falling rate of the curriculum's last stage costs some of its lead.",
-        OPEN: "Whether the falling rate of the curriculum's last stage makes its lead is open.",
+        judge.REPRODUCED: "Its lead is smaller where the learning rate falls earlier.",
+        judge.EQUIVALENT: "Its lead stays the same where the learning rate falls earlier.",
+        judge.REVERSED: "Its lead is larger where the learning rate falls earlier.",
+        OPEN: "Whether its lead stays the same where the learning rate falls earlier is open.",
     },
     "The cumulative curriculum's mean shares": {
         WHAT: "the shares alone − the curriculum",
@@ -36,11 +45,11 @@ CAUSES = {  # how a claim begins → what its margin is, and what each word of t
         OPEN: "Whether a lean to the easy levels pays without any order is open.",
     },
 }
-WHOSE = {  # the same of feedback: does it matter whose scores it follows?
+WHOSE = {  # of feedback: does it matter whose scores it follows?
     "A network's own feedback": {
         WHAT: "own − recorded",
         judge.REPRODUCED: "The network's own scores do better than recorded shares.",
-        judge.EQUIVALENT: "Recorded shares do as well, so what counts there is the mixture, not whose scores made it.",
+        judge.EQUIVALENT: "Recorded shares do as well: whose scores made them does not matter there.",
         judge.REVERSED: "Recorded shares do better than the network's own scores.",
         OPEN: "Whether the network's own scores do better than recorded shares is open.",
     },
@@ -84,9 +93,9 @@ def whose() -> tuple[str, str]:
 
 
 def why() -> str:
-    """Why the cumulative curriculum leads, as far as it is known, in a few sentences."""
-    if leads := [sentence for sentence, *_ in causes()]:
-        return " ".join(["We asked on faces why it leads.", *leads])
+    """Where the cumulative curriculum leads on faces, and why, as far as it is known, in a few sentences."""
+    if found := causes():
+        return " ".join(sentence for sentence, *_ in causes(LEAD) + found)
     return (
         "Why the cumulative curriculum leads where it does is open: its last level enters while the learning rate "
         "falls, and that might be part of it."

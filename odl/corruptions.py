@@ -32,7 +32,7 @@ class Task:
     name: str
     channels: int
     draw: Callable  # (low, high, size, generator, centred) -> severity (B, k)
-    apply: Callable  # (x, severity, generator) -> y
+    apply: Callable  # (x, severity, generator) -> y, in [-1, 1] or not far beyond
 
     def __post_init__(self):
         last, row = paper.N_LEVELS + 1, paper.TASKS.get(self.name, {})
@@ -66,6 +66,8 @@ class Task:
         """Corrupt x with severities uniform in [low, high], numbers or vectors (B,), in the task's unit.
 
         `centred` puts the missing square of inpainting in the middle, as the fixated models have it (Sec. 6.4).
+        Meant for severities within the paper's levels 1 to 6; not checked, but that a blur wider than `WIDEST` raises
+        ParameterError on a CPU, and so does a y of another shape or type, or of values beyond `FARTHEST`.
         """
         low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
         severity = self.draw(low.clone(), high.clone(), x.shape[-1], generator, centred)

@@ -38,9 +38,9 @@ class Pack:
         h, w, start = int(self.height[i]), int(self.width[i]), int(self.offset[i])
         return self.pixels[start : start + 3 * h * w].view(h, w, 3).cpu().numpy()
 
-    def take(self, n: int, start: int = 0) -> "Pack":
-        """Images start … n - 1."""
-        return replace(self, **{key: getattr(self, key)[start:n] for key in ("offset", "height", "width", "names")})
+    def take(self, stop: int, start: int = 0) -> "Pack":
+        """Images start … stop - 1."""
+        return replace(self, **{key: getattr(self, key)[start:stop] for key in ("offset", "height", "width", "names")})
 
 
 def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool = True) -> torch.Tensor:

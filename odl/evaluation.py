@@ -47,7 +47,7 @@ def errors(restore, task: Task, x, level, generator) -> dict[str, torch.Tensor]:
     parts = []
     for part in x.split(len(x) if x.is_cuda else 100):
         y = task.corrupt(part, level, generator)
-        x_hat = restore(y)
+        x_hat = restore(y.clone())  # may write in place
         if x_hat.shape != part.shape:
             raise ParameterError(f"restore returned {tuple(x_hat.shape)} for images {tuple(part.shape)}")
         parts.append(scored(task, x_hat, part, y))
@@ -73,6 +73,7 @@ def evaluate(experiment, restore, device="cpu", progress=None) -> tuple[pd.DataF
     """Scores of `restore(y) -> x_hat`, a network or a function, on the test crops; the same draws for every schedule.
 
     A network is called as it is, in fp32; `windows.restorer(network, precision)` is a function in its own precision.
+    `device`, where y lies, is cpu, cuda or auto.
     y and x_hat are (B, C, 64, 64) in [-1, 1]; `progress(share done)` is called after every trial.
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
     the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.

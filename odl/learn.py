@@ -1,7 +1,8 @@
 """Algorithm 1 in the order of events: allocate → draw → damage → restore → loss → step; validate; tell (Sec. 5, Eq. 2).
 
 Everything random in an epoch comes from a generator seeded by (run seed, epoch): schedules of one seed see the same
-initial weights, crops and draws, and an interrupted run goes on exactly where it was. Level is data: vectors hold the
+initial weights, crops and draws (hard mining, which has its pool, the same weights), and an interrupted run goes on
+exactly where it was. Level is data: vectors hold the
 severities that each image may have, so that one step serves every schedule.
 """
 
@@ -23,9 +24,10 @@ def learn(run, schedule, images, x_validation, network, optimizer, history, on_e
     """Algorithm 1: train a network for the epochs that `history` lacks, and tell `on_epoch` after each of them.
 
     `images` is a `crops.Pack`, `x_validation` (n, channels, 64, 64) in [-1, 1], `schedule` comes from
-    `schedules.begin`. An epoch is told as a dict with loss (mean over its steps of what is back-propagated: squared
-    error on the [-1, 1] scale), psnr (dB per level 1…5), allocation (mean share of a batch per level, in per cent) and
-    dose (a level's mean distance from 1/N of the batch); both None if fixated. `progress(share done)` is called after
+    `schedules.begin`. An epoch is told as a dict with loss (mean over its steps of what is back-propagated: unless the
+    schedule has another, squared error on the [-1, 1] scale), psnr (dB per level 1…5), allocation (mean share of a
+    batch per level, in per cent) and dose (a level's mean distance from 1/N, as a fraction of the batch); both None if
+    fixated. `progress(share done)` is called after
     every step. `adapt(step)` may return another way to take the same step.
     """
     history, step = list(history), Step(run, schedule, images, network, optimizer)
@@ -99,7 +101,7 @@ class Step:
         self.generator = torch.Generator(images.offset.device)
 
     def __call__(self, index, low, high, factor=None, keep=None) -> torch.Tensor:
-        """One step of Equation 2, the mean squared error over all pixels. Returns the loss.
+        """One step of Equation 2: by the mean squared error over all pixels, or the schedule's loss. Returns the loss.
 
         `index` (B,) of images, `low` and `high` (B,) the ends of each image's severity; `factor` (B,) is what an image
         counts, and `keep` images of highest loss are back-propagated, None all.
@@ -146,8 +148,8 @@ def severities(run, schedule: Schedule, counts, factors, device):
         bound = torch.full((1, run.batch_size), float(value), device=device)
         return bound, bound, None
     counts = torch.as_tensor(counts)
-    levels = torch.arange(1, counts.shape[1] + 1).repeat(len(counts)).repeat_interleave(counts.flatten())
-    levels = levels.view(len(counts), -1).to(device)
+    level = torch.arange(1, counts.shape[1] + 1)
+    levels = torch.stack([level.repeat_interleave(row) for row in counts]).to(device)
     if factors is not None:
         factors = torch.as_tensor(factors, dtype=torch.float32, device=device)[levels - 1]
     return *task_of(run).bounds(levels), factors
@@ -166,7 +168,7 @@ def hard_pool(run, pack) -> torch.Tensor:
     """The static pool of hard mining (Sec. 6.3): clean and damaged crops (2, pool_images, channels, 64, 64), uint8.
 
     Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
-    drawn by a generator of the item's own, on the CPU.
+    drawn by a generator of the item's own, on the CPU; 8 bits cut off what leaves [-1, 1].
     """
     # Paper: a static set of 1M damaged images; here: equal numbers of each level, 8-bit, 25 kB an item in colour.
     task, n, device = task_of(run), len(pack), pack.offset.device
@@ -174,9 +176,10 @@ def hard_pool(run, pack) -> torch.Tensor:
     pool = torch.empty((2, run.pool_images, task.channels, crops.CROP, crops.CROP), dtype=torch.uint8)
     for k in range(run.pool_images):
         generator.manual_seed(crops.seed_of(run.seed, "pool", k))
-        x = in_its_channels(run, crops.crop(pack, torch.tensor([k % n]), generator))
-        y = task.corrupt(x, (k // n + k % n) % paper.N_LEVELS + 1, generator)
-        pool[:, k] = ((torch.cat([x, y]) + 1) * 127.5).round()
+        visit, image = divmod(k, n)
+        x = in_its_channels(run, crops.crop(pack, torch.tensor([image]), generator))
+        y = task.corrupt(x, (visit + image) % paper.N_LEVELS + 1, generator)
+        pool[:, k] = ((torch.cat([x, y]) + 1) * 127.5).round().clamp(0, 255)
     return pool.to(device)
 
 

@@ -68,10 +68,12 @@ def train(experiment, device="cpu", progress=None, build=build, learn=None) -> T
     """Train one run, resuming from its checkpoint if there is one; `odl.learn.learn` says what the history holds.
     The network's weights are kept in `runs/`.
 
-    `progress(share done)` is called after every step. Whole epochs are kept: a checkpoint is written after the first
-    that ends a minute after the last one, at the end, and when interrupted. Another network and another way to learn
-    are `build(experiment, device)` and `learn(experiment, pack, x_validation, network, optimizer, history, on_epoch,
-    progress)`. Raises TrainingError when a number is not finite.
+    `device` is cpu, cuda or auto; `progress(share done)` is called after every step. Whole epochs are kept: a
+    checkpoint is written after the first that ends a minute after the last one, at the end, and when interrupted.
+    Another network and another way to learn are `build(experiment, device)` and `learn(experiment, pack, x_validation,
+    network, optimizer, history, on_epoch, progress)`; checkpoints and weights go by the experiment alone, so whatever
+    learns otherwise needs the name of a schedule of its own. Raises ParameterError, DataError, DiskError, or
+    TrainingError when a number is not finite.
     """
     if not isinstance(experiment, Experiment):
         raise ParameterError(f"experiment={experiment!r} is none; it comes from odl.Experiment.of(task=…, schedule=…)")
@@ -125,7 +127,8 @@ def on_levels(experiment, trained: Trained, device, progress) -> dict:
 
 
 def per_image(result: Result, score: str = "psnr") -> np.ndarray:
-    """What is kept of each image: the mean over trials of `score`, l2 in ‰ or psnr in dB, (levels, images)."""
+    """What is kept of each image: the mean over trials of `score`, l2 in ‰ or psnr in dB; (8, images), in half
+    precision, the rows being levels 1…6, easy and hard."""
     content = files.unseal(result.path)["per_image"][score]
     levels = result.evaluation.level.nunique()
     return np.frombuffer(base64.b64decode(content), "<f2").reshape(levels, -1).astype(float)

@@ -1,8 +1,8 @@
 """Training schedules: how a batch is divided among the sub-tasks of increasing difficulty (Sec. 5.3 and 6.3).
 
 A schedule takes the share of training that is done (in [0, 1)), the last validation PSNR per level in dB
-(None before the first epoch) and the number N of levels; it returns a weight per level, (N,), or (2, N) where the
-second row is what an image of a level counts in the loss.
+(a list of N floats, None before the first epoch) and the number N of levels; it returns a weight per level, (N,), or
+(2, N) where the second row is what an image of a level counts in the loss.
 One of one's own is a function and a row in `SCHEDULES`, from any file or cell. Results and checkpoints go by its name:
 a function that was changed needs a new one. One with a memory is a class; a run makes one, and asks it again what it
 was asked where it goes on after an interruption.

@@ -18,6 +18,7 @@ from odl.corruptions import Task, draw_amount
 from odl.data import packs
 from odl.experiment import Experiment
 from odl.learn import allocation as divide
+from odl.learn import hard_pool
 from odl.machine import files
 from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES, Fixated, begin
@@ -102,6 +103,25 @@ def test_a_damage_may_write_in_place_and_must_return_images(added):
         refused(lambda own=own: own.corrupt(x, 3, torch.Generator()), "task 'speckle' made", kind=ParameterError)
     refused(lambda: Task("speckle", 2, draw_amount, speckle), "channels=2", kind=ParameterError)
     refused(lambda: evaluation.evaluate(run, lambda y: y[:1]), "restore returned (1, 3", kind=ParameterError)
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_a_network_may_write_in_place_into_what_it_restores(task):
+    x = torch.rand(4, corruptions.TASKS[task].channels, 64, 64) * 2 - 1
+    beside, within = (
+        evaluation.errors(restore, corruptions.TASKS[task], x, 3, torch.Generator().manual_seed(0))
+        for restore in (lambda y: y * 0.5, lambda y: y.mul_(0.5))
+    )
+    assert beside.keys() == within.keys() and all(torch.equal(beside[name], within[name]) for name in beside)
+
+
+def test_hard_minings_pool_cuts_off_what_leaves_the_range(added, monkeypatch):
+    """And does not wrap it round, as 8 bits would: white would be black."""
+    bright = Task("speckle", 3, draw_amount, lambda x, *_: 3 * x)
+    monkeypatch.setitem(corruptions.TASKS, "speckle", bright)
+    x, y = hard_pool(tiny("hard_mining", pool_images=20), packs.load("demo", "train")).float() / 127.5 - 1
+    assert (3 * x).abs().max() > 1
+    torch.testing.assert_close(y, (3 * x).clamp(-1, 1), atol=2.01 / 127.5, rtol=0)
 
 
 def test_a_schedule_cannot_change_what_is_measured(demo, monkeypatch):

@@ -16,6 +16,7 @@ from odl.data.reader import reason
 from odl.data.sets import DATASETS, DataError, find, home, parse
 from odl.machine import files
 
+HALF = (89, 109)  # the size of a face of celeba10k
 MAX_FILE = 100_000_000  # bytes of one image, or list
 MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 
@@ -117,10 +118,19 @@ def add_partition(base: str, archive: Path, unpacked: Path) -> None:
         shutil.copy(file, unpacked)
 
 
+def is_half(face: Path) -> bool:
+    """Whether a face has half its size already; one that cannot be read is told when it is packed."""
+    try:
+        with Image.open(face) as image:
+            return image.size == HALF
+    except OSError:
+        return True
+
+
 def halved(base: str, source: Path) -> Path:
     """The folder of a set made of CelebA's archive, or of its folder: the first 10,000 faces at half their size."""
     entry, target = DATASETS[base], home(base) / "images"
-    if source.is_dir() and len(sets.files_in(source)) == entry["images"]:
+    if source.is_dir() and len(images := sets.files_in(source)) == entry["images"] and is_half(source / images[0]):
         return source  # made elsewhere
     if target.is_dir() and any(target.iterdir()):
         return find(base)
@@ -136,7 +146,7 @@ def halved(base: str, source: Path) -> Path:
         made.mkdir()
         for face in tqdm(faces[: entry["images"]], desc=f"halving {source.name}", unit="face"):
             with face.open("rb") as file, Image.open(file) as image:
-                image.resize((89, 109), Image.Resampling.LANCZOS).save(made / face.name, quality=75)
+                image.resize(HALF, Image.Resampling.LANCZOS).save(made / face.name, quality=75)
         made.replace(target)
     return target
 
