@@ -286,7 +286,7 @@ def feedback() -> dict:
     mild, strong = ([run for each in sets for run in judge.runs_of(each.runs, s)] for s in (PAIR[0], SHARP))
     doses, sharp = ([100 * judge.dose_of(run) for run in runs] for runs in (mild, strong))
     short, long, far = growth(m)
-    whose, whose_margins = reasons.whose()
+    (whose, whose_margins), (lean, lean_margins) = reasons.whose(), reasons.lean()
     last = [100 * run.history[-1]["dose"] for run in strong]
     return {
         "dose": ends(doses, " %"),
@@ -309,6 +309,8 @@ def feedback() -> dict:
         "pull": on_each(lambda m: ends(n[-1] / n[0] for n in pulls(m))),
         "whose": whose,
         "whose_margins": whose_margins,
+        "lean": lean,
+        "lean_margins": lean_margins,
         "loss": on_each(hard_loss),
         "last_dose": ends(short, " %"),
         "long_dose": ends(long, " %"),

@@ -45,6 +45,21 @@ CAUSES = {  # the same of what may make it lead: rate, order, share
         OPEN: "Whether a lean to the easy levels pays without any order is open.",
     },
 }
+LEAN = {  # of feedback turned round: does the mean gain?
+    "Leaning to the easy levels instead": {
+        WHAT: "k = −4 minus equal shares",
+        judge.REPRODUCED: "Leaning to the easy levels, with k = −4, beats equal shares.",
+        judge.EQUIVALENT: "Leaning to the easy levels, with k = −4, changes nothing that counts.",
+        judge.REVERSED: "Leaning to the easy levels, with k = −4, is worse than equal shares.",
+        OPEN: "Whether leaning to the easy levels, with k = −4, beats equal shares is open.",
+    },
+    "The more a batch leans to the hard levels": {
+        WHAT: "slope on the dose, mean of the four tasks",
+        judge.REPRODUCED: "The more a batch leans to the hard levels, the lower the mean PSNR.",
+        judge.REVERSED: "The more a batch leans to the hard levels, the higher the mean PSNR.",
+        OPEN: "Whether a lean to the hard levels lowers the mean PSNR is open.",
+    },
+}
 WHOSE = {  # of feedback: does it matter whose scores it follows?
     "A network's own feedback": {
         WHAT: "own − recorded",
@@ -81,7 +96,7 @@ def by_part(sentences: dict, verdict: judge.Verdict) -> list[str]:
 
 def in_numbers(sentence: str, what: str, verdict: judge.Verdict) -> str:
     """The sentence, and behind it the margin of each task."""
-    margins = "; ".join(f"{task} {db}" for task, (db, _) in verdict.parts.items())
+    margins = "; ".join(f"{task} {db}".strip() for task, (db, _) in verdict.parts.items())
     return f"{sentence} ({what}: {margins})"
 
 
@@ -90,6 +105,13 @@ def whose() -> tuple[str, str]:
     if not (found := causes(WHOSE)):
         return (f"What came of it is {NOT_MEASURED}.",) * 2
     return found[0][0], in_numbers(*found[0])
+
+
+def lean() -> tuple[str, str]:
+    """Whether a lean to the easy levels pays on faces: in two sentences, and in the same with their numbers."""
+    if not (found := causes(LEAN)):
+        return (f"On faces, feedback turned round as strongly (k = −4) is {NOT_MEASURED}.",) * 2
+    return " ".join(sentence for sentence, *_ in found), " ".join(f"{in_numbers(*each)}." for each in found)
 
 
 def why() -> str:

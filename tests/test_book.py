@@ -177,6 +177,24 @@ def test_whose_scores_feedback_follows_is_what_the_runs_say(monkeypatch, ahead, 
     assert {*reasons.whose()} == {"What came of it is to be measured."}
 
 
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (0.4, ("beats equal shares.", "the lower the mean PSNR.")),
+        (-0.4, ("is worse than equal shares.", "the higher the mean PSNR.")),
+    ],
+)
+def test_what_a_lean_to_the_easy_levels_does_is_what_the_runs_say(monkeypatch, ahead, said):
+    """k = −4 is `ahead` of equal shares, and k = 4 as far behind, each with a dose of 2 %."""
+    monkeypatch.setattr(dose, "dose_of", lambda run: 0.02)
+    runs = {dose.NAMES[-4]: 30 + ahead, dose.NAMES[4]: 30 - ahead, "on_demand": 30, "rigid_joint": 30}
+    on_faces(monkeypatch, **runs)
+    plain, with_margins = reasons.lean()
+    assert all(map(plain.__contains__, said)) and f"{ahead:+.2f} dB".replace("-", "−") in with_margins
+    monkeypatch.setattr(reasons, "worlds", dict)
+    assert {*reasons.lean()} == {"On faces, feedback turned round as strongly (k = −4) is to be measured."}
+
+
 def test_tasks_that_differ_have_a_sentence_each(monkeypatch):
     """Static shares as good as the curriculum on deblurring, and far behind it on denoising."""
     runs = on_faces(monkeypatch, rigid_joint=30, cumulative_curriculum=30.4, static_easy=30.4)
