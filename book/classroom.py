@@ -40,14 +40,25 @@ sys.path.append(str(BOOK / "_ext"))
 from offline import write_mathjax  # noqa: E402
 
 CLASS = build.BUILD / "class"
-STAND_IN = {"code": "# YOUR CODE HERE\nanswer = None", "markdown": "YOUR ANSWER HERE"}
+STAND_IN = {
+    "code": "# YOUR CODE HERE\nanswer = None",
+    "markdown": "\n\n".join(
+        [
+            "My prediction, with a reason, from before I measured:",
+            "What causes the result, beside my prediction:",
+            "What one seed, this scale or these photographs leave open:",
+        ]
+    ),
+}
 SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 ALONE = BOOK / "lab" / "alone.html.j2"
 LECTURE = BOOK / "lecture.md.j2"
+SET_UP = "set-up"  # the cell of a notebook that finds or fetches the companion
 GATES = ("```{solution-start}", "```{solution-end}")
 NBGRADER = f"""c = get_config()
 c.CourseDirectory.course_id = "on-demand-learning"
 c.ClearSolutions.code_stub = {{"python": {STAND_IN["code"]!r}}}
+c.ClearSolutions.text_stub = {STAND_IN["markdown"]!r}
 c.ExecutePreprocessor.timeout = 3600
 """
 
@@ -107,6 +118,15 @@ def without_solution(notebook):
     return notebook
 
 
+def exercise(path: Path):
+    """The notebook of an exercise, one of a page with the cell that finds or fetches the companion."""
+    notebook = nbformat.read(path, 4)
+    if not any(cell.id == SET_UP for cell in notebook.cells):
+        algorithm1 = nbformat.read(build.ROOT / "notebooks" / "algorithm1.ipynb", 4)
+        notebook.cells[2:2] = [cell for cell in algorithm1.cells if cell.id == SET_UP]  # before the imports
+    return notebook
+
+
 def for_teachers(notebook, printed: str = ""):
     """A stored notebook in plain Markdown, its solution with what it prints at the demo profile."""
     notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith(GATES) and cell.id != "samples"]
@@ -143,9 +163,9 @@ def write_notebooks(folder: Path) -> None:
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
     for path in NOTEBOOKS:
-        nbformat.write(for_students(nbformat.read(path, 4)), folder / "students" / path.name)
+        nbformat.write(for_students(exercise(path)), folder / "students" / path.name)
         printed = measured.get(path.stem, {}).get("prints", "")
-        nbformat.write(for_teachers(nbformat.read(path, 4), printed), course / path.name)
+        nbformat.write(for_teachers(exercise(path), printed), course / path.name)
     (folder / "teachers" / "samples.md").write_text(samples(), encoding="utf-8")
     (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
 
