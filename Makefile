@@ -32,7 +32,7 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, goi
 	@mkdir -p runs/notebooks
 	@"$(BIN)/papermill" notebooks/table1.ipynb runs/notebooks/table1-$(TASK).ipynb -p task $(TASK)
 	@echo "notebook: runs/notebooks/table1-$(TASK).ipynb"
-	@echo "table:    data/results/demo/tables/table1-demo-$(TASK).csv"
+	@echo "table:    $${ODL_ROOT:+$$ODL_ROOT/}data/results/demo/tables/table1-demo-$(TASK).csv"
 
 bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (results: data/results/benchmarks/)
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[bench]"
@@ -51,7 +51,7 @@ sweep: $(READY)  ## every run, notebook and the book as one graph, on this machi
 
 sweep-slurm: $(READY)  ## one task's graph on a SLURM of its own that loses a node; needs root and slurm-wlm, munge
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[sweep]"
-	@"$(BIN)/python" -m pytest tests/slurm/on_slurm.py
+	@"$(BIN)/python" -m pytest -rs tests/slurm/on_slurm.py
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
 	@"$(BIN)/python" -m pytest -n auto --dist worksteal

@@ -315,5 +315,14 @@ def main():
     print(f"the book is ready after {time.perf_counter() - began:.0f} s: {BUILD / 'html' / 'index.html'}")
 
 
+def run(main) -> None:
+    """Run a program of the book; Ctrl-C ends it with a line."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("\nbook: interrupted; the same command begins the pages anew, what was trained is kept", file=sys.stderr)
+        sys.exit(130)
+
+
 if __name__ == "__main__":
-    main()
+    run(main)

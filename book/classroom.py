@@ -159,7 +159,8 @@ def samples() -> str:
 def write_notebooks(folder: Path) -> None:
     """students/NAME.ipynb, the course of nbgrader and the sample answers in teachers/."""
     course = folder / "teachers" / "source" / "exercises"
-    measured = files.unseal(files.results() / "teaching.json").get("exercises", {})  # by bench/lessons.py
+    path = files.results() / "teaching.json"  # by bench/lessons.py
+    measured = files.unseal(path).get("exercises", {}) if path.exists() else {}
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
     for path in NOTEBOOKS:
@@ -273,10 +274,10 @@ def main():
     write_book(work / "source", CLASS / "students" / "book")
     write_lab(CLASS / "students" / "book" / "book" / "lab.html", CLASS / "lab.html")
     shutil.rmtree(work)
-    print(f"the class is ready after {time.perf_counter() - began:.0f} s: {CLASS.relative_to(files.root())}/")
+    print(f"the class is ready after {time.perf_counter() - began:.0f} s: {CLASS}/")
     if missing:
         sys.exit(f"class: no slides: {missing}")
 
 
 if __name__ == "__main__":
-    main()
+    build.run(main)

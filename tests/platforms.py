@@ -15,7 +15,7 @@ from pathlib import Path
 from odl.machine import files, provenance
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ["pytest", "pytest-timeout", "hypothesis", "papermill", "ipykernel", "ipywidgets"]
+PACKAGES = ["pytest", "pytest-timeout", "hypothesis", "selenium", "papermill", "ipykernel", "ipywidgets"]
 VERSIONS = """import json, platform, importlib.metadata as m
 names = "torch torchvision numpy pandas pillow scikit-image".split()
 print(json.dumps({"python": platform.python_version(), **{name: m.version(name) for name in names}}))"""
@@ -49,11 +49,13 @@ def main(python: str, *asked: str) -> None:
         versions = json.loads(subprocess.check_output([own, "-c", VERSIONS], cwd=home))
         row = {"asked": " ".join(asked), "versions": versions, "commit": provenance.commit(), "checks": {}}
         for name, command in CHECKS.items():
-            where = ROOT if name in ("golden runs", "notebook") else home
+            where = source if name in ("golden runs", "notebook") else home
             command = [own, *(part.replace("{home}", str(home)) for part in command)]
             done = subprocess.run(command, cwd=where, env=env, capture_output=True, text=True)
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            row["checks"][name] = "yes" if done.returncode == 0 else said[-1][:200]
+            row["checks"][name] = (
+                "yes" if done.returncode == 0 else said[-1][:200] if said else f"exit {done.returncode}"
+            )
             print(name, row["checks"][name], "" if done.returncode == 0 else done.stdout[-1500:] + done.stderr[-1500:])
         row["seconds"] = round(time.monotonic() - start)
     path = ROOT / "data" / "results" / "platforms.json"

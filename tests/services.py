@@ -25,15 +25,21 @@ HERE = "import importlib.metadata as m; print(*sorted({f'{d.name}=={d.version}' 
 NOWHERE = "/nowhere/at/all.git"
 
 
+def pinned(*names: str) -> list[str]:
+    """The versions that are tested here."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.partition("==")[0] in names]
+
+
 def binder() -> list[str]:
     """What its image has, with the versions of PyTorch and NumPy that are tested here."""
     content = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text(encoding="utf-8"))
-    return ["torch==2.15.0", "torchvision==0.29.2", "numpy", *content["dependencies"][-1]["pip"], "ipykernel"]
+    return [*pinned("torch", "torchvision", "numpy"), *content["dependencies"][-1]["pip"], "ipykernel"]
 
 
 PACKAGES = {  # Python, and what is installed before the first cell; Colab and Kaggle lack loky, pooch, PyWavelets
     "colab": ("3.13", ["torch==2.11.0", "torchvision==0.26.0", *COMMON.split()]),
-    "kaggle": ("3.12", ["torch==2.15.0", "torchvision==0.29.2", *COMMON.split()]),
+    "kaggle": ("3.12", [*pinned("torch", "torchvision"), *COMMON.split()]),
     "binder": ("3.11", binder()),
 }
 

@@ -27,7 +27,7 @@ def sweep(demo_pack, tmp_path_factory):
         pytest.importorskip(name, reason=f"{name} is not installed; the extra `sweep` has it: make sweep")
     code, root = tmp_path_factory.mktemp("code"), tmp_path_factory.mktemp("root")
     for name in ("odl", "companion", "book", "notebooks", "profiles"):
-        shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+        shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Snakefile", "_toc.yml", "_config.yml"):
         shutil.copy(ROOT / name, code)
     (root / "data" / "demo").mkdir(parents=True)

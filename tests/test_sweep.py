@@ -191,7 +191,8 @@ def test_reproduce_says_that_it_leaves_out_what_needs_photographs(root, monkeypa
         assert said == (name not in ("table1", "faces")), name
 
 
-def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
+def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # which gets the archive
     monkeypatch.setattr("companion.runs.catalogue.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
 
     def said(*options):

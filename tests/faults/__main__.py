@@ -70,8 +70,9 @@ def done(name: str, path: Path, quick: bool) -> bool:
 
 
 def code() -> str:
-    """SHA-256 of odl and of the campaign."""
-    files = [path for folder in ("odl", "tests/faults") for path in sorted((ROOT / folder).rglob("*.py"))]
+    """SHA-256 of what the campaign tries, and of itself."""
+    where = ("odl/**/*.py", "companion/**/*.py", "notebooks/*.ipynb", "tests/faults/**/*.py")
+    files = [path for pattern in where for path in sorted(ROOT.glob(pattern))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
