@@ -3,7 +3,7 @@
 from setuptools import find_packages, setup
 
 setup(
-    packages=[*find_packages(include=["odl*", "companion*"]), "odl.models"],
+    packages=[*find_packages(include=["odl*", "companion*", "bench*"]), "odl.models"],
     package_dir={"odl.models": "data/models"},
     package_data={
         "odl": ["py.typed", "*.pyi"],

@@ -463,7 +463,7 @@ def predictions() -> str:
     known = (
         f"Of {count} predicted claims {len(whole)} are measured so far: {whole.hit.sum()} of {len(whole)} words came "
         f"as predicted, and {sizes.sum()} of {len(sizes)} predicted intervals hold the margin found. "
-        "One of the claims, on equal shares and fixation, was predicted later than the others. "
+        "One of them, on equal shares and fixation, was predicted when Equation 3 had been compared with equal shares. "
         "{doc}`The scorecard </notebooks/scorecard>` has every size, and when each prediction was written."
     )
     return markdown(["Claim, on faces", "Predicted", "Found"], rows) + f"\n\n{known}"

@@ -25,11 +25,11 @@ LEAD = {  # how a claim begins → what its margin is, and what each word of the
 }
 CAUSES = {  # the same of what may make it lead: rate, order, share
     "The cumulative curriculum is ahead because": {
-        WHAT: "its lead − its lead when the rate falls over the last two fifths",
-        judge.REPRODUCED: "Its lead is smaller where the learning rate falls earlier.",
-        judge.EQUIVALENT: "Its lead stays the same where the learning rate falls earlier.",
-        judge.REVERSED: "Its lead is larger where the learning rate falls earlier.",
-        OPEN: "Whether its lead stays the same where the learning rate falls earlier is open.",
+        WHAT: "its margin over on-demand − the same where the rate falls over the last two fifths",
+        judge.REPRODUCED: "If the learning rate falls earlier, the curriculum's margin is smaller.",
+        judge.EQUIVALENT: "If the learning rate falls earlier, the curriculum's margin changes by nothing that counts.",
+        judge.REVERSED: "If the learning rate falls earlier, the curriculum's margin is larger.",
+        OPEN: "Whether the curriculum's margin depends on when the learning rate falls is open.",
     },
     "The cumulative curriculum's mean shares": {
         WHAT: "the shares alone − the curriculum",
@@ -48,16 +48,16 @@ CAUSES = {  # the same of what may make it lead: rate, order, share
 LEAN = {  # of feedback turned round: does the mean gain?
     "Leaning to the easy levels instead": {
         WHAT: "k = −4 minus equal shares",
-        judge.REPRODUCED: "Leaning to the easy levels, with k = −4, beats equal shares.",
-        judge.EQUIVALENT: "Leaning to the easy levels, with k = −4, changes nothing that counts.",
-        judge.REVERSED: "Leaning to the easy levels, with k = −4, is worse than equal shares.",
-        OPEN: "Whether leaning to the easy levels, with k = −4, beats equal shares is open.",
+        judge.REPRODUCED: "On faces, leaning to the easy levels with k = −4 beats equal shares.",
+        judge.EQUIVALENT: "On faces, leaning to the easy levels with k = −4 changes nothing that counts.",
+        judge.REVERSED: "On faces, leaning to the easy levels with k = −4 is worse than equal shares.",
+        OPEN: "Whether leaning to the easy levels with k = −4 beats equal shares on faces is open.",
     },
     "The more a batch leans to the hard levels": {
         WHAT: "slope on the dose, mean of the four tasks",
-        judge.REPRODUCED: "The more a batch leans to the hard levels, the lower the mean PSNR.",
-        judge.REVERSED: "The more a batch leans to the hard levels, the higher the mean PSNR.",
-        OPEN: "Whether a lean to the hard levels lowers the mean PSNR is open.",
+        judge.REPRODUCED: "There, the more a batch leans to the hard levels, the lower the mean PSNR.",
+        judge.REVERSED: "There, the more a batch leans to the hard levels, the higher the mean PSNR.",
+        OPEN: "Whether a lean to the hard levels lowers the mean PSNR there is open.",
     },
 }
 WHOSE = {  # of feedback: does it matter whose scores it follows?
@@ -110,7 +110,7 @@ def whose() -> tuple[str, str]:
 def lean() -> tuple[str, str]:
     """Whether a lean to the easy levels pays on faces: in two sentences, and in the same with their numbers."""
     if not (found := causes(LEAN)):
-        return (f"On faces, feedback turned round as strongly (k = −4) is {NOT_MEASURED}.",) * 2
+        return (f"On faces, feedback turned round and about four times as strong (k = −4) is {NOT_MEASURED}.",) * 2
     return " ".join(sentence for sentence, *_ in found), " ".join(f"{in_numbers(*each)}." for each in found)
 
 
