@@ -102,12 +102,12 @@ def steps_of(run) -> int:
     return run.experiment["epochs"] * run.experiment["iterations"]
 
 
-def certainly_lower(m, one: str, other: str) -> str:
-    """The tasks on which the whole interval of the mean margin lies below 0."""
+def certain(m, one: str, other: str, sign: int) -> str:
+    """The tasks on which the whole interval of the mean margin lies above 0, or with sign −1 below."""
     found = {task: judge.gaps(m.runs, task, one, other) for task in paper.TASKS}
     found = {task: margins for task, margins in found.items() if len(margins) >= judge.ENOUGH}
-    lower = [plain(task) for task, margins in found.items() if judge.interval(margins)[1] < 0]
-    return (listed(lower) if lower else "no task") if found else NOT_MEASURED
+    tasks = [plain(task) for task, margins in found.items() if judge.interval(sign * np.array(margins))[0] > 0]
+    return (listed(tasks) if tasks else "no task") if found else NOT_MEASURED
 
 
 def traded(m) -> dict[str, tuple[float, float]]:
@@ -301,7 +301,8 @@ def feedback() -> dict:
         "sharp_hard": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], [LAST]), span)),
         "traded": on_each(each_traded),
         "no_gain": on_each(no_gain),
-        "sharp_lower": on_each(lambda m: certainly_lower(m, SHARP, PAIR[1])),
+        "sharp_lower": on_each(lambda m: certain(m, SHARP, PAIR[1], -1)),
+        "lean_higher": on_each(lambda m: certain(m, dose.NAMES[-4], PAIR[1], 1)),
         "reverse_gain": on_each(lambda m: of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span)),
         "hardest": on_each(
             lambda m: of(pulls(m), lambda v: f"{sum(n.argmax() + 1 == len(n) for n in v)} of {len(v)} tasks")

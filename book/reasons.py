@@ -14,16 +14,7 @@ from odl import paper, rivals
 
 OPEN = "open"  # for every word that decides nothing
 WHAT = "what"
-LEAD = {  # how a claim begins → what its margin is, and what each word of the judge says
-    "The cumulative curriculum, which leans": {
-        WHAT: "cumulative curriculum − on-demand",
-        judge.REPRODUCED: "On faces the cumulative curriculum leads.",
-        judge.EQUIVALENT: "On faces the cumulative curriculum and on-demand learning are alike.",
-        judge.REVERSED: "On faces on-demand learning leads.",
-        OPEN: "Whether the cumulative curriculum leads on faces is open.",
-    },
-}
-CAUSES = {  # the same of what may make it lead: rate, order, share
+CAUSES = {  # how a claim begins → what its margin is, and what each word of the judge says of the curriculum's lead
     "The cumulative curriculum is ahead because": {
         WHAT: "its margin over on-demand − the same where the rate falls over the last two fifths",
         judge.REPRODUCED: "If the learning rate falls earlier, the curriculum's margin is smaller.",
@@ -115,9 +106,10 @@ def lean() -> tuple[str, str]:
 
 
 def why() -> str:
-    """Where the cumulative curriculum leads on faces, and why, as far as it is known, in a few sentences."""
-    if found := causes():
-        return " ".join(sentence for sentence, *_ in causes(LEAD) + found)
+    """Why the cumulative curriculum leads, as far as it is known, in a few sentences."""
+    if found := [sentence for sentence, *_ in causes()]:
+        tasks = listed([judge.plain(task) for task in catalogue.CONFOUNDED])
+        return " ".join([f"We took it apart on faces, on {tasks}, where it leads on scenes.", *found])
     return (
         "Why the cumulative curriculum leads where it does is open: its last level enters while the learning rate "
         "falls, and that might be part of it."

@@ -25,6 +25,8 @@ ALPHA = 0.05  # both sides together
 ENOUGH = 3  # a spread from two seeds is hardly a spread: either of them may be the odd one
 LARGE = 3  # dB, as a large effect: twice the squared error
 GATED = " (below doing nothing)"
+SLOPE = "dB for each %"
+DIGITS = {SLOPE: 3}  # of a unit in which two are too few
 FEW = 4  # parts: so many stand in the sentence on what is measured
 MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
@@ -267,7 +269,8 @@ def in_words(parts: dict, least: str, unit="dB") -> str:
 def estimate(values, unit: str = "dB") -> str:
     """The mean, from three seeds on with its 95 % interval: `+0.31 dB [+0.12, +0.50]`."""
     text = signed(np.mean(values), unit) if len(values) else "–"
-    return f"{text} [{', '.join(map(number, interval(values)))}]" if len(values) >= ENOUGH else text
+    ends = [number(end, DIGITS.get(unit, 2)) for end in interval(values)] if len(values) >= ENOUGH else []
+    return f"{text} [{', '.join(ends)}]" if ends else text
 
 
 def span(values: Iterable[float]) -> str:
@@ -282,7 +285,7 @@ def from_to(values: Iterable, say: Callable, to: str = " to ") -> str:
 
 
 def signed(value: float, unit: str = "dB") -> str:
-    return f"{number(value)} {unit}"
+    return f"{number(value, DIGITS.get(unit, 2))} {unit}"
 
 
 def number(value: float, digits: int = 2) -> str:
