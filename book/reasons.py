@@ -40,7 +40,7 @@ LEAN = {  # of feedback turned round: does the mean gain?
     "Leaning to the easy levels instead": {
         WHAT: "k = −4 minus equal shares",
         judge.REPRODUCED: "On faces, leaning to the easy levels with k = −4 beats equal shares.",
-        judge.EQUIVALENT: "On faces, leaning to the easy levels with k = −4 changes nothing that counts.",
+        judge.EQUIVALENT: f"On faces, every change by k = −4 stays within ±{judge.WITHIN:.2f} dB.",
         judge.REVERSED: "On faces, leaning to the easy levels with k = −4 is worse than equal shares.",
         OPEN: "Whether leaning to the easy levels with k = −4 beats equal shares on faces is open.",
     },
