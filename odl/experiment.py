@@ -114,7 +114,7 @@ class Experiment:
         if self.task == "inpaint" and round(self.severity) != self.severity:
             side = max(1, round(self.severity))  # 0 stands for the paper's
             raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
-        own = getattr(SCHEDULES[self.schedule], "severity", None)  # of a fixated model alone, "" where it has none
+        own = getattr(SCHEDULES[self.schedule], "fixated_on", None)  # "" where it has no severity of its own
         if own == "" and not self.severity:
             raise ParameterError(f"schedule={self.schedule!r} has no severity of its own: give one, as severity=5")
         if self.severity and own is None:

@@ -48,7 +48,7 @@ def allocation(run, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray 
     `scores` are the last validation PSNRs, None before the first epoch; the second is (N,), or None where all images
     count the same.
     """
-    if schedule.severity is not None:
+    if schedule.fixated_on is not None:
         return None, None
     given = schedule(epoch / run.epochs, scores, paper.N_LEVELS)
     try:
@@ -121,7 +121,7 @@ class Step:
         if self.pool is not None:
             return tuple(images[index].float() / 127.5 - 1 for images in self.pool)
         x = in_its_channels(self.run, crops.crop(self.images, index, self.generator))
-        centred = self.schedule.severity is not None
+        centred = self.schedule.fixated_on is not None
         return x, task_of(self.run).corrupt_between(x, low, high, self.generator, centred)
 
 
@@ -144,7 +144,7 @@ def severities(run, schedule: Schedule, counts, factors, device):
     counts: images per level of each batch (n, N); None, as for fixated models, stands for one batch.
     """
     if counts is None:
-        value = run.severity or paper.TASKS[run.task][schedule.severity]
+        value = run.severity or paper.TASKS[run.task][schedule.fixated_on]
         bound = torch.full((1, run.batch_size), float(value), device=device)
         return bound, bound, None
     counts = torch.as_tensor(counts)

@@ -92,8 +92,8 @@ class Schedule:
     A class as a row is made anew for each run, of the histories of the runs that it `needs`.
     """
 
-    # The severity where all images have one, squares in the middle: `easy`, `hard`, or "" for the run's own.
-    severity = None
+    # Where all images have one severity, squares in the middle: `easy`, `hard`, or "" for the run's own.
+    fixated_on = None
     pool = False  # whether images come from a static pool of damaged ones
 
     @staticmethod
@@ -119,8 +119,8 @@ class Schedule:
 class Fixated(Schedule):
     """One severity for every image, the paper's `easy` or `hard`, or one that a run names: nothing to divide."""
 
-    def __init__(self, severity: str = ""):
-        self.severity = severity
+    def __init__(self, fixated_on: str = ""):
+        self.fixated_on = fixated_on
 
 
 # Paper: "train on the dataset for 50 epochs", of 1M images: 500,000 of its 1,500,000 iterations. Read as 50 of its
