@@ -128,25 +128,9 @@ def on_faces(monkeypatch, **scores):
 @pytest.mark.parametrize(
     ("static", "rate", "said"),
     [
-        (
-            0.4,
-            0.0,
-            [
-                "margin changes by nothing that counts",
-                "do as well without its order",
-                "beats equal shares",
-            ],
-        ),
-        (
-            0.0,
-            0.4,
-            ["margin is smaller", "do not do as well", "changes nothing that counts"],
-        ),
-        (
-            -0.4,
-            -0.4,
-            ["margin is larger", "do not do as well", "is worse than equal shares"],
-        ),
+        (0.4, 0.0, ["margin changes by nothing that counts", "do as well without its order", "beats equal shares"]),
+        (0.0, 0.4, ["margin is smaller", "do not do as well", "changes nothing that counts"]),
+        (-0.4, -0.4, ["margin is larger", "do not do as well", "is worse than equal shares"]),
     ],
 )
 def test_why_the_curriculum_leads_is_what_the_runs_say(monkeypatch, static, rate, said):

@@ -214,7 +214,7 @@ def plot_margins(table: pd.DataFrame):
         points = [(np.sign(r.k) * x, y) for r in rows.itertuples() for x, y in zip(r.doses, r.margins, strict=True)]
         if (rows.seeds > 0).sum() > 1 and np.isfinite(slope := slope_of(points)):
             axis.axline((0, 0), slope=slope, color="0.4", linestyle=":", linewidth=1, zorder=1)
-            text = f"{judge.signed(slope, judge.SLOPE)}"
+            text = judge.signed(slope, judge.SLOPE)
             axis.text(0.02, 0.03, text, transform=axis.transAxes, color="0.4", fontsize=8)
         absent = ", ".join(minus(k) for k in rows.k[rows.seeds == 0])
         if absent or rows.empty:
