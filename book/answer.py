@@ -44,7 +44,7 @@ def answer() -> str:
     words, cured = ({title: fixation.problem(m, name).word for title, m in found.items()} for name in PAIR)
     if not found or {judge.MISSING} in ({*words.values()}, {*contests}):
         return f"The answer is {NOT_MEASURED}."
-    apart = cured_within()
+    apart = np.ceil(100 * cured_within()) / 100
     certain = {*words.values()} - {judge.MISSING} == {judge.REPRODUCED}
     real = "Fixation is real" if certain else "Fixation, the paper's problem"
     cure = "Equal shares of all severities cure it"
@@ -60,7 +60,7 @@ def answer() -> str:
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
-            f"**{cure}** ({on_sets(cured)}): they stay within {np.ceil(100 * apart) / 100:.2f} dB of feedback.",
+            f"**{cure}** ({on_sets(cured)}): mean scores stay within {apart:.2f} dB of feedback's.",
             f"**{head}** ({each}): one image in {one_in(found.values())} changes severity.",
         ]
     )

@@ -276,7 +276,7 @@ def kept(m) -> str:
 
 
 def limit() -> str:
-    where = f"equal shares score below the damaged picture on {below()}"
+    where = f"equal shares have a lower PSNR than the damaged picture on {below()}"
     return f"The cure has a limit: over all pixels, on level 1, the mildest, {where}."
 
 

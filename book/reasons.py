@@ -48,6 +48,8 @@ LEAN = {  # of feedback turned round: does the mean gain?
         WHAT: "slope on the dose, mean of the four tasks",
         judge.REPRODUCED: "There, the more a batch leans to the hard levels, the lower the mean PSNR.",
         judge.REVERSED: "There, the more a batch leans to the hard levels, the higher the mean PSNR.",
+        judge.MIXED: "There, the more a batch leans to the hard levels, the lower the mean PSNR, but the lower the "
+        "squared error, too: which lean is better depends on the score.",
         OPEN: "Whether a lean to the hard levels lowers the mean PSNR there is open.",
     },
 }
@@ -86,9 +88,11 @@ def by_part(sentences: dict, verdict: judge.Verdict) -> list[str]:
 
 
 def in_numbers(sentence: str, what: str, verdict: judge.Verdict) -> str:
-    """The sentence, and behind it the margin of each task."""
-    margins = "; ".join(f"{task} {db}".strip() for task, (db, _) in verdict.parts.items())
-    return f"{sentence} ({what}: {margins})"
+    """The sentence, and behind it the margin of each task, or what was measured of all together."""
+    margins = verdict.measured
+    if "" not in verdict.parts:
+        margins = "; ".join(f"{task} {db}" for task, (db, _) in verdict.parts.items())
+    return f"{sentence.removesuffix('.')} ({what}: {margins})."
 
 
 def whose() -> tuple[str, str]:
@@ -102,7 +106,7 @@ def lean() -> tuple[str, str]:
     """Whether a lean to the easy levels pays on faces: in two sentences, and in the same with their numbers."""
     if not (found := causes(LEAN)):
         return (f"On faces, feedback turned round and about four times as strong (k = −4) is {NOT_MEASURED}.",) * 2
-    return " ".join(sentence for sentence, *_ in found), " ".join(f"{in_numbers(*each)}." for each in found)
+    return " ".join(sentence for sentence, *_ in found), " ".join(in_numbers(*each) for each in found)
 
 
 def why() -> str:

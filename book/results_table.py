@@ -171,7 +171,8 @@ def scale() -> str:
     runs = book_runs()
     if not runs:
         return f"The runs are {NOT_MEASURED}."
-    faces = [run for key, run in worlds()["faces"].runs.items() if key[1] in PAIR] if "faces" in worlds() else []
+    found = worlds()["faces"].runs if "faces" in worlds() else {}
+    faces = [run for key, run in found.items() if key[1] in (*PAIR, *published.FIXATED)]
     others = [sentences.scale(faces).replace("Scale:", "On faces:")] if faces else []
     return " ".join([sentences.scale(runs)[:-1] + ", unless told otherwise.", *others])
 

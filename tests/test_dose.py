@@ -54,12 +54,18 @@ def test_training_divides_its_batches_so(psnr, k):
         assert np.array_equal(counts, divided(same, psnr))
 
 
+def error(psnr: float) -> float:
+    """The squared error (‰) of images that all have this PSNR."""
+    return 1000 * 10 ** (-psnr / 10)
+
+
 def made_up(e: Experiment) -> results.Result:
     """A run whose seed moves it by a dB, and whose k is worth `AHEAD`, a little more or less with the seed."""
     k = e.sharpness if e.schedule == "on_demand" else 0
     psnr = 25 + e.seed + AHEAD.get(k, 0) + (0.02 * (e.seed - 1) if k else 0)
     frame = pd.DataFrame([(t, str(i), psnr, 20.0) for t in (0, 1) for i in range(1, 7)])
     frame.columns = ["trial", "level", "psnr", "psnr_input"]
+    frame["l2"] = error(psnr)
     where = {"train_images": 9, "device": "CPU"}
     return results.Result(e.asdict(), where, [{"dose": DOSES.get(k, 0)}] * 2, frame, None)
 
@@ -99,19 +105,26 @@ def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewe
     assert lines[0].startswith(f"- k = −{-least}, level 1 − level 5:") and "k = 4, level 5 − level 1:" in lines[2]
 
 
-def test_the_slope_of_the_margin_on_the_dose_against_least_squares():
+@pytest.mark.parametrize(("turned", "word"), [(1, judge.REPRODUCED), (-1, judge.MIXED)])
+def test_the_slope_of_the_margin_on_the_dose_against_least_squares(turned, word):
+    """Where the squared error falls as the PSNR does, the two scores disagree."""
     margins, doses = {-4: 0.3, 0: 0, 1: -0.05, 4: -0.5}, {-4: 0.03, 0: 0, 1: 0.01, 4: 0.04}
     runs = {}
     for task, seed, k in product(paper.TASKS, SEEDS, margins):
         run = made_up(Experiment.of(task, "demo", "on_demand", seed, "smoke"))
         psnr = 25 + margins[k] * (1 + 0.1 * seed)
-        history = [{"dose": doses[k]}]
-        runs[task, dose.NAMES[k], seed] = replace(run, evaluation=run.evaluation.assign(psnr=psnr), history=history)
+        history, l2 = [{"dose": doses[k]}], error(25 + turned * (psnr - 25))
+        frame = run.evaluation.assign(psnr=psnr, l2=l2)
+        runs[task, dose.NAMES[k], seed] = replace(run, evaluation=frame, history=history)
     x = 100 * np.array([-doses[-4], doses[1], doses[4]])
     y = np.array([margins[k] for k in (-4, 1, 4)])
     expected = np.linalg.lstsq(x[:, None], y, rcond=None)[0][0] * 1.1
     found = dose.slope(judge.Measured(runs))
-    assert found.numbers[""][0] == pytest.approx(expected) and found.word == judge.REPRODUCED
+    assert found.numbers[""][0] == pytest.approx(expected) and found.word == word
+    y = [error(25 + turned * 1.1 * db) - error(25) for db in y]
+    expected = np.linalg.lstsq(x[:, None], y, rcond=None)[0][0]
+    assert np.mean(dose.slopes(judge.Measured(runs), "l2")) == pytest.approx(expected, rel=0.01)
+    assert f"squared error {expected:+.3f} ‰".replace("-", "−")[:20] in found.measured
     del runs["deblur", "rigid_joint", 0]
     assert "2 seeds" in dose.slope(judge.Measured(runs)).measured
 

@@ -101,6 +101,8 @@ def test_what_would_decide_is_named():
     n = int(re.search(r"about (\d+) seeds", needs(margins))[1])
     assert p(margins, n) < 0.025 < p(margins, n - 1)
     assert "would not do" in needs([2.0, -2.0, 0.5])
+    near = np.array([0.06, -0.02, -0.07])  # one seed more makes it equivalent to 0, and nothing to another bound
+    assert "about 4 seeds" in needs(near) and "would not do" in needs(near - 0.1, beyond=-0.1)
 
 
 def run_of(psnr, damaged, l2=10.0, l2_damaged=20.0, **where):
@@ -233,6 +235,8 @@ def test_no_page_decides_what_the_judge_leaves_undecided(seeds):
 
 def test_pages_say_in_one_line_that_nothing_is_measured():
     assert {*texts([])} == {sentences.NOTHING}
+    others = [r for r in page_results() if r.experiment["schedule"] == "hard_mining"]
+    assert table1.verdict(others, "inpaint").startswith(sentences.ELSE)  # trained they are
 
 
 def test_bold_only_where_the_judge_decides():

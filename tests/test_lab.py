@@ -232,7 +232,11 @@ def test_nothing_is_told_before_the_guess(chromium, site):
         assert not any(chromium.shown(f"#lab-{lab} [data-after]"))
         guess(chromium, lab, 2)
         assert chromium.run(f"return document.querySelector('#lab-{lab} [aria-pressed=true]').textContent")
-        assert "predicted" in status(chromium, lab, "answer") and all(chromium.shown(f"#lab-{lab} [data-after]"))
+        answer = status(chromium, lab, "answer")
+        assert "predicted" in answer and all(chromium.shown(f"#lab-{lab} [data-after]"))
+        if lab != "inpaint":  # where what is drawn is judged, a first answer stays
+            guess(chromium, lab, 1)
+            assert status(chromium, lab, "answer") == answer
     scores = chromium.run("return document.getElementById('lab-fixation').scores")
     for key in ("y", "fixated_hard", "on_demand"):
         assert f"{scores[key]:.1f} dB" in status(chromium, "fixation", "answer")
@@ -378,6 +382,9 @@ def test_fill_is_inpaint_image(browser):
     colour = np.broadcast_to(np.float32(FILL) / 255, image.shape)
     for key, inside in {"x_hat": filled[mask], "y": colour[mask]}.items():
         assert scores[key] == pytest.approx(peak_signal_noise_ratio(image[mask], inside, data_range=1), abs=0.01)
+    browser.drag("#lab-inpaint canvas[data-show=y]", (-60, 50), (40, 50))  # another hole has other scores
+    assert not browser.run("return document.getElementById('lab-inpaint').scores")
+    assert not browser.run("return document.querySelector('#lab-inpaint [data-best]')")
 
 
 def test_without_npm_the_pictures_stand_and_the_page_says_why(chromium, tmp_path, monkeypatch):

@@ -33,6 +33,9 @@ def shares(weights):
 
 def test_every_row_has_a_title_and_the_specialists_one_level():
     assert {*SCHEDULES} <= {*figures.TITLES}
+    drawn = {name for name in SCHEDULES if table1.planned(name)}
+    assert {"staged_curriculum", "static_easy", "level_1"} <= drawn
+    assert not {"fixated_easy", "hard_mining", "on_demand", "minimax_gap", "replay"} & drawn
     for level in range(1, 6):
         assert SCHEDULES[f"level_{level}"](0.5, PSNR, 5).tolist() == [float(k == level) for k in range(1, 6)]
 

@@ -61,7 +61,7 @@ export function startAllocation(root) {
     epoch.setAttribute("aria-valuetext", `${now} of ${psnr.length}`);
     $("[data-say=epoch]").textContent = `${now} of ${psnr.length}`;
     const margin = k() === 0 ? "what the others are compared with" : `minus equal shares ${margins[task.value][k()]}`;
-    say(`Measured on ${task.selectedOptions[0].text.toLowerCase()}: a dose of ${percent(meanOf(dose))} over the run; ${margin}.`);
+    say(`Measured on ${task.selectedOptions[0].text.toLowerCase()}: a level is on average ${percent(meanOf(dose))} of the batch from its equal share (the dose); ${margin}.`);
   }
   epoch.oninput = showEpoch;
 

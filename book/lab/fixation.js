@@ -101,6 +101,7 @@ export async function startFixation(root) {
     if (!root.shown) return;
     for (const slot of ["x", "y", "one", "two"]) {
       const image = root.shown[slots[slot]?.value ?? slot];
+      if (!image) continue; // a fill that the task shown last has not
       canvasOf(slot).getContext("2d").putImageData(toImageData(image, SIDE, SIDE), 0, 0);
       const line = canvasOf(slot).parentElement.querySelector("[data-score]");
       if (line) line.textContent = decibels(psnr(image, root.shown.x), 1);
@@ -109,12 +110,13 @@ export async function startFixation(root) {
 
   // A line of each curve with its PSNR at the slider, in bold the best, which the damaged picture may be.
   function drawLegend() {
-    const best = Math.max(...Object.values(root.scores));
+    const best = decibels(Math.max(...Object.values(root.scores)), 1);
     for (const item of legend.children) {
       const { key } = item.dataset;
       const hole = key in root.holes ? `, ${decibels(root.holes[key], 1)} where pixels are missing` : "";
-      item.lastChild.textContent = `${decibels(root.scores[key], 1)}${hole}`;
-      item.toggleAttribute("data-best", root.scores[key] === best);
+      const score = decibels(root.scores[key], 1);
+      item.lastChild.textContent = `${score}${hole}`;
+      item.toggleAttribute("data-best", score === best); // several may be, as far as is shown
     }
   }
 
@@ -288,7 +290,7 @@ export async function startFixation(root) {
     follow(event);
   };
   damaged.onpointermove = (event) => damaged.hasPointerCapture(event.pointerId) && follow(event);
-  damaged.onpointerup = summarize;
+  damaged.onpointerup = () => update().then(summarize);
   function follow({ offsetX, offsetY }) {
     const scale = SIDE / damaged.clientWidth;
     movedTo(offsetY * scale, offsetX * scale);
@@ -301,7 +303,7 @@ export async function startFixation(root) {
     const step = event.shiftKey ? 8 : 1;
     movedTo(middle[0] + step * down, middle[1] + step * right);
   };
-  damaged.onkeyup = summarize;
+  damaged.onkeyup = () => update().then(summarize);
 
   root.chance = chance; // for the tests
   $("[data-say=own]").textContent = SAY.deblur(tasks.deblur.hard);

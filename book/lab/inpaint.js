@@ -13,6 +13,7 @@ const INK = [230, 0, 120];
 export async function startInpaint(root) {
   const $ = (selector) => root.querySelector(selector);
   const [canvas, brush, bar] = [$("[data-show=y]"), $("[name=brush]"), $("progress")];
+  const all = $("fieldset[data-part=all]"); // disabled while a fill runs, when nothing can be drawn either
   const say = (line) => ($("[data-say=done]").textContent = line);
   let photo; // ImageData
   let missing; // 1 where drawn
@@ -60,12 +61,12 @@ export async function startInpaint(root) {
   // Against the photograph as it was: what is drawn over is known here.
   function showScores(pictures, x, hole) {
     const scores = Object.fromEntries(Object.entries(pictures).map(([key, image]) => [key, psnr(image, x, hole)]));
-    const best = Math.max(...Object.values(scores));
+    const best = decibels(Math.max(...Object.values(scores)));
     for (const [key, image] of Object.entries(pictures)) {
       const cell = $(`[data-show=${key}]`).parentElement;
       const line = cell.querySelector("[data-score]");
       if (line) line.textContent = `${decibels(scores[key])} where you drew`;
-      cell.toggleAttribute("data-best", scores[key] === best);
+      cell.toggleAttribute("data-best", decibels(scores[key]) === best); // several may be, as far as is shown
     }
     root.scores = scores; // for the tests
   }
@@ -76,8 +77,9 @@ export async function startInpaint(root) {
     root.querySelectorAll("[data-best]").forEach((cell) => cell.removeAttribute("data-best"));
   }
 
-  // A disc at every pixel between two points.
+  // A disc at every pixel between two points. What was filled before has another hole.
   function paint([x0, y0], [x1, y1]) {
+    forgetScores();
     const steps = Math.max(1, Math.ceil(Math.hypot(x1 - x0, y1 - y0)));
     const radius = Number(brush.value) / 2;
     for (let step = 0; step <= steps; step++) {
@@ -96,19 +98,20 @@ export async function startInpaint(root) {
     return [offsetX * scale - 0.5, offsetY * scale - 0.5];
   };
   canvas.onpointerdown = (event) => {
+    if (all.disabled) return;
     canvas.setPointerCapture(event.pointerId);
     last = pointOf(event);
     paint(last, last);
   };
   canvas.onpointermove = (event) => {
-    if (!canvas.hasPointerCapture(event.pointerId)) return;
+    if (all.disabled || !canvas.hasPointerCapture(event.pointerId)) return;
     const next = pointOf(event);
     paint(last, next);
     last = next;
   };
   canvas.onkeydown = (event) => {
     const [dx, dy] = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key] ?? [];
-    if (event.key !== " " && dx === undefined) return;
+    if (all.disabled || (event.key !== " " && dx === undefined)) return;
     event.preventDefault();
     const from = cursor;
     if (dx !== undefined) {
@@ -126,18 +129,20 @@ export async function startInpaint(root) {
     const gone = missing.reduce((sum, one) => sum + one, 0);
     if (!gone) return say("Nothing is drawn yet. Draw over what should go, then guess or press Fill again.");
     if (gone === missing.length) return say("Everything is drawn over. Leave something to go by.");
-    const [began, hole] = [performance.now(), missing.slice()];
-    $("fieldset[data-part=all]").disabled = true;
+    const [began, hole, source, focused] = [performance.now(), missing.slice(), photo, document.activeElement];
+    all.disabled = true;
     bar.hidden = false;
     try {
       const restore = await network("inpaint", "on_demand");
       const breathe = (share) => ((bar.value = share), new Promise((done) => setTimeout(done)));
-      const x = toPlanes(photo);
-      const filled = await fillHoles(restore, x, hole, photo.width, photo.height, breathe);
+      const { width, height } = source;
+      const x = toPlanes(source);
+      const filled = await fillHoles(restore, x, hole, width, height, breathe);
+      if (photo !== source) return; // another one was opened before this began, and has come since
       const damaged = x.map((value, k) => (hole[k % hole.length] ? FILL[Math.floor(k / hole.length)] : value));
-      const pictures = { x_hat: filled.planes, fill: biharmonic(damaged, hole, photo.width, photo.height) };
+      const pictures = { x_hat: filled.planes, fill: biharmonic(damaged, hole, width, height) };
       for (const [key, planes] of Object.entries(pictures)) {
-        showResult(key, toImageData(planes, photo.width, photo.height));
+        showResult(key, toImageData(planes, width, height));
       }
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
       say(`Filled ${gone.toLocaleString("en")} pixels from ${filled.windows} windows in ${seconds} s.`);
@@ -147,8 +152,9 @@ export async function startInpaint(root) {
       console.error(error);
       say("The network could not be loaded.");
     } finally {
-      $("fieldset[data-part=all]").disabled = false;
+      all.disabled = false;
       bar.hidden = true;
+      if (root.contains(focused)) focused.focus({ preventScroll: true }); // a button that was disabled has lost it
     }
   }
 
@@ -162,7 +168,7 @@ export async function startInpaint(root) {
       Number(classical > x_hat),
       `the network’s fill has ${decibels(x_hat, 1)}, that of the equation ${decibels(classical, 1)}. Draw a large blot: who is nearer now?`,
     ];
-  });
+  }, true);
   const first = await offerPhotographs($("fieldset[data-part=photographs]"), "large", usePhotograph, say);
   await network("inpaint", "on_demand"); // an error here leaves the still picture in place
   usePhotograph(first);

@@ -1,7 +1,8 @@
 // Predict first: what comes after the question shows once the reader has picked a guess.
 
 // `check()` answers which guess is right, counted from 0 (−1: none can be judged yet), and a line that says what came.
-export function predict(root, check) {
+// The first guess that is judged stays, because what comes after moves what is judged; not where it may be made `again`.
+export function predict(root, check, again = false) {
   const guesses = [...root.querySelectorAll("[data-guess]")];
   const answer = root.querySelector("[data-say=answer]");
   guesses.forEach((button, guess) => {
@@ -12,6 +13,11 @@ export function predict(root, check) {
       const [right, line] = await check();
       const judged = guess === right ? "As you predicted: " : "Not as you predicted: ";
       answer.textContent = right < 0 ? line : judged + line;
+      if (right < 0 || again) return;
+      for (const one of guesses) {
+        one.onclick = null;
+        one.setAttribute("aria-disabled", true);
+      }
     };
   });
 }

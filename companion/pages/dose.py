@@ -18,7 +18,18 @@ from companion.show.figures import minus
 from companion.show.sentences import page
 from companion.show.tables import show_table
 from companion.verdicts import judge
-from companion.verdicts.judge import Measured, Verdict, compare, compare_levels, dose_of, gaps, paired, plain, score
+from companion.verdicts.judge import (
+    Measured,
+    Verdict,
+    compare,
+    compare_levels,
+    dose_of,
+    estimate,
+    gaps,
+    paired,
+    plain,
+    score,
+)
 from odl import paper, results, schedules
 from odl.experiment import PROFILES, Experiment
 
@@ -81,30 +92,38 @@ def slope(m: Measured) -> Verdict:
     """How the margin over equal shares changes with the dose to the hard levels: the four tasks' mean, seed by seed.
 
     In dB for each per cent of a batch that a level is away from its equal share, by least squares through no margin at
-    no dose; a dose to the easy levels counts as negative.
+    no dose; a dose to the easy levels counts as negative. The same of the squared error, which should rise, confirms.
     """
-    slopes = {}
+    by_psnr, by_error = slopes(m, "psnr"), slopes(m, "l2")
+    text = "; mean squared error ".join([estimate(by_psnr, judge.SLOPE), estimate(by_error, judge.ERROR_SLOPE)])
+    return judge.verdict_on({"": by_psnr}, sign=-1, unit=judge.SLOPE, text=text, confirm={"": by_error})
+
+
+def slopes(m: Measured, column: str) -> list[float]:
+    """The slope of one score, of every seed with all doses on every task."""
+    found_of = {}  # seed → a slope for each task
     for task in paper.TASKS:
         found = {}
         for k in (-4, 1, 4):
             for ours, equal in paired(m.runs, task, NAMES[k], "rigid_joint"):
-                point = np.sign(k) * 100 * dose_of(ours), score(ours) - score(equal)
+                point = np.sign(k) * 100 * dose_of(ours), score(ours, column=column) - score(equal, column=column)
                 found.setdefault(ours.experiment["seed"], []).append(point)
         for seed, points in found.items():
             if len(points) == 3:
-                slopes.setdefault(seed, []).append(slope_of(points))
-    whole = [np.mean(each) for each in slopes.values() if len(each) == len(paper.TASKS)]
-    return judge.verdict_on({"": whole}, sign=-1, unit=judge.SLOPE)
+                found_of.setdefault(seed, []).append(slope_of(points))
+    return [np.mean(each) for each in found_of.values() if len(each) == len(paper.TASKS)]
 
 
 def confounded(m: Measured) -> Verdict:
     """How much of the cumulative curriculum's lead over on-demand learning is lost with a rate that falls earlier."""
-    schedules, parts = ("cumulative_curriculum", "on_demand"), {}
+    schedules, parts, confirm = ("cumulative_curriculum", "on_demand"), {}, {}
     for task in catalogue.CONFOUNDED:
         four = paired(m.runs, task, *schedules, *(f"{name}, decay 0.4" for name in schedules))
         leads = [[score(run) for run in runs] for runs in four]
         parts[plain(task)] = [(a - b) - (c - d) for a, b, c, d in leads]
-    return judge.verdict_on(parts)
+        errors = [[score(run, column="l2") for run in runs] for runs in four]
+        confirm[plain(task)] = [(b - a) - (d - c) for a, b, c, d in errors]
+    return judge.verdict_on(parts, confirm=confirm)
 
 
 CONTROLS = {  # what may make the cumulative curriculum win: contrast → one run and another, by `name`

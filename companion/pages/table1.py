@@ -139,7 +139,7 @@ def batch(schedule: str, done: float, psnr=None) -> np.ndarray | None:
     """Images per level in a batch of 100, as a schedule asks for them; None where every image has one severity, and
     where the schedule is made for a run, from what others measured or with a memory."""
     row = SCHEDULES[schedule]
-    if isinstance(row, type) or getattr(row, "severity", None) is not None:
+    if isinstance(row, type) or getattr(row, "fixated_on", None) is not None:
         return None
     return allocate(np.atleast_2d(row(done, psnr, paper.N_LEVELS))[0], paper.BATCH_SIZE)
 

@@ -33,7 +33,7 @@ def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
         noted |= {path for path in store.USED if path.parent.name == "db11" and path.suffix == ".json"}
     said = {name: getattr(claim, name) for name in ("kind", "place", "claim", "test", "paper")}
     return {"number": number} | said | {
-        "verdict": found.word,
+        "verdict": found.said,
         "measured": found.measured,
         "needs": found.needs,
         "parts": [{"part": name} | numbers(found, name) | {"verdict": word} for name, (_, word) in found.parts.items()],

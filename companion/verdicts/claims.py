@@ -37,8 +37,8 @@ def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
         parts = [f"{label} {margin}: {word}" for label, (margin, word) in found.parts.items()]
         differ = len({word for _, word in found.parts.values()}) > 1
         each = "; ".join(parts) if len(parts) > judge.FEW or differ else ""
-        word = found.word if found.due else judge.MISSING
-        rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, word, before.get(c.claim, "")))
+        before_it = before.get(c.claim, "")
+        rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, found.said, before_it))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -231,8 +231,8 @@ CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the f
      NO_NUMBER, "cumulative curriculum − on-demand, mean PSNR, deblurring and denoising",
      partial(compare, pairs=on_confounded("cumulative_curriculum", "on_demand"))),
     ("Equal shares of all levels, without feedback, cure fixation as well.",
-     NO_NUMBER, "the comparisons of the core claim on fixation, rigid joint in the place of on-demand learning",
-     partial(fixation.problem, network="rigid_joint")),
+     "“inadequate” (Sec. 4)", "the comparisons of the core claim on fixation, rigid joint in the place of on-demand "
+     "learning", partial(fixation.problem, network="rigid_joint")),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
     ("Leaning to the easy levels instead (P⁴) beats equal shares.",

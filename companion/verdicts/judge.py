@@ -26,7 +26,8 @@ ENOUGH = 3  # a spread from two seeds is hardly a spread: either of them may be 
 LARGE = 3  # dB, as a large effect: twice the squared error
 GATED = " (below doing nothing)"
 SLOPE = "dB for each %"
-DIGITS = {SLOPE: 3}  # of a unit in which two are too few
+ERROR_SLOPE = "‰ for each %"
+DIGITS = dict.fromkeys((SLOPE, ERROR_SLOPE), 3)  # of a unit in which two are too few
 FEW = 4  # parts: so many stand in the sentence on what is measured
 MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
@@ -39,12 +40,14 @@ RULE = (
     "*reproduced* when the 95 % interval lies above the bound, *reversed* when it lies below. A claim that neither "
     "decides is *excluded* when the interval lies below the margin that the paper has. Everything else is *undecided*, "
     f"and so is whatever has fewer than {ENOUGH} seeds. The mean squared error, the paper's other score, confirms: "
-    "where its interval is decided the other way, the word is *mixed*. To be good at one's own severity is to be at "
-    f"most {WITHIN:.2f} dB behind. A system that is not trained needs no seeds.\n\n"
+    "where its interval is decided the other way, the word is *mixed*. It is not asked where the bound is not 0, where "
+    "two levels are compared, whose errors differ in size, and inside a hole. To be good at one's own severity is to "
+    f"be at most {WITHIN:.2f} dB behind. A system that is not trained needs no seeds.\n\n"
     "A claim may have several parts, each judged like this, and then all have to hold: it is reproduced when every "
     "part is, and equivalent or tied when every part is reproduced or equivalent. One part that is reversed is enough "
     "against it. But the more parts there are, the likelier it is that one falls behind by chance, so that part has to "
-    "pass a stricter test, Holm's correction: 2.5 % divided by the number of parts.\n\n"
+    "pass a stricter test, Holm's correction: 2.5 % divided by the number of parts, and once a part has passed, by one "
+    "fewer for the next.\n\n"
     "Where a claim to be ahead or alike is decided, and both networks are below the damaged images by PSNR and by mean "
     "squared error, the word is kept and *below doing nothing* is added."
 )
@@ -85,6 +88,11 @@ class Verdict:
     def due(self) -> bool:
         """Whether a word is due: while parts are to be measured, none is but that one of them speaks against it."""
         return self.word == REVERSED or MISSING not in (self.word, *(word for _, word in self.parts.values()))
+
+    @property
+    def said(self) -> str:
+        """The word, where one is due."""
+        return self.word if self.due else MISSING
 
 
 # The rule, on the last axis of an array: seeds in `interval`, `p_below` and `decide`, parts in `holm` and `combine`
@@ -149,7 +157,8 @@ def verdict_on(
         return Verdict(MISSING)
     bounds = dict.fromkeys(parts, 0) | beyond if isinstance(beyond, dict) else dict.fromkeys(parts, beyond)
     margins = {label: sign * (values - bounds[label]) for label, values in measured.items()}
-    plain_words = {k: str(decide(margins.get(k, ()), 0 if bounds[k] or unit != "dB" else WITHIN)) for k in parts}
+    within = {label: 0 if bounds[label] or unit != "dB" else WITHIN for label in parts}
+    plain_words = {label: str(decide(margins.get(label, ()), within[label])) for label in parts}
     p = [1.0 if plain_words[label] == UNDECIDED else p_below(margins[label]) for label in parts]
     other = {label: values for label, values in (confirm or {}).items() if not bounds[label]}
     words = {label: confirmed(word, other.get(label, ())) for label, word in plain_words.items()}
@@ -168,7 +177,7 @@ def verdict_on(
     each = {label: own + GATED * (label in below) if label in measured else MISSING for label, own in words.items()}
     found = {label: (estimate(measured.get(label, []), unit), own) for label, own in each.items()}
     numbers = {k: (x.mean(), *(interval(x) if len(x) >= ENOUGH else ())) for k, x in measured.items()}
-    needs = lacking(words, measured, margins) if word == UNDECIDED else ""
+    needs = lacking(words, measured, margins, within) if word == UNDECIDED else ""
     gated = word in (REPRODUCED, TIED, EQUIVALENT) and bool(set(below) & set(measured))
     narrow = {k: interval(x, 1 - 2 * ALPHA) for k, x in measured.items() if len(x) >= ENOUGH}
     # An excluded claim rests on what the paper prints, another on its weakest part, of those beyond 0 where some are.
@@ -219,12 +228,12 @@ def tally(words: dict, margins: dict, claim: str) -> str:
     return f", {len(words)} parts: " + ", ".join(f"{found[word]} {name}" for word, name in names.items() if found[word])
 
 
-def lacking(words: dict, measured: dict, margins: dict) -> str:
+def lacking(words: dict, measured: dict, margins: dict, within: dict) -> str:
     """What an undecided claim lacks: parts, seeds."""
     missing = len(words) - len(measured)
     lacks = [f"{missing} part{'s' * (missing > 1)} to be measured"] if missing else []
     losing = {k: seeds_needed(margins[k], 0, len(words)) for k, word in words.items() if word == REVERSED}
-    pending = [margins[label] for label, word in words.items() if word == UNDECIDED and label in margins]
+    pending = [(margins[k], within[k]) for k, word in words.items() if word == UNDECIDED and k in margins]
     if losing:
         label, seeds = min(losing.items(), key=lambda item: item[1])
         lacks.append(f"{label} alone would decide against the claim with about {seeds} seeds (Holm's correction)")
@@ -234,11 +243,11 @@ def lacking(words: dict, measured: dict, margins: dict) -> str:
 
 
 def what_decides(pending: list, parts: int) -> str:
-    """How many seeds an undecided claim lacks."""
-    fewest = min(len(margins) for margins in pending)
+    """How many seeds an undecided claim lacks; pending: (margins, what is equivalent within) of its open parts."""
+    fewest = min(len(margins) for margins, _ in pending)
     if fewest < ENOUGH:
         return "a second and a third seed may tell" if fewest == 1 else "a third seed may tell"
-    seeds = max(seeds_needed(margins, WITHIN, parts if np.mean(margins) < 0 else 1) for margins in pending)
+    seeds = max(seeds_needed(each, within, parts if np.mean(each) < 0 else 1) for each, within in pending)
     return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
 
 

@@ -37,7 +37,7 @@ def beside(measured: Measured, profile: str = "reference") -> pd.DataFrame:
     rows = []
     for row in load(profile).itertuples():
         found = verdicts[row.claim]
-        word = found.parts.get(row.part, ("–", MISSING))[1] if row.part else (found.word if found.due else MISSING)
+        word = found.parts.get(row.part, ("–", MISSING))[1] if row.part else found.said
         margin = found.numbers.get(row.part, (float("nan"),))[0] if row.part else float("nan")
         hit = (row.low <= margin <= row.high) if row.part else word == row.word
         values = row.expected, row.low, row.high, row.word, word, margin, None if word == MISSING else bool(hit)
