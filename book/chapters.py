@@ -241,7 +241,14 @@ def problem() -> dict:
         "over": on_each(lambda m: of(map(np.mean, fixated_margins(m)[0]), span)),
         "there": on_each(lambda m: of(map(np.mean, fixated_margins(m)[1]), span)),
         "apart": f"{np.ceil(100 * apart) / 100:.2f} dB" if np.isfinite(apart) else NOT_MEASURED,
+        "milder_word": on_each(lambda m: fixation.milder(m).said),
+        "milder": on_each(lambda m: of(fixation.milder(m).numbers.items(), lost_on_milder)),
     }
+
+
+def lost_on_milder(means) -> str:
+    """`1.65 dB on inpainting and 6.34 dB on interpolation`."""
+    return listed(f"{mean:.2f} dB on {task}" for task, (mean, *_) in means)
 
 
 def for_fixation(m) -> str:

@@ -203,6 +203,17 @@ def problem(m: Measured, network: str = "on_demand") -> Verdict:
     return compare(m, pairs, harm=True, beyond=bounds)
 
 
+def milder(m: Measured) -> Verdict:
+    """The model fixated on hard damage against itself: at its own severity, and on level 1, where the paper has it."""
+    parts = {}
+    for task in paper.TASKS:
+        if sentences.figure2(task) == "fixated_hard":
+            *_, (own,), column = contests(task, "hard")[1]
+            runs = [run for (run,) in judge.paired(m.runs, task, "fixated_hard")]
+            parts[plain(task)] = [judge.score(run, [own], column) - judge.score(run, ["1"], column) for run in runs]
+    return judge.verdict_on(parts)
+
+
 def control(m: Measured) -> pd.DataFrame:
     """Every comparison of `problem` with rigid joint learning in the place of on-demand learning, too.
 
