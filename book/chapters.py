@@ -247,8 +247,8 @@ def problem() -> dict:
 
 
 def lost_on_milder(means) -> str:
-    """`1.65 dB on inpainting and 6.34 dB on interpolation`."""
-    return listed(f"{mean:.2f} dB on {task}" for task, (mean, *_) in means)
+    """`+1.65 dB for inpainting and +6.34 dB for interpolation`."""
+    return listed(f"{judge.signed(mean)} for {task}" for task, (mean, *_) in means)
 
 
 def for_fixation(m) -> str:

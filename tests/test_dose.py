@@ -129,16 +129,18 @@ def test_the_slope_of_the_margin_on_the_dose_against_least_squares(turned, word)
     assert "2 seeds" in dose.slope(judge.Measured(runs)).measured
 
 
-def test_the_confound_is_what_the_lead_loses_with_the_other_decay():
+@pytest.mark.parametrize(("turned", "word"), [(1, judge.REPRODUCED), (-1, judge.MIXED)])
+def test_the_confound_is_what_the_lead_loses_with_the_other_decay(turned, word):
     runs = {}
     leads = {"": 0.3, ", decay 0.4": 0.1}
     for task, seed, decay in product(catalogue.CONFOUNDED, SEEDS, leads):
         for name, lead in (("cumulative_curriculum", leads[decay]), ("on_demand", 0)):
             run = made_up(Experiment.of(task, "demo", "on_demand", seed, "smoke"))
             psnr = 25 + lead * (1 + 0.01 * seed) + (1 if decay else 0)
-            runs[task, name + decay, seed] = replace(run, evaluation=run.evaluation.assign(psnr=psnr))
+            frame = run.evaluation.assign(psnr=psnr, l2=error(25 + turned * (psnr - 25)))
+            runs[task, name + decay, seed] = replace(run, evaluation=frame)
     found = dose.confounded(judge.Measured(runs))
-    assert found.word == judge.REPRODUCED
+    assert found.word == word
     assert [mean for mean, *_ in found.numbers.values()] == pytest.approx([0.2 * 1.01] * 2)
 
 

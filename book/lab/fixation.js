@@ -290,7 +290,6 @@ export async function startFixation(root) {
     follow(event);
   };
   damaged.onpointermove = (event) => damaged.hasPointerCapture(event.pointerId) && follow(event);
-  damaged.onpointerup = () => update().then(summarize);
   function follow({ offsetX, offsetY }) {
     const scale = SIDE / damaged.clientWidth;
     movedTo(offsetY * scale, offsetX * scale);
@@ -303,7 +302,10 @@ export async function startFixation(root) {
     const step = event.shiftKey ? 8 : 1;
     movedTo(middle[0] + step * down, middle[1] + step * right);
   };
-  damaged.onkeyup = () => update().then(summarize);
+  damaged.onpointerup = damaged.onkeyup = async () => {
+    await running;
+    summarize();
+  };
 
   root.chance = chance; // for the tests
   $("[data-say=own]").textContent = SAY.deblur(tasks.deblur.hard);

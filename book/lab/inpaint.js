@@ -154,7 +154,8 @@ export async function startInpaint(root) {
     } finally {
       all.disabled = false;
       bar.hidden = true;
-      if (root.contains(focused)) focused.focus({ preventScroll: true }); // a button that was disabled has lost it
+      const lost = document.activeElement === document.body; // as a button that is disabled loses it
+      if (lost && root.contains(focused)) focused.focus({ preventScroll: true });
     }
   }
 

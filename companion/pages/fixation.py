@@ -204,7 +204,10 @@ def problem(m: Measured, network: str = "on_demand") -> Verdict:
 
 
 def milder(m: Measured) -> Verdict:
-    """The model fixated on hard damage against itself: at its own severity, and on level 1, where the paper has it."""
+    """The model fixated on hard damage against itself: at its own severity, and on level 1.
+
+    On the tasks of which the paper shows that model.
+    """
     parts = {}
     for task in paper.TASKS:
         if sentences.figure2(task) == "fixated_hard":

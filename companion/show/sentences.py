@@ -7,8 +7,7 @@ import numpy as np
 from companion.verdicts import judge
 from odl import paper
 
-NOTHING = "The networks that this page compares are not trained yet, so its question is open."
-ELSE = "The claim is about other networks or photographs than these, so its question is open."
+NOTHING = "Not all that this page compares is measured, so its question is open."
 
 
 def scale(results) -> str:
@@ -31,7 +30,7 @@ def page(verdicts: dict[str, judge.Verdict], results, *more: str) -> str:
     """A line per comparison, further sentences, and the scale; one line where nothing of it is measured."""
     known = any(verdict.word != judge.MISSING for verdict in verdicts.values())
     lines = "\n".join(f"- {label}: {verdict}." for label, verdict in verdicts.items()) if known else ""
-    first = lines if known or results and not verdicts else ELSE if results else NOTHING
+    first = lines if known or results and not verdicts else NOTHING
     return "\n\n".join(filter(None, (first, *more, results and scale(results))))
 
 

@@ -127,7 +127,8 @@ CLAIMS += [Claim(CORE, *row) for row in [
      fixation.problem),
     ("Table 3", "The on-demand network is close to the network trained for σ = 25 alone.",
      "30.40 and 30.54 dB",
-     f"DB11, noise not clipped: at most {table3.NEAR:.2f} dB behind, twice the paper's difference",
+     f"DB11, noise not clipped: at most {table3.NEAR:.2f} dB behind, twice the difference of what the paper prints; it "
+     "does not say close",
      table3.near_specialist),
     ("Sec. 6.6",
      "Moving the batch towards the hard levels matters: at four times Equation 3's dose it beats equal shares.",

@@ -1,7 +1,7 @@
 """The one judge: from margins, one per paired seed, to a verdict on a claim of the paper.
 
 A page that ranks anything takes its words from here. This is rule 2: it was fixed before two schedules were compared on
-faces, and after every result on bsds500 was known. The page of the scorecard says what it changed.
+faces, but for what the page of the scorecard names, and after every result on bsds500 was known.
 """
 
 from collections import Counter
@@ -41,8 +41,9 @@ RULE = (
     "decides is *excluded* when the interval lies below the margin that the paper has. Everything else is *undecided*, "
     f"and so is whatever has fewer than {ENOUGH} seeds. The mean squared error, the paper's other score, confirms: "
     "where its interval is decided the other way, the word is *mixed*. It is not asked where the bound is not 0, where "
-    "two levels are compared, whose errors differ in size, and inside a hole. To be good at one's own severity is to "
-    f"be at most {WITHIN:.2f} dB behind. A system that is not trained needs no seeds.\n\n"
+    "levels, pools or photographs are told apart, whose errors differ in size, and inside the holes of a level. To be "
+    f"good at one's own severity is to be at most {WITHIN:.2f} dB behind. A system that is not trained needs no "
+    "seeds.\n\n"
     "A claim may have several parts, each judged like this, and then all have to hold: it is reproduced when every "
     "part is, and equivalent or tied when every part is reproduced or equivalent. One part that is reversed is enough "
     "against it. But the more parts there are, the likelier it is that one falls behind by chance, so that part has to "
