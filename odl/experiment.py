@@ -1,4 +1,4 @@
-"""`Experiment`: the frozen description of one training run, and the profiles of numbers (Sec. 6.2 and 6.3)."""
+"""`Experiment`: the frozen description of one training run, and the profiles of numbers (Sec. 6.1 to 6.3)."""
 
 import re
 from dataclasses import MISSING, asdict, dataclass, fields
@@ -35,7 +35,7 @@ PROFILES = {
         "width": 64, "epochs": 100, "iterations": 200, "batch_size": 100, "learning_rate": 5e-4, "decay": 0.2,
         "precision": "bf16", "pool_images": 20_000, "validation_images": 500, "test_images": 500, "trials": 20,
     },
-    # Sec. 6.2 and 6.3.
+    # Sec. 6.1 to 6.3.
     "paper": {
         "width": 64, "epochs": 1500, "iterations": 1000, "batch_size": 100, "learning_rate": 2e-4, "decay": 0.0,
         "precision": "fp32", "pool_images": 1_000_000, "validation_images": 1000, "test_images": 1000, "trials": 20,
@@ -65,7 +65,7 @@ class Experiment:
     schedule: str
     seed: int
     profile: str
-    width: int  # feature maps of the first layer, f of Supp. B
+    width: int  # feature maps of the first layer, an eighth of the 512 of Supp. B
     epochs: int  # validations, and divisions of a batch
     iterations: int  # training steps of an epoch
     batch_size: int
