@@ -44,7 +44,8 @@ def answer() -> str:
     words, cured = ({title: fixation.problem(m, name).word for title, m in found.items()} for name in PAIR)
     if not found or {judge.MISSING} in ({*words.values()}, {*contests}):
         return f"The answer is {NOT_MEASURED}."
-    apart = np.ceil(100 * cured_within()) / 100
+    apart = cured_within()
+    within = f"{np.ceil(100 * apart) / 100:.2f} dB of feedback's"
     certain = {*words.values()} - {judge.MISSING} == {judge.REPRODUCED}
     real = "Fixation is real" if certain else "Fixation, the paper's problem"
     cure = "Equal shares of all severities cure it"
@@ -60,7 +61,7 @@ def answer() -> str:
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
-            f"**{cure}** ({on_sets(cured)}): mean scores stay within {apart:.2f} dB of feedback's.",
+            f"**{cure}** ({on_sets(cured)}): mean scores stay within {within}.",
             f"**{head}** ({each}): one image in {one_in(found.values())} changes severity.",
         ]
     )
