@@ -176,6 +176,17 @@ def long_gain() -> str:
     return of(said, " and ".join)
 
 
+def long_faces() -> str:
+    """The same on faces, of every task, and what trained it; empty where nothing did."""
+    m, pair = worlds().get("faces", judge.Measured()), [f"{name}{claims.LONGEST}" for name in PAIR]
+    found = {task: margins for task in paper.TASKS if (margins := judge.gaps(m.runs, task, *pair))}
+    if not found:
+        return ""
+    devices = listed(run.provenance["device"] for run in judge.runs_of(m.runs, pair[0]))
+    each = listed(f"{judge.estimate(margins)} on {plain(task)}" for task, margins in found.items())
+    return f"On faces it differs by {each} ({judge.count_seeds(found)}; trained on one {devices})."
+
+
 # Numbers by name
 
 
@@ -324,6 +335,7 @@ def feedback() -> dict:
         "long_dose": ends(long, " %"),
         "far_dose": ends(far, " %"),
         "long_gain": long_gain(),
+        "long_faces": long_faces(),
         "long_steps": of(m.long.values(), lambda runs: f"{steps_of(runs[0]):,}"),
     }
 

@@ -210,7 +210,7 @@ TABLES |= {
 } | answer.TABLES | chapters.TABLES | reasons.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
 TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "pictures", "colour")}
 README = {
-    "answer": answer.answer, "limit": chapters.limit, "wide": one_gpu.wide,
+    "answer": answer.answer, "limit": chapters.limit, "wide": lambda: one_gpu.facts()["wide"],
     "scale": results_table.scale, "verdicts": results_table.verdicts,
     "first-command": results_table.first_command, "results-table": partial(results_table.results_table, book=False),
     "data-table": partial(appendix.data_table, book=False), "checksums": appendix.checksums,

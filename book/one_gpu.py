@@ -7,9 +7,10 @@ import numpy as np
 from measured import NOT_MEASURED, PAIR, PROFILE, listed, markdown
 from measured import load as load_of
 
+from companion.measure import gradients_and_pool
 from companion.pages import dose
 from companion.runs import catalogue, gpu
-from companion.verdicts import judge
+from companion.verdicts import claims, judge
 from companion.verdicts.judge import number, plain
 from companion.verdicts.predictions import beside
 from odl import paper
@@ -18,28 +19,26 @@ from odl.machine import files, store
 
 FACES = f"{catalogue.FACES}-native"
 CURRICULUM = "cumulative_curriculum"
-CONTESTS = {"Equation 3 − equal shares": PAIR, "Cumulative curriculum − Equation 3": (CURRICULUM, PAIR[0])}
-MEASURED = "device versions seeds wide dose moved margins foretold hits gates side fastest alone wall each"
-FEW = ", too few for a word of the judge"
+CONTESTS = {
+    "Equation 3 − equal shares": PAIR,
+    "Cumulative curriculum − Equation 3": (CURRICULUM, PAIR[0]),
+    "k = 4 − equal shares": (dose.NAMES[4], PAIR[1]),
+}
+MEASURED = "device versions seeds wide dose moved margins foretold hits words gates side fastest alone wall each"
 
 
 def load() -> judge.Measured:
     """The runs of `CONTESTS` on a GPU, as many seeds of the campaign as there are; a page names how many."""
-    return dose.load(catalogue.grid("gpu", FACES, catalogue.SEEDS_OF_FACES, (*PAIR, CURRICULUM)))
-
-
-def told(margins: list[float]) -> str:
-    """Mean and interval from three seeds on; of fewer, each margin."""
-    if len(margins) >= judge.ENOUGH:
-        return judge.estimate(margins)
-    return f"{' and '.join(map(number, margins))} dB" if margins else NOT_MEASURED
+    scale = "gpu", FACES, catalogue.SEEDS_OF_FACES
+    return dose.load(catalogue.grid(*scale, (*PAIR, CURRICULUM)) + catalogue.doses(*scale, [4]))
 
 
 def margins() -> str:
     """Each contest on each task by the CPU's profile and by the GPU's."""
     rows, sets = [], {"CPU": (PROFILE, load_of(FACES)), "GPU": ("gpu", load())}
     for task, (device, (profile, m)) in product(paper.TASKS, sets.items()):
-        cells = [told(judge.gaps(m.runs, task, *pair)) for pair in CONTESTS.values()]
+        found = [judge.gaps(m.runs, task, *pair) for pair in CONTESTS.values()]
+        cells = [judge.estimate(gaps) if gaps else NOT_MEASURED for gaps in found]
         rows.append([plain(task), f"{PROFILES[profile]['width']}, {device}", *cells])
     return markdown(["Faces", "Width", *CONTESTS], rows)
 
@@ -54,6 +53,29 @@ def moved(m: judge.Measured) -> str:
     return listed(found) if found else NOT_MEASURED
 
 
+def wide(m: judge.Measured) -> str:
+    """Equation 3 against equal shares in one sentence, with the judge's word."""
+    found, printed = dose.dose_against_margin(m, k=1), {plain(t): judge.printed_margin(m, t) for t in paper.TASKS}
+    ends = {task: numbers[2:] for task, numbers in found.numbers.items()}  # from three seeds on
+    above = all(ends.get(task) and ends[task][0] < margin for task, margin in printed.items())
+    beside = f", with the paper's {judge.span(printed.values())} above every interval" * above
+    means, seeds = [mean for mean, *_ in found.numbers.values()], {t: judge.gaps(m.runs, t, *PAIR) for t in paper.TASKS}
+    return (
+        f"On a GPU, with the paper's width and batch, Equation 3 minus equal shares is {judge.span(means)} from task "
+        f"to task on faces ({judge.count_seeds(seeds)}): *{found.short}*{beside}."
+    )
+
+
+def as_predicted(m: judge.Measured, rows) -> str:
+    """How many of the claims that have enough seeds got the word that was predicted on a GPU."""
+    equal = catalogue.grid("gpu", FACES, catalogue.SEEDS_OF_FACES, PAIR[1:])
+    m = judge.Measured(m.runs | gradients_and_pool.load_all(equal))
+    words = {row.claim: row.word for row in rows[rows.part == ""].itertuples()}
+    found = {c.claim: c.measure(m) for c in claims.CLAIMS if c.claim in words}
+    found = {claim: v.word for claim, v in found.items() if len(v.narrow) == len(v.parts) > 0}
+    return f"{sum(words[claim] == word for claim, word in found.items())} of {len(found)}"
+
+
 def facts() -> dict:
     """With what, on how much and how fast it was measured; the ends of the margins, and what was predicted of them."""
     m, ours = load(), PROFILES["gpu"]
@@ -64,26 +86,20 @@ def facts() -> dict:
     hits = rows[(rows.part != "") & rows.margin.notna()].hit
     if not all(pairs.values()) or hits.empty:
         return found | dict.fromkeys(MEASURED.split(), NOT_MEASURED)
-    seeds = judge.count_seeds(pairs) + (FEW if min(map(len, pairs.values())) < judge.ENOUGH else "")
-    gains = [margin for task in paper.TASKS for margin in judge.gaps(m.runs, task, *PAIR)]
     doses = [100 * run.history[-1]["dose"] for (_, name, _), run in m.runs.items() if name == PAIR[0]]
     cards = Counter(run.provenance["device"] for run in m.runs.values())
     return found | {
         "device": listed(f"one {card}" for card in cards),
         "versions": listed(f"PyTorch {run.provenance['versions']['torch']}" for run in m.runs.values()),
-        "seeds": seeds,
-        "wide": "On a GPU, with the paper's width and batch, single seeds of Equation 3 minus equal shares lie between "
-        f"{number(min(gains))} and {number(max(gains))} dB on faces ({seeds}).",
+        "seeds": judge.count_seeds(pairs),
+        "wide": wide(m),
         "dose": f"{min(doses):.1f} to {max(doses):.1f} %",
         "moved": moved(m),
         "margins": len(CONTESTS) * len(paper.TASKS),
         "foretold": len(hits),
         "hits": "all of them" if hits.all() else f"{hits.sum()} of them",
+        "words": as_predicted(m, rows),
     } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
-
-
-def wide() -> str:
-    return facts()["wide"]
 
 
 # How fast
