@@ -165,26 +165,23 @@ def growth(m) -> np.ndarray:
 
 
 def long_gain() -> str:
-    """The margin of Equation 3 over equal shares after the longest training on scenes, with the judge's word."""
+    """The margin of Equation 3 over equal shares after the longest training; on scenes with the judge's word."""
+    pair = [f"{name}{claims.LONGEST}" for name in PAIR]
     m, said = dose.load(catalogue.ladder(PROFILE, DATASET, SEEDS)), []
     for task in catalogue.LADDER:
-        pair = [f"{name}{claims.LONGEST}" for name in PAIR]
         if margins := judge.gaps(m.runs, task, *pair):
             word = judge.compare(m, {"": (task, *pair)}).word
             count = judge.count_seeds({"": margins})
             said.append(f"{judge.estimate(margins)} on {plain(task)} ({count}, *{word}*)")
-    return of(said, " and ".join)
+    return of(said, " and ".join) + long_on_faces(worlds().get("faces", judge.Measured()), pair)
 
 
-def long_faces() -> str:
-    """The same on faces, of every task, and what trained it; empty where nothing did."""
-    m, pair = worlds().get("faces", judge.Measured()), [f"{name}{claims.LONGEST}" for name in PAIR]
+def long_on_faces(m, pair) -> str:
+    """`; on faces, trained on one NVIDIA H200, by …`, where that is measured."""
     found = {task: margins for task in paper.TASKS if (margins := judge.gaps(m.runs, task, *pair))}
-    if not found:
-        return ""
-    devices = listed(run.provenance["device"] for run in judge.runs_of(m.runs, pair[0]))
-    each = listed(f"{judge.estimate(margins)} on {plain(task)}" for task, margins in found.items())
-    return f"On faces it differs by {each} ({judge.count_seeds(found)}; trained on one {devices})."
+    devices = [f"one {run.provenance['device']}" for run in judge.runs_of(m.runs, pair[0])]
+    each = [f"{judge.estimate(margins)} on {plain(task)}" for task, margins in found.items()]
+    return f"; on faces, trained on {listed(devices)}, by {listed(each)} ({judge.count_seeds(found)})" if found else ""
 
 
 # Numbers by name
@@ -335,7 +332,6 @@ def feedback() -> dict:
         "long_dose": ends(long, " %"),
         "far_dose": ends(far, " %"),
         "long_gain": long_gain(),
-        "long_faces": long_faces(),
         "long_steps": of(m.long.values(), lambda runs: f"{steps_of(runs[0]):,}"),
     }
 
@@ -476,7 +472,7 @@ def predictions() -> str:
             "complete."
         )
     table, card = beside(faces), scorecards()["faces"].set_index("claim")
-    count, table = table.claim.nunique(), table[table.found != judge.MISSING]
+    count, table = table.claim.nunique(), table[table.hit.notna()]
     whole, parts = table[table.part == ""], table[table.part != ""]
     sizes = parts.hit[parts.claim.isin(whole.claim)]
     rows = [[row.claim, f"*{row.word}*", f"*{each_word(card.loc[row.claim])}*"] for row in whole.itertuples()]

@@ -10,7 +10,7 @@ from measured import load as load_of
 from companion.measure import gradients_and_pool
 from companion.pages import dose
 from companion.runs import catalogue, gpu
-from companion.verdicts import claims, judge
+from companion.verdicts import judge
 from companion.verdicts.judge import number, plain
 from companion.verdicts.predictions import beside
 from odl import paper
@@ -34,11 +34,11 @@ def load() -> judge.Measured:
 
 
 def margins() -> str:
-    """Each contest on each task by the CPU's profile and by the GPU's."""
+    """Each contest on each task by the CPU's profile and by the GPU's, in dB."""
     rows, sets = [], {"CPU": (PROFILE, load_of(FACES)), "GPU": ("gpu", load())}
     for task, (device, (profile, m)) in product(paper.TASKS, sets.items()):
         found = [judge.gaps(m.runs, task, *pair) for pair in CONTESTS.values()]
-        cells = [judge.estimate(gaps) if gaps else NOT_MEASURED for gaps in found]
+        cells = [judge.estimate(gaps, "").replace(", ", ",\u00a0") if gaps else NOT_MEASURED for gaps in found]
         rows.append([plain(task), f"{PROFILES[profile]['width']}, {device}", *cells])
     return markdown(["Faces", "Width", *CONTESTS], rows)
 
@@ -66,24 +66,15 @@ def wide(m: judge.Measured) -> str:
     )
 
 
-def as_predicted(m: judge.Measured, rows) -> str:
-    """How many of the claims that have enough seeds got the word that was predicted on a GPU."""
-    equal = catalogue.grid("gpu", FACES, catalogue.SEEDS_OF_FACES, PAIR[1:])
-    m = judge.Measured(m.runs | gradients_and_pool.load_all(equal))
-    words = {row.claim: row.word for row in rows[rows.part == ""].itertuples()}
-    found = {c.claim: c.measure(m) for c in claims.CLAIMS if c.claim in words}
-    found = {claim: v.word for claim, v in found.items() if len(v.narrow) == len(v.parts) > 0}
-    return f"{sum(words[claim] == word for claim, word in found.items())} of {len(found)}"
-
-
 def facts() -> dict:
     """With what, on how much and how fast it was measured; the ends of the margins, and what was predicted of them."""
     m, ours = load(), PROFILES["gpu"]
     images = [p["epochs"] * p["iterations"] * p["batch_size"] for p in (ours, PROFILES[PROFILE])]
     found = {"steps": f"{ours['epochs'] * ours['iterations']:,}", "images": f"{images[0] / images[1]:.0f}"}
     pairs = {task: judge.paired(m.runs, task, *PAIR) for task in paper.TASKS}
-    rows = beside(m, "gpu")
-    hits = rows[(rows.part != "") & rows.margin.notna()].hit
+    equal = catalogue.grid("gpu", FACES, catalogue.SEEDS_OF_FACES, PAIR[1:])
+    rows = beside(judge.Measured(m.runs | gradients_and_pool.load_all(equal)), "gpu").dropna(subset="hit")
+    hits, words = rows[rows.part != ""].hit, rows[rows.part == ""].hit
     if not all(pairs.values()) or hits.empty:
         return found | dict.fromkeys(MEASURED.split(), NOT_MEASURED)
     doses = [100 * run.history[-1]["dose"] for (_, name, _), run in m.runs.items() if name == PAIR[0]]
@@ -98,7 +89,7 @@ def facts() -> dict:
         "margins": len(CONTESTS) * len(paper.TASKS),
         "foretold": len(hits),
         "hits": "all of them" if hits.all() else f"{hits.sum()} of them",
-        "words": as_predicted(m, rows),
+        "words": f"{words.sum()} of {len(words)}",
     } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
 
 

@@ -286,6 +286,10 @@ def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has(profile):
     [hit] = rows[rows.claim.str.contains("stronger gradient" if profile == "gpu" else "Hard mining is")].hit
     assert hit
     assert predictions.beside(Measured(), profile).hit.isna().all()
+    one_seed = Measured({key: run for key, run in world(True).runs.items() if key[2] == 0})
+    rows = predictions.beside(one_seed, profile)
+    early = rows[(rows.part == "") & (rows.found == "undecided")]
+    assert len(early) and early.hit.isna().all() and rows.hit[rows.part != ""].notna().any()
 
 
 def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):

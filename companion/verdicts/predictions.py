@@ -16,7 +16,7 @@ import pandas as pd
 
 from companion.show.tables import show_table
 from companion.verdicts import claims, judge
-from companion.verdicts.judge import MISSING, Measured
+from companion.verdicts.judge import MISSING, UNDECIDED, Measured
 
 FILE, ON_GPU = (Path(__file__).with_name(name) for name in ("predictions.csv", "predictions_gpu.csv"))
 COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin", "hit"]
@@ -29,9 +29,10 @@ def load(profile: str = "reference") -> pd.DataFrame:
 
 
 def beside(measured: Measured, profile: str = "reference") -> pd.DataFrame:
-    """Each prediction beside what was found: `COLUMNS`; `hit` is None where nothing is measured.
+    """Each prediction beside what was found: `COLUMNS`.
 
-    A claim's prediction hits with its word; a part's when its mean margin lies in the predicted interval.
+    A claim's prediction hits with its word; a part's when its mean margin lies in the predicted interval. `hit` is None
+    where nothing is measured, and of a claim that has too few seeds for a word.
     """
     verdicts = {claim.claim: claim.measure(measured) for claim in claims.CLAIMS}
     rows = []
@@ -39,8 +40,10 @@ def beside(measured: Measured, profile: str = "reference") -> pd.DataFrame:
         found = verdicts[row.claim]
         word = found.parts.get(row.part, ("–", MISSING))[1] if row.part else found.said
         margin = found.numbers.get(row.part, (float("nan"),))[0] if row.part else float("nan")
+        early = not row.part and found.word == UNDECIDED and len(found.narrow) < len(found.parts)
         hit = (row.low <= margin <= row.high) if row.part else word == row.word
-        values = row.expected, row.low, row.high, row.word, word, margin, None if word == MISSING else bool(hit)
+        hit = None if early or word == MISSING else bool(hit)
+        values = row.expected, row.low, row.high, row.word, word, margin, hit
         rows.append((row.claim, row.part, *values))
     return pd.DataFrame(rows, columns=COLUMNS)
 
