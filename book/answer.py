@@ -6,12 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import one_gpu
 import pandas as pd
 from jinja2 import Environment
 from measured import NOT_MEASURED, PAIR, SETS, markdown, worlds
 
 from companion import published
-from companion.pages import fixation, scorecard, table3
+from companion.pages import dose, fixation, scorecard, table3
 from companion.verdicts import claims, judge
 from odl import paper
 
@@ -40,7 +41,8 @@ MEANINGS = {  # of the judge's words, as briefly as may be
 def answer() -> str:
     """Three sentences of at most 25 words, a paragraph each."""
     found = worlds()
-    contests = [judge.compare(m, {"": (task, *PAIR)}).word for m in found.values() for task in paper.TASKS]
+    sets, wide = found.values(), at_full_width()
+    contests = [judge.compare(m, {"": (task, *PAIR)}).word for m in (*sets, *wide) for task in paper.TASKS]
     words, cured = ({title: fixation.problem(m, name).word for title, m in found.items()} for name in PAIR)
     if not found or {judge.MISSING} in ({*words.values()}, {*contests}):
         return f"The answer is {NOT_MEASURED}."
@@ -58,13 +60,20 @@ def answer() -> str:
         head = "Feedback beats equal shares" if len({*contests}) == 1 else "Feedback adds little to equal shares"
     counts = Counter(contests).most_common()
     each = ", ".join(f"*{word}* in {'all ' * (len(counts) == 1)}{k}" for word, k in counts) + " contests"
+    each += f", {len(paper.TASKS)} at full width" * len(wide)
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
             f"**{cure}** ({on_sets(cured)}): mean scores stay within {within}.",
-            f"**{head}** ({each}): one image in {one_in(found.values())} changes severity.",
+            f"**{head}** ({each}): one image in {one_in(sets)} changes severity.",
         ]
     )
+
+
+def at_full_width() -> list[judge.Measured]:
+    """What is measured on faces at the paper's width, where Equation 3 has a word there, else nothing."""
+    m = one_gpu.load() if "faces" in worlds() else judge.Measured()
+    return [m] if dose.dose_against_margin(m, k=1).due else []
 
 
 def cured_within() -> float:
@@ -106,6 +115,10 @@ def core() -> list[dict]:
         verdicts = {name: claim.measure(m) for name, m in found.items()}
         sets = {n: (v, [*v.numbers.values()]) for n, v in verdicts.items() if v.due or n == next(iter(found))}
         rows.append({"title": title, "claim": claim, "paper": printed, "bound": bound, "sets": sets})
+        if title.startswith("Feedback"):
+            for verdict in map(claim.measure, at_full_width()):
+                wide = {"title": "at full width?", "sets": {"faces": (verdict, [*verdict.numbers.values()])}}
+                rows.append(rows[-1] | wide | {"again": True})
     for row, before in pairwise(rows[::-1]):
         if row["title"].startswith(BEST) and before["title"].startswith(BEST):  # said once
             row |= {"title": row["title"].removeprefix(BEST), "again": True}
@@ -140,14 +153,18 @@ def numbers() -> str:
     asked = {title: {claim.claim for _, claim in claims.asked_of(name)} for name, title in SETS.items()}
     rows = [
         [row["title"], row["claim"].paper]
-        + [spelled(row["sets"].get(t)) if row["claim"].claim in asked[t] else "–" for t in worlds()]
+        + [spelled(row["sets"], t) if row["claim"].claim in asked[t] else "–" for t in worlds()]
         for row in core()
     ]
     return markdown(["Core claim", "Paper", *(f"Here, {name}" for name in worlds())], rows)
 
 
-def spelled(found) -> str:
-    return f"{found[0].measured}: *{found[0].short}*" if found else NOT_MEASURED
+def spelled(sets: dict, title: str) -> str:
+    """What is drawn of a data set; a row that leaves scenes out is of faces alone."""
+    if title not in sets:
+        return "–" if title == "scenes" else NOT_MEASURED
+    verdict, _ = sets[title]
+    return f"{verdict.measured}: *{verdict.short}*"
 
 
 TABLES = {"answer": answer, "forest": forest, "core-claims": numbers}

@@ -76,6 +76,7 @@ def test_counted_arithmetic_is_the_networks():
 def test_three_sentences_carry_the_judges_words(monkeypatch, right, titles):
     m = world(right, (0, 1, 2))
     monkeypatch.setattr(answer, "worlds", lambda: dict.fromkeys(titles, m))
+    monkeypatch.setattr(one_gpu, "load", lambda: m)
     sentences = answer.answer().split("\n\n")
     assert len(sentences) == 3 and max(len(re.findall(r"[\w.+−-]+", s)) for s in sentences) <= 25
     said = [re.findall(r"(?<!\*)\*(\w[\w ]*)\*(?!\*)", s) for s in sentences]
@@ -107,11 +108,25 @@ def test_what_is_partly_measured_on_faces_is_neither_drawn_nor_counted_as_undeci
     scenes, close = world(True, (0, 1, 2)), ("on_demand", "rigid_joint")
     faces = judge.Measured({key: run for key, run in scenes.runs.items() if key[0] in paper.TASKS and key[1] in close})
     monkeypatch.setattr(answer, "worlds", lambda: {"scenes": scenes, "faces": faces})
+    monkeypatch.setattr(one_gpu, "load", judge.Measured)
     first, _, third = answer.answer().split("\n\n")
     assert f"(*{fixation.problem(scenes).word}* on scenes)" in first and f"all {2 * len(paper.TASKS)} contests" in third
     drawn = {row["title"]: [*row["sets"]] for row in answer.core()}
     assert drawn["Feedback beats equal shares?"] == ["scenes", "faces"]
     assert [title for title, sets in drawn.items() if "faces" in sets] == ["Feedback beats equal shares?"]
+
+
+def test_what_a_gpu_measured_at_full_width_is_a_row_and_counts_among_the_contests(monkeypatch):
+    """Here it says the opposite of the CPU."""
+    cpu, wide = world(True, (0, 1, 2)), world(False, (0, 1, 2))
+    monkeypatch.setattr(answer, "worlds", lambda: {"scenes": cpu, "faces": cpu})
+    monkeypatch.setattr(one_gpu, "load", lambda: wide)
+    words = [judge.compare(m, {"": ("deblur", "on_demand", "rigid_joint")}).word for m in (cpu, wide)]
+    *_, third = answer.answer().split("\n\n")
+    assert f"*{words[0]}* in 8, *{words[1]}* in 4 contests, 4 at full width" in third and words[0] != words[1]
+    [row] = [row for row in answer.core() if row["title"] == "at full width?"]
+    assert [*row["sets"]] == ["faces"] and row["sets"]["faces"][0].word == dose.dose_against_margin(wide, 1).word
+    assert row["sets"]["faces"][0].word != dose.dose_against_margin(cpu, 1).word
 
 
 def on_faces(monkeypatch, **scores):
