@@ -7,7 +7,8 @@ blocks D, H and I were added later, when no two schedules had been compared on f
 against fixated models when Equation 3 had been compared with equal shares, and nothing with a fixated model.
 
 `predictions_gpu.csv` has the same of profile gpu, written before anything had been trained on a GPU, with the blocks A
-to C of profile reference in view.
+to C of profile reference in view; the lines of block I came later, with A and B of profile gpu in view and nothing of
+block I trained anywhere.
 """
 
 from pathlib import Path
