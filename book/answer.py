@@ -31,7 +31,7 @@ TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: f"thick line within ±{judge.WITHIN:.2f}",
-    judge.EXCLUDED: "paper's ruled out",
+    judge.EXCLUDED: "paper's gain ruled out",
     judge.REVERSED: "opposite holds",
 }
 
@@ -41,8 +41,8 @@ MEANINGS = {  # of the judge's words, as briefly as may be
 def answer() -> str:
     """Three sentences of at most 25 words, a paragraph each."""
     found = worlds()
-    sets, wide = found.values(), at_full_width()
-    contests = [judge.compare(m, {"": (task, *PAIR)}).word for m in (*sets, *wide) for task in paper.TASKS]
+    wide = at_full_width()
+    contests = [judge.compare(m, {"": (task, *PAIR)}).word for m in (*found.values(), *wide) for task in paper.TASKS]
     words, cured = ({title: fixation.problem(m, name).word for title, m in found.items()} for name in PAIR)
     if not found or {judge.MISSING} in ({*words.values()}, {*contests}):
         return f"The answer is {NOT_MEASURED}."
@@ -53,9 +53,9 @@ def answer() -> str:
     cure = "Equal shares of all severities cure it"
     if apart >= judge.WITHIN:
         cure = "Equal shares of all severities are not the whole cure"
-    head = "Feedback adds no gain over equal shares at this scale"
+    head = "Feedback adds no gain over equal shares at our scale"
     if {judge.UNDECIDED, judge.MIXED, judge.MISSING} & {*contests}:
-        head = "Feedback shows no gain over equal shares at this scale"
+        head = "Feedback shows no gain over equal shares at our scale"
     if judge.REPRODUCED in contests:
         head = "Feedback beats equal shares" if len({*contests}) == 1 else "Feedback adds little to equal shares"
     counts = Counter(contests).most_common()
@@ -64,8 +64,8 @@ def answer() -> str:
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
-            f"**{cure}** ({on_sets(cured)}): mean scores stay within {within}.",
-            f"**{head}** ({each}): one image in {one_in(sets)} changes severity.",
+            f"**{cure}** ({on_sets(cured)}): mean margins stay within {within}.",
+            f"**{head}** ({each}): one image in {one_in()} changes severity.",
         ]
     )
 
@@ -90,9 +90,10 @@ def on_sets(words: dict) -> str:
     return ", ".join(f"*{word}* on {' and '.join(titles)}" for word, titles in told.items())
 
 
-def one_in(found) -> int:
+def one_in() -> int:
     """Of how many images on-demand learning moves one to another level: half of what all levels are from equal ones."""
-    doses = [judge.dose_of(run) for m in found for run in judge.runs_of(m.runs, PAIR[0])]
+    sets = (*worlds().values(), *at_full_width())
+    doses = [judge.dose_of(run) for m in sets for run in judge.runs_of(m.runs, PAIR[0])]
     return round(1 / (np.mean(doses) * paper.N_LEVELS / 2))
 
 
@@ -117,8 +118,8 @@ def core() -> list[dict]:
         rows.append({"title": title, "claim": claim, "paper": printed, "bound": bound, "sets": sets})
         if title.startswith("Feedback"):
             for verdict in map(claim.measure, at_full_width()):
-                wide = {"title": "at full width?", "sets": {"faces": (verdict, [*verdict.numbers.values()])}}
-                rows.append(rows[-1] | wide | {"again": True})
+                wide = {"title": "at full width?", "again": True, "paper": one_gpu.printed()}
+                rows.append(rows[-1] | wide | {"sets": {"faces": (verdict, [*verdict.numbers.values()])}})
     for row, before in pairwise(rows[::-1]):
         if row["title"].startswith(BEST) and before["title"].startswith(BEST):  # said once
             row |= {"title": row["title"].removeprefix(BEST), "again": True}

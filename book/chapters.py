@@ -173,7 +173,7 @@ def long_gain() -> str:
             word = judge.compare(m, {"": (task, *pair)}).word
             count = judge.count_seeds({"": margins})
             said.append(f"{judge.estimate(margins)} on {plain(task)} ({count}, *{word}*)")
-    return of(said, " and ".join) + long_on_faces(worlds().get("faces", judge.Measured()), pair)
+    return "on scenes by " + of(said, " and ".join) + long_on_faces(worlds().get("faces", judge.Measured()), pair)
 
 
 def long_on_faces(m, pair) -> str:
@@ -305,7 +305,7 @@ def feedback() -> dict:
     last = [100 * run.history[-1]["dose"] for run in strong]
     return {
         "dose": ends(doses, " %"),
-        "one_in": of(doses, lambda _: one_in(sets)),
+        "one_in": of(doses, lambda _: one_in()),
         "gain": on_each(lambda m: of(mean_margins(m, *PAIR), span)),
         "paper": span(claims.paper_gaps(*PAIR)),
         "words": on_each(words),
