@@ -117,8 +117,9 @@ def core() -> list[dict]:
         sets = {n: (v, [*v.numbers.values()]) for n, v in verdicts.items() if v.due or n == next(iter(found))}
         rows.append({"title": title, "claim": claim, "paper": printed, "bound": bound, "sets": sets})
         if title.startswith("Feedback"):
-            for verdict in map(claim.measure, at_full_width()):
-                wide = {"title": "at full width?", "again": True, "paper": one_gpu.printed()}
+            for m in at_full_width():
+                verdict, printed = claim.measure(m), [judge.printed_margin(m, task) for task in paper.TASKS]
+                wide = {"title": "at full width?", "again": True, "paper": printed}
                 rows.append(rows[-1] | wide | {"sets": {"faces": (verdict, [*verdict.numbers.values()])}})
     for row, before in pairwise(rows[::-1]):
         if row["title"].startswith(BEST) and before["title"].startswith(BEST):  # said once

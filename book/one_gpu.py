@@ -7,7 +7,6 @@ import numpy as np
 from measured import NOT_MEASURED, PAIR, PROFILE, listed, markdown
 from measured import load as load_of
 
-from companion import published
 from companion.measure import gradients_and_pool
 from companion.pages import dose
 from companion.runs import catalogue, gpu
@@ -72,10 +71,10 @@ def opposite(m: judge.Measured) -> str:
 
 def margin(m: judge.Measured) -> str:
     """Equation 3 against equal shares, with the judge's word, and whether the paper's margins lie above ours."""
-    found = dose.dose_against_margin(m, k=1)
+    found, printed = dose.dose_against_margin(m, k=1), [judge.printed_margin(m, task) for task in paper.TASKS]
     ends = [numbers[2] for numbers in found.numbers.values() if len(numbers) > 1]  # from three seeds on
-    above = len(ends) == len(paper.TASKS) and all(map(np.less, ends, printed()))
-    beside = f", and on every task the paper's margin, {judge.span(printed())}, lies above the interval" * above
+    above = len(ends) == len(paper.TASKS) and all(map(np.less, ends, printed))
+    beside = f", and on every task the paper's margin, {judge.span(printed)}, lies above the interval" * above
     return f"Feedback (Equation 3) minus equal shares is {of_all(m, 1)}{beside}."
 
 
@@ -86,12 +85,6 @@ def of_all(m: judge.Measured, k: int) -> str:
     word = f"*{found.short}*" if min(map(len, seeds.values())) >= judge.ENOUGH else "no word before the third seed"
     means = judge.span(mean for mean, *_ in found.numbers.values()) if found.numbers else NOT_MEASURED
     return f"{means} from task to task ({judge.count_seeds(seeds)}): {word}"
-
-
-def printed() -> list[float]:
-    """The paper's margin on faces of each task."""
-    pairs = ([published.TABLE1[task][name][0][1] for name in PAIR] for task in paper.TASKS)
-    return [round(ours - equal, 2) for ours, equal in pairs]
 
 
 def facts() -> dict:
