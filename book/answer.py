@@ -31,7 +31,7 @@ TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: f"thick line within ±{judge.WITHIN:.2f}",
-    judge.EXCLUDED: "paper's gain ruled out",
+    judge.EXCLUDED: "paper's ruled out",
     judge.REVERSED: "opposite holds",
 }
 
@@ -64,8 +64,8 @@ def answer() -> str:
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
-            f"**{cure}** ({on_sets(cured)}): mean margins stay within {within}.",
-            f"**{head}** ({each}): one image in {one_in()} changes severity.",
+            f"**{cure}** ({on_sets(cured)}): margins stay within {within}.",
+            f"**{head}** ({each}): one image in {one_in()} moves.",
         ]
     )
 
