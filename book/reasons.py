@@ -146,18 +146,18 @@ Differences in mean PSNR on faces, a colour a task, with 95 % intervals; the gre
 def later() -> str:
     """A tab a task: the rules since 2017 beside the paper's strongest, by both scores."""
     faces = worlds().get("faces")
-    rules = [r for r in published.LATER if faces and judge.paired(faces.runs, next(iter(paper.TASKS)), r)]
+    rules = [r for r in catalogue.NEWER if faces and judge.paired(faces.runs, next(iter(paper.TASKS)), r)]
     if not rules:
         names = ", ".join(published.LATER[name] for name in catalogue.NEWER)
         return f"Both scores of {names} will stand here; their runs on faces are {NOT_MEASURED}."
     tabs, titles = {}, published.SEVEN | published.LATER
     for task in paper.TASKS:
         rows = []
-        for name in (*PAIR[::-1], *published.CUMULATIVE, *rules):
+        for name in (*PAIR[::-1], *published.CUMULATIVE, *catalogue.NEWER):
             gaps = judge.gaps(faces.runs, task, name, PAIR[1])
             seeds = judge.paired(faces.runs, task, name, rules[0])  # those that all rows have
             worst = [table1.gap_in(faces, task, run) for run, _ in seeds]
-            margin = "–" if name == PAIR[1] else judge.estimate(gaps) if gaps else NOT_MEASURED
+            margin = "–" if name == PAIR[1] else judge.estimate(gaps, "") if gaps else NOT_MEASURED
             gap = f"{np.mean(worst):.2f}" if np.isfinite(worst or np.nan).all() else NOT_MEASURED
             rows.append([titles[name], margin, gap])
         tabs[judge.plain(task)] = markdown(["Rule", "− equal shares (dB)", "Worst gap to a specialist (dB)"], rows)

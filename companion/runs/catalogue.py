@@ -181,8 +181,8 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
     """The campaign on faces in its blocks, the most telling first; no page shows a part of one.
 
     Equation 3 against equal shares; the cumulative schedules; each other k; the end of the rate; shares without order
-    and without feedback; fixated models; the other schedules; what came after 2017; long runs, of the first seed and of
-    two more.
+    and without feedback; fixated models; the other schedules; what came after 2017, a rule a block, the one that needs
+    specialists with them and last; long runs, of the first seed and of two more.
     """
     first, three, confounded = seeds[:1], seeds[:3], dict.fromkeys(CONFOUNDED, CONTROLS)
     return [
@@ -194,7 +194,9 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
         grid(profile, dataset, three, published.FIXATED),
         grid(profile, dataset, three, published.PARTIAL)
         + [Experiment.of("deblur", dataset, "hard_mining", seed, profile, batch_size=100) for seed in first],
-        grid(profile, dataset, first, published.SPECIALISTS) + grid(profile, dataset, three, NEWER),
+        grid(profile, dataset, three, ["inverse_mse"]),
+        grid(profile, dataset, three, ["group_dro"]),
+        grid(profile, dataset, first, published.SPECIALISTS) + grid(profile, dataset, three, ["minimax_gap"]),
         longest(profile, dataset, first, CLOSE),
         longest(profile, dataset, three, (*CLOSE, "cumulative_curriculum")),
     ]

@@ -295,7 +295,7 @@ def from_to(values: Iterable, say: Callable, to: str = " to ") -> str:
 
 
 def signed(value: float, unit: str = "dB") -> str:
-    return f"{number(value, DIGITS.get(unit, 2))} {unit}"
+    return f"{number(value, DIGITS.get(unit, 2))} {unit}".rstrip()
 
 
 def number(value: float, digits: int = 2) -> str:
