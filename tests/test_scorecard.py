@@ -315,6 +315,16 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     assert asked <= predicted <= {c.claim for c in claims.CLAIMS}
 
 
+def test_what_is_asked_of_faces_is_what_their_campaign_answers():
+    history = [{"allocation": counts, "dose": 0.01} for counts in ALLOCATIONS[True]]
+    planned = sum(catalogue.of_faces("reference", "celeba10k-native", catalogue.SEEDS_OF_FACES), [])
+    runs = {(run.task, dose.name(run), run.seed): result(psnr(30), run.seed, history) for run in planned}
+    beside = {key: run for key, run in world(True).runs.items() if key[0] in ("gradients", "pool")}
+    words = {claim.claim: claim.measure(Measured(runs | beside)).word for claim in claims.CLAIMS}
+    asked = {claim.claim for _, claim in claims.asked_of("celeba10k-native")}
+    assert {claim for claim, word in words.items() if word != MISSING} == asked
+
+
 def test_rate_share_order_and_feedback_are_told_apart():
     """Each contrast of the two runs that it names, on both tasks; what is not trained stays open."""
     m, trained = world(True), {"static_easy": 27.0, "replay": 30.5}
