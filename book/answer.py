@@ -31,8 +31,8 @@ TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: f"thick line within ±{judge.WITHIN:.2f}",
-    judge.EXCLUDED: "paper's ruled out",
-    judge.REVERSED: "opposite holds",
+    judge.EXCLUDED: "paper's margin ruled out",
+    judge.REVERSED: "refuted",
 }
 
 # The three sentences
@@ -63,9 +63,9 @@ def answer() -> str:
     each += f", {len(paper.TASKS)} at full width" * len(wide)
     return "\n\n".join(
         [
-            f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind at others.",
+            f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind overall.",
             f"**{cure}** ({on_sets(cured)}): margins stay within {within}.",
-            f"**{head}** ({each}): one image in {one_in()} moves.",
+            f"**{head}** ({each}): one image in {one_in([*found.values(), *wide])} moves.",
         ]
     )
 
@@ -90,9 +90,8 @@ def on_sets(words: dict) -> str:
     return ", ".join(f"*{word}* on {' and '.join(titles)}" for word, titles in told.items())
 
 
-def one_in() -> int:
+def one_in(sets) -> int:
     """Of how many images on-demand learning moves one to another level: half of what all levels are from equal ones."""
-    sets = (*worlds().values(), *at_full_width())
     doses = [judge.dose_of(run) for m in sets for run in judge.runs_of(m.runs, PAIR[0])]
     return round(1 / (np.mean(doses) * paper.N_LEVELS / 2))
 

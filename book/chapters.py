@@ -8,7 +8,7 @@ import numpy as np
 import one_gpu
 import reasons
 import yaml
-from answer import cured_within, one_in
+from answer import at_full_width, cured_within, one_in
 from appendix import GRID, flops, layers, rate, run_flop
 from lab_page import fills
 from measured import (
@@ -305,7 +305,9 @@ def feedback() -> dict:
     last = [100 * run.history[-1]["dose"] for run in strong]
     return {
         "dose": ends(doses, " %"),
-        "one_in": of(doses, lambda _: one_in()),
+        "one_in": of(doses, lambda _: one_in(sets)),
+        "one_in_all": of(doses, lambda _: one_in([*sets, *at_full_width()])),
+        "one_in_wide": one_in(at_full_width()) if at_full_width() else NOT_MEASURED,
         "gain": on_each(lambda m: of(mean_margins(m, *PAIR), span)),
         "paper": span(claims.paper_gaps(*PAIR)),
         "words": on_each(words),
@@ -316,6 +318,7 @@ def feedback() -> dict:
         "sharp_hard": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], [LAST]), span)),
         "traded": on_each(each_traded),
         "no_gain": on_each(no_gain),
+        "lower": on_each(lambda m: certain(m, *PAIR, -1)),
         "sharp_lower": on_each(lambda m: certain(m, SHARP, PAIR[1], -1)),
         "lean_higher": on_each(lambda m: certain(m, dose.NAMES[-4], PAIR[1], 1)),
         "reverse_gain": on_each(lambda m: of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span)),
@@ -345,6 +348,23 @@ def lost(m) -> str:
             behind.setdefault(rival, []).append(f"{plain(task)} ({margin})")
     names = [f"the {published.SEVEN[rival].lower()} on {' and '.join(on)}" for rival, on in behind.items()]
     return listed(names) if names else "nobody"
+
+
+def refuted(m) -> str:
+    """The tasks on which a rival is ahead of on-demand learning with the correction for six, too."""
+    words = {task: table1.best_of_seven(m, task).word for task in paper.TASKS}
+    if {*words.values()} == {judge.MISSING}:
+        return NOT_MEASURED
+    lost = [plain(task) for task, word in words.items() if word == judge.REVERSED]
+    return listed(lost) if lost else "no task"
+
+
+def forgets(m) -> str:
+    """The tasks on which a staged curriculum certainly loses more on level 1 than on level 5, against equal shares."""
+    [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith("A staged curriculum overfits")]
+    parts = claim.measure(m).parts
+    certainly = [part for part, (_, word) in parts.items() if word.startswith(judge.REPRODUCED)]
+    return of(parts, lambda _: listed(certainly) if certainly else "no task")
 
 
 def closest(m) -> str:
@@ -384,6 +404,8 @@ def contest() -> dict:
         "least": on_each(closest),
         "paper": span([margin for task in paper.TASKS for margin in claims.paper_margins(task)]),
         "lost": "; ".join(f"on {title} {lost(m)}" for title, m in worlds().items()),
+        "refuted": on_each(refuted),
+        "forgets": on_each(forgets),
         "partial": on_each(won),
         "collapse": on_each(collapse),
         "staged_paper": " and ".join(

@@ -7,20 +7,28 @@ import numpy as np
 from measured import NOT_MEASURED, PAIR, listed, markdown, tab_set, worlds
 
 from companion import published
-from companion.pages import table1
+from companion.pages import dose, table1
 from companion.runs import catalogue
 from companion.verdicts import claims, judge
 from odl import paper, rivals
 
 OPEN = "open"  # for every word that decides nothing
-WHAT = "what"
-CAUSES = {  # how a claim begins → what its margin is, and what each word of the judge says of the curriculum's lead
+WHAT, PAIR_OF = "what", "pair"
+CAUSES = {  # how a claim begins, or a pair beside the claims → its margin, and what each word says of the curriculum
     "The cumulative curriculum is ahead because": {
         WHAT: "its margin over on-demand − the same where the rate falls over the last two fifths",
         judge.REPRODUCED: "If the learning rate falls earlier, the curriculum's margin is smaller.",
         judge.EQUIVALENT: "If the learning rate falls earlier, the curriculum's margin changes by nothing that counts.",
         judge.REVERSED: "If the learning rate falls earlier, the curriculum's margin is larger.",
         OPEN: "Whether the curriculum's margin depends on when the learning rate falls is open.",
+    },
+    "At a constant rate": {
+        WHAT: "its margin over on-demand",
+        PAIR_OF: dose.CONTROLS["the same, constant rate"],
+        judge.REPRODUCED: "Where the rate never falls, the curriculum leads, too.",
+        judge.EQUIVALENT: "Where the rate never falls, the curriculum's lead is gone.",
+        judge.REVERSED: "Where the rate never falls, the curriculum is behind.",
+        OPEN: "Whether it leads where the rate never falls is open.",
     },
     "The cumulative curriculum's mean shares": {
         WHAT: "the shares alone − the curriculum",
@@ -48,8 +56,8 @@ LEAN = {  # of feedback turned round: does the mean gain?
         WHAT: "slope on the dose, mean of the four tasks",
         judge.REPRODUCED: "There, the more a batch leans to the hard levels, the lower the mean PSNR.",
         judge.REVERSED: "There, the more a batch leans to the hard levels, the higher the mean PSNR.",
-        judge.MIXED: "There, a lean to the hard levels moves the mean PSNR and the squared error the same way, "
-        "so that one score calls it worse and the other better.",
+        judge.MIXED: "There, a lean to the hard levels moves the mean PSNR and the squared error the same way: "
+        "one score calls it worse, the other better, and the judge *mixed*.",
         OPEN: "Whether a lean to the hard levels lowers the mean PSNR there is open.",
     },
 }
@@ -68,8 +76,11 @@ def causes(asked=CAUSES) -> list[tuple[str, str, judge.Verdict]]:
     """What is measured of `asked` on faces: a sentence, what its margin is, and the verdict that it stands on."""
     faces, found = worlds().get("faces"), []
     for start, sentences in asked.items() if faces else ():
-        [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(start)]
-        verdict = claim.measure(faces)
+        if pair := sentences.get(PAIR_OF):
+            verdict = judge.compare(faces, claims.on_confounded(*pair))
+        else:
+            [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(start)]
+            verdict = claim.measure(faces)
         if verdict.due:
             found.append((" ".join(by_part(sentences, verdict)), sentences[WHAT], verdict))
     return found

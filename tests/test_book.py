@@ -283,7 +283,7 @@ def test_of_how_many_images_one_moves(monkeypatch):
     """19, 19.5, 20, 20.5 and 21 per cent: 1.5 of 100 images have moved, from levels 1 and 2 to 4 and 5."""
     runs = {("denoise", "on_demand", 0): Result({}, {}, [{"dose": np.mean([0.01, 0.005, 0, 0.005, 0.01])}], None, None)}
     monkeypatch.setattr(answer, "worlds", lambda: {"scenes": judge.Measured(runs)})
-    assert answer.one_in() == round(100 / 1.5)
+    assert answer.one_in(answer.worlds().values()) == round(100 / 1.5)
 
 
 def test_what_the_chapters_state_holds_in_the_results():

@@ -208,10 +208,8 @@ def against_paper(measured: dict, sign: int, printed: dict, least: str) -> tuple
     share = from_to(shares, lambda one: number(100 * one, 0))
     told = {least} if len(measured) > FEW else {*measured}
     part = "".join(f"{label} {estimate(values)}, " for label, values in known.items() if label not in told)
-    return (
-        f"; {part}{share} % of the paper's {span(printed[k] for k in known)}{', which lies above the interval' * out}",
-        out,
-    )
+    above = ", each above its interval" if len(known) > 1 else ", which lies above the interval"
+    return f"; {part}{share} % of the paper's {span(printed[k] for k in known)}{above * out}", out
 
 
 def tally(words: dict, margins: dict, claim: str) -> str:
