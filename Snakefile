@@ -108,6 +108,7 @@ BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE
 JOBS = [job for job in EVERY if not O["task"] or job.experiment and job.experiment.task == O["task"]]
 TRAINED = [job for job in JOBS if job.experiment]
 BUNDLES = [TRAINED[i : i + O["bundle"]] for i in range(0, len(TRAINED), O["bundle"])]
+MADE = {m.path for job in JOBS for m in job.measurements}
 REST = {job.name: job.measurements[bool(job.experiment) :] for job in JOBS}
 PAGES = pages()
 BOOK = [] if O["task"] else [path_of(build.BUILD / "html" / "index.html")]
@@ -141,6 +142,7 @@ for dataset in sorted({job.experiment.dataset for job in TRAINED}):
 for bundle in BUNDLES:
     first = [job.measurements[0] for job in bundle]
     here = all(m.path.exists() for m in first)
+    needed = {m.path for job in bundle for m in job.needs} & MADE - {m.path for m in first}
     packs_of_bundle = sorted({pack_of(job.experiment.dataset) for job in bundle})
 
     rule:
@@ -148,6 +150,7 @@ for bundle in BUNDLES:
             name_of("train", first[0].name)
         input:
             [] if here else packs_of_bundle,  # a set packed anew by the same code is the same
+            sorted(map(path_of, needed)),
         output:
             results_of(first),
         params:

@@ -500,7 +500,8 @@ def predictions() -> str:
     rows = [[row.claim, f"*{row.word}*", f"*{each_word(card.loc[row.claim])}*"] for row in whole.itertuples()]
     known = (
         f"Of {count} predicted claims {len(whole)} are measured so far: {whole.hit.sum()} of {len(whole)} words came "
-        f"as predicted, and {sizes.sum()} of {len(sizes)} predicted intervals hold the margin found. "
+        f"as predicted, and {sizes.sum()} of {len(sizes)} predicted intervals hold the margin found; "
+        "Equation 3 against equal shares is among them twice, in the contest and as a question of its own. "
         "One of them, on equal shares and fixation, was predicted when Equation 3 had been compared with equal shares. "
         "{doc}`The scorecard </notebooks/scorecard>` has every size, and when each prediction was written."
     )

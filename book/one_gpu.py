@@ -24,7 +24,9 @@ CONTESTS = {
     "Cumulative curriculum − Equation 3": (CURRICULUM, PAIR[0]),
     "k = 4 − equal shares": (dose.NAMES[4], PAIR[1]),
 }
-MEASURED = "device versions seeds wide margin sharp dose before moved opposite margins foretold hits words parts "
+MEASURED = (
+    "device versions seeds wide margin sharp dose before moved opposite margins foretold hits words parts missed "
+)
 MEASURED += "gates side fastest alone wall each"
 
 
@@ -121,6 +123,11 @@ def facts() -> dict:
         "hits": "all of them" if hits.all() else f"{hits.sum()} of them",
         "words": f"{words.hit.sum()} of {len(words)}",
         "parts": f"{(parts.word == parts.found).sum()} of {len(parts)}",
+        "missed": "; ".join(
+            f"“{row.claim.rstrip('.')}”, {row.part}: foretold *{row.word}*, found *{row.found}*"
+            for row in parts[parts.word != parts.found].itertuples()
+        )
+        or "none",
     } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 import warnings
@@ -22,6 +23,7 @@ from odl.restoring import image_files
 from odl.schedules import SCHEDULES
 
 KEPT = "what was done is kept, and the same command finishes it"
+WHOLE = "downloading, unpacking and packing are kept where they were complete, and the same command goes on after them"
 AGAIN = "what is named above is restored; the same command with --overwrite restores all of it again"
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
 
@@ -43,7 +45,17 @@ def main(arguments=None, commands=None) -> int:
     except (OneLine, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        print(f"error: {str(error).splitlines()[0]}", file=sys.stderr)
+        return 2
     return 0
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether PyTorch found no room, on a GPU or a CPU."""
+    return bool(re.search("out of memory|not enough memory|can't allocate memory", str(error)))
 
 
 class Parser(argparse.ArgumentParser):
@@ -87,11 +99,11 @@ def parser() -> argparse.ArgumentParser:
     data = commands.add_parser("data", help="list data sets, or get and pack one")
     actions = data.add_subparsers(dest="action", required=True)
     actions.add_parser("list", help="what there is, where from, and whether it is here").set_defaults(run=run_data_list)
-    prepare = actions.add_parser("prepare", help="download or take a local copy, check, pack; resumes")
+    prepare = actions.add_parser("prepare", help="download or take a local copy, check, pack")
     prepare.add_argument("name", help=f"{', '.join(DATASETS)}, with -native for full resolution, or a folder")
     prepare.add_argument("--source", help="a local folder or archive of the set")
     prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
-    prepare.set_defaults(run=run_data_prepare)
+    prepare.set_defaults(run=run_data_prepare, kept=WHOLE)
 
     commands.add_parser("results", help="list what is measured").set_defaults(run=run_results)
     return top
@@ -181,7 +193,9 @@ def run_restore(options) -> int:
             try:
                 restore_file(source, mask, output, options, lambda share, done=done: advance(bar, done + share))
                 tqdm.write(str(output))
-            except (OneLine, OSError) as error:
+            except (OneLine, OSError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and not out_of_memory(error):
+                    raise
                 if not given.is_dir() or isinstance(error, DiskError):  # full for the others, too
                     raise
                 failed += 1

@@ -14,7 +14,7 @@ import torch
 
 from odl import crops, paper
 from odl.evaluation import errors, in_its_channels, psnr, task_of
-from odl.machine.device import adam, forward, set_rate
+from odl.machine.device import adam, forward, room, set_rate
 from odl.network import EncoderDecoder, initialize
 from odl.parameters import ParameterError
 from odl.schedules import Schedule, allocate_batches, dose
@@ -172,6 +172,10 @@ def hard_pool(run, pack) -> torch.Tensor:
     """
     # Paper: a static set of 1M damaged images; here: equal numbers of each level, 8-bit, 25 kB an item in colour.
     task, n, device = task_of(run), len(pack), pack.offset.device
+    size = 2 * run.pool_images * task.channels * crops.CROP**2
+    if size > room(device):
+        most = run.pool_images * room(device) // size
+        raise ParameterError(f"pool_images={run.pool_images} is too many for {device}; nearest: {most:.0f}")
     pack, generator = pack.to("cpu"), torch.Generator()
     pool = torch.empty((2, run.pool_images, task.channels, crops.CROP, crops.CROP), dtype=torch.uint8)
     for k in range(run.pool_images):

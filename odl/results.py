@@ -87,7 +87,7 @@ def train(experiment, device="cpu", progress=None, build=build, learn=None) -> T
         log.put_back(*build(experiment, device))
         if len(log.history) < experiment.epochs:
             learn(experiment, images, x_validation, log.network, log.optimizer, log.history, log.add, progress)
-    keep_weights(experiment, log.network, owner)
+        keep_weights(experiment, log.network, owner)
     return Trained(log.network.eval(), log.history, log.seconds)
 
 

@@ -74,8 +74,10 @@ def test_what_a_card_did_is_kept_for_the_book_and_never_asked_again_of_another(m
             path.unlink()  # as on a new machine
 
 
-def test_the_probe_times_runs_side_by_side(demo):
-    assert all(ms > 0 for ms in gpu.probe(TINY, "cpu", sides=(1, 2), iterations=2).values())
+@pytest.mark.parametrize("schedule", ["on_demand", "replay", "minimax_gap"])  # two are made from other runs' histories
+def test_the_probe_times_runs_side_by_side(demo, schedule):
+    run = replace(TINY, schedule=schedule)
+    assert all(ms > 0 for ms in gpu.probe(run, "cpu", sides=(1, 2), iterations=2).values())
 
 
 def test_the_probe_keeps_what_it_timed_before_memory_ran_out(monkeypatch):

@@ -156,7 +156,7 @@ def test_not_behind_is_non_inferiority():
     assert judge.verdict_on(behind | {"own": [-0.2, -0.21, -0.22]}, beyond={"own": -WITHIN}).word == REVERSED
 
 
-def test_pairs_are_of_one_kind_of_arithmetic():
+def test_pairs_are_of_one_kind_of_arithmetic_and_of_the_same_photographs():
     kinds = [{}, {"arithmetic": "bf16"}, {"arithmetic": "bf16 rounded"}, {"arithmetic": "bf16", "device": "an H100"}]
     runs = {("deblur", "a", k): run_of(23, 20, **where) for k, where in enumerate(kinds)}
     runs |= {("deblur", "b", k): run_of(22, 20, arithmetic="bf16", device="CPU, 1 thread") for k in range(4)}
@@ -164,6 +164,9 @@ def test_pairs_are_of_one_kind_of_arithmetic():
     cards = {name: run_of(22, 20, arithmetic="bf16", device=name) for name in ("an H100", "an H200")}
     runs |= {("deblur", f"on {name}", 3): run for name, run in cards.items()}
     assert [len(judge.paired(runs, "deblur", "a", f"on {name}")) for name in cards] == [1, 0]
+    runs |= {("deblur", "c", k): run_of(22, 20, data_sha256=pixels) for k, pixels in enumerate(["one", "one", "other"])}
+    runs |= {("deblur", "d", k): run_of(22, 20, data_sha256="one") for k in range(3)}
+    assert len(judge.paired(runs, "deblur", "c", "d")) == 2  # the same seed on other photographs is no pair
 
 
 def test_a_reversed_claim_names_and_draws_the_part_that_is_against_it():

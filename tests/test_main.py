@@ -1,5 +1,6 @@
 """The command line: what a user types, and what a user gets wrong."""
 
+import argparse
 import io
 import json
 import os
@@ -512,6 +513,19 @@ def test_the_first_estimate_is_of_the_work_alone(first, step):
     assert now["elapsed"] == 2 and (now["total"] - now["n"]) / ((now["n"] - now["initial"]) / now["elapsed"]) == (
         pytest.approx((1 - first - 2 * step) / step)
     )
+
+
+@pytest.mark.parametrize("said", ["CUDA out of memory. Tried", "DefaultCPUAllocator: can't allocate memory: you"])
+def test_no_room_in_memory_is_one_line_and_another_error_stays(said, capsys):
+    def fails(options):
+        raise RuntimeError(options.said + "\nmore")
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("said")
+    parser.set_defaults(run=fails)
+    assert main([said], parser) == 2 and capsys.readouterr().err == f"error: {said}\n"
+    with pytest.raises(RuntimeError):
+        main(["shapes differ"], parser)
 
 
 def test_a_misspelt_task_is_refused_without_torch(root):

@@ -18,7 +18,7 @@ from odl import results
 from odl.__main__ import main
 from odl.parameters import ParameterError
 from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, inverse_mse, static_easy, unbiased
-from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand
+from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand, on_demand_l2
 
 PSNR = [30.0, 28.0, 26.0, 24.0, 22.0]
 
@@ -58,6 +58,12 @@ def test_the_metric_weights_a_level_by_the_inverse_of_its_error():
     slope = [(mean_psnr(error) - mean_psnr(error + step * np.eye(5)[i])) / step for i in range(5)]
     np.testing.assert_allclose(shares(inverse_mse(0.5, PSNR, 5)), shares(slope), rtol=1e-4)
     assert inverse_mse(0, None, 5).tolist() == [1] * 5
+
+
+def test_feedback_by_l2_has_the_shares_of_the_errors():
+    error = np.array([0.001, 0.002, 0.004, 0.008, 0.016])
+    np.testing.assert_allclose(shares(on_demand_l2(0.5, -10 * np.log10(error), 5)), np.array([1, 2, 4, 8, 16]) / 31)
+    assert on_demand_l2(0, None, 5).tolist() == [1] * 5
 
 
 def test_unbiased_batches_have_the_objective_of_equal_shares():

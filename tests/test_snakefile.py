@@ -87,6 +87,15 @@ def test_another_line_of_code_runs_what_was_measured_by_it_again(sweep, two_runs
     assert rules == {train_rule(HARD_MINING)}
 
 
+def test_runs_that_need_others_wait_for_them_and_none_has_two_rules(sweep):
+    """On faces minimax training needs five specialists, and recorded shares the run that recorded them."""
+    faces = ["dataset=celeba10k-native", "task=deblur", "seeds=[10,11]"]
+    done = sweep("--dry-run", config=faces)
+    assert done.returncode == 0, done.stdout
+    [waits] = re.findall(r"rule train_\w+_minimax_gap_seed11:\n\s+input: (.*)", done.stdout)
+    assert re.findall(r"level_\d-seed10", waits) == [f"level_{i}-seed10" for i in range(1, 6)]
+
+
 def test_a_mistake_in_the_configuration_is_named(sweep):
     run = sweep("-n", config=["profil=demo"])
     assert run.returncode and re.search("config='profil' is not one of.*nearest: 'profile'", run.stdout)

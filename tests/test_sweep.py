@@ -181,6 +181,17 @@ def test_the_list_has_what_a_table_compares_first_before_what_refines_it():
     assert order == sorted(order)
 
 
+@pytest.mark.parametrize("dataset", ["demo", "celeba10k-native"])
+def test_no_result_is_of_two_jobs_and_the_first_of_a_job_is_its_own(dataset):
+    """Also of a run that others need: a sum over jobs counts it once."""
+    jobs = catalogue.jobs("smoke", dataset, [10, 11])
+    paths = [m.path for job in jobs for m in job.measurements]
+    assert len(paths) == len({*paths})
+    assert all(job.measurements[0].path == results.path_of(job.experiment) for job in jobs if job.experiment)
+    needed = {m.path for job in jobs for m in job.needs}
+    assert len(needed) == (dataset != "demo") * (20 + 4)  # specialists of four tasks; two runs of two tasks recorded
+
+
 def test_reproduce_says_that_it_leaves_out_what_needs_photographs(root, monkeypatch, capsys):
     monkeypatch.delenv("ODL_DATA", raising=False)
     of = {"table3": ["--page", "table3"], "table1": ["--page", "table1-deblur"], "all": ["--page", "scorecard"]}

@@ -19,6 +19,7 @@ from odl.corruptions import FILL, TASKS
 from odl.data import packs
 from odl.learn import Step, severities
 from odl.machine import checkpoint, files
+from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES, begin
 from tests.faults.campaign import digest, ended, in_a_child, number
 from tests.faults.training import saved_by, train_in_child
@@ -232,6 +233,13 @@ def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
         for expected, seen in zip(pool_item(experiment, pack, k), *visits[k], strict=True):
             difference = expected.numpy().flatten() - np.frombuffer(seen, np.float32)
             assert np.abs(difference).max() <= 0.5 / 127.5 + 1e-5
+
+
+def test_a_pool_that_does_not_fit_is_refused_before_it_is_made(demo, monkeypatch):
+    monkeypatch.setattr("odl.learn.room", lambda device: 10 * 2 * 3 * 64 * 64)
+    with pytest.raises(ParameterError, match="pool_images=11 .*nearest: 10$"):
+        step_of(tiny("hard_mining", pool_images=11))
+    assert step_of(tiny("hard_mining", pool_images=10)).pool.shape[1] == 10
 
 
 @pytest.mark.parametrize(("size", "photographs"), [(45, 9), (12, 1)])

@@ -80,7 +80,7 @@ def table(experiments: list[Experiment]) -> pd.DataFrame:
 
 def dose_against_margin(m: Measured, k: int = 4) -> Verdict:
     """B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
-    printed = {plain(task): judge.printed_margin(m, task) for task in paper.TASKS}
+    printed = {plain(task): judge.printed_margin(m, task) for task in paper.TASKS if k == 1}  # the paper's own k
     verdict = compare(m, judge.on_tasks(NAMES[k], "rigid_joint"), printed=printed)
     if verdict.word == judge.MISSING:
         return verdict
@@ -202,8 +202,8 @@ def show(table: pd.DataFrame, *differ: str):
 
 def show_controls(table: pd.DataFrame):
     """Those rows of `controls` that are measured."""
-    shown = table[table.seeds > 0].drop(columns=["low", "high"])
-    return show_table(shown.rename(columns={"margin": "difference (dB)"}), {"difference (dB)": judge.number})
+    shown, numbers = table[table.seeds > 0], dict.fromkeys(("difference (dB)", "low", "high"), judge.number)
+    return show_table(shown.rename(columns={"margin": "difference (dB)"}), numbers)
 
 
 def plot_given(given: dict):

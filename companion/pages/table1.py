@@ -68,9 +68,9 @@ def worst_gap(run: Result, alone: list[Result | None]) -> float:
     """How far a network is behind those trained on one level alone, on the worst of levels 1 to 5, in dB.
 
     The score that minimax training (Gnanasambandam and Chan, ICML 2020) asks for; NaN where one of the five is
-    missing or of another kind of arithmetic.
+    missing or was trained under other conditions.
     """
-    if not all(alone) or len({judge.arithmetic_of(each) for each in (run, *alone)}) > 1:
+    if not all(alone) or len({judge.conditions_of(each) for each in (run, *alone)}) > 1:
         return np.nan
     return max(judge.score(other, [str(i)]) - judge.score(run, [str(i)]) for i, other in enumerate(alone, 1))
 

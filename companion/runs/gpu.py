@@ -147,7 +147,7 @@ def probe(experiment: Experiment, device: str, sides=SIDES, iterations: int = 20
 
     What fails is `N failed`, with its error.
     """
-    run, found = replace(experiment, iterations=iterations), {}
+    run, found = equal(experiment, iterations), {}
     for name, n, capture in [("eager", 1, False), *((str(n), n, True) for n in sides)]:
         try:
             found[name] = timed(run, device, n, capture)
@@ -156,12 +156,16 @@ def probe(experiment: Experiment, device: str, sides=SIDES, iterations: int = 20
     return found
 
 
+def equal(run: Experiment, iterations: int) -> Experiment:
+    """A run as long to a step that needs no other, with equal shares: it is timed in place of any."""
+    return replace(run, schedule="rigid_joint", sharpness=1.0, severity=0.0, iterations=iterations)
+
+
 def pace(run: Experiment, device: str) -> str:
     """How long such a run takes, in one line, on a device that lacks its precision; empty on any other."""
     if not lacks(run.precision, device):
         return ""
-    equal = replace(run, schedule="rigid_joint", sharpness=1.0, severity=0.0, iterations=5)
-    milliseconds, steps = timed(equal, device, 1, False), run.epochs * run.iterations
+    milliseconds, steps = timed(equal(run, 5), device, 1, False), run.epochs * run.iterations
     return (
         f"no native {run.precision} here: {milliseconds:.0f} ms a step, {milliseconds * steps / 60e3:.0f} minutes for "
         f"{steps:,} steps; the results make pairs with those of such machines alone\n"
@@ -212,7 +216,8 @@ def pack(file: Path, jobs: list[sweep.Job]) -> None:
     runs = sorted((job.experiment for job in jobs if job.experiment), key=lambda e: -e.epochs * e.iterations)
     weights = [f"runs/{run.run_id}/weights.safetensors" for run in runs]
     ready = [name for name in weights if name not in gone and (files.root() / name).exists()][:NETWORKS]
-    paths = {m.path for job in jobs for m in job.measurements if m.path.suffix == ".json" and m.path.exists()}
+    found = (m.path for job in jobs for m in (*job.needs, *job.measurements))
+    paths = {path for path in found if path.suffix == ".json" and path.exists()}
     if torch.cuda.is_available() and (record := record_of(torch.cuda.get_device_name())).exists():
         paths.add(record)
     write_zip(file, {path.relative_to(files.root()).as_posix(): path.read_bytes() for path in sorted(paths)})
@@ -235,9 +240,10 @@ def ship(run_id: str) -> Path:
     content = halved(files.runs() / run_id / "weights.safetensors")
     files.write_atomically(path, content)
     manifest = path.parent / "manifest.json"
-    hashes = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
-    hashes[path.name] = hashlib.sha256(content).hexdigest()
-    files.write_atomically(manifest, json.dumps(dict(sorted(hashes.items())), indent=1).encode() + b"\n")
+    with files.locked(files.runs() / "locks" / "manifest.lock"):
+        hashes = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+        hashes[path.name] = hashlib.sha256(content).hexdigest()
+        files.write_atomically(manifest, json.dumps(dict(sorted(hashes.items())), indent=1).encode() + b"\n")
     return path
 
 

@@ -61,29 +61,33 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Job:
-    """Measurements in an order in which each may use what those before it left on disk."""
+    """Measurements in an order in which each may use what those before it left on disk.
+
+    `needs` are results of other runs, which have jobs of their own; what of them is missing is measured first.
+    """
 
     name: str
     measurements: tuple[Measurement, ...]
     experiment: Experiment | None = None  # whose images are packed before it starts
+    needs: tuple[Measurement, ...] = ()
 
     @property
     def work(self) -> float:
         return sum(m.work for m in self.measurements)
 
     def missing(self) -> list[Measurement]:
-        return [m for m in self.measurements if m.load() is None]
+        return [m for m in (*self.needs, *self.measurements) if m.load() is None]
 
 
 def job_of(experiment: Experiment, *later: Measurement) -> Job:
-    """The job that trains and evaluates one run, after those that it needs, then measures what else is to be known."""
+    """The job that trains and evaluates one run, then measures what else is to be known."""
     e = experiment
     training = 3 * e.epochs * e.iterations  # backward costs twice forward
     evaluation = e.trials * len(TESTED) * math.ceil(e.test_images / e.batch_size)
     run = partial(results.load, e), partial(results.run_or_load, e)
     own = Measurement(*run, training + evaluation, results.path_of(e))
-    needed = [m for other in results.needed_by(e) for m in job_of(other).measurements]
-    return Job(e.run_id, (*needed, own, *later), e)
+    needed = map(job_of, results.needed_by(e))
+    return Job(e.run_id, (own, *later), e, tuple(m for job in needed for m in (*job.needs, *job.measurements)))
 
 
 def path_beside(experiment, name: str) -> Path:

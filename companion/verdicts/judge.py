@@ -14,7 +14,7 @@ from scipy import stats
 
 from companion import published
 from odl import paper
-from odl.machine.provenance import arithmetic_of as kind_of
+from odl.machine.provenance import arithmetic_of
 
 VERDICTS = ("reproduced", "reversed", "tied", "equivalent", "excluded", "mixed", "undecided", "to be measured")
 REPRODUCED, REVERSED, TIED, EQUIVALENT, EXCLUDED, MIXED, UNDECIDED, MISSING = VERDICTS
@@ -378,10 +378,10 @@ def score(run, levels=LEVELS, column="psnr") -> float:
 
 
 def paired(runs: dict, task: str, *schedules: str) -> list[list]:
-    """The runs of some schedules, a list for every seed that all of them have in the same kind of arithmetic."""
+    """The runs of some schedules, a list for every seed that all of them have under the same conditions."""
     seeds = sorted(key[2] for key in runs if key[:2] == (task, schedules[0]))
     found = [[runs[task, s, k] for s in schedules] for k in seeds if all((task, s, k) in runs for s in schedules)]
-    return [pair for pair in found if len({arithmetic_of(run) for run in pair}) == 1]
+    return [pair for pair in found if len({conditions_of(run) for run in pair}) == 1]
 
 
 def runs_of(runs: dict, schedule: str, tasks=tuple(paper.TASKS)) -> list:
@@ -389,10 +389,11 @@ def runs_of(runs: dict, schedule: str, tasks=tuple(paper.TASKS)) -> list:
     return [runs[key] for key in runs if key[0] in tasks and key[1] == schedule]
 
 
-def arithmetic_of(run) -> tuple[str, str]:
-    """The kind of arithmetic of a run, and whose it is: a CPU's, or a GPU's of that name."""
+def conditions_of(run) -> tuple:
+    """What the runs of a pair share: the kind of arithmetic, the GPU's name or "CPU", and the photographs' SHA-256."""
     device = run.provenance.get("device", "CPU")
-    return kind_of(run.provenance, run.experiment), "CPU" if device.startswith("CPU") else device
+    whose = "CPU" if device.startswith("CPU") else device
+    return arithmetic_of(run.provenance, run.experiment), whose, run.provenance.get("data_sha256")
 
 
 def gaps(runs: dict, task: str, one: str, other: str, levels=LEVELS, column="psnr") -> list[float]:

@@ -39,7 +39,7 @@ def beside(measured: Measured, profile: str = "reference") -> pd.DataFrame:
     rows = []
     for row in load(profile).itertuples():
         found = verdicts[row.claim]
-        word = found.parts.get(row.part, ("–", MISSING))[1] if row.part else found.said
+        word = found.parts.get(row.part, ("–", MISSING))[1].removesuffix(judge.GATED) if row.part else found.said
         margin = found.numbers.get(row.part, (float("nan"),))[0] if row.part else float("nan")
         early = not row.part and found.word == UNDECIDED and len(found.narrow) < len(found.parts)
         hit = (row.low <= margin <= row.high) if row.part else word == row.word
