@@ -265,8 +265,8 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, later work", *row) for row in [
     ("Minimax training is less far behind the specialists than Equation 3, on the level where it is furthest.",
-     NO_NUMBER, "the largest gap to a network trained on one level, levels 1–5: on-demand − minimax gap, every task; one "
-     "set of such networks serves all seeds, so no interval holds its chance",
+     NO_NUMBER, "the largest gap to a network trained on one level, levels 1–5: on-demand − minimax gap, every task; "
+     "one set of such networks serves all seeds, so no interval holds its chance",
      partial(table1.narrower, one="minimax_gap", other="on_demand")),
     ("Minimax training has the higher mean PSNR, too.",
      NO_NUMBER, "minimax gap − on-demand, mean PSNR, every task",
