@@ -364,7 +364,8 @@ def forgets(m) -> str:
     [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith("A staged curriculum overfits")]
     parts = claim.measure(m).parts
     certainly = [part for part, (_, word) in parts.items() if word.startswith(judge.REPRODUCED)]
-    return of(parts, lambda _: listed(certainly) if certainly else "no task")
+    every = len(certainly) == len(paper.TASKS)
+    return of(parts, lambda _: "of " + ("every task" if every else listed(certainly) if certainly else "no task"))
 
 
 def closest(m) -> str:
@@ -501,7 +502,8 @@ def predictions() -> str:
     known = (
         f"Of {count} predicted claims {len(whole)} are measured so far: {whole.hit.sum()} of {len(whole)} words came "
         f"as predicted, and {sizes.sum()} of {len(sizes)} predicted intervals hold the margin found; "
-        "Equation 3 against equal shares is among them twice, in the contest and as a question of its own. "
+        "the margins of Equation 3 over equal shares are among them twice, in the contest and as a question of their "
+        "own. "
         "One of them, on equal shares and fixation, was predicted when Equation 3 had been compared with equal shares. "
         "{doc}`The scorecard </notebooks/scorecard>` has every size, and when each prediction was written."
     )

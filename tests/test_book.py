@@ -272,7 +272,9 @@ def test_a_file_has_the_command_of_its_own_data_set():
         ("equivalent", "deblurring +0.22 dB [+0.15, +0.29]: reproduced; denoising +0.05 dB [+0.02, +0.08]: equivalent",
          "reproduced on deblurring, equivalent on denoising"),
         ("equivalent", "", "equivalent"),
-        ("undecided", "deblurring +0.22 dB: reproduced; denoising +0.05 dB: undecided", "undecided"),
+        ("undecided", "deblurring +0.22 dB: reproduced; denoising +0.05 dB: undecided",
+         "undecided (of 2 parts 1 reproduced)"),
+        ("undecided", "deblurring +0.22 dB: undecided; denoising +0.05 dB: undecided", "undecided"),
     ],
 )  # fmt: skip
 def test_a_claim_whose_parts_differ_is_not_called_equivalent_alone(word, parts, said):
