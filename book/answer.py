@@ -31,7 +31,7 @@ TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: f"thick line within ±{judge.WITHIN:.2f}",
-    judge.EXCLUDED: "paper's margin ruled out",
+    judge.EXCLUDED: "paper's ruled out",
     judge.REVERSED: "refuted",
 }
 
