@@ -27,7 +27,8 @@ def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
     said = "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
     trained = [run for key, run in runs.items() if key[0] in paper.TASKS and key[1] in published.SEVEN]
     if trained:
-        said = f"{sentences.scale(trained)} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)} here."
+        told = f"{sentences.scale(trained)[:-1]}, unless told otherwise."
+        said = f"{told} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)} here."
     return f"{counted(table)}\n\n{said}"
 
 
