@@ -68,8 +68,9 @@ def mean_margins(m, one: str, other: str, levels=judge.LEVELS) -> list[float]:
 
 def on_each(say) -> str:
     """What `say` makes of what is measured on a data set: `+0.01 dB on scenes and +0.02 dB on faces`; once where it is
-    the same."""
+    the same, and without a set of which there is nothing to tell where there is of the other."""
     said = {title: text for title, m in worlds().items() if (text := say(m)) != NOT_MEASURED}
+    said = {title: text for title, text in said.items() if text != NONE} or said
     if len(said) > 1 and len({*said.values()}) == 1:
         return f"{next(iter(said.values()))} on {' and '.join(said)} alike"
     return " and ".join(f"{text} on {title}" for title, text in said.items()) or NOT_MEASURED
@@ -109,14 +110,6 @@ def certain(m, one: str, other: str, sign: int) -> str:
     found = {task: margins for task, margins in found.items() if len(margins) >= judge.ENOUGH}
     tasks = [plain(task) for task, margins in found.items() if judge.interval(sign * np.array(margins))[0] > 0]
     return (listed(tasks) if tasks else NONE) if found else NOT_MEASURED
-
-
-def certainly_lower() -> str:
-    """Where equal shares are certainly ahead of Equation 3: `deblurring on faces`."""
-    found = {title: certain(m, *PAIR, -1) for title, m in worlds().items()}
-    if {*found.values()} == {NOT_MEASURED}:
-        return NOT_MEASURED
-    return " and ".join(f"{on} on {title}" for title, on in found.items() if on not in (NOT_MEASURED, NONE)) or NONE
 
 
 def traded(m) -> dict[str, tuple[float, float]]:
@@ -327,7 +320,7 @@ def feedback() -> dict:
         "sharp_hard": on_each(lambda m: of(mean_margins(m, SHARP, PAIR[1], [LAST]), span)),
         "traded": on_each(each_traded),
         "no_gain": on_each(no_gain),
-        "lower": certainly_lower(),
+        "lower": on_each(lambda m: certain(m, *PAIR, -1)),
         "sharp_lower": on_each(lambda m: certain(m, SHARP, PAIR[1], -1)),
         "lean_higher": on_each(lambda m: certain(m, dose.NAMES[-4], PAIR[1], 1)),
         "reverse_gain": on_each(lambda m: of(mean_margins(m, dose.NAMES[-1], PAIR[1]), span)),
