@@ -174,7 +174,7 @@ def hard_pool(run, pack) -> torch.Tensor:
     task, n, device = task_of(run), len(pack), pack.offset.device
     size = 2 * run.pool_images * task.channels * crops.CROP**2
     if size > room(device):
-        most = run.pool_images * room(device) // size
+        most = max(1, run.pool_images * room(device) // size)
         raise ParameterError(f"pool_images={run.pool_images} is too many for {device}; nearest: {most:.0f}")
     pack, generator = pack.to("cpu"), torch.Generator()
     pool = torch.empty((2, run.pool_images, task.channels, crops.CROP, crops.CROP), dtype=torch.uint8)

@@ -292,6 +292,17 @@ def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has(profile):
     assert len(early) and early.hit.isna().all() and rows.hit[rows.part != ""].notna().any()
 
 
+def test_a_prediction_is_of_the_word_whether_or_not_both_networks_are_below_the_damaged_images():
+    m, claim = world(True), "Equation 3 at its own dose beats equal shares."
+    for run in m.runs.values():
+        if "psnr_input" in run.evaluation:
+            run.evaluation[["psnr_input", "l2_input"]] = 50.0, 0.0
+    [parts] = [c.measure(m).parts for c in claims.CLAIMS if c.claim == claim]
+    assert all(word == REPRODUCED + judge.GATED for _, word in parts.values())
+    rows = predictions.beside(m)
+    assert set(rows[(rows.claim == claim) & (rows.part != "")].found) == {REPRODUCED}
+
+
 def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     """Of a block that lacks one run nothing is read, and what is asked there was predicted beforehand."""
     scale = "reference", "celeba10k-native", catalogue.SEEDS_OF_FACES

@@ -12,6 +12,7 @@ import conftest
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock, Timeout
 from skimage import metrics
 
 from odl import crops, learn, paper, results
@@ -233,6 +234,21 @@ def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
         for expected, seen in zip(pool_item(experiment, pack, k), *visits[k], strict=True):
             difference = expected.numpy().flatten() - np.frombuffer(seen, np.float32)
             assert np.abs(difference).max() <= 0.5 / 127.5 + 1e-5
+
+
+def test_weights_are_written_before_another_process_may_have_the_run(demo, monkeypatch):
+    """Whoever has it next clears what a process that was killed has left half written."""
+    waited, run = [], tiny()
+
+    def keep(*_):
+        lock = files.runs() / "locks" / f"{run.run_id.replace('/', '-')}.lock"
+        with pytest.raises(Timeout):
+            FileLock(lock).acquire(timeout=0)
+        waited.append(lock)
+
+    monkeypatch.setattr(results, "keep_weights", keep)
+    results.train(run)
+    assert waited
 
 
 def test_a_pool_that_does_not_fit_is_refused_before_it_is_made(demo, monkeypatch):
