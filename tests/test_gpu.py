@@ -27,9 +27,9 @@ def test_the_gates_hold(demo, device, monkeypatch):
 
 
 def test_a_gate_that_fails_names_the_runs_that_differ(monkeypatch):
-    """Here deblurring differs where it is captured, by either schedule, and every run alike side by side."""
+    """Here deblurring differs where it is captured, by every schedule, and every run alike side by side."""
     monkeypatch.setattr(gpu, "outcome", lambda run, device, capture: run.task == "deblur" and capture)
-    runs = [Experiment.of("deblur", schedule=name, **gpu.TINY) for name in ("on_demand", "hard_mining")]
+    runs = [Experiment.of("deblur", schedule=name, **gpu.TINY) for name in gpu.GATED]
     assert gpu.gates("cpu") == {"captured": [run.run_id for run in runs]}
 
 
@@ -46,16 +46,27 @@ def test_a_failed_gate_is_answered(monkeypatch, failed, workers, eager):
     assert gpu.prepare([TINY], "cpu") == workers and os.environ["ODL_EAGER"] == eager
 
 
-@pytest.mark.parametrize("names", [["rigid_joint", "on_demand"], ["rigid_joint", "hard_mining"]])
+@pytest.mark.parametrize("names", [["on_demand"], ["hard_mining"], ["group_dro", "inverse_mse"]])
 def test_the_gates_are_of_the_kinds_of_step_that_are_to_be_trained(monkeypatch, names):
-    """Hard mining alone has a step of its own; while nobody trains it, what it does there stops nothing."""
+    """Hard mining and weighted losses have steps of their own; while nobody trains them, they stop nothing."""
     asked = []
     monkeypatch.setenv("ODL_EAGER", "0")
     monkeypatch.setattr(gpu, "once", lambda name, function: function())
     monkeypatch.setattr(gpu, "gates", lambda device, dataset, schedules: asked.extend(schedules) or {})
     monkeypatch.setattr(gpu, "probe", lambda *_: {"1": 1.0})
-    gpu.prepare([Experiment.of(profile="smoke", schedule=name) for name in names], "cpu")
-    assert asked == ["on_demand", *["hard_mining"] * ("hard_mining" in names)]
+    gpu.prepare([Experiment.of(profile="smoke", schedule=name) for name in ("rigid_joint", *names)], "cpu")
+    assert asked == ["on_demand", *(name for name in names if name in ("hard_mining", "group_dro"))]
+
+
+def test_the_gate_of_weighted_losses_weights_them(demo, monkeypatch):
+    """In its second epoch, of the hardest level alone, an image counts more than 1."""
+    seen = []
+    monkeypatch.setattr(gpu, "train_epoch", lambda run, network, optimizer, take, made, epoch: seen.append([*made]))
+    step = gpu.step_of(replace(TINY, schedule="group_dro"), "cpu")
+    for epoch, counts in enumerate((gpu.EASY, gpu.HARD)):
+        gpu.an_epoch(step, step, epoch, counts)
+    first, second = ([factor for _, _, _, factor, _ in made] for made in seen)
+    assert all((factor == 1).all() for factor in first) and all((factor > 1.01).all() for factor in second)
 
 
 def test_what_a_card_did_is_kept_for_the_book_and_never_asked_again_of_another(monkeypatch, tmp_path):

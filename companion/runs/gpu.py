@@ -39,7 +39,8 @@ from odl.schedules import SCHEDULES, begin
 SIDES = (1, 2, 4, 7)  # runs side by side that are probed
 TINY = {"profile": "smoke", "precision": "bf16", "epochs": 2, "iterations": 25, "batch_size": 20}
 EASY, HARD = [[20, 0, 0, 0, 0]], [[0, 0, 0, 0, 20]]  # images per level of every batch
-GATED = ["on_demand", "hard_mining"]  # every kind of step that is captured: a batch, and the worst images of one
+SCORES = [34.0, 32.0, 30.0, 28.0, 26.0]  # of a validation before the hard epoch, by which weights of a loss differ
+GATED = ["on_demand", "hard_mining", "group_dro"]  # kinds of captured step: a batch, its worst images, weighted losses
 NETWORKS = 5  # that one call brings home: 11 MB each at width 64
 LONGEST = 250  # bytes of an archive's name, to which a network's number is added
 
@@ -50,7 +51,8 @@ def prepare(todo: list[Experiment], device: str) -> int:
     `todo` is what is to be trained, in bf16 as profile gpu has it: its schedules are gated, its first is timed.
     """
     make_deterministic()
-    experiment, names = todo[0], GATED[: 1 + any(run.schedule == GATED[1] for run in todo)]
+    experiment, trained = todo[0], {run.schedule for run in todo}
+    names = [GATED[0], *(name for name in GATED[1:] if name in trained)]
     card = "-" + slug(torch.cuda.get_device_name()) if device == "cuda" else ""
     failed = once(f"gates-{'-'.join(names)}{card}", lambda: gates(device, experiment.dataset, names))
     milliseconds = once(f"probe{card}", lambda: probe(experiment, device))
@@ -130,8 +132,9 @@ def loaded(dataset: str, train_images: int) -> Pack:
 
 def an_epoch(step: Step, take, epoch: int = 0, counts=None) -> float:
     """Train an epoch by `take`, the step or its graphs, on such batches, without a validation. Returns the loss."""
-    counts = allocation(step.run, step.schedule, 0, None)[0] if counts is None else counts
-    return train_epoch(step.run, step.network, step.optimizer, take, batches(step, epoch, counts), epoch)
+    own, factors = allocation(step.run, step.schedule, epoch, SCORES if epoch else None)
+    counts = own if counts is None else counts
+    return train_epoch(step.run, step.network, step.optimizer, take, batches(step, epoch, counts, factors), epoch)
 
 
 def stream_of(device: str):
