@@ -179,11 +179,12 @@ def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path,
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     git("init", "-q")
     assert provenance.commit() == "unknown"  # as an installed odl that lies in another repository
-    monkeypatch.setenv("ODL_COMMIT", "abc1234")  # of a copy without its repository
-    assert provenance.commit() == "abc1234"
     (tmp_path / "pyproject.toml").touch()
     git("add", ".")
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+    monkeypatch.setenv("ODL_COMMIT", "abc1234")  # of a copy without its repository, or laid over an older one
+    assert provenance.commit() == "abc1234"
+    monkeypatch.delenv("ODL_COMMIT")
     for file in (result, test):
         file.write_text("2")
         assert git("rev-parse", "HEAD").startswith(provenance.commit()) and len(provenance.commit()) >= 7

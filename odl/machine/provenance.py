@@ -41,13 +41,18 @@ def arithmetic_of(provenance: dict, experiment: dict) -> str | None:
 
 
 def commit(*folders: Path) -> str:
-    """The commit of the code, marked when `CODE` or one of `folders` has changes; outside a repository `ODL_COMMIT`."""
+    """`ODL_COMMIT`, where code travels without its repository; else the checkout's, marked when `CODE` has changes.
+
+    Changes of `folders` count, too.
+    """
+    if named := os.environ.get("ODL_COMMIT"):
+        return named
     try:
         (ROOT / "pyproject.toml").stat()  # else an installed odl would name a repository that it lies in
         name = git("rev-parse", "--short", "HEAD")
         changes = git("status", "--porcelain", "--", *CODE, *folders)
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("ODL_COMMIT") or "unknown"
+        return "unknown"
     return f"{name}-dirty" if changes else name
 
 
