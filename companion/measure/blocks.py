@@ -8,7 +8,6 @@ import pandas as pd
 import torch
 from skimage.restoration import inpaint_biharmonic
 from torch import nn
-from tqdm.auto import tqdm
 
 from companion.runs import sweep
 from odl import crops, results
@@ -106,27 +105,35 @@ def smoothest(y, mask) -> torch.Tensor:
     return torch.from_numpy(np.stack(filled) * 2 - 1).permute(0, 3, 1, 2).to(y.dtype)
 
 
-def classical(experiment, may_measure: bool = True) -> list[Result]:
-    """What the biharmonic equation scores on the blocks that every inpainter of this scale meets; it has no seed.
+def classical_job(run) -> sweep.Job:
+    """The job that measures the biharmonic equation on the blocks that every inpainter of this scale meets."""
+    load, now = partial(load_classical, run), partial(run_classical, run)
+    return sweep.Job(run.run_id, (sweep.Measurement(load, now, work_of(run), results.path_of(run)),), run)
 
-    Empty where it is not on disk, and may not or, without the photographs, cannot be measured.
-    """
-    path = path_of(experiment).with_name(f"{CLASSICAL}-blocks.json")
-    data = {name: value for name, value in experiment.asdict().items() if name in ("dataset", "images")}
-    own = {"schedule": CLASSICAL, "seed": 0, "test_images": experiment.test_images, "trials": experiment.trials} | data
+
+def asked_of_classical(run) -> dict:
+    """What its scores depend on; it has no seed."""
+    data = {name: value for name, value in run.asdict().items() if name in ("dataset", "images")}
+    own = {"schedule": CLASSICAL, "seed": 0, "test_images": run.test_images, "trials": run.trials}
+    return own | data
+
+
+def load_classical(run) -> Result | None:
+    """What it scored, or None."""
+    content = store.load(results.path_of(run), asked_of_classical(run))
+    return results.as_result(content, results.path_of(run)) if content else None
+
+
+def run_classical(run, device="auto", progress=None) -> Result:
+    """What it scores, measured where it is not on disk: on the CPU, whatever the device."""
 
     def now():
-        pack = packs.load(experiment.dataset, "test")
-        with tqdm(total=experiment.trials, desc=CLASSICAL) as bar:
-            rows = measure(experiment, smoothest, progress=lambda _: bar.update())
-        source = origin("cpu", "scikit-image") | {"data_sha256": pack.sha256}
+        source = origin("cpu", "scikit-image") | {"data_sha256": packs.load(run.dataset, "test").sha256}
+        rows = measure(run, smoothest, progress=progress)
         return {"provenance": source, "history": [], "evaluation": rows.to_dict("list")}
 
-    try:
-        content = store.run_or_load(path, own, now) if may_measure else store.load(path, own)
-    except sets.DataError:
-        content = None
-    return [results.as_result(content, path)] if content else []
+    path = results.path_of(run)
+    return results.as_result(store.run_or_load(path, asked_of_classical(run), now), path)
 
 
 # A trained inpainter of ours

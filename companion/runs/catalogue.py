@@ -58,9 +58,10 @@ def extra_data_sizes(dataset: str) -> tuple[int, int]:
 
 
 def inpainters(task: str, dataset: str, profile: str, seed: int) -> list:
-    """Table 2: the on-demand inpainter and the context encoders with its numbers."""
+    """Table 2: the on-demand inpainter, the context encoders with its numbers, and a fill that has no seed."""
     ours = Experiment.of("inpaint", dataset, "on_demand", seed, profile)
-    return [ours, *(context_encoder.run_of(method, ours) for method in INPAINTERS)]
+    encoders = [context_encoder.run_of(method, ours) for method in INPAINTERS]
+    return [ours, *encoders, context_encoder.run_of(blocks.CLASSICAL, replace(ours, seed=0))]
 
 
 def denoisers(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
@@ -249,6 +250,8 @@ def job_with_all(run) -> Job:
     """The job of one run, with whatever else is measured of it: on blocks, on photographs, to explain it."""
     if run.schedule in INPAINTERS:
         return context_encoder.job_of(run)
+    if run.schedule == blocks.CLASSICAL:
+        return blocks.classical_job(run)
     if (run.task, run.schedule, run.overrides) == ("inpaint", "on_demand", {}):
         return blocks.job_of(run)
     if run.schedule in gradients_and_pool.MEASURED and not run.overrides:

@@ -9,6 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion.comparators import context_encoder, trained
+from companion.measure.blocks import CLASSICAL
 from companion.runs.catalogue import jobs
 from companion.runs.sweep import Job
 from odl.crops import CROP
@@ -42,7 +43,7 @@ def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_
     other systems of Table 3.
     """
     runs = [job for name in datasets for job in jobs(profile, name, seeds) if job.experiment]
-    runs = [job for job in runs if job.experiment.schedule not in trained.LEARNERS]
+    runs = [job for job in runs if job.experiment.schedule not in (*trained.LEARNERS, CLASSICAL)]
     seconds = [job.work / 3 * ms_per_step / 1000 for job in runs]
     free = [0.0] * gpus
     for length in seconds:

@@ -64,10 +64,9 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     runs = dose.load([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
     extra = extra_data.runs("inpaint", dataset, profile, seeds)
     runs |= {("inpaint", name, run.experiment["seed"]): run for name, found in extra.items() for run in found}
+    reads = {"on_demand": blocks.load, blocks.CLASSICAL: blocks.load_classical}
     for run in catalogue.runs("table2", "inpaint", dataset, profile, seeds):
-        read = blocks.load if run.schedule == "on_demand" else results.load
-        runs["blocks", run.schedule, run.seed] = read(run)
-    runs["blocks", blocks.CLASSICAL, 0] = next(iter(blocks.classical(run, may_measure=False)), None)
+        runs["blocks", run.schedule, run.seed] = reads.get(run.schedule, results.load)(run)
     runs |= gradients_and_pool.load_all(grid)
 
     ours = denoising.our_runs(profile, dataset, seeds)
