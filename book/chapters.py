@@ -425,7 +425,16 @@ def contest() -> dict:
         "extra": f"{half.measured}, *{half.word}*" if half.word != judge.MISSING else NOT_MEASURED,
         "curriculum": "; ".join(f"{against_feedback(m)} ({title})" for title, m in worlds().items()),
         "why": reasons.why(),
+        "mse": at_both_widths("inverse_mse", PAIR[1], 1),
+        "dro": at_both_widths("group_dro", PAIR[0], -1),
     }
+
+
+def at_both_widths(one: str, other: str, sign: int) -> str:
+    """`certain` on faces, of the CPU's runs and of the GPU's."""
+    widths = {PROFILE: load(one_gpu.FACES), "gpu": one_gpu.load_rules()}
+    found = {profile: certain(m, one, other, sign) for profile, m in widths.items()}
+    return " and ".join(f"{tasks} at width {PROFILES[profile]['width']}" for profile, tasks in found.items())
 
 
 def others() -> dict:

@@ -1,7 +1,7 @@
 """What one GPU has measured: profile gpu on faces, at the paper's width and batch, beside the runs of the CPU."""
 
 from collections import Counter
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 from measured import NOT_MEASURED, PAIR, PROFILE, listed, markdown
@@ -18,11 +18,16 @@ from odl.experiment import PROFILES
 from odl.machine import files, store
 
 FACES = f"{catalogue.FACES}-native"
+SCALE = "gpu", FACES, catalogue.SEEDS_OF_FACES
 CURRICULUM = "cumulative_curriculum"
 CONTESTS = {
     "Equation 3 − equal shares": PAIR,
     "Cumulative curriculum − Equation 3": (CURRICULUM, PAIR[0]),
     "k = 4 − equal shares": (dose.NAMES[4], PAIR[1]),
+}
+RULES = {  # of those since 2017, what is trained there; the claim on each begins with its name
+    "Group DRO − Equation 3": ("group_dro", PAIR[0]),
+    "Shares as 1/MSE − equal shares": ("inverse_mse", PAIR[1]),
 }
 MEASURED = (
     "device versions seeds wide margin sharp dose before moved opposite margins foretold hits words parts missed "
@@ -32,18 +37,36 @@ MEASURED += "gates side fastest alone wall each"
 
 def load() -> judge.Measured:
     """The runs of `CONTESTS` on a GPU, as many seeds of the campaign as there are; a page names how many."""
-    scale = "gpu", FACES, catalogue.SEEDS_OF_FACES
-    return dose.load(catalogue.grid(*scale, (*PAIR, CURRICULUM)) + catalogue.doses(*scale, [4]))
+    return dose.load(catalogue.grid(*SCALE, (*PAIR, CURRICULUM)) + catalogue.doses(*SCALE, [4]))
 
 
-def margins() -> str:
+def load_rules() -> judge.Measured:
+    """The runs of `RULES` on a GPU."""
+    return dose.load(catalogue.grid(*SCALE, dict.fromkeys(chain(*RULES.values()))))
+
+
+def margins(contests=CONTESTS, load=load) -> str:
     """Each contest on each task by the CPU's profile and by the GPU's, in dB."""
     rows, sets = [], {"CPU": (PROFILE, load_of(FACES)), "GPU": ("gpu", load())}
     for task, (device, (profile, m)) in product(paper.TASKS, sets.items()):
-        found = [judge.gaps(m.runs, task, *pair) for pair in CONTESTS.values()]
+        found = [judge.gaps(m.runs, task, *pair) for pair in contests.values()]
         cells = [judge.estimate(gaps, "").replace(", ", ",\u00a0") if gaps else NOT_MEASURED for gaps in found]
         rows.append([plain(task), f"{PROFILES[profile]['width']}, {device}", *cells])
-    return markdown(["Faces", "Width", *CONTESTS], rows)
+    return markdown(["Faces", "Width", *contests], rows)
+
+
+def rules() -> str:
+    """`RULES` as `margins` has them, and the judge's words beside those that we had written down."""
+    m, said = load_rules(), []
+    if not any(judge.gaps(m.runs, task, *pair) for task, pair in product(paper.TASKS, RULES.values())):
+        return f"At the paper's width and batch, on a GPU, these rules are {NOT_MEASURED}."
+    for row, title in product(beside(m, "gpu").dropna(subset="hit").itertuples(), RULES):
+        if row.claim.startswith(title.partition(" − ")[0]):
+            foretold = "as foretold" if row.hit else f"where we had foretold *{row.word}*"
+            said.append(f"{title} *{in_parts(judge.compare(m, judge.on_tasks(*RULES[title])))}*, {foretold}")
+    words = f"At the paper's width the judge's words are: {'; '.join(said)}." if said else ""
+    before = "With the paper's width and batch, on a GPU, as in {doc}`/book/feedback`:"
+    return f"{before}\n\n{margins(RULES, load_rules)}\n\n{words}"
 
 
 def moved(m: judge.Measured) -> str:
@@ -84,7 +107,7 @@ def of_all(m: judge.Measured, k: int) -> str:
     """Mean margins of a k over equal shares from task to task, with the judge's word where there are seeds enough."""
     found, pair = dose.dose_against_margin(m, k), (dose.NAMES[k], PAIR[1])
     seeds = {task: judge.gaps(m.runs, task, *pair) for task in paper.TASKS}
-    word = f"*{found.short}*" if min(map(len, seeds.values())) >= judge.ENOUGH else "no word before the third seed"
+    word = f"*{in_parts(found)}*" if min(map(len, seeds.values())) >= judge.ENOUGH else "no word before the third seed"
     means = judge.span(mean for mean, *_ in found.numbers.values()) if found.numbers else NOT_MEASURED
     return f"{means} from task to task ({judge.count_seeds(seeds)}): {word}"
 
@@ -95,7 +118,7 @@ def facts() -> dict:
     images = [p["epochs"] * p["iterations"] * p["batch_size"] for p in (ours, PROFILES[PROFILE])]
     found = {"steps": f"{ours['epochs'] * ours['iterations']:,}", "images": f"{images[0] / images[1]:.0f}"}
     pairs = {task: judge.paired(m.runs, task, *PAIR) for task in paper.TASKS}
-    equal = catalogue.grid("gpu", FACES, catalogue.SEEDS_OF_FACES, PAIR[1:])
+    equal = catalogue.grid(*SCALE, PAIR[1:])
     rows = beside(judge.Measured(m.runs | gradients_and_pool.load_all(equal)), "gpu").dropna(subset="hit")
     hits, words = rows[rows.part != ""].hit, rows[rows.part == ""]
     parts = rows[(rows.part != "") & rows.claim.isin(words.claim)]
@@ -129,6 +152,11 @@ def facts() -> dict:
         )
         or "none",
     } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
+
+
+def in_parts(found: judge.Verdict) -> str:
+    """The judge's word, and how its parts are decided."""
+    return judge.with_parts(found.short, [(label, word) for label, (_, word) in found.parts.items()])
 
 
 # How fast
@@ -171,4 +199,4 @@ def probe() -> str:
     return markdown(header, rows) if rows else f"A step on a GPU is {NOT_MEASURED}."
 
 
-TABLES = {"gpu-margins": margins, "gpu-probe": probe}
+TABLES = {"gpu-margins": margins, "gpu-rules": rules, "gpu-probe": probe}

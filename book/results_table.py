@@ -1,7 +1,6 @@
 """Every table and figure of the paper with results, for the book and README; and what else README takes from them."""
 
 import re
-from collections import Counter
 from itertools import pairwise
 from math import ceil
 
@@ -192,15 +191,8 @@ def verdicts() -> str:
 
 
 def each_word(row) -> str:
-    """The verdict; of a claim that is equivalent because one part holds and another is alike, those of the parts; of
-    an undecided one how many of its parts are decided."""
-    parts = re.findall(r"([^;]+?) [+−]\d[^;]*: ([a-z ]+)", row.parts)
-    decided = Counter(word for _, word in parts if word != judge.UNDECIDED)
-    if row.verdict == judge.UNDECIDED and decided:
-        return f"{row.verdict} (of {len(parts)} parts {', '.join(f'{n} {word}' for word, n in decided.most_common())})"
-    if row.verdict != judge.EQUIVALENT or len({word for _, word in parts}) < 2:
-        return row.verdict
-    return ", ".join(f"{word} on {label.strip()}" for label, word in parts)
+    """`judge.with_parts` of a row of the scorecard."""
+    return judge.with_parts(row.verdict, re.findall(r"([^;]+?) [+−]\d[^;]*: ([a-z ]+)", row.parts))
 
 
 def first_command() -> str:

@@ -335,10 +335,12 @@ def test_what_one_gpu_measured_is_what_its_files_hold():
         return stats.t.interval(0.95, len(gaps) - 1, np.mean(gaps), stats.sem(gaps)) if len(gaps) > 2 else (-9, 9)
 
     seen, equation3 = [], []
-    for line in one_gpu.margins().splitlines()[2:]:
+    rules = one_gpu.margins(one_gpu.RULES, one_gpu.load_rules)
+    contests = [(line, one_gpu.CONTESTS) for line in one_gpu.margins().splitlines()[2:]]
+    for line, pairs in contests + [(line, one_gpu.RULES) for line in rules.splitlines()[2:]]:
         name, width, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         task = next(task for task in paper.TASKS if judge.plain(task) == name)
-        for cell, (one, other) in zip(cells * (width == "64, GPU"), one_gpu.CONTESTS.values(), strict=False):
+        for cell, (one, other) in zip(cells * (width == "64, GPU"), pairs.values(), strict=False):
             ours, theirs = scores(task, one), scores(task, other)
             by_hand = [ours[seed] - theirs[seed] for seed in sorted({*ours} & {*theirs})]
             equation3 += [np.mean(by_hand)] * ((one, other) == ("on_demand", "rigid_joint"))
@@ -349,7 +351,7 @@ def test_what_one_gpu_measured_is_what_its_files_hold():
                 by_hand = [np.mean(by_hand), np.mean(by_hand) - half, np.mean(by_hand) + half]
             found = [float(number.replace("−", "-")) for number in re.findall(r"[+−]\d+\.\d+", cell)]
             assert found == pytest.approx(by_hand, abs=0.006)
-    assert len(seen) == 12
+    assert len(seen) == 12 + 8 and rules in one_gpu.rules()
     facts = one_gpu.facts()
     both_certain = [  # a higher PSNR, which is better, beside a higher error, which is worse
         f"{title}, {judge.plain(task)}"
@@ -376,7 +378,7 @@ def test_what_one_gpu_measured_is_what_its_files_hold():
     taken = [
         sum(content["provenance"]["seconds"][key] for key in ("train", "evaluate"))
         for path, content in contents.items()
-        if not path.stem.endswith("gradients")
+        if re.match("on_demand|rigid_joint|cumulative_curriculum", path.stem) and not path.stem.endswith("gradients")
     ]
     assert float(facts["each"].split()[0]) == pytest.approx(np.median(taken) / best, rel=0.05)
 

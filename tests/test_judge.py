@@ -164,6 +164,8 @@ def test_pairs_are_of_one_kind_of_arithmetic_and_of_the_same_photographs():
     cards = {name: run_of(22, 20, arithmetic="bf16", device=name) for name in ("an H100", "an H200")}
     runs |= {("deblur", f"on {name}", 3): run for name, run in cards.items()}
     assert [len(judge.paired(runs, "deblur", "a", f"on {name}")) for name in cards] == [1, 0]
+    said = [judge.compare(judge.Measured(runs), {"": ("deblur", "a", other)}).measured for other in ("b", "on an H100")]
+    assert "; on" not in said[0] and said[1].endswith("; on an H100")
     runs |= {("deblur", "c", k): run_of(22, 20, data_sha256=pixels) for k, pixels in enumerate(["one", "one", "other"])}
     runs |= {("deblur", "d", k): run_of(22, 20, data_sha256="one") for k in range(3)}
     assert len(judge.paired(runs, "deblur", "c", "d")) == 2  # the same seed on other photographs is no pair

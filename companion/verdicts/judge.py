@@ -6,7 +6,7 @@ faces, but for what the page of the scorecard names, and after every result on b
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -94,6 +94,17 @@ class Verdict:
     def said(self) -> str:
         """The word, where one is due."""
         return self.word if self.due else MISSING
+
+
+def with_parts(word: str, parts) -> str:
+    """A word; of a claim that is equivalent because one part holds and another is alike, those of its parts, which are
+    (label, word); of an undecided one how many of them are decided."""
+    decided = Counter(each for _, each in parts if each != UNDECIDED)
+    if word == UNDECIDED and decided:
+        return f"{word} (of {len(parts)} parts {', '.join(f'{n} {each}' for each, n in decided.most_common())})"
+    if word != EQUIVALENT or len({each for _, each in parts}) < 2:
+        return word
+    return ", ".join(f"{each} on {label.strip()}" for label, each in parts)
 
 
 # The rule, on the last axis of an array: seeds in `interval`, `p_below` and `decide`, parts in `holm` and `combine`
@@ -332,7 +343,10 @@ def compare(m: Measured, pairs: dict, harm: bool = False, **how) -> Verdict:
     """
     below = [k for k, pair in pairs.items() if not harm and below_input(m.runs, pair[0], pair[1:3], *pair[3:])]
     by_error = {k: error_gaps(m.runs, *pair[:4]) for k, pair in pairs.items() if not pair[4:]}
-    return verdict_on({k: gaps(m.runs, *pair) for k, pair in pairs.items()}, below=below, confirm=by_error, **how)
+    found = verdict_on({k: gaps(m.runs, *pair) for k, pair in pairs.items()}, below=below, confirm=by_error, **how)
+    runs = [run for pair in pairs.values() for both in paired(m.runs, *pair[:3]) for run in both]
+    devices = sorted({conditions_of(run)[1] for run in runs})
+    return replace(found, measured=found.measured + f"; on {' and '.join(devices)}" * (devices not in ([], ["CPU"])))
 
 
 def on_tasks(one: str, other: str, tasks=tuple(paper.TASKS)) -> dict:
