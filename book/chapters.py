@@ -25,7 +25,7 @@ from measured import (
     tab_set,
     worlds,
 )
-from results_table import book_runs, each_word, scorecards
+from results_table import book_runs, scorecards
 from scipy import stats
 
 from companion import published
@@ -509,7 +509,7 @@ def predictions() -> str:
     count, table = table.claim.nunique(), table[table.hit.notna()]
     whole, parts = table[table.part == ""], table[table.part != ""]
     sizes = parts.hit[parts.claim.isin(whole.claim)]
-    rows = [[row.claim, f"*{row.word}*", f"*{each_word(card.loc[row.claim])}*"] for row in whole.itertuples()]
+    rows = [[row.claim, f"*{row.word}*", f"*{card.told[row.claim]}*"] for row in whole.itertuples()]
     known = (
         f"Of {count} predicted claims {len(whole)} are measured so far: {whole.hit.sum()} of {len(whole)} words came "
         f"as predicted, and {sizes.sum()} of {len(sizes)} predicted intervals hold the margin found; "

@@ -63,7 +63,7 @@ def rules() -> str:
     for row, title in product(beside(m, "gpu").dropna(subset="hit").itertuples(), RULES):
         if row.claim.startswith(title.partition(" − ")[0]):
             foretold = "as foretold" if row.hit else f"where we had foretold *{row.word}*"
-            said.append(f"{title} *{in_parts(judge.compare(m, judge.on_tasks(*RULES[title])))}*, {foretold}")
+            said.append(f"{title} *{judge.compare(m, judge.on_tasks(*RULES[title])).told}*, {foretold}")
     words = f"At the paper's width the judge's words are: {'; '.join(said)}." if said else ""
     before = "With the paper's width and batch, on a GPU, as in {doc}`/book/feedback`:"
     return f"{before}\n\n{margins(RULES, load_rules)}\n\n{words}"
@@ -107,7 +107,11 @@ def of_all(m: judge.Measured, k: int) -> str:
     """Mean margins of a k over equal shares from task to task, with the judge's word where there are seeds enough."""
     found, pair = dose.dose_against_margin(m, k), (dose.NAMES[k], PAIR[1])
     seeds = {task: judge.gaps(m.runs, task, *pair) for task in paper.TASKS}
-    word = f"*{in_parts(found)}*" if min(map(len, seeds.values())) >= judge.ENOUGH else "no word before the third seed"
+    word = (
+        f"*{found.told}{judge.GATED * found.gated}*"
+        if min(map(len, seeds.values())) >= judge.ENOUGH
+        else "no word before the third seed"
+    )
     means = judge.span(mean for mean, *_ in found.numbers.values()) if found.numbers else NOT_MEASURED
     return f"{means} from task to task ({judge.count_seeds(seeds)}): {word}"
 
@@ -152,11 +156,6 @@ def facts() -> dict:
         )
         or "none",
     } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
-
-
-def in_parts(found: judge.Verdict) -> str:
-    """The judge's word, and how its parts are decided."""
-    return judge.with_parts(found.short, [(label, word) for label, (_, word) in found.parts.items()])
 
 
 # How fast

@@ -182,17 +182,12 @@ def verdicts() -> str:
     cards, words = scorecards(), {}
     for title, card in cards.items():
         for row in card[card.kind != claims.BUILT_IN].itertuples():
-            words.setdefault((row.kind, row.claim), {})[title] = each_word(row)
+            words.setdefault((row.kind, row.claim), {})[title] = row.told
     rows = [[kind, claim, *(found.get(title, "–") for title in cards)] for (kind, claim), found in words.items()]
     rows.sort(key=lambda row: claims.KINDS.index(row[0]))
     rows = [[("" if before and before[0] == row[0] else row[0]), *row[1:]] for before, row in pairwise([None, *rows])]
     counts = [f"On {title}: {scorecard.counted(card)}\n" for title, card in cards.items()]
     return "\n".join([*counts, markdown(["", "Claim", *(f"On {title}" for title in cards)], rows)])
-
-
-def each_word(row) -> str:
-    """`judge.with_parts` of a row of the scorecard."""
-    return judge.with_parts(row.verdict, re.findall(r"([^;]+?) [+−]\d[^;]*: ([a-z ]+)", row.parts))
 
 
 def first_command() -> str:

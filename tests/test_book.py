@@ -266,21 +266,6 @@ def test_a_file_has_the_command_of_its_own_data_set():
         assert command == "python -m companion reproduce --profile gpu --dataset celeba10k-native"
 
 
-@pytest.mark.parametrize(
-    ("word", "parts", "said"),
-    [
-        ("equivalent", "deblurring +0.22 dB [+0.15, +0.29]: reproduced; denoising +0.05 dB [+0.02, +0.08]: equivalent",
-         "reproduced on deblurring, equivalent on denoising"),
-        ("equivalent", "", "equivalent"),
-        ("undecided", "deblurring +0.22 dB: reproduced; denoising +0.05 dB: undecided",
-         "undecided (of 2 parts 1 reproduced)"),
-        ("undecided", "deblurring +0.22 dB: undecided; denoising +0.05 dB: undecided", "undecided"),
-    ],
-)  # fmt: skip
-def test_a_claim_whose_parts_differ_is_not_called_equivalent_alone(word, parts, said):
-    assert results_table.each_word(pd.Series({"verdict": word, "parts": parts})) == said
-
-
 def test_of_how_many_images_one_moves(monkeypatch):
     """19, 19.5, 20, 20.5 and 21 per cent: 1.5 of 100 images have moved, from levels 1 and 2 to 4 and 5."""
     runs = {("denoise", "on_demand", 0): Result({}, {}, [{"dose": np.mean([0.01, 0.005, 0, 0.005, 0.01])}], None, None)}

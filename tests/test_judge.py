@@ -180,6 +180,20 @@ def test_a_reversed_claim_names_and_draws_the_part_that_is_against_it():
     assert judge.verdict_on(margins | {"against": [0.1, 0.12, 0.11]}).rests_on == "open"
 
 
+@pytest.mark.parametrize(
+    ("margins", "told"),
+    [
+        ({"a": [0.2, 0.21, 0.22], "b": [0.01, 0.02, 0.015]}, "reproduced on a, equivalent on b"),
+        ({"a": [0.01, 0.02, 0.015]}, EQUIVALENT),
+        ({"a": [0.2, 0.21, 0.22], "b": [1, -1, 0.5]}, "undecided (of 2 parts 1 reproduced)"),
+        ({"a": [-0.3, 0.3, 0.1], "b": [1, -1, 0.5]}, UNDECIDED),
+        ({"a": [0.2, 0.21, 0.22], "b": []}, MISSING),
+    ],
+)
+def test_a_claim_whose_parts_differ_is_not_told_by_its_word_alone(margins, told):
+    assert judge.verdict_on(margins).told == told
+
+
 def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
     margins = {"for": [0.5, 0.51, 0.49], "alike": [0.01, -0.02, 0], "against": [-0.3, -0.35, -0.25]}
     margins |= {"open": [1, -1, 0.5], "below": [0.5, 0.6, 0.7], "missing": []}

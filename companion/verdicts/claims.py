@@ -25,12 +25,13 @@ from odl.data import sets
 CORE, SECONDARY, ASKED, BUILT_IN = KINDS = ("Core", "Secondary", "Asked here", "By construction")
 ELSEWHERE, FACES_ALONE = ("Table 2", "Table 3", "Fig. 6"), "On faces"
 UNPLANNED = ("PSNR is a better feedback", "Twice the images", "On-demand learning with half")  # for faces
-COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "parts", "test", "verdict", "before"]
+COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "parts", "test", "verdict", "told", "before"]
 RULE1 = Path(__file__).with_name("rule1.csv")  # the words of the rule before, on bsds500, at commit 285108c
 
 
 def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
-    """A row per claim, with `COLUMNS`: verdict is one of `judge.VERDICTS`; before is rule 1's word on bsds500."""
+    """A row per claim, with `COLUMNS`: verdict is one of `judge.VERDICTS`, told says more of it; before is rule 1's
+    word on bsds500."""
     before, rows = dict(pd.read_csv(RULE1).values) if dataset == "bsds500" else {}, []
     for number, c in asked_of(dataset):
         found = c.measure(measured)
@@ -38,8 +39,8 @@ def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
         parts = [f"{label} {margin}: {word}" for label, (margin, word) in found.parts.items()]
         differ = len({word for _, word in found.parts.values()}) > 1
         each = "; ".join(parts) if len(parts) > judge.FEW or differ else ""
-        before_it = before.get(c.claim, "")
-        rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, found.said, before_it))
+        words = found.said, found.told, before.get(c.claim, "")
+        rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, *words))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -95,16 +95,18 @@ class Verdict:
         """The word, where one is due."""
         return self.word if self.due else MISSING
 
-
-def with_parts(word: str, parts) -> str:
-    """A word; of a claim that is equivalent because one part holds and another is alike, those of its parts, which are
-    (label, word); of an undecided one how many of them are decided."""
-    decided = Counter(each for _, each in parts if each != UNDECIDED)
-    if word == UNDECIDED and decided:
-        return f"{word} (of {len(parts)} parts {', '.join(f'{n} {each}' for each, n in decided.most_common())})"
-    if word != EQUIVALENT or len({each for _, each in parts}) < 2:
-        return word
-    return ", ".join(f"{each} on {label.strip()}" for label, each in parts)
+    @property
+    def told(self) -> str:
+        """`said`; of a claim that is equivalent because one part holds and another is alike, the words of its parts; of
+        an undecided one how many of them are decided."""
+        words = {label: word.removesuffix(GATED) for label, (_, word) in self.parts.items() if word != MISSING}
+        decided = Counter(word for word in words.values() if word != UNDECIDED)
+        if self.said == UNDECIDED and decided:
+            counts = ", ".join(f"{n} {word}" for word, n in decided.most_common())
+            return f"{UNDECIDED} (of {len(words)} parts {counts})"
+        if self.said != EQUIVALENT or len(decided) < 2:
+            return self.said
+        return ", ".join(f"{word} on {label}" for label, word in words.items())
 
 
 # The rule, on the last axis of an array: seeds in `interval`, `p_below` and `decide`, parts in `holm` and `combine`
