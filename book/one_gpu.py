@@ -65,7 +65,8 @@ def rules() -> str:
             foretold = "as foretold" if row.hit else f"where we had foretold *{row.word}*"
             said.append(f"{title} *{judge.compare(m, judge.on_tasks(*RULES[title])).told}*, {foretold}")
     words = f"At the paper's width the judge's words are: {'; '.join(said)}." if said else ""
-    before = "With the paper's width and batch, on a GPU, as in {doc}`/book/feedback`:"
+    before = "Each against the schedule that its claim names, here and with the paper's width and batch on a GPU "
+    before += "({doc}`chapter 3 </book/feedback>`), in dB:"
     return f"{before}\n\n{margins(RULES, load_rules)}\n\n{words}"
 
 
