@@ -63,7 +63,7 @@ def rules() -> str:
     for row, title in product(beside(m, "gpu").dropna(subset="hit").itertuples(), RULES):
         if row.claim.startswith(title.partition(" − ")[0]):
             foretold = "as foretold" if row.hit else f"where we had foretold *{row.word}*"
-            said.append(f"{title} *{judge.compare(m, judge.on_tasks(*RULES[title])).told}*, {foretold}")
+            said.append(f"{title} {by_part(judge.compare(m, judge.on_tasks(*RULES[title])))}, {foretold}")
     words = f"At the paper's width the judge's words are: {'; '.join(said)}." if said else ""
     before = "Each against the schedule that its claim names, here and with the paper's width and batch on a GPU "
     before += "({doc}`chapter 3 </book/feedback>`), in dB:"
@@ -108,11 +108,7 @@ def of_all(m: judge.Measured, k: int) -> str:
     """Mean margins of a k over equal shares from task to task, with the judge's word where there are seeds enough."""
     found, pair = dose.dose_against_margin(m, k), (dose.NAMES[k], PAIR[1])
     seeds = {task: judge.gaps(m.runs, task, *pair) for task in paper.TASKS}
-    word = (
-        f"*{found.told}{judge.GATED * found.gated}*"
-        if min(map(len, seeds.values())) >= judge.ENOUGH
-        else "no word before the third seed"
-    )
+    word = by_part(found) if min(map(len, seeds.values())) >= judge.ENOUGH else "no word before the third seed"
     means = judge.span(mean for mean, *_ in found.numbers.values()) if found.numbers else NOT_MEASURED
     return f"{means} from task to task ({judge.count_seeds(seeds)}): {word}"
 
@@ -157,6 +153,17 @@ def facts() -> dict:
         )
         or "none",
     } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
+
+
+def by_part(found: judge.Verdict) -> str:
+    """The judge's word; where it leaves a claim open, the words on its parts."""
+    if found.word != judge.UNDECIDED:
+        return f"*{found.told}{judge.GATED * found.gated}*"
+    parts = {}
+    for label, (_, word) in found.parts.items():
+        parts.setdefault("open" if word == judge.UNDECIDED else f"*{word}*", []).append(label)
+    each = [f"{word} on {listed(parts[word])}" for word in sorted(parts)]  # the open ones last
+    return ", ".join(each) if len(parts) > 1 else "open"
 
 
 # How fast

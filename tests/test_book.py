@@ -383,6 +383,18 @@ def test_gates_are_said_to_hold_where_a_record_says_so(tmp_path, monkeypatch, ga
     assert found["each"] == ("to be measured" if gates is None else "5 seconds")
 
 
+def test_an_open_claim_of_a_gpu_is_told_by_its_parts():
+    even, higher, wide = [0.01, 0.02, 0.015], [0.2, 0.21, 0.22], [1, -1, 0.5]
+    told = {
+        "*equivalent* on a and b, open on c": {"a": even, "b": even, "c": wide},
+        "*equivalent* on a, *reproduced* on b, open on c": {"a": even, "b": higher, "c": wide},
+        "*reproduced on a, equivalent on b*": {"a": higher, "b": even},
+        "*reversed*": {"a": [-0.2, -0.21, -0.22], "b": wide},
+        "open": {"a": wide},
+    }
+    assert [one_gpu.by_part(judge.verdict_on(margins)) for margins in told.values()] == [*told]
+
+
 @pytest.mark.parametrize("feedback", [0.0, 0.491])
 def test_rigid_joint_learning_stands_beside_on_demand_learning_over_the_fixated_models(feedback):
     """Its margins against a plain loop, and in the sentence how far the two are apart."""
