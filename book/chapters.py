@@ -434,6 +434,8 @@ def at_both_widths(one: str, other: str, sign: int) -> str:
     """`certain` on faces, of the CPU's runs and of the GPU's."""
     widths = {PROFILE: load(one_gpu.FACES), "gpu": one_gpu.load_rules()}
     found = {profile: certain(m, one, other, sign) for profile, m in widths.items()}
+    if len({*found.values()}) == 1:
+        return f"{found['gpu']} at either width"
     return " and ".join(f"{tasks} at width {PROFILES[profile]['width']}" for profile, tasks in found.items())
 
 

@@ -65,8 +65,10 @@ def rules() -> str:
             foretold = "as foretold" if row.hit else f"where we had foretold *{row.word}*"
             said.append(f"{title} {by_part(judge.compare(m, judge.on_tasks(*RULES[title])))}, {foretold}")
     words = f"At the paper's width the judge's words are: {'; '.join(said)}." if said else ""
-    before = "Each against the schedule that its claim names, here and with the paper's width and batch on a GPU "
-    before += "({doc}`chapter 3 </book/feedback>`), in dB:"
+    before = (
+        "Two of them, each against the schedule that it should beat, on the CPU and with the paper's width and batch "
+    )
+    before += "on a GPU ({doc}`chapter 3 </book/feedback>`), in dB:"
     return f"{before}\n\n{margins(RULES, load_rules)}\n\n{words}"
 
 
