@@ -72,7 +72,7 @@ def on_each(say) -> str:
     said = {title: text for title, m in worlds().items() if (text := say(m)) != NOT_MEASURED}
     said = {title: text for title, text in said.items() if text != NONE} or said
     if len(said) > 1 and len({*said.values()}) == 1:
-        return f"{next(iter(said.values()))} on {' and '.join(said)} alike"
+        return f"{next(iter(said.values()))} on both {' and '.join(said)}"
     return " and ".join(f"{text} on {title}" for title, text in said.items()) or NOT_MEASURED
 
 

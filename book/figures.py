@@ -60,7 +60,14 @@ COMMANDS = {
     "colour": "EVERY=10 python tests/test_damage.py colour",
     "reliability-promises": "make faults",
 }
-SCALED = ("introduction", "lab", "reproducibility", "results")  # pages of runs that share one scale
+SCALED = (
+    "introduction",
+    "feedback",
+    "contest",
+    "lab",
+    "reproducibility",
+    "results",
+)  # pages of runs that share one scale
 BENCH = "make bench"
 REPRODUCE = f"python -m companion reproduce --profile {PROFILE} --dataset {DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data

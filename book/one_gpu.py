@@ -65,10 +65,12 @@ def rules() -> str:
             foretold = "as foretold" if row.hit else f"where we had foretold *{row.word}*"
             said.append(f"{title} {by_part(judge.compare(m, judge.on_tasks(*RULES[title])))}, {foretold}")
     words = f"At the paper's width the judge's words are: {'; '.join(said)}." if said else ""
+    seeds = {case: judge.gaps(m.runs, case[0], *RULES[case[1]]) for case in product(paper.TASKS, RULES)}
+    seeds = {case: gaps for case, gaps in seeds.items() if gaps}
     before = (
-        "Two of them, each against the schedule that it should beat, on the CPU and with the paper's width and batch "
+        "Two rules, each minus a schedule of the paper's, on the CPU and with the paper's width and batch on a GPU "
     )
-    before += "on a GPU ({doc}`chapter 3 </book/feedback>`), in dB:"
+    before += f"({{doc}}`chapter 3 </book/feedback>`, {judge.count_seeds(seeds)} there), in dB:"
     return f"{before}\n\n{margins(RULES, load_rules)}\n\n{words}"
 
 
@@ -117,9 +119,10 @@ def of_all(m: judge.Measured, k: int) -> str:
 
 def facts() -> dict:
     """With what, on how much and how fast it was measured; the ends of the margins, and what was predicted of them."""
-    m, ours = load(), PROFILES["gpu"]
+    m, ours, papers = load(), PROFILES["gpu"], PROFILES["paper"]
     images = [p["epochs"] * p["iterations"] * p["batch_size"] for p in (ours, PROFILES[PROFILE])]
     found = {"steps": f"{ours['epochs'] * ours['iterations']:,}", "images": f"{images[0] / images[1]:.0f}"}
+    found |= {"rate": ours["learning_rate"], "rate_before": PROFILES[PROFILE]["learning_rate"]}
     pairs = {task: judge.paired(m.runs, task, *PAIR) for task in paper.TASKS}
     equal = catalogue.grid(*SCALE, PAIR[1:])
     rows = beside(judge.Measured(m.runs | gradients_and_pool.load_all(equal)), "gpu").dropna(subset="hit")
@@ -137,7 +140,7 @@ def facts() -> dict:
         "versions": listed(f"PyTorch {run.provenance['versions']['torch']}" for run in m.runs.values()),
         "seeds": judge.count_seeds(pairs),
         "wide": "On a GPU we trained on faces with the paper's width and batch, for "
-        f"{found['steps']} steps. {margin(m)}",
+        f"{found['steps']} of its {papers['epochs'] * papers['iterations']:,} steps. {margin(m)}",
         "margin": margin(m),
         "sharp": of_all(m, 4),
         "dose": f"{min(doses):.1f} to {max(doses):.1f} %",
@@ -150,8 +153,9 @@ def facts() -> dict:
         "words": f"{words.hit.sum()} of {len(words)}",
         "parts": f"{(parts.word == parts.found).sum()} of {len(parts)}",
         "missed": "; ".join(
-            f"“{row.claim.rstrip('.')}”, {row.part}: foretold *{row.word}*, found *{row.found}*"
-            for row in parts[parts.word != parts.found].itertuples()
+            f"“{row.claim.rstrip('.')}”{f', {row.part}' * bool(row.part)}: foretold *{row.word}*, found "
+            + (f"*{row.found}*" if row.part or row.found != judge.UNDECIDED else "it open")
+            for row in [*words[words.word != words.found].itertuples(), *parts[parts.word != parts.found].itertuples()]
         )
         or "none",
     } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
@@ -165,7 +169,7 @@ def by_part(found: judge.Verdict) -> str:
     for label, (_, word) in found.parts.items():
         parts.setdefault("open" if word == judge.UNDECIDED else f"*{word}*", []).append(label)
     each = [f"{word} on {listed(parts[word])}" for word in sorted(parts)]  # the open ones last
-    return ", ".join(each) if len(parts) > 1 else "open"
+    return ", ".join(each) if {*parts} != {"open"} else "open"
 
 
 # How fast

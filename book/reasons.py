@@ -56,8 +56,8 @@ LEAN = {  # of feedback turned round: does the mean gain?
         WHAT: "slope on the dose, mean of the four tasks",
         judge.REPRODUCED: "There, the more a batch leans to the hard levels, the lower the mean PSNR.",
         judge.REVERSED: "There, the more a batch leans to the hard levels, the higher the mean PSNR.",
-        judge.MIXED: "There, a lean to the hard levels moves the mean PSNR and the squared error the same way: "
-        "one score calls it worse, the other better, and the judge *mixed*.",
+        judge.MIXED: "There, a lean to the hard levels lowers the mean PSNR and the squared error together: "
+        "by PSNR it is worse, by the error better, and the judge says *mixed*.",
         OPEN: "Whether a lean to the hard levels lowers the mean PSNR there is open.",
     },
 }
@@ -163,8 +163,8 @@ def later() -> str:
         names = ", ".join(published.LATER[name] for name in catalogue.NEWER)
         return f"Both scores of {names} will stand here; their runs on faces are {NOT_MEASURED}."
     tabs, titles, header = {}, published.SEVEN | published.LATER, ["Rule", "− equal shares (dB)"]
-    equal = judge.paired(faces.runs, first, PAIR[1], rules[0])[0][0]
-    specialists = bool(np.isfinite(table1.gap_in(faces, first, equal)))
+    equal = [run for run, _ in judge.paired(faces.runs, first, PAIR[1], rules[0])]
+    specialists = bool(equal) and bool(np.isfinite(table1.gap_in(faces, first, equal[0])))
     for task in paper.TASKS:
         rows = []
         for name in (*PAIR[::-1], *published.CUMULATIVE, *rules):
@@ -172,11 +172,19 @@ def later() -> str:
             seeds = judge.paired(faces.runs, task, name, rules[0])  # those that all rows have
             worst = [table1.gap_in(faces, task, run) for run, _ in seeds] if specialists else []
             margin = "–" if name == PAIR[1] else judge.estimate(gaps, "") if gaps else NOT_MEASURED
-            rows.append([titles[name], margin, *([f"{np.mean(worst):.2f}"] if worst else [])])
+            gap = f"{np.mean(worst):.2f}" if worst else NOT_MEASURED
+            rows.append([titles[name], margin, *[gap] * specialists])
         tabs[judge.plain(task)] = markdown(header + ["Worst gap to a specialist (dB)"] * specialists, rows)
     left = [titles[name] for name in catalogue.NEWER if name not in rules]
-    left += ["the gaps to the specialists"] * (not specialists)
-    return tab_set(tabs) + (f"\n\nYet {NOT_MEASURED}: {listed(left)}." if left else "")
+    left += ["by how much each rule is behind a specialist on its worst level"] * (not specialists)
+    above = "On faces, means over seeds with their 95 % intervals:"
+    if specialists:
+        above = (
+            "The paper scores the mean over the levels; the second score here is the gap to a specialist on the level "
+            "where it is largest. One set of specialists serves all seeds, and what another set would change is in no "
+            f"interval.\n\n{above}"
+        )
+    return f"{above}\n\n{tab_set(tabs)}" + (f"\n\nYet {NOT_MEASURED}: {listed(left)}." if left else "")
 
 
 TABLES = {"curriculum": curriculum, "later": later}

@@ -229,9 +229,12 @@ def test_rules_since_2017_have_both_scores(monkeypatch):
                 margins.append(np.mean([own[i] - equal[i] for i in "123456"]))
                 gaps.append(max(dbs[task, f"level_{i}", 10][i] - own[i] for i in "12345"))
             assert ["", title, judge.estimate(margins, ""), f"{np.mean(gaps):.2f}", ""] in cells
+        assert ["", "Cumulative curriculum", "to be measured", "to be measured", ""] in cells
     on_faces(monkeypatch, rigid_joint=30, on_demand=30.2, inverse_mse=30.1)  # one rule alone, without specialists
     assert reasons.later().count("| Shares as 1/MSE | +0.10 [+0.10, +0.10] |\n") == len(paper.TASKS)
-    assert reasons.later().endswith("to be measured: Minimax gap, Group DRO and the gaps to the specialists.")
+    assert reasons.later().endswith(
+        "to be measured: Minimax gap, Group DRO and by how much each rule is behind a specialist on its worst level."
+    )
     on_faces(monkeypatch, rigid_joint=30, on_demand=30.2)
     assert reasons.later().endswith("to be measured.") and reasons.curriculum().endswith("to be measured.")
 
@@ -384,13 +387,14 @@ def test_gates_are_said_to_hold_where_a_record_says_so(tmp_path, monkeypatch, ga
 
 
 def test_an_open_claim_of_a_gpu_is_told_by_its_parts():
-    even, higher, wide = [0.01, 0.02, 0.015], [0.2, 0.21, 0.22], [1, -1, 0.5]
+    even, higher, wide, barely = [0.01, 0.02, 0.015], [0.2, 0.21, 0.22], [1, -1, 0.5], [-0.2, -0.3, -0.4]
     told = {
         "*equivalent* on a and b, open on c": {"a": even, "b": even, "c": wide},
         "*equivalent* on a, *reproduced* on b, open on c": {"a": even, "b": higher, "c": wide},
-        "*reproduced on a, equivalent on b*": {"a": higher, "b": even},
+        "*equivalent (reproduced on a, equivalent on b)*": {"a": higher, "b": even},
         "*reversed*": {"a": [-0.2, -0.21, -0.22], "b": wide},
         "open": {"a": wide},
+        "*reversed* on a and b": {"a": barely, "b": barely},  # alone, not both by the stricter test
     }
     assert [one_gpu.by_part(judge.verdict_on(margins)) for margins in told.values()] == [*told]
 

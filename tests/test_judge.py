@@ -183,7 +183,7 @@ def test_a_reversed_claim_names_and_draws_the_part_that_is_against_it():
 @pytest.mark.parametrize(
     ("margins", "told"),
     [
-        ({"a": [0.2, 0.21, 0.22], "b": [0.01, 0.02, 0.015]}, "reproduced on a, equivalent on b"),
+        ({"a": [0.2, 0.21, 0.22], "b": [0.01, 0.02, 0.015]}, "equivalent (reproduced on a, equivalent on b)"),
         ({"a": [0.01, 0.02, 0.015]}, EQUIVALENT),
         ({"a": [0.2, 0.21, 0.22], "b": [1, -1, 0.5]}, "undecided (of 2 parts 1 reproduced)"),
         ({"a": [-0.3, 0.3, 0.1], "b": [1, -1, 0.5]}, UNDECIDED),

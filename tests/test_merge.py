@@ -10,7 +10,8 @@ import pytest
 from conftest import refused, tiny
 
 from companion.__main__ import main
-from companion.runs import gpu, merge, sweep
+from companion.comparators import INPAINTERS
+from companion.runs import catalogue, gpu, merge, sweep
 from odl import results
 from odl.machine import files
 
@@ -60,6 +61,17 @@ def test_theirs_stand_beside_ours_which_stay(archive, capsys):
     assert results.frame().device.eq("CPU, 1 thread").all()  # nobody takes theirs for ours
     results.path_of(archive.runs[2]).unlink()
     assert merge.table().set_index("task").loc["denoise"].isna()["ours (dB)"]
+
+
+def test_every_kind_of_result_that_is_packed_is_taken(demo, tmp_path, capsys):
+    """A network on its levels and on blocks, and a fill that learns nothing."""
+    runs = catalogue.runs("table2", "inpaint", "demo", "smoke", [3])
+    jobs = [catalogue.job_with_all(run) for run in runs if run.schedule not in INPAINTERS]
+    sweep.run_jobs(jobs, "cpu", workers=1)
+    assert all(m.path.exists() for job in jobs for m in job.measurements)
+    gpu.pack(tmp_path / "home.zip", jobs)
+    assert main(["merge", str(tmp_path / "home.zip")]) == 0 and not capsys.readouterr().err.count("refused")
+    assert len(below(merge.others())) == sum(len(job.measurements) for job in jobs) == 3
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,7 @@ def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path,
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     git("init", "-q")
+    monkeypatch.delenv("ODL_COMMIT", raising=False)
     assert provenance.commit() == "unknown"  # as an installed odl that lies in another repository
     (tmp_path / "pyproject.toml").touch()
     git("add", ".")

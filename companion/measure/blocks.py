@@ -16,7 +16,7 @@ from odl.data import packs, sets
 from odl.evaluation import psnr
 from odl.machine import store
 from odl.machine.device import forward
-from odl.machine.provenance import origin
+from odl.machine.provenance import origin, processor
 from odl.results import Result
 
 BLOCKS = ("central", "arbitrary")
@@ -79,8 +79,8 @@ def measure(experiment, fill, device="cpu", progress=None) -> pd.DataFrame:
             mask = block_masks(block, len(x), generator)
             error = errors(fill, x, mask, experiment.batch_size)
             rows.append((trial, block, error.mean().item() * 1000, psnr(error).mean().item()))
-        if progress:
-            progress((trial + 1) / experiment.trials)
+            if progress:
+                progress(len(rows) / (experiment.trials * len(BLOCKS)))
     return pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"]).round({"l2": 6, "psnr": 5})
 
 
@@ -108,13 +108,14 @@ def smoothest(y, mask) -> torch.Tensor:
 def classical_job(run) -> sweep.Job:
     """The job that measures the biharmonic equation on the blocks that every inpainter of this scale meets."""
     load, now = partial(load_classical, run), partial(run_classical, run)
-    return sweep.Job(run.run_id, (sweep.Measurement(load, now, work_of(run), results.path_of(run)),), run)
+    work = run.trials * len(BLOCKS) * run.test_images  # a crop takes about as long as a batch of a network
+    return sweep.Job(run.run_id, (sweep.Measurement(load, now, work, results.path_of(run)),), run)
 
 
 def asked_of_classical(run) -> dict:
     """What its scores depend on; it has no seed."""
     data = {name: value for name, value in run.asdict().items() if name in ("dataset", "images")}
-    own = {"schedule": CLASSICAL, "seed": 0, "test_images": run.test_images, "trials": run.trials}
+    own = {"task": run.task, "schedule": CLASSICAL, "seed": 0, "test_images": run.test_images, "trials": run.trials}
     return own | data
 
 
@@ -128,7 +129,8 @@ def run_classical(run, device="auto", progress=None) -> Result:
     """What it scores, measured where it is not on disk: on the CPU, whatever the device."""
 
     def now():
-        source = origin("cpu", "scikit-image") | {"data_sha256": packs.load(run.dataset, "test").sha256}
+        pixels = packs.load(run.dataset, "test").sha256
+        source = origin("cpu", "scikit-image") | {"processor": processor(), "data_sha256": pixels}
         rows = measure(run, smoothest, progress=progress)
         return {"provenance": source, "history": [], "evaluation": rows.to_dict("list")}
 

@@ -58,11 +58,20 @@ def prepare(todo: list[Experiment], device: str) -> int:
     milliseconds = once(f"probe{card}", lambda: probe(experiment, device))
     sides = {int(name): ms for name, ms in milliseconds.items() if name.isdigit()}
     if card:
-        found = {"provenance": origin(device), "gates": failed, "milliseconds": milliseconds}
+        found = {"provenance": origin(device), "gates": failed_on(card) | failed, "milliseconds": milliseconds}
         files.write_atomically(record_of(torch.cuda.get_device_name()), files.seal(found))
     if failed.keys() & {"captured", "error"} or not sides:
         os.environ["ODL_EAGER"] = "1"
     return 1 if failed.keys() & {"bundle", "error"} or not sides else min(sides, key=sides.get)
+
+
+def failed_on(card: str) -> dict[str, list[str]]:
+    """The gates that did not hold in any call on this machine: each names the kinds of step of its own runs."""
+    found = {}
+    for path in sorted((files.runs() / "gpu").glob(f"gates-*{card}.json")):
+        for gate, runs in json.loads(path.read_bytes()).items():
+            found[gate] = sorted({*found.get(gate, ()), *runs})
+    return found
 
 
 def slug(card: str) -> str:

@@ -39,8 +39,8 @@ class Plan:
 def plan(profile: str, datasets: list[str], seeds: list[int], gpus: int, ms_per_step: float) -> Plan:
     """Count over the list of runs; a forward pass of a batch takes a third of a training step.
 
-    Runs start in the list's order, the next one as soon as a GPU is free. Not counted: packing, notebooks and the
-    other systems of Table 3.
+    Runs start in the list's order, the next one as soon as a GPU is free. Not counted: packing, notebooks, and the
+    other systems of Tables 2 and 3 that do not train here.
     """
     runs = [job for name in datasets for job in jobs(profile, name, seeds) if job.experiment]
     runs = [job for job in runs if job.experiment.schedule not in (*trained.LEARNERS, CLASSICAL)]

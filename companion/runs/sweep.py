@@ -136,7 +136,8 @@ def results_of(jobs: list[Job], device="auto", train=True, workers=None, dataset
     found = [job.measurements[-1].load() for job in jobs]
     if absent := [job.experiment for job, result in zip(jobs, found, strict=True) if result is None]:
         scale = f"--profile {absent[0].profile} --dataset {shlex.quote(dataset or absent[0].dataset)}"
-        seeds = " ".join(str(seed) for seed in sorted({experiment.seed for experiment in absent}))
+        ours = [experiment for experiment in absent if experiment.schedule in SCHEDULES] or absent
+        seeds = " ".join(str(seed) for seed in sorted({experiment.seed for experiment in ours}))
         command = f"python -m companion reproduce {scale} --seeds {seeds}"
         print(f"{len(absent)} of {len(jobs)} runs are missing: set train=True here, or run {command}.")
     return [result for result in found if result is not None]

@@ -106,7 +106,7 @@ class Verdict:
             return f"{UNDECIDED} (of {len(words)} parts {counts})"
         if self.said != EQUIVALENT or len(decided) < 2:
             return self.said
-        return ", ".join(f"{word} on {label}" for label, word in words.items())
+        return f"{EQUIVALENT} ({', '.join(f'{word} on {label}' for label, word in words.items())})"
 
 
 # The rule, on the last axis of an array: seeds in `interval`, `p_below` and `decide`, parts in `holm` and `combine`

@@ -41,9 +41,9 @@ def arithmetic_of(provenance: dict, experiment: dict) -> str | None:
 
 
 def commit(*folders: Path) -> str:
-    """`ODL_COMMIT`, where code travels without its repository; else the checkout's, marked when `CODE` has changes.
+    """`ODL_COMMIT` where it is set, for code that travelled without its repository; else the checkout's.
 
-    Changes of `folders` count, too.
+    That is marked when `CODE` or one of `folders` has changes.
     """
     if named := os.environ.get("ODL_COMMIT"):
         return named
