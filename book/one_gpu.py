@@ -62,8 +62,8 @@ def rules() -> str:
         return f"At the paper's width and batch, on a GPU, these rules are {NOT_MEASURED}."
     for row, title in product(beside(m, "gpu").dropna(subset="hit").itertuples(), RULES):
         if row.claim.startswith(title.partition(" − ")[0]):
-            foretold = "as foretold" if row.hit else f"where we had foretold *{row.word}*"
-            said.append(f"{title} {by_part(judge.compare(m, judge.on_tasks(*RULES[title])))}, {foretold}")
+            word = by_part(judge.compare(m, judge.on_tasks(*RULES[title])))
+            said.append(f"{title} {word} (we had foretold *{row.word}*)")
     words = f"At the paper's width the judge's words are: {'; '.join(said)}." if said else ""
     seeds = {case: judge.gaps(m.runs, case[0], *RULES[case[1]]) for case in product(paper.TASKS, RULES)}
     seeds = {case: gaps for case, gaps in seeds.items() if gaps}
