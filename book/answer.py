@@ -64,7 +64,7 @@ def answer() -> str:
     return "\n\n".join(
         [
             f"**{real}** ({on_sets(words)}): a network trained at one severity falls behind overall.",
-            f"**{cure}** ({on_sets(cured)}): margins stay within {within}.",
+            f"**{cure}** ({on_sets(cured)}): margins over a fixated network stay within {within}.",
             f"**{head}** ({each}): one image in {one_in([*found.values(), *wide])} moves.",
         ]
     )
