@@ -60,14 +60,8 @@ COMMANDS = {
     "colour": "EVERY=10 python tests/test_damage.py colour",
     "reliability-promises": "make faults",
 }
-SCALED = (
-    "introduction",
-    "feedback",
-    "contest",
-    "lab",
-    "reproducibility",
-    "results",
-)  # pages of runs that share one scale
+# Pages of runs that share one scale:
+SCALED = ("introduction", "feedback", "contest", "lab", "reproducibility", "results")
 BENCH = "make bench"
 REPRODUCE = f"python -m companion reproduce --profile {PROFILE} --dataset {DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data

@@ -18,6 +18,7 @@ from companion import published
 from companion.comparators import DENOISERS, classical, context_encoder, trained
 from companion.measure import blocks, denoising
 from companion.pages import db11_spectrum, gallery, table2, table3
+from companion.runs import catalogue
 from odl import crops, results
 from odl.corruptions import FILL, delete
 from odl.data import packs
@@ -296,8 +297,8 @@ def test_the_classical_fill_is_the_smoothest_surface_and_is_measured_on_the_same
     mask = blocks.block_masks("arbitrary", 1, torch.Generator().manual_seed(3))
     filled = blocks.smoothest(delete(surface, mask), mask)
     assert torch.allclose(filled, surface, atol=2e-3) and not torch.allclose(delete(surface, mask), surface, atol=0.1)
-    ours = Experiment.of(profile="smoke", test_images=3, trials=2)
-    run = context_encoder.run_of(blocks.CLASSICAL, ours)
+    run = replace(catalogue.inpainters("inpaint", "demo", "smoke", 5)[-1], test_images=3, trials=2)
+    assert (run.schedule, run.seed) == (blocks.CLASSICAL, 0)
     assert blocks.load_classical(run) is None
     found, again = blocks.run_classical(run), blocks.load_classical(run)
     assert again.path == results.path_of(run) and again.path.is_file() and again.evaluation.equals(found.evaluation)

@@ -99,7 +99,7 @@ class Verdict:
     def told(self) -> str:
         """`said`; of a claim that is equivalent because one part holds and another is alike, the words of its parts; of
         an undecided one how many of them are decided."""
-        words = {label: word.removesuffix(GATED) for label, (_, word) in self.parts.items() if word != MISSING}
+        words = {label: word.removesuffix(GATED) for label, (_, word) in self.parts.items()}
         decided = Counter(word for word in words.values() if word != UNDECIDED)
         if self.said == UNDECIDED and decided:
             counts = ", ".join(f"{n} {word}" for word, n in decided.most_common())
@@ -341,7 +341,8 @@ class Measured:
 def compare(m: Measured, pairs: dict, harm: bool = False, **how) -> Verdict:
     """The judge on differences of schedules; pairs: label → (task, one, other) and perhaps levels and column.
 
-    `harm`: a claim that the other one scores badly, which scoring below the damaged images does not weaken.
+    `harm`: a claim that the other one scores badly, which scoring below the damaged images does not weaken. What is
+    measured ends with the GPU's name, where one trained.
     """
     below = [k for k, pair in pairs.items() if not harm and below_input(m.runs, pair[0], pair[1:3], *pair[3:])]
     by_error = {k: error_gaps(m.runs, *pair[:4]) for k, pair in pairs.items() if not pair[4:]}
