@@ -81,6 +81,11 @@ def test_what_a_card_did_is_kept_for_the_book_and_never_asked_again_of_another(m
         record = files.unseal(gpu.record_of("A card, 16GB"))
         assert record["provenance"]["device"] == "A card, 16GB" and record["milliseconds"] == times
         assert record["gates"] == {"bundle": ["a run"]}
+        monkeypatch.setattr(gpu, "gates", lambda *_: {"captured": ["another"]})  # as the next call's kinds of step
+        gpu.prepare([replace(TINY, schedule="hard_mining")], "cuda")
+        both = {"bundle": ["a run"], "captured": ["another"]}
+        assert files.unseal(gpu.record_of("A card, 16GB"))["gates"] == both
+        monkeypatch.setattr(gpu, "gates", lambda *_: {"bundle": ["a run"]})
         for path in (files.runs() / "gpu").glob("*.json"):
             path.unlink()  # as on a new machine
 

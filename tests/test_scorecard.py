@@ -265,6 +265,8 @@ def test_the_page_says_every_verdict_without_colour():
     html = scorecard.show(table).data
     for word, n in table.verdict.value_counts().items():
         assert html.count(f"{scorecard.SYMBOLS[word]}&nbsp;{word}") == n
+    parts = {"verdict": judge.UNDECIDED, "told": "undecided (of 2 parts 1 reproduced)"}
+    assert ">of 2 parts 1 reproduced</span>" in scorecard.show(table.assign(**parts)).data
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
     rule = scorecard.plot_rule({"a": [1, 1.1, 1.2], "b": [2]}).axes[0]
     assert {text.get_text()[2:] for text in rule.texts} == {"reproduced", "undecided"}
