@@ -155,7 +155,7 @@ def facts() -> dict:
         "parts": f"{(parts.word == parts.found).sum()} of {len(parts)}",
         "missed": "; ".join(
             f"“{row.claim.rstrip('.')}”{f', {row.part}' * bool(row.part)}: foretold *{row.word}*, found "
-            + (f"*{row.found}*" if row.part or row.found != judge.UNDECIDED else "it open")
+            + (f"*{row.found}*" if row.found != judge.UNDECIDED else "it open")
             for row in [*words[words.word != words.found].itertuples(), *parts[parts.word != parts.found].itertuples()]
         )
         or "none",

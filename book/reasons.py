@@ -56,8 +56,8 @@ LEAN = {  # of feedback turned round: does the mean gain?
         WHAT: "slope on the dose, mean of the four tasks",
         judge.REPRODUCED: "There, the more a batch leans to the hard levels, the lower the mean PSNR.",
         judge.REVERSED: "There, the more a batch leans to the hard levels, the higher the mean PSNR.",
-        judge.MIXED: "There, a lean to the hard levels lowers the mean PSNR and the squared error together: "
-        "by PSNR it is worse, by the error better, and the judge says *mixed*.",
+        judge.MIXED: "There, a lean to the hard levels moves the mean PSNR and the squared error the same way, "
+        "so one score calls it worse and the other better: the judge says *mixed*.",
         OPEN: "Whether a lean to the hard levels lowers the mean PSNR there is open.",
     },
 }
