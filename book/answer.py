@@ -165,7 +165,8 @@ def spelled(sets: dict, title: str) -> str:
     if title not in sets:
         return "–" if title == "scenes" else NOT_MEASURED
     verdict, _ = sets[title]
-    return f"{verdict.measured}: *{verdict.short}*"
+    told = [verdict.rests_on] if len(verdict.parts) > judge.FEW else verdict.parts
+    return f"{'; '.join(f'{label} {verdict.parts[label][0]}'.strip() for label in told)}: *{verdict.short}*"
 
 
 TABLES = {"answer": answer, "forest": forest, "core-claims": numbers}

@@ -6,6 +6,7 @@ from textwrap import fill
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import reasons
 import torch
 from lab_page import as_input, networks, photograph
 from measured import PROFILE, load, worlds, written
@@ -23,6 +24,9 @@ WIDE = 6  # inches
 EQUAL = "rigid_joint"
 OTHERS = [s for s in published.SEVEN if s != EQUAL]
 MARKS = {"scenes": ("o", "#0072B2"), "faces": ("s", "#D55E00")}  # of a data set
+RULES = {"on_demand": "o", "cumulative_curriculum": "^", "cumulative_anti_curriculum": "v"}  # marks of both scores
+RULES |= {"minimax_gap": "D", "group_dro": "s", "inverse_mse": "P"}
+COLOURS = figures.COLOURS | {"minimax_gap": "#CC79A7", "group_dro": "#E69F00", "inverse_mse": "#555555"}
 LEANS = {-4: "k = −4, strongly to the easy levels", -1: "k = −1, to the easy levels"}
 LEANS |= {1: "k = 1, Equation 3", 4: "k = 4, four times the dose"}
 
@@ -144,6 +148,27 @@ def once_each(axis) -> tuple[list, list]:
     return [*entries.values()], [*entries]
 
 
+def scores():
+    """Both scores of each rule minus those of equal shares, on faces, with their intervals."""
+    figure, axes = plt.subplots(2, 2, figsize=(WIDE, 5.8), layout="constrained")
+    for axis, task in zip(axes.flat, paper.TASKS, strict=True):
+        for span, line in ((axis.axvspan, axis.axvline), (axis.axhspan, axis.axhline)):
+            span(-judge.WITHIN, judge.WITHIN, color="0.93", zorder=0, linewidth=0)
+            line(0, color="0.4", linewidth=1)
+        for name, both in reasons.scores(task).items():
+            x, y = map(np.mean, both)
+            look = {"color": COLOURS[name], "linewidth": 1.3}
+            axis.plot(x, y, RULES[name], label=(published.SEVEN | published.LATER)[name], markersize=6, **look)
+            if len(both[0]) >= judge.ENOUGH:
+                axis.hlines(y, *judge.interval(both[0]), **look)
+                axis.vlines(x, *judge.interval(both[1]), **look)
+        axis.set_title(judge.plain(task).capitalize(), fontsize=10)
+    figure.supxlabel("mean PSNR minus that of equal shares (dB)", fontsize=9)
+    figure.supylabel("nearer to a specialist than equal shares, worst level (dB)", fontsize=9)
+    figure.legend(*once_each(axes[0, 0]), loc="outside upper center", ncols=3, fontsize=8.5)
+    return figure
+
+
 def controls():
     """The curriculum's share, order and rate apart, on faces: differences in mean PSNR with their intervals."""
     table = dose.controls(worlds().get("faces", judge.Measured()))
@@ -226,6 +251,6 @@ def found():
 
 
 FIGURES = {
-    "ruined.png": ruined, "barely.svg": barely, "contest.svg": contest, "controls.svg": controls,
+    "ruined.png": ruined, "barely.svg": barely, "contest.svg": contest, "controls.svg": controls, "scores.svg": scores,
     "systems.png": systems, "spectrum.svg": spectrum, "blocks.svg": blocks, "found.svg": found,
 } | {f"levels-{title}.svg": partial(levels, title) for title in MARKS}  # fmt: skip

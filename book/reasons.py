@@ -4,7 +4,7 @@ All stand on faces, each where its block of the campaign is whole; until then a 
 """
 
 import numpy as np
-from measured import NOT_MEASURED, PAIR, listed, markdown, tab_set, worlds
+from measured import NOT_MEASURED, PAIR, listed, worlds
 
 from companion import published
 from companion.pages import dose, table1
@@ -68,6 +68,25 @@ WHOSE = {  # of feedback: does it matter whose scores it follows?
         judge.EQUIVALENT: "Recorded shares do as well: whose scores made them does not matter there.",
         judge.REVERSED: "Recorded shares do better than the network's own scores.",
         OPEN: "Whether the network's own scores do better than recorded shares is open.",
+    },
+}
+
+
+LATER = {  # of minimax training: does it reach what it is made for, and at what price?
+    "Minimax training is less far": {
+        WHAT: "worst gap, Equation 3 − minimax gap",
+        judge.REPRODUCED: "On its worst level minimax training is nearer to the specialists than Equation 3.",
+        judge.EQUIVALENT: "On its worst level minimax training is as far behind the specialists as Equation 3.",
+        judge.REVERSED: "On its worst level minimax training is further behind the specialists than Equation 3.",
+        OPEN: "Whether minimax training is nearer to the specialists than Equation 3 on its worst level is open.",
+    },
+    "Minimax training has the higher": {
+        WHAT: "mean PSNR, minimax gap − Equation 3",
+        judge.REPRODUCED: "Its mean PSNR is higher.",
+        judge.EQUIVALENT: "Its mean PSNR is alike.",
+        judge.REVERSED: "Its mean PSNR is lower.",
+        judge.MIXED: "Its mean PSNR and its squared error tell opposite things: the judge says *mixed*.",
+        OPEN: "Whether its mean PSNR is higher is open.",
     },
 }
 
@@ -154,30 +173,61 @@ Differences in mean PSNR on faces, a colour a task, with 95 % intervals; the gre
     return "\n".join(lines) + f"\n\n{drawing}"
 
 
-def later() -> str:
-    """A tab a task: the rules since 2017 beside the paper's strongest, by both scores."""
-    faces = worlds().get("faces")
-    first, titles = next(iter(paper.TASKS)), published.SEVEN | published.LATER
-    rules = [r for r in catalogue.NEWER if faces and judge.paired(faces.runs, first, r)]
-    equal = [run for run, _ in judge.paired(faces.runs, first, PAIR[1], rules[0])] if rules else []
-    if not equal or np.isnan(table1.gap_in(faces, first, equal[0])):  # of the specialists some are not here
-        left = [titles[name] for name in catalogue.NEWER if name not in rules]
-        return f"Yet {NOT_MEASURED}: {listed([*left, 'how far each rule is behind a specialist on its worst level'])}."
-    tabs = {}
+def rules() -> list[str]:
+    """Those since 2017 that are measured on faces, where the specialists are measured, too; else none."""
+    faces, first = worlds().get("faces"), next(iter(paper.TASKS))
+    found = [rule for rule in catalogue.NEWER if faces and judge.paired(faces.runs, first, rule)]
+    equal = [run for run, _ in judge.paired(faces.runs, first, PAIR[1], found[0])] if found else []
+    return found if equal and not np.isnan(table1.gap_in(faces, first, equal[0])) else []
+
+
+def scores(task: str) -> dict[str, tuple]:
+    """Rule → by how many dB it is ahead of equal shares on faces, seed by seed: in the mean of the levels, and in the
+    gap to a specialist on the level where that is largest."""
+    faces, found = worlds().get("faces", judge.Measured()), {}
+    for name in (PAIR[0], *published.CUMULATIVE, *rules()):
+        pairs = judge.paired(faces.runs, task, PAIR[1], name)
+        worst = [[table1.gap_in(faces, task, run) for run in pair] for pair in pairs]
+        if pairs:
+            found[name] = judge.gaps(faces.runs, task, name, PAIR[1]), [equal - own for equal, own in worst]
+    return found
+
+
+def equal_shares() -> str:
+    """How far equal shares are behind a specialist on their worst level, and which that is, on each task."""
+    faces, said = worlds()["faces"], []
     for task in paper.TASKS:
-        rows = []
-        for name in (*PAIR[::-1], *published.CUMULATIVE, *catalogue.NEWER):
-            gaps = judge.gaps(faces.runs, task, name, PAIR[1])
-            seeds = judge.paired(faces.runs, task, name, rules[0])  # those that all rows have
-            worst = [table1.gap_in(faces, task, run) for run, _ in seeds]
-            margin = "–" if name == PAIR[1] else judge.estimate(gaps, "") if gaps else NOT_MEASURED
-            rows.append([titles[name], margin, f"{np.mean(worst):.2f}" if worst else NOT_MEASURED])
-        tabs[judge.plain(task)] = markdown(["Rule", "− equal shares (dB)", "Worst gap to a specialist (dB)"], rows)
-    return (
-        "The paper scores the mean over the levels; the second score here is the gap to a specialist on the level "
-        "where it is largest. One set of specialists serves all seeds, and what another set would change is in no "
-        f"interval. On faces, means over seeds:\n\n{tab_set(tabs)}"
-    )
+        runs = [run for run, _ in judge.paired(faces.runs, task, PAIR[1], rules()[0])]
+        worst = np.mean([table1.gaps_in(faces, task, run) for run in runs], axis=0)
+        said.append(f"{worst.max():.2f} dB on {judge.plain(task)} (level {worst.argmax() + 1})")
+    return listed(said)
+
+
+def later() -> str:
+    """Both scores of the rules since 2017, in a drawing and in the judge's words."""
+    found, titles = rules(), published.LATER
+    if not found:
+        faces, first = worlds().get("faces"), next(iter(paper.TASKS))
+        left = [titles[rule] for rule in catalogue.NEWER if not (faces and judge.paired(faces.runs, first, rule))]
+        return f"Yet {NOT_MEASURED}: {listed([*left, 'how far each rule is behind a specialist on its worst level'])}."
+    judged = "\n".join(f"- {in_numbers(*cause)}" for cause in causes(LATER))
+    return f"""\
+A *specialist* trained on one level alone.
+The second score is how far a network is behind its five specialists on the level where it is furthest.
+Equal shares are {equal_shares()} behind.
+
+```{{figure}} /generated/scores.svg
+:name: fig-scores
+:alt: For each task the rules as points: to the right the mean PSNR, upwards the worst gap, both against equal shares.
+:class: odl-fit
+
+Both scores of each rule on faces, minus those of equal shares at the same seed: means with 95 % intervals.
+To the right the mean PSNR is higher, and upwards the specialists are nearer.
+The grey cross is ±0.10 dB.
+One set of specialists serves all seeds; what another would change is in no interval.
+```
+
+{judged}"""
 
 
 TABLES = {"curriculum": curriculum, "later": later}

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from companion import published
 from companion.__main__ import main
 from companion.comparators import context_encoder
 from companion.runs import catalogue, plan
@@ -31,6 +32,13 @@ def test_a_page_on_faces_shows_the_seeds_of_its_campaign_unless_it_is_asked_for_
         ([0], "bsds500", False, [0]),
     ):
         assert catalogue.seeds_shown(seeds, dataset, train) == shown
+
+
+def test_a_page_on_faces_that_trains_nothing_shows_the_rules_since_2017_too():
+    seven = [*published.SEVEN]
+    assert catalogue.schedules_shown("celeba10k-native", train=False) == [*seven, *catalogue.NEWER]
+    assert catalogue.schedules_shown("celeba10k-native", train=True) == seven
+    assert catalogue.schedules_shown("bsds500", train=False) == seven
 
 
 def test_hours_are_steps_times_milliseconds():

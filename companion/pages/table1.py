@@ -29,9 +29,9 @@ from odl.schedules import SCHEDULES, Schedule, allocate
 RIVALS = tuple(schedule for schedule in published.SEVEN if schedule != "on_demand")
 
 
-def check_schedules(schedules) -> list[str]:
-    """A list of schedules, the paper's seven where it is empty. Raises ParameterError."""
-    schedules = [*published.SEVEN] if listed(schedules) == [] else schedules
+def check_schedules(schedules, where_none=published.SEVEN) -> list[str]:
+    """A list of schedules, `where_none` where it is empty. Raises ParameterError."""
+    schedules = [*where_none] if listed(schedules) == [] else schedules
     return several("schedules", schedules, partial(choice, options=SCHEDULES))
 
 
@@ -53,7 +53,7 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
         own = [run for run in found if run.experiment["schedule"] == schedule]
         row = {"schedule": schedule} | tables.over_seeds(own)
         row |= tables.means(own)[["psnr_kept", "psnr_hole"]].mean().to_dict()
-        row["worst_gap"] = pd.Series([worst_gap(run, specialists(run)) for run in own], dtype=float).mean()
+        row["worst_gap"] = pd.Series([gaps_to(run, specialists(run)).max() for run in own], dtype=float).mean()
         lead = (np.nan, np.nan, np.nan, "") if schedule == "on_demand" else judge.lead(m, task, "on_demand", schedule)
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
         printed = published.TABLE1.get(task, {}).get(schedule, ((np.nan, np.nan), (np.nan, np.nan)))
@@ -64,15 +64,14 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
     return frame.drop(columns="worst_gap") if frame.worst_gap.isna().all() else frame
 
 
-def worst_gap(run: Result, alone: list[Result | None]) -> float:
-    """How far a network is behind those trained on one level alone, on the worst of levels 1 to 5, in dB.
+def gaps_to(run: Result, alone: list[Result | None]) -> np.ndarray:
+    """How far a network is behind those trained on one of levels 1 to 5 alone, level by level, in dB.
 
-    The score that minimax training (Gnanasambandam and Chan, ICML 2020) asks for; NaN where one of the five is
-    missing or was trained under other conditions.
+    NaN where one of the five is missing or was trained under other conditions.
     """
     if not all(alone) or len({judge.conditions_of(each) for each in (run, *alone)}) > 1:
-        return np.nan
-    return max(judge.score(other, [str(i)]) - judge.score(run, [str(i)]) for i, other in enumerate(alone, 1))
+        return np.full(paper.N_LEVELS, np.nan)
+    return np.array([judge.score(other, [str(i)]) - judge.score(run, [str(i)]) for i, other in enumerate(alone, 1)])
 
 
 def specialists(run: Result) -> list[Result | None]:
@@ -85,10 +84,15 @@ def specialists(run: Result) -> list[Result | None]:
     return [results.load(replace(alone, schedule=name)) for name in SPECIALISTS]
 
 
-def gap_in(m: Measured, task: str, run: Result) -> float:
-    """`worst_gap` of a run to the specialists that are measured beside it."""
+def gaps_in(m: Measured, task: str, run: Result) -> np.ndarray:
+    """`gaps_to` the specialists that are measured beside a run."""
     seed = seed_of_specialists(run.experiment["seed"])
-    return worst_gap(run, [m.runs[key] if (key := (task, name, seed)) in m.runs else None for name in SPECIALISTS])
+    return gaps_to(run, [m.runs.get((task, name, seed)) for name in SPECIALISTS])
+
+
+def gap_in(m: Measured, task: str, run: Result) -> float:
+    """The worst gap, which minimax training (Gnanasambandam and Chan, ICML 2020) asks for; NaN as in `gaps_to`."""
+    return gaps_in(m, task, run).max()
 
 
 def narrower(m: Measured, one: str, other: str) -> Verdict:

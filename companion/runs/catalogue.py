@@ -183,6 +183,11 @@ def seeds_shown(seeds: list[int], dataset: str, train: bool) -> list[int]:
     return seeds if asked else SEEDS_OF_FACES
 
 
+def schedules_shown(dataset: str, train: bool) -> list[str]:
+    """The paper's seven schedules; on faces, where a page trains nothing, the campaign's rules since 2017, too."""
+    return [*published.SEVEN, *(() if train or sets.parse(dataset)[0] != FACES else NEWER)]
+
+
 def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
     """The campaign on faces in its blocks, the most telling first; no page shows a part of one.
 
