@@ -31,7 +31,6 @@ from scipy import stats
 from companion import published
 from companion.measure import gradients_and_pool
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
-from companion.pages.extra_data import OURS_HALF, RIGID_ALL
 from companion.runs import catalogue, plan
 from companion.verdicts import claims, judge
 from companion.verdicts.judge import plain, signed, span
@@ -402,7 +401,6 @@ def contest() -> dict:
     pair = [(t, g) for t in paper.TASKS if len(g := judge.gaps(m.runs, t, *PAIR)) >= judge.ENOUGH]
     signs = small.groupby("task").ahead.agg(["min", "max"])
     ratios = [stats.sem(g) / stats.sem(photograph_margins(m, t)) for t, g in pair]
-    half = judge.compare(m, {"": ("inpaint", OURS_HALF, RIGID_ALL)})
     return {
         "least": on_each(closest),
         "paper": span([margin for task in paper.TASKS for margin in claims.paper_margins(task)]),
@@ -422,21 +420,9 @@ def contest() -> dict:
         "turned": of(signs.index[(signs["min"] < 0) & (signs["max"] > 0)], listed),
         "half": ends((np.ptp(judge.interval(g)) / 2 for _, g in pair), " dB", 2),
         "ratio": ends(ratios, digits=0),
-        "extra": f"{half.measured}, *{half.word}*" if half.word != judge.MISSING else NOT_MEASURED,
         "curriculum": "; ".join(f"{against_feedback(m)} ({title})" for title, m in worlds().items()),
         "why": reasons.why(),
-        "mse": at_both_widths("inverse_mse", PAIR[1], 1),
-        "dro": at_both_widths("group_dro", PAIR[0], -1),
     }
-
-
-def at_both_widths(one: str, other: str, sign: int) -> str:
-    """`certain` on faces, of the CPU's runs and of the GPU's."""
-    widths = {PROFILE: load(one_gpu.FACES), "gpu": one_gpu.load_rules()}
-    found = {profile: certain(m, one, other, sign) for profile, m in widths.items()}
-    if len({*found.values()}) == 1:
-        return f"{found['gpu']} at either width"
-    return " and ".join(f"{tasks} at width {PROFILES[profile]['width']}" for profile, tasks in found.items())
 
 
 def others() -> dict:
@@ -478,7 +464,7 @@ def on_gpu() -> dict:
 
 
 FACTS = {make.__name__: make for make in (cost, scale, shipped, problem, feedback, contest, others)}
-FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")} | {"gpu": on_gpu}
+FACTS |= {name: partial(numbers_of, name) for name in ("paper", "reference")} | {"gpu": on_gpu, "later": reasons.facts}
 
 
 # Tables

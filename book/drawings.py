@@ -25,8 +25,13 @@ EQUAL = "rigid_joint"
 OTHERS = [s for s in published.SEVEN if s != EQUAL]
 MARKS = {"scenes": ("o", "#0072B2"), "faces": ("s", "#D55E00")}  # of a data set
 RULES = {"on_demand": "o", "cumulative_curriculum": "^", "cumulative_anti_curriculum": "v"}  # marks of both scores
-RULES |= {"minimax_gap": "D", "group_dro": "s", "inverse_mse": "P"}
-COLOURS = figures.COLOURS | {"minimax_gap": "#CC79A7", "group_dro": "#E69F00", "inverse_mse": "#555555"}
+RULES |= {"minimax_gap": "D", "group_dro": "s", "inverse_mse": "P", "static_easy": "*"}
+COLOURS = figures.COLOURS | {
+    "minimax_gap": "#CC79A7",
+    "group_dro": "#E69F00",
+    "inverse_mse": "#555555",
+    "static_easy": "#0072B2",
+}
 LEANS = {-4: "k = −4, strongly to the easy levels", -1: "k = −1, to the easy levels"}
 LEANS |= {1: "k = 1, Equation 3", 4: "k = 4, four times the dose"}
 
@@ -158,14 +163,14 @@ def scores():
         for name, both in reasons.scores(task).items():
             x, y = map(np.mean, both)
             look = {"color": COLOURS[name], "linewidth": 1.3}
-            axis.plot(x, y, RULES[name], label=(published.SEVEN | published.LATER)[name], markersize=6, **look)
+            axis.plot(x, y, RULES[name], label=(published.SEVEN | published.LATER)[name], markersize=7, **look)
             if len(both[0]) >= judge.ENOUGH:
                 axis.hlines(y, *judge.interval(both[0]), **look)
                 axis.vlines(x, *judge.interval(both[1]), **look)
         axis.set_title(judge.plain(task).capitalize(), fontsize=10)
     figure.supxlabel("mean PSNR minus that of equal shares (dB)", fontsize=9)
     figure.supylabel("nearer to a specialist than equal shares, worst level (dB)", fontsize=9)
-    figure.legend(*once_each(axes[0, 0]), loc="outside upper center", ncols=3, fontsize=8.5)
+    figure.legend(*once_each(axes[1, 1]), loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
 
 

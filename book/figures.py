@@ -212,6 +212,7 @@ TABLES |= {
 TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "pictures", "colour")}
 README = {
     "answer": answer.answer, "limit": chapters.limit, "wide": lambda: one_gpu.facts()["wide"],
+    "later": lambda: reasons.facts()["said"],
     "scale": results_table.scale, "verdicts": results_table.verdicts,
     "first-command": results_table.first_command, "results-table": partial(results_table.results_table, book=False),
     "data-table": partial(appendix.data_table, book=False), "checksums": appendix.checksums,
