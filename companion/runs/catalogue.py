@@ -193,9 +193,10 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
 
     Equation 3 against equal shares; the cumulative schedules; each other k; the end of the rate; shares without order
     and without feedback; fixated models; the other schedules; what came after 2017, a rule a block, the one that needs
-    specialists with them and last; long runs, of the first seed and of two more.
+    specialists with them and last; two more seeds of the shares without order, which three had left open; long runs, of
+    the first seed and of two more.
     """
-    first, three, confounded = seeds[:1], seeds[:3], dict.fromkeys(CONFOUNDED, CONTROLS)
+    first, three, more, confounded = seeds[:1], seeds[:3], seeds[3:], dict.fromkeys(CONFOUNDED, CONTROLS)
     return [
         grid(profile, dataset, seeds, CLOSE),
         grid(profile, dataset, seeds, published.CUMULATIVE),
@@ -208,6 +209,11 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
         grid(profile, dataset, three, ["inverse_mse"]),
         grid(profile, dataset, three, ["group_dro"]),
         grid(profile, dataset, first, published.SPECIALISTS) + grid(profile, dataset, three, ["minimax_gap"]),
+        [
+            run
+            for seed in more
+            for run in every_task(dict.fromkeys(CONFOUNDED, CONTROLS[:1]), "", dataset, profile, seed)
+        ],
         longest(profile, dataset, first, CLOSE),
         longest(profile, dataset, three, (*CLOSE, "cumulative_curriculum")),
     ]
