@@ -209,11 +209,7 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
         grid(profile, dataset, three, ["inverse_mse"]),
         grid(profile, dataset, three, ["group_dro"]),
         grid(profile, dataset, first, published.SPECIALISTS) + grid(profile, dataset, three, ["minimax_gap"]),
-        [
-            run
-            for seed in more
-            for run in every_task(dict.fromkeys(CONFOUNDED, CONTROLS[:1]), "", dataset, profile, seed)
-        ],
+        [run for run in grid(profile, dataset, more, CONTROLS[:1]) if run.task in CONFOUNDED],
         longest(profile, dataset, first, CLOSE),
         longest(profile, dataset, three, (*CLOSE, "cumulative_curriculum")),
     ]
