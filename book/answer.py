@@ -166,7 +166,8 @@ def spelled(sets: dict, title: str) -> str:
         return "–" if title == "scenes" else NOT_MEASURED
     verdict, _ = sets[title]
     told = [verdict.rests_on] if len(verdict.parts) > judge.FEW else verdict.parts
-    return f"{'; '.join(f'{label} {verdict.parts[label][0]}'.strip() for label in told)}: *{verdict.short}*"
+    margins = "; ".join(f"{label} {verdict.parts[label][0]}".strip() for label in told)
+    return f"{margins or verdict.measured}: *{verdict.short}*"
 
 
 TABLES = {"answer": answer, "forest": forest, "core-claims": numbers}

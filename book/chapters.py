@@ -500,7 +500,7 @@ def predictions() -> str:
     rows = [[row.claim, f"*{row.word}*", f"*{card.told[row.claim]}*"] for row in whole.itertuples()]
     known = (
         f"Of {count} predicted claims {len(whole)} are measured so far: {whole.hit.sum()} of {len(whole)} words came "
-        f"as predicted, and {sizes.sum()} of {len(sizes)} predicted intervals hold the margin found; "
+        f"as predicted, and {sizes.sum()} of {len(sizes)} intervals predicted for a part hold its margin; "
         "the margins of Equation 3 over equal shares are among them twice, in the contest and as a question of their "
         "own. "
         "One of them, on equal shares and fixation, was predicted when Equation 3 had been compared with equal shares. "

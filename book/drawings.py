@@ -147,14 +147,15 @@ def draw_paper(axis, schedule: str, task: str, y: float) -> None:
     axis.plot(printed, [y] * len(printed), "D", color="0.35", markerfacecolor="none", label="paper")
 
 
-def once_each(axis) -> tuple[list, list]:
+def once_each(*axes) -> tuple[list, list]:
     """Handles and labels of a legend that names nothing twice."""
-    entries = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    entries = {name: mark for axis in axes for mark, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     return [*entries.values()], [*entries]
 
 
 def scores():
     """Both scores of each rule minus those of equal shares, on faces, with their intervals."""
+    titles = published.SEVEN | published.LATER | {reasons.STATIC: "The curriculum's mean shares"}
     figure, axes = plt.subplots(2, 2, figsize=(WIDE, 5.8), layout="constrained")
     for axis, task in zip(axes.flat, paper.TASKS, strict=True):
         for span, line in ((axis.axvspan, axis.axvline), (axis.axhspan, axis.axhline)):
@@ -163,14 +164,14 @@ def scores():
         for name, both in reasons.scores(task).items():
             x, y = map(np.mean, both)
             look = {"color": COLOURS[name], "linewidth": 1.3}
-            axis.plot(x, y, RULES[name], label=(published.SEVEN | published.LATER)[name], markersize=7, **look)
+            axis.plot(x, y, RULES[name], label=titles[name], markersize=7, **look)
             if len(both[0]) >= judge.ENOUGH:
                 axis.hlines(y, *judge.interval(both[0]), **look)
                 axis.vlines(x, *judge.interval(both[1]), **look)
         axis.set_title(judge.plain(task).capitalize(), fontsize=10)
     figure.supxlabel("mean PSNR minus that of equal shares (dB)", fontsize=9)
-    figure.supylabel("nearer to a specialist than equal shares, worst level (dB)", fontsize=9)
-    figure.legend(*once_each(axes[1, 1]), loc="outside upper center", ncols=3, fontsize=8.5)
+    figure.supylabel("worst gap, by how much smaller than equal shares' (dB)", fontsize=9)
+    figure.legend(*once_each(*axes.flat), loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
 
 

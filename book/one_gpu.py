@@ -67,9 +67,8 @@ def rules() -> str:
     words = f"At the paper's width the judge's words are: {'; '.join(said)}." if said else ""
     seeds = {case: judge.gaps(m.runs, case[0], *RULES[case[1]]) for case in product(paper.TASKS, RULES)}
     seeds = {case: gaps for case, gaps in seeds.items() if gaps}
-    before = (
-        "Two rules, each minus a schedule of the paper's, on the CPU and with the paper's width and batch on a GPU "
-    )
+    before = "Two rules, each minus a schedule of the paper's, by mean PSNR, on the CPU and with the paper's width and "
+    before += "batch on a GPU "
     before += f"({{doc}}`chapter 3 </book/feedback>`, {judge.count_seeds(seeds)} there), in dB:"
     return f"{before}\n\n{margins(RULES, load_rules)}\n\n{words}"
 

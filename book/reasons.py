@@ -1,4 +1,4 @@
-"""What chapters 3 and 4 say beyond the paper's seven: whose scores count, why a curriculum leads, the rules since 2017.
+"""What chapters say beyond the paper's seven: whose scores count, why a curriculum leads, the rules since 2017.
 
 All stand on faces, each where its block of the campaign is whole; until then a chapter says what is to be measured.
 """
@@ -75,14 +75,14 @@ WHOSE = {  # of feedback: does it matter whose scores it follows?
 
 LATER = {  # of minimax training: does it reach what it is made for, and at what price?
     "Minimax training is less far": {
-        WHAT: "worst gap, Equation 3 − minimax gap",
-        judge.REPRODUCED: "On its worst level minimax training is nearer to the specialists than Equation 3.",
-        judge.EQUIVALENT: "On its worst level minimax training is as far behind the specialists as Equation 3.",
-        judge.REVERSED: "On its worst level minimax training is further behind the specialists than Equation 3.",
-        OPEN: "Whether minimax training is nearer to the specialists than Equation 3 on its worst level is open.",
+        WHAT: "Equation 3's − its own",
+        judge.REPRODUCED: "The worst gap of minimax training is smaller than Equation 3's.",
+        judge.EQUIVALENT: "The worst gap of minimax training is as large as Equation 3's.",
+        judge.REVERSED: "The worst gap of minimax training is larger than Equation 3's.",
+        OPEN: "Whether the worst gap of minimax training is smaller than Equation 3's is open.",
     },
     "Minimax training has the higher": {
-        WHAT: "mean PSNR, minimax gap − Equation 3",
+        WHAT: "its margin over Equation 3",
         judge.REPRODUCED: "Its mean PSNR is higher.",
         judge.EQUIVALENT: "Its mean PSNR is alike.",
         judge.REVERSED: "Its mean PSNR is lower.",
@@ -118,11 +118,16 @@ def by_part(sentences: dict, verdict: judge.Verdict) -> list[str]:
     return [*most, last.removesuffix(".") + f"; on {listed(undecided)} that is open." if undecided else last]
 
 
+def by_task(verdict: judge.Verdict) -> str:
+    """Each task's margin, in words."""
+    return "; ".join(f"{task} {verdict.parts[task][0]}" for task in verdict.numbers)
+
+
 def in_numbers(sentence: str, what: str, verdict: judge.Verdict) -> str:
     """The sentence, and behind it the margin of each task, or what was measured of all together."""
     margins = verdict.measured
     if "" not in verdict.parts:
-        margins = "; ".join(f"{task} {db}" for task, (db, _) in verdict.parts.items())
+        margins = by_task(verdict)
     return f"{sentence.removesuffix('.')} ({what}: {margins})."
 
 
@@ -144,7 +149,9 @@ def why() -> str:
     """Why the cumulative curriculum leads, as far as it is known, in a few sentences."""
     if found := [sentence for sentence, *_ in causes()]:
         tasks = listed([judge.plain(task) for task in catalogue.CONFOUNDED])
-        return " ".join([f"We took it apart on faces, on {tasks}, where it leads on scenes.", *found])
+        return " ".join(
+            [f"We took the cumulative curriculum apart on faces, on {tasks}, where it leads on scenes.", *found]
+        )
     return (
         "Why the cumulative curriculum leads where it does is open: its last level enters while the learning rate "
         "falls, and that might be part of it."
@@ -175,11 +182,9 @@ Differences in mean PSNR on faces, a colour a task, with 95 % intervals; the gre
 
 
 def rules() -> list[str]:
-    """Those since 2017 that are measured on faces, where the specialists are measured, too; else none."""
+    """Those since 2017 that are measured on faces."""
     faces, first = worlds().get("faces"), next(iter(paper.TASKS))
-    found = [rule for rule in catalogue.NEWER if faces and judge.paired(faces.runs, first, rule)]
-    equal = [run for run, _ in judge.paired(faces.runs, first, PAIR[1], found[0])] if found else []
-    return found if equal and not np.isnan(table1.gap_in(faces, first, equal[0])) else []
+    return [rule for rule in catalogue.NEWER if faces and judge.paired(faces.runs, first, rule)]
 
 
 def scores(task: str) -> dict[str, tuple]:
@@ -188,74 +193,79 @@ def scores(task: str) -> dict[str, tuple]:
     faces, found = worlds().get("faces", judge.Measured()), {}
     for name in (PAIR[0], *published.CUMULATIVE, *rules(), STATIC):
         pairs = judge.paired(faces.runs, task, PAIR[1], name)
-        worst = [[table1.gap_in(faces, task, run) for run in pair] for pair in pairs]
-        if pairs:
-            found[name] = judge.gaps(faces.runs, task, name, PAIR[1]), [equal - own for equal, own in worst]
+        both = [[(judge.score(run), table1.gap_in(faces, task, run)) for run in pair] for pair in pairs]
+        both = [(own[0] - equal[0], equal[1] - own[1]) for equal, own in both]
+        both = [margins for margins in both if not np.isnan(margins).any()]
+        if both:
+            found[name] = tuple(zip(*both, strict=True))
     return found
 
 
 def facts() -> dict:
     """Of minimax training: where equal shares need it, what it gives that level, and what comes of it."""
-    faces, [start, _] = worlds().get("faces"), LATER
-    if MINIMAX not in rules() or not (found := causes({start: LATER[start]})):
-        names = ["behind", "level", "share", "nearer", "sentences", "price", "static", "said"]
+    found = causes(LATER)
+    if len(found) < len(LATER) or len(found[0][-1].numbers) < len(paper.TASKS):
+        names = ["behind", "level", "given", "sentences", "foretold", "price", "static", "said"]
         return dict.fromkeys(names, NOT_MEASURED)
-    on, levels, shares, larger = [], set(), [], []
+    faces, on, levels, shares, larger = worlds()["faces"], [], set(), [], []
     for task in paper.TASKS:
         pairs = judge.paired(faces.runs, task, PAIR[1], MINIMAX)
-        gaps = np.mean([table1.gaps_in(faces, task, run) for run, _ in pairs], axis=0)
+        gaps = np.nanmean([table1.gaps_in(faces, task, run) for run, _ in pairs], axis=0)
         levels.add(gaps.argmax() + 1)
         shares += [np.mean([epoch["allocation"][gaps.argmax()] for epoch in run.history]) for _, run in pairs]
         on.append(f"{gaps.max():.2f} dB on {judge.plain(task)}")
         errors = judge.error_gaps(faces.runs, task, MINIMAX, PAIR[0])
         if len(errors) >= judge.ENOUGH and judge.interval(errors)[1] < 0:
             larger.append(judge.plain(task))
-    without, [(*_, verdict)] = table1.narrower(faces, STATIC, MINIMAX), found
-    nearer = judge.span(db for db, *_ in verdict.numbers.values())
+    (first, _, nearer), (second, *_) = found
+    away = " and so turns the other way than Equation 3" if levels == {1} and min(shares) > 20 else ""
     return {
         "behind": listed(on),
         "level": f"level {listed(sorted(levels))}",
-        "share": f"{min(shares):.0f} to {max(shares):.0f} %",
-        "nearer": nearer,
-        "sentences": " ".join(sentence for sentence, *_ in causes(LATER)),
-        "price": f"Its squared error is certainly larger on {listed(larger) if larger else 'no task'}.",
-        "static": "; ".join(f"{task} {without.parts[task][0]}" for task in without.numbers) or NOT_MEASURED,
-        "said": "Of the rules since 2017 one divides the batch by how far each level is behind a network trained on it "
-        f"alone: on its worst level it is {nearer} nearer to these than Equation 3 (faces): *{verdict.told}*.",
+        "given": f"{min(shares):.0f} to {max(shares):.0f} % of all images{away}",
+        "sentences": f"{in_numbers(*found[0])} {second}",
+        "foretold": foretold(next(iter(LATER)), nearer),
+        "price": f"Its squared error is certainly larger than Equation 3's on {listed(larger or ['no task'])}.",
+        "static": without_scores(faces),
+        "said": "Of the rules since 2017 minimax gap gives a level more images the further it is behind a specialist, "
+        f"which trained on that level alone. {first.removesuffix('.')}, on faces by "
+        f"{judge.span(db for db, *_ in nearer.numbers.values())} (*{nearer.told}*).",
     }
 
 
-def foretold(start: str, verdict: judge.Verdict) -> str:
-    """What we had written of a claim, and on which tasks the margin lies outside."""
-    [row] = [row for row in predictions.load().itertuples() if row.claim.startswith(start) and not row.part]
-    outside = [task for task, (mean, *_) in verdict.numbers.items() if not row.low <= mean <= row.high]
-    but = f"; {listed(outside)} lie{'s' * (len(outside) == 1)} outside" if outside else ""
-    return f"We had foretold *{row.word}*, {judge.number(row.low)} to {judge.number(row.high)} dB{but}."
-
-
-def without_scores(margins: str) -> str:
-    if margins == NOT_MEASURED:
+def without_scores(faces: judge.Measured) -> str:
+    """What shares that never change make of the worst gap; what is typed here a test looks up in the results."""
+    static, minimax = table1.narrower(faces, STATIC, PAIR[0]), table1.narrower(faces, MINIMAX, STATIC)
+    if not minimax.numbers:
         return ""
-    return f"""
-Does that need scores?
-Shares that never change, the curriculum's means, come as near on average (worst gap, minimax gap − these shares: \
-{margins}).
-We asked this when we knew the rest, so it has no word."""
+    return (
+        f"Shares that never change, the curriculum's means, make it smaller, too ({by_task(static)}); whether minimax "
+        f"training goes beyond them is open ({by_task(minimax)}). "
+        "We asked this when we knew the rest, so we do not judge it."
+    )
+
+
+def foretold(start: str, verdict: judge.Verdict) -> str:
+    """What we had written of a claim, and where the mean of its tasks lies."""
+    [row] = [row for row in predictions.load().itertuples() if row.claim.startswith(start) and not row.part]
+    mean = np.mean([db for db, *_ in verdict.numbers.values()])
+    lies = "inside" if row.low <= mean <= row.high else "outside"
+    ends = f"{judge.number(row.low)} to {judge.number(row.high)} dB"
+    return f"We had foretold *{row.word}*, {ends}; the mean of the tasks, {judge.signed(mean)}, lies {lies}."
 
 
 def later() -> str:
     """Both scores of the rules since 2017, in a drawing and in the judge's words."""
-    found, titles = rules(), published.LATER
-    if not found:
-        faces, first = worlds().get("faces"), next(iter(paper.TASKS))
-        left = [titles[rule] for rule in catalogue.NEWER if not (faces and judge.paired(faces.runs, first, rule))]
+    now = facts()
+    if now["level"] == NOT_MEASURED:
+        left = [published.LATER[rule] for rule in catalogue.NEWER if rule not in rules()]
         return f"Yet {NOT_MEASURED}: {listed([*left, 'how far each rule is behind a specialist on its worst level'])}."
-    judged, now = [(start, cause) for start in LATER for cause in causes({start: LATER[start]})], facts()
+    judged = [(start, cause) for start in LATER for cause in causes({start: LATER[start]})]
     lines = "\n".join(f"- {in_numbers(*cause)}\n  {foretold(start, cause[-1])}" for start, cause in judged)
     return f"""\
-The second score is how far a network is behind a specialist on the level where it is furthest.
-Equal shares are furthest behind on {now["level"]}, by {now["behind"]}.
-Minimax gap gives it {now["share"]} of all images and so turns the other way than Equation 3.
+The *worst gap* is how far a network is behind a specialist on the level where it is furthest.
+With equal shares that is {now["level"]}, by {now["behind"]}.
+Minimax gap gives it {now["given"]}.
 
 ```{{figure}} /generated/scores.svg
 :name: fig-scores
@@ -263,14 +273,15 @@ Minimax gap gives it {now["share"]} of all images and so turns the other way tha
 :class: odl-fit
 
 Both scores of each rule on faces, minus those of equal shares at the same seed: means with 95 % intervals.
-To the right the mean PSNR is higher, and upwards the specialists are nearer; the grey cross is ±0.10 dB.
+To the right the mean PSNR is higher, and upwards the worst gap is smaller.
+The grey cross is ±0.10 dB, and each task has axes of its own.
 One set of specialists serves all seeds; what another would change is in no interval.
 ```
 
 {lines}
+- {now["price"]}
 
-{now["price"]}
-{without_scores(now["static"])}"""
+{f"Does a smaller worst gap take scores? {now['static']}" * bool(now["static"])}"""
 
 
 TABLES = {"curriculum": curriculum, "later": later}

@@ -320,6 +320,8 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     whole = claims.load(*scale).runs  # a longer run, which has no gradients, stands in nobody's place
     assert {key[2] for key in whole if key[:2] == ("gradients", "deblur rigid_joint")} == {*scale[2]}
     assert {key[2] for key in whole if key[:2] == ("pool", "deblur hard_mining")} == {*scale[2][:3]}
+    static = {(run.task, run.seed) for block in blocks for run in block if run.schedule == "static_easy"}
+    assert static == {*product(catalogue.CONFOUNDED, scale[2])}
     named = {dose.name(run) for block in blocks for run in block}  # what claims and contrasts ask for is planned
     assert {name for pair in dose.CONTROLS.values() for name in pair} <= named
     assert {f"{schedule}{claims.LONGEST}" for schedule in catalogue.CLOSE} | {"hard_mining, batch 100"} <= named

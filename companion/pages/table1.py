@@ -29,7 +29,7 @@ from odl.schedules import SCHEDULES, Schedule, allocate
 RIVALS = tuple(schedule for schedule in published.SEVEN if schedule != "on_demand")
 
 
-def check_schedules(schedules, where_none=published.SEVEN) -> list[str]:
+def check_schedules(schedules, where_none) -> list[str]:
     """A list of schedules, `where_none` where it is empty. Raises ParameterError."""
     schedules = [*where_none] if listed(schedules) == [] else schedules
     return several("schedules", schedules, partial(choice, options=SCHEDULES))

@@ -128,7 +128,7 @@ def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list
 
 CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
 SEEDS_OF_FACES = [10, 11, 12, 13, 14]
-FACES = "celeba10k"  # whose campaign was planned before any of its runs: five seeds for what is close
+FACES = "celeba10k"  # whose campaign was planned before any of its runs, but for a block of `of_faces`
 DOSES = (4, -1)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
 DOSES_OF_FACES = (4, -4)
 DECAYS = (0.4, 0.0)  # beside the profile's 0.2, which is the cumulative curriculum's last stage
@@ -148,7 +148,8 @@ DB11_WORK = 1765  # batches of windows at stride 3 in the eleven photographs
 def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     """Every job of the paper on one data set, in blocks, the most telling first.
 
-    How many seeds a contest gets is fixed here, before any is looked at: all for the close one, three for the others.
+    How many seeds a contest gets is fixed here, before any is looked at: all for the close one, three for the others;
+    `of_faces` names an exception.
     """
     if sets.parse(dataset)[0] == FACES:
         return [job_with_all(run) for run in dict.fromkeys(sum(of_faces(profile, dataset, seeds), []))]

@@ -162,7 +162,7 @@ def test_what_is_measured_on_faces_is_shown_without_them(tmp_path, monkeypatch):
     found = run(ROOT / "notebooks/table1.ipynb", tmp_path, task="deblur", **scale)
     assert found["error"] is None and "text/html" in found["kinds"], found["said"]
     table = pd.read_csv(tmp_path / "data/results/reference/tables/table1-celeba10k-native-deblur.csv")
-    assert {"not_restored", *published.JOINT, "on_demand"} <= {*table.schedule[table.psnr.notna()]}
+    assert [*table.schedule[table.worst_gap.notna()]] == [*published.SEVEN, *catalogue.NEWER]
     assert {*tmp_path.glob("data/results/**/*.json")} == before and not (tmp_path / "runs").exists()
 
 
