@@ -144,15 +144,6 @@ def pulls(m) -> list[np.ndarray]:
     return [np.mean([gradients_and_pool.norms(run).to_numpy() for [run] in runs], axis=0) for runs in found if runs]
 
 
-def against_feedback(m) -> str:
-    """The cumulative curriculum against on-demand learning: `ahead on deblurring, alike on interpolation`."""
-    found = {}
-    for task in paper.TASKS:
-        word = judge.compare(m, {"": (task, "cumulative_curriculum", PAIR[0])}).word
-        found.setdefault(AGAINST.get(word, word), []).append(plain(task))
-    return ", ".join(f"{word} on {listed(tasks)}" for word, tasks in found.items())
-
-
 def growth(m) -> np.ndarray:
     """Doses of Equation 3 (%) in the last epoch: after our length, after a longer one, and on to the paper's."""
     pairs = [(m.runs.get((task, PAIR[0], seed)), long) for (task, seed), long in m.long.items()]
@@ -420,7 +411,6 @@ def contest() -> dict:
         "turned": of(signs.index[(signs["min"] < 0) & (signs["max"] > 0)], listed),
         "half": ends((np.ptp(judge.interval(g)) / 2 for _, g in pair), " dB", 2),
         "ratio": ends(ratios, digits=0),
-        "curriculum": "; ".join(f"{against_feedback(m)} ({title})" for title, m in worlds().items()),
         "why": reasons.why(),
     }
 

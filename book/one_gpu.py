@@ -30,7 +30,7 @@ RULES = {  # of those since 2017, what is trained there; the claim on each begin
     "Shares as 1/MSE − equal shares": ("inverse_mse", PAIR[1]),
 }
 MEASURED = (
-    "device versions seeds wide margin short sharp dose before moved opposite margins foretold hits words parts missed "
+    "device versions seeds wide margin sharp dose before moved opposite margins foretold hits words parts missed "
 )
 MEASURED += "gates side fastest alone wall each"
 
@@ -141,7 +141,6 @@ def facts() -> dict:
         "wide": "On a GPU we trained on faces with the paper's width and batch, for "
         f"{found['steps']} of its {papers['epochs'] * papers['iterations']:,} steps. {margin(m)}",
         "margin": margin(m),
-        "short": of_all(m, 1),
         "sharp": of_all(m, 4),
         "dose": f"{min(doses):.1f} to {max(doses):.1f} %",
         "before": f"{min(before):.1f} to {max(before):.1f} %" if before else NOT_MEASURED,
