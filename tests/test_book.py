@@ -171,6 +171,15 @@ def test_why_the_curriculum_leads_is_what_the_runs_say(monkeypatch, static, rate
     assert len(sentences) == len(said) and all(map(str.__contains__, sentences, said))
     assert reasons.why().endswith(" ".join(["on deblurring and denoising, where it leads on scenes.", *sentences]))
     assert all(f"{sentence[:-1]} (" in reasons.curriculum() for sentence in sentences)
+    assert reasons.divided() == "", "one of the two is 0, or against it"
+
+
+def test_a_lead_is_divided_where_shares_and_order_both_bring_some(monkeypatch):
+    on_faces(monkeypatch, rigid_joint=30, cumulative_curriculum=30.5, static_easy=30.2)
+    shares, order = "the shares alone bring +0.20 dB of the lead over equal shares", "the order +0.30 dB more"
+    assert reasons.divided().startswith(
+        f"On deblurring {shares}, {order}; both intervals lie above 0. On denoising the"
+    )
 
 
 @pytest.mark.parametrize(
