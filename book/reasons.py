@@ -77,10 +77,10 @@ WHOSE = {  # of feedback: does it matter whose scores it follows?
 LATER = {  # of minimax training: does it reach what it is made for, and at what price?
     "Minimax training is less far": {
         WHAT: "Equation 3's − its own",
-        judge.REPRODUCED: "The worst gap of minimax training is smaller than Equation 3's.",
-        judge.EQUIVALENT: "The worst gap of minimax training is as large as Equation 3's.",
-        judge.REVERSED: "The worst gap of minimax training is larger than Equation 3's.",
-        OPEN: "Whether the worst gap of minimax training is smaller than Equation 3's is open.",
+        judge.REPRODUCED: "Its worst gap is smaller than Equation 3's.",
+        judge.EQUIVALENT: "Its worst gap is as large as Equation 3's.",
+        judge.REVERSED: "Its worst gap is larger than Equation 3's.",
+        OPEN: "Whether its worst gap is smaller than Equation 3's is open.",
     },
     "Minimax training has the higher": {
         WHAT: "its margin over Equation 3",
@@ -256,8 +256,8 @@ def without_scores(faces: judge.Measured, numbers: bool) -> str:
     if not minimax:
         return ""
     return (
-        f"Shares that never change, the curriculum's means, make it smaller, too{f' ({static})' * numbers}; whether "
-        f"minimax training goes beyond them is open{f' ({minimax})' * numbers}. "
+        f"Shares that never change, the curriculum's means, make the worst gap smaller, too{f' ({static})' * numbers}; "
+        f"whether minimax gap goes beyond them is open{f' ({minimax})' * numbers}. "
         "We asked this when we knew the rest, so we do not judge it."
     )
 
@@ -277,7 +277,7 @@ def later() -> str:
     if now["level"] == NOT_MEASURED:
         left = [published.LATER[rule] for rule in catalogue.NEWER if rule not in rules()]
         return f"Yet {NOT_MEASURED}: {listed([*left, 'how far each rule is behind a specialist on its worst level'])}."
-    judged = [(start, cause) for start in LATER for cause in causes({start: LATER[start]})]
+    judged = zip(LATER, causes(LATER), strict=True)
     lines = "\n".join(f"- {in_numbers(*cause)}\n  {foretold(start, cause[-1])}" for start, cause in judged)
     return f"""\
 The *worst gap* is how far a network is behind a specialist on the level where it is furthest.

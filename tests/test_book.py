@@ -257,7 +257,7 @@ def test_rules_since_2017_have_both_scores(monkeypatch):
     behind = {i: 31 + i - dbs["deblur", "rigid_joint", 10][str(i)] for i in range(1, 6)}
     level = max(behind, key=behind.get)
     assert f"is level {level}, by " in reasons.later() and f"{behind[level]:.2f} dB on deblurring" in reasons.later()
-    assert "worst gap of minimax training is smaller than Equation 3's (Equation 3's − its own: inp" in reasons.later()
+    assert "- Its worst gap is smaller than Equation 3's (Equation 3's − its own: inp" in reasons.later()
     assert "Its mean PSNR is higher (its margin over Equation 3: inpainting +" in reasons.later()
     ahead = np.mean(reasons.scores("deblur")["minimax_gap"][1]) - np.mean(reasons.scores("deblur")["on_demand"][1])
     assert f"on faces by {ahead:+.2f} dB" in reasons.facts()["said"]
@@ -271,7 +271,7 @@ def test_rules_since_2017_have_both_scores(monkeypatch):
     runs |= {(t, "static_easy", k): result(psnr(30.5, 0.5), k) for t in catalogue.CONFOUNDED for k in (10, 11, 12)}
     margins = f"(deblurring {ahead:+.2f} dB [{ahead:+.2f}, {ahead:+.2f}]; denoising {ahead:+.2f} dB"
     assert (
-        f"take scores? Shares that never change, the curriculum's means, make it smaller, too {margins}"
+        f"take scores? Shares that never change, the curriculum's means, make the worst gap smaller, too {margins}"
         in reasons.later()
     )
     assert "beyond them is open (deblurring +0.00 dB [+0.00, +0.00]; denoising +0.00 dB" in reasons.later()
