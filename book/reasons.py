@@ -166,11 +166,12 @@ def divided() -> str:
         both = [judge.gaps(faces.runs, task, *pair) for pair in ((STATIC, PAIR[1]), ("cumulative_curriculum", STATIC))]
         if min(map(len, both)) >= judge.ENOUGH and min(judge.interval(gaps)[0] for gaps in both) > 0:
             shares, order = (judge.signed(np.mean(gaps)) for gaps in both)
-            said.append(
-                f"On {judge.plain(task)} the shares alone bring {shares} of the lead over equal shares, the order "
-            )
-            said[-1] += f"{order} more; both intervals lie above 0."
-    return " ".join(said)
+            said.append(f"{shares} on {judge.plain(task)}, and the order {order} more")
+    return (
+        f"Of the lead over equal shares the shares alone bring {listed(said)}; the intervals lie above 0."
+        if said
+        else ""
+    )
 
 
 def curriculum() -> str:

@@ -176,10 +176,8 @@ def test_why_the_curriculum_leads_is_what_the_runs_say(monkeypatch, static, rate
 
 def test_a_lead_is_divided_where_shares_and_order_both_bring_some(monkeypatch):
     on_faces(monkeypatch, rigid_joint=30, cumulative_curriculum=30.5, static_easy=30.2)
-    shares, order = "the shares alone bring +0.20 dB of the lead over equal shares", "the order +0.30 dB more"
-    assert reasons.divided().startswith(
-        f"On deblurring {shares}, {order}; both intervals lie above 0. On denoising the"
-    )
+    each = [f"+0.20 dB on {task}, and the order +0.30 dB more" for task in ("deblurring", "denoising")]
+    assert reasons.divided().startswith(f"Of the lead over equal shares the shares alone bring {' and '.join(each)};")
 
 
 @pytest.mark.parametrize(
