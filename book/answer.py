@@ -1,6 +1,5 @@
 """The first screen: the answer in three sentences with the judge's words, and the core claims in one drawing."""
 
-import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -17,21 +16,20 @@ from companion.verdicts import claims, judge
 from odl import paper
 
 TEMPLATE = Path(__file__).with_name("forest.html.j2")
-NUMBER = re.compile(r"[+−]\d+\.\d+")
 BEND = 0.05  # dB: the axis is linear below, logarithmic above
 TICKS = (-1, -0.1, 0, 0.1, 1, 10)
 BEST = "Best of seven:"
 TITLES = {  # how a claim begins → the question of its row, in the order of the three sentences
     "Fixation:": "Fixation?",
     "Equation 3 at its own dose": "Feedback beats equal shares?",
-    "Moving the batch": "Even fourfold feedback?",
+    "Moving the batch": "Fourfold, at half width?",
 }
 TITLES |= {f"{judge.plain(task).capitalize()}: on-demand": f"{BEST} {judge.plain(task)}?" for task in published.TABLE1}
 TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: f"thick line within ±{judge.WITHIN:.2f}",
-    judge.EXCLUDED: "paper's ruled out",
+    judge.EXCLUDED: "undecided, paper's ruled out",
     judge.REVERSED: "refuted",
 }
 
@@ -104,26 +102,39 @@ def place(db: float) -> float:
 
 
 def core() -> list[dict]:
-    """A row per core claim, and one for Equation 3 itself: title, paper's margins, bound, and per data set the verdict
-    with the marks of its parts."""
+    """A row per core claim, and one for Equation 3 itself: title, what the paper says, bound, and per data set the
+    paper's margins and the verdict with the marks of its parts."""
     found, rows = worlds(), []
     for start, title in TITLES.items():
         [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(start)]
-        printed, bound = [float(n.replace("−", "-")) for n in NUMBER.findall(claim.paper)], 0
-        if claim.measure == table3.near_specialist:  # the paper prints two PSNRs, not a difference
-            printed, bound = [-table3.NEAR / 2], -table3.NEAR
+        bound = -table3.NEAR if claim.measure == table3.near_specialist else 0
         verdicts = {name: claim.measure(m) for name, m in found.items()}
         sets = {n: (v, [*v.numbers.values()]) for n, v in verdicts.items() if v.due or n == next(iter(found))}
-        rows.append({"title": title, "claim": claim, "paper": printed, "bound": bound, "sets": sets})
+        papers = {name: printed(claim, name) for name in sets}
+        rows.append(
+            {"title": title, "claim": claim, "said": claim.paper, "paper": papers, "bound": bound, "sets": sets}
+        )
         if title.startswith("Feedback"):
             for m in at_full_width():
-                verdict, printed = claim.measure(m), [judge.printed_margin(m, task) for task in paper.TASKS]
-                wide = {"title": "at full width?", "again": True, "paper": printed}
-                rows.append(rows[-1] | wide | {"sets": {"faces": (verdict, [*verdict.numbers.values()])}})
+                verdict, margins = claim.measure(m), printed(claim, "faces")
+                wide = {"title": "at full width?", "again": True, "said": judge.span(margins)}
+                wide |= {"paper": {"faces": margins}, "sets": {"faces": (verdict, [*verdict.numbers.values()])}}
+                rows.append(rows[-1] | wide)
     for row, before in pairwise(rows[::-1]):
         if row["title"].startswith(BEST) and before["title"].startswith(BEST):  # said once
             row |= {"title": row["title"].removeprefix(BEST), "again": True}
     return rows
+
+
+def printed(claim: claims.Claim, name: str) -> list[float]:
+    """The paper's margins (dB) on photographs of the kind of a data set, where it has some."""
+    on = name != "faces"  # else CelebA, its first column
+    if claim.measure == table3.near_specialist:  # the paper prints two PSNRs, not a difference
+        return [-table3.NEAR / 2]
+    if claim.claim.startswith("Equation 3"):
+        return [round(claims.paper_gaps(*PAIR, [task])[on], 2) for task in paper.TASKS]
+    task = getattr(claim.measure, "keywords", {}).get("task")
+    return [claims.paper_margins(task)[on]] if task else []
 
 
 def forest() -> str:
@@ -132,7 +143,8 @@ def forest() -> str:
     shown = [db for row in rows for _, parts in row["sets"].values() for part in parts for db in part]
     if not shown:
         return f"Every margin is {NOT_MEASURED}."
-    shown += [db for row in rows for db in (*row["paper"], row["bound"])] + [-judge.WITHIN, judge.WITHIN]
+    shown += [db for row in rows for db in (*sum(row["paper"].values(), []), row["bound"])]
+    shown += [-judge.WITHIN, judge.WITHIN]
     low, high = place(min(shown)) - 0.2, place(max(shown)) + 0.2
 
     def x(db):
@@ -153,7 +165,7 @@ def forest() -> str:
 def numbers() -> str:
     asked = {title: {claim.claim for _, claim in claims.asked_of(name)} for name, title in SETS.items()}
     rows = [
-        [row["title"], row["claim"].paper]
+        [row["title"], row["said"]]
         + [spelled(row["sets"], t) if row["claim"].claim in asked[t] else "–" for t in worlds()]
         for row in core()
     ]

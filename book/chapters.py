@@ -342,6 +342,23 @@ def lost(m) -> str:
     return listed(names) if names else "nobody"
 
 
+def put_back(m) -> str:
+    """Inpainting with the known pixels put back: on-demand learning minus each of `published.JOINT`."""
+    margins = [judge.gaps(m.runs, "inpaint", PAIR[0], rival, column="psnr_kept") for rival in published.JOINT]
+    return listed(map(judge.estimate, margins)) if all(margins) else NOT_MEASURED
+
+
+def turned(m) -> str:
+    """Those of `published.JOINT` that it certainly leads by one of the two scores and trails by the other."""
+    names = []
+    for rival in published.JOINT:
+        both = [judge.gaps(m.runs, "inpaint", PAIR[0], rival, column=column) for column in ("psnr", "psnr_kept")]
+        (low, high), (low_kept, high_kept) = (judge.spread(margins)[1:] for margins in both)
+        if low > 0 > high_kept or low_kept > 0 > high:
+            names.append(f"the {published.SEVEN[rival].lower()}")
+    return listed(names) if names else NONE
+
+
 def refuted(m) -> str:
     """The tasks on which a rival is ahead of on-demand learning with the correction for six, too."""
     words = {task: table1.best_of_seven(m, task).word for task in paper.TASKS}
@@ -392,10 +409,12 @@ def contest() -> dict:
     pair = [(t, g) for t in paper.TASKS if len(g := judge.gaps(m.runs, t, *PAIR)) >= judge.ENOUGH]
     signs = small.groupby("task").ahead.agg(["min", "max"])
     ratios = [stats.sem(g) / stats.sem(photograph_margins(m, t)) for t, g in pair]
+    other = f"; by all pixels its sign is certainly the other one against {on_each(turned)}"
     return {
         "least": on_each(closest),
         "paper": span([margin for task in paper.TASKS for margin in claims.paper_margins(task)]),
         "lost": "; ".join(f"on {title} {lost(m)}" for title, m in worlds().items()),
+        "put_back": on_each(put_back) + other * any(turned(each) != NONE for each in worlds().values()),
         "refuted": on_each(refuted),
         "forgets": on_each(forgets),
         "partial": on_each(won),
@@ -468,9 +487,10 @@ def contest_tabs() -> str:
         for name in (s for s in published.SEVEN if s != PAIR[1]):
             here = [judge.gaps(m.runs, task, name, PAIR[1]) for m in sets.values()]
             words = [AGAINST.get(w := judge.compare(m, {"": (task, name, PAIR[1])}).word, w) for m in sets.values()]
-            cells = [f"{judge.estimate(g)}, *{w}*" if g else NOT_MEASURED for g, w in zip(here, words, strict=True)]
-            rows.append([published.SEVEN[name], span(claims.paper_gaps(name, PAIR[1], [task])), *cells])
-        tabs[plain(task)] = markdown(["− equal shares", "Paper", *map(str.capitalize, sets)], rows)
+            cells = [f"{judge.estimate(g, '')}, *{w}*" if g else NOT_MEASURED for g, w in zip(here, words, strict=True)]
+            printed = judge.from_to(claims.paper_gaps(name, PAIR[1], [task]), judge.number)
+            rows.append([published.SEVEN[name].replace("Cumulative", "Cumul."), printed, *cells])
+        tabs[plain(task)] = markdown(["− equal shares (dB)", "Paper", *map(str.capitalize, sets)], rows)
     return tab_set(tabs)
 
 
@@ -486,11 +506,11 @@ def predictions() -> str:
     table, card = beside(faces), scorecards()["faces"].set_index("claim")
     count, table = table.claim.nunique(), table[table.hit.notna()]
     whole, parts = table[table.part == ""], table[table.part != ""]
-    sizes = parts.hit[parts.claim.isin(whole.claim)]
     rows = [[row.claim, f"*{row.word}*", f"*{card.told[row.claim]}*"] for row in whole.itertuples()]
     known = (
-        f"Of {count} predicted claims {len(whole)} are measured so far: {whole.hit.sum()} of {len(whole)} words came "
-        f"as predicted, and {sizes.sum()} of {len(sizes)} intervals predicted for a part hold its margin; "
+        f"Of {count} predicted claims {table.claim.nunique()} are measured so far: {whole.hit.sum()} of {len(whole)} "
+        f"words came as predicted, and {parts.hit.sum()} of {len(parts)} intervals predicted for a part hold its "
+        "margin; "
         "the margins of Equation 3 over equal shares are among them twice, in the contest and as a question of their "
         "own. "
         "One of them, on equal shares and fixation, was predicted when Equation 3 had been compared with equal shares. "

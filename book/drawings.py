@@ -12,7 +12,7 @@ from lab_page import as_input, networks, photograph
 from measured import PROFILE, load, worlds, written
 
 from companion import published
-from companion.measure import denoising, gradients_and_pool
+from companion.measure import denoising
 from companion.pages import db11_spectrum, dose, scorecard, table2
 from companion.show import figures
 from companion.show.pictures import restored_by
@@ -83,21 +83,18 @@ def levels(title: str):
         len(paper.TASKS), 3, figsize=(WIDE, 6.8), sharex=True, sharey="col", layout="constrained"
     )
     m, places = worlds().get(title, judge.Measured()), np.arange(1, paper.N_LEVELS + 1)
-    tried = leans(m)
+    tried, table = leans(m), dose.levels(m)
     for row, task in zip(axes, paper.TASKS, strict=True):
         row[0].set_ylabel(judge.plain(task).capitalize())
-        if found := judge.paired(m.runs, "gradients", f"{task} {EQUAL}"):
-            norms = np.mean([(n := gradients_and_pool.norms(run)) / n["1"] for [run] in found], axis=0)
-            row[0].bar(places, norms, color=figures.LEVEL_COLOURS, width=0.75)
+        own = table[table.task == task]
+        pull = own.drop_duplicates("level")
+        row[0].bar(pull.level, pull.pull, color=figures.LEVEL_COLOURS[: len(pull)], width=0.75)
         for k, beside in zip(tried, np.linspace(-0.15, 0.15, len(tried)), strict=True):
-            look, pairs = {"color": dose.COLOURS[k]}, judge.paired(m.runs, task, dose.NAMES[k], EQUAL)
-            if pairs:
-                shares = np.mean([run.history[-1]["allocation"] for run, _ in pairs], axis=0)
-                row[1].plot(places, shares, "o-", markersize=3, linewidth=1.2, **look)
-                gaps = np.array([judge.gaps(m.runs, task, dose.NAMES[k], EQUAL, [str(i)]) for i in places])
-                row[2].plot(places + beside, gaps.mean(1), "o", markersize=4, label=LEANS[k], **look)
-                if gaps.shape[1] >= judge.ENOUGH:
-                    row[2].vlines(places + beside, *judge.interval(gaps), linewidth=1.2, **look)
+            look, rows = {"color": dose.COLOURS[k]}, own[own.k == k]
+            if len(rows):
+                row[1].plot(places, rows.share, "o-", markersize=3, linewidth=1.2, **look)
+                row[2].plot(places + beside, rows.margin, "o", markersize=4, label=LEANS[k], **look)
+                row[2].vlines(places + beside, rows.low, rows.high, linewidth=1.2, **look)
         row[1].axhline(20, color="0.4", linestyle=":", linewidth=1)
         row[2].axhline(0, color="0.4", linewidth=1)
     titles = "pull: gradient norm\n(level 1 = 1)", "share: last epoch\n(% of images)"

@@ -33,17 +33,17 @@ CAUSES = {  # how a claim begins, or a pair beside the claims → its margin, an
     },
     "The cumulative curriculum's mean shares": {
         WHAT: "the shares alone − the curriculum",
-        judge.REPRODUCED: "The curriculum's shares do as well without its order.",
-        judge.REVERSED: "The curriculum's shares do not do as well without its order.",
-        OPEN: "Whether the curriculum's shares do as well without its order is open.",
+        judge.REPRODUCED: f"Without its order, its shares are at most {judge.WITHIN:.2f} dB behind it.",
+        judge.REVERSED: f"Without its order, its shares are more than {judge.WITHIN:.2f} dB behind it.",
+        OPEN: f"Whether its shares, without its order, are at most {judge.WITHIN:.2f} dB behind it is open.",
     },
     "Leaning to the easy levels from": {
         WHAT: "the shares alone − equal shares",
-        judge.REPRODUCED: "A lean to the easy levels beats equal shares without any order.",
-        judge.EQUIVALENT: "A lean to the easy levels without any order changes nothing that counts.",
-        judge.REVERSED: "A lean to the easy levels without any order is worse than equal shares.",
-        judge.MIXED: "A lean to the easy levels without order is better by one score, worse by the other: *mixed*.",
-        OPEN: "Whether a lean to the easy levels pays without any order is open.",
+        judge.REPRODUCED: "These shares alone beat equal ones.",
+        judge.EQUIVALENT: "These shares alone are as good as equal ones.",
+        judge.REVERSED: "These shares alone are worse than equal ones.",
+        judge.MIXED: "These shares alone are better than equal ones by one score, worse by the other: *mixed*.",
+        OPEN: "Whether these shares alone beat equal ones is open.",
     },
 }
 LEAN = {  # of feedback turned round: does the mean gain?
@@ -58,8 +58,8 @@ LEAN = {  # of feedback turned round: does the mean gain?
         WHAT: "slope on the dose, mean of the four tasks",
         judge.REPRODUCED: "There, the more a batch leans to the hard levels, the lower the mean PSNR.",
         judge.REVERSED: "There, the more a batch leans to the hard levels, the higher the mean PSNR.",
-        judge.MIXED: "There, a lean to the hard levels moves the mean PSNR and the squared error the same way, "
-        "so one score calls it worse and the other better: the judge says *mixed*.",
+        judge.MIXED: "There, a lean to the hard levels moves PSNR and squared error the same way: what is worse by one "
+        "score is better by the other, *mixed*.",
         OPEN: "Whether a lean to the hard levels lowers the mean PSNR there is open.",
     },
 }
@@ -150,9 +150,8 @@ def why() -> str:
     """Why the cumulative curriculum leads, as far as it is known, in a few sentences."""
     if found := [sentence for sentence, *_ in causes()]:
         tasks = listed([judge.plain(task) for task in catalogue.CONFOUNDED])
-        return " ".join(
-            [f"We took the cumulative curriculum apart on faces, on {tasks}, where it leads on scenes.", *found]
-        )
+        first = f"We took the cumulative curriculum apart on faces, on {tasks}, where it leads on scenes."
+        return " ".join([first, *found, divided()]).strip()
     return (
         "Why the cumulative curriculum leads where it does is open: its last level enters while the learning rate "
         "falls, and that might be part of it."
@@ -245,7 +244,8 @@ def facts() -> dict:
         "static": without_scores(faces, numbers=False),
         "static_margins": without_scores(faces, numbers=True),
         "said": "Of the rules since 2017 minimax gap gives a level more images the further it is behind a specialist, "
-        f"which trained on that level alone. {first.removesuffix('.')}, on faces by "
+        "which trained on that level alone; the *worst gap* is how far a network is behind on the level where it is "
+        f"furthest. {first.removesuffix('.')}, on faces by "
         f"{judge.span(db for db, *_ in nearer.numbers.values())} (*{nearer.told}*).",
     }
 
@@ -299,7 +299,7 @@ One set of specialists serves all seeds; what another would change is in no inte
 {lines}
 - {now["price"]}
 
-{f"Does a smaller worst gap take scores? {now['static_margins']}" * bool(now["static"])}"""
+{f"Does a smaller worst gap need scores? {now['static_margins']}" * bool(now["static"])}"""
 
 
 TABLES = {"curriculum": curriculum, "later": later}

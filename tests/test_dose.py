@@ -105,6 +105,32 @@ def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewe
     assert lines[0].startswith(f"- k = −{-least}, level 1 − level 5:") and "k = 4, level 5 − level 1:" in lines[2]
 
 
+def test_pull_share_and_outcome_of_each_level_by_hand():
+    """Two seeds have k = 4 and three k = 1; nothing has k = −1, and of the other tasks nothing is measured."""
+    margins, runs = {1: [0.1, 0.3, 0.5], 4: [0.2, 0.6]}, {}
+    for seed, k in product(range(3), (0, 1, 4)):
+        if seed < len(margins.get(k, SEEDS)):
+            e = Experiment.of("deblur", "demo", dose.NAMES[k].split(",")[0], seed, "smoke")
+            psnr = [30 - i + (i * margins[k][seed] if k else 0) for i in range(1, 7)]
+            frame = pd.DataFrame([(0, str(i), psnr[i - 1]) for i in range(1, 7)], columns=["trial", "level", "psnr"])
+            history = [{"allocation": [9] * 5}, {"allocation": [20 + k * (i - 3) + seed for i in range(1, 6)]}]
+            runs["deblur", dose.NAMES[k], seed] = results.Result(e.asdict(), {}, history, frame, None)
+            norms = pd.DataFrame([(0, str(i), i + seed) for i in range(1, 6)], columns=["trial", "level", "norm"])
+            key = "gradients", "deblur rigid_joint", seed
+            runs[key] = results.Result(e.asdict(), {}, [], norms, None)
+    table = dose.levels(judge.Measured(runs))
+    assert list(table.k) == [1] * 5 + [4] * 5 and {*table.task} == {"deblur"} and {*table.seeds} == {2, 3}
+    for row in table.itertuples():
+        assert row.pull == pytest.approx(sum((row.level + seed) / (1 + seed) for seed in SEEDS) / 3)
+        own = [row.level * margin for margin in margins[row.k]]
+        assert row.share == pytest.approx(20 + row.k * (row.level - 3) + (len(own) - 1) / 2)
+        assert row.margin == pytest.approx(np.mean(own)) and np.isnan(row.low) == (row.k == 4)
+        if row.k == 1:
+            assert (row.low, row.high) == pytest.approx(stats.t.interval(0.95, 2, np.mean(own), stats.sem(own)))
+    shown = dose.show_levels(table).data
+    assert len(shown) == 5 and shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
+
+
 @pytest.mark.parametrize(("turned", "word"), [(1, judge.REPRODUCED), (-1, judge.MIXED)])
 def test_the_slope_of_the_margin_on_the_dose_against_least_squares(turned, word):
     """Where the squared error falls as the PSNR does, the two scores disagree."""

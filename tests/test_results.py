@@ -230,8 +230,11 @@ def test_table1_against_scipy(task):
         for column, values in means[row.schedule].items():
             assert getattr(row, f"{column}_sd") == pytest.approx(np.std(values, ddof=1))
         if row.schedule == "on_demand":
-            assert np.isnan(row.ahead) and np.isnan(row.low) and row.verdict == ""
+            assert np.isnan([row.ahead, row.low, row.kept_ahead, row.kept_low]).all() and row.verdict == ""
         else:
+            kept = [[mean_of([r], "psnr_kept") for r in runs[name]] for name in ("on_demand", row.schedule)]
+            interval = tuple(stats.ttest_rel(*kept).confidence_interval())
+            assert (row.kept_ahead, row.kept_low, row.kept_high) == pytest.approx((np.mean(interval), *interval))
             test = stats.ttest_rel(means["on_demand"]["psnr"], means[row.schedule]["psnr"])
             assert row.ahead == pytest.approx(np.mean(means["on_demand"]["psnr"]) - row.psnr)
             assert (row.low, row.high) == pytest.approx(tuple(test.confidence_interval()))

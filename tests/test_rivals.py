@@ -154,6 +154,8 @@ def test_a_sweep_trains_the_specialists_first(demo):
     m = judge.Measured(judge.keyed([found, *other, *alone]))
     ahead = table1.narrower(m, "minimax_gap", "on_demand").numbers["interpolation"][0]
     assert ahead == pytest.approx(max_gap(run, "on_demand") - max_gap(run, "minimax_gap"))
+    rows = table1.table([found, *other], "interpolate", ["on_demand", "minimax_gap"]).set_index("schedule")
+    assert rows.gap_ahead["minimax_gap"] == pytest.approx(-ahead) and np.isnan(rows.gap_ahead["on_demand"])
 
 
 def max_gap(run, schedule):

@@ -349,7 +349,7 @@ def test_rate_share_order_and_feedback_are_told_apart():
     table = dose.controls(m).set_index("contrast")
     assert len(table) == 2 * len(dose.CONTROLS) and (table.seeds[table.margin.notna()] == len(SEEDS)).all()
     expected = {"cumulative curriculum − on-demand": -2, "the same, rate falling over the last 2/5": 2.5}
-    expected |= {"its mean shares from the start − equal shares": -1, "its mean shares from the start − itself": -1}
+    expected |= {"its mean shares alone − equal shares": -1, "its mean shares alone − the curriculum": -1}
     expected |= {"k = 4 − another seed's shares under k = 4": 0.5}
     for contrast, db in expected.items():
         assert table.margin[contrast].to_list() == pytest.approx([db, db], abs=0.02)

@@ -141,6 +141,7 @@ def test_every_network_that_ships_is_the_one_of_the_manifest():
     assert {*json.loads((files.shipped() / "manifest.json").read_text(encoding="utf-8"))} == {*shipped}
     for path in shipped.values():
         checkpoint.check_manifest(path)
+    assert sum(path.stat().st_size for path in shipped.values()) < 64 * 2**20
 
 
 def test_the_command_trains_and_says_how_well(demo, monkeypatch, capsys):

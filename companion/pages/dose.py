@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from companion import published
+from companion.measure import gradients_and_pool
 from companion.runs import catalogue
 from companion.runs.catalogue import LADDER
 from companion.show import figures
 from companion.show.figures import minus
 from companion.show.sentences import page
-from companion.show.tables import show_table
+from companion.show.tables import show_table, with_interval
 from companion.verdicts import judge
 from companion.verdicts.judge import (
     Measured,
@@ -130,8 +131,8 @@ CONTROLS = {  # what may make the cumulative curriculum win: contrast → one ru
     "cumulative curriculum − on-demand": ("cumulative_curriculum", "on_demand"),
     "the same, rate falling over the last 2/5": ("cumulative_curriculum, decay 0.4", "on_demand, decay 0.4"),
     "the same, constant rate": ("cumulative_curriculum, decay 0", "on_demand, decay 0"),
-    "its mean shares from the start − equal shares": ("static_easy", "rigid_joint"),
-    "its mean shares from the start − itself": ("static_easy", "cumulative_curriculum"),
+    "its mean shares alone − equal shares": ("static_easy", "rigid_joint"),
+    "its mean shares alone − the curriculum": ("static_easy", "cumulative_curriculum"),
     "k = 4 − another seed's shares under k = 4": (NAMES[4], "replay"),
 }
 
@@ -144,6 +145,26 @@ def controls(m: Measured) -> pd.DataFrame:
             seeds = len(gaps(m.runs, task, *pair))
             rows.append((contrast, plain(task), seeds, *judge.lead(m, task, *pair)))
     return pd.DataFrame(rows, columns=["contrast", "task", "seeds", "margin", "low", "high", "verdict"])
+
+
+def levels(m: Measured) -> pd.DataFrame:
+    """Of each task, k and level from 1 to 5: how hard it pulls, what feedback gives it, and what came of it.
+
+    Columns task, k, level; pull: the norm of its gradient under equal shares, level 1's is 1; share: per cent of the
+    images in the last epoch; seeds, margin (dB over equal shares) and its 95 % interval, low and high.
+    """
+    rows, each = [], range(1, paper.N_LEVELS + 1)
+    for task in paper.TASKS:
+        norms = [gradients_and_pool.norms(run) for [run] in paired(m.runs, "gradients", f"{task} rigid_joint")]
+        pull = np.mean([[norm[str(i)] / norm["1"] for i in each] for norm in norms] or [[np.nan] * len(each)], axis=0)
+        for k in (k for k in NAMES if k and paired(m.runs, task, NAMES[k], "rigid_joint")):
+            pair = task, NAMES[k], "rigid_joint"
+            shares = np.mean([run.history[-1]["allocation"] for run, _ in paired(m.runs, *pair)], axis=0)
+            for level, strength, share in zip(each, pull, shares, strict=True):
+                margins = gaps(m.runs, *pair, [str(level)])
+                rows.append((task, k, level, strength, share, len(margins), *judge.spread(margins)))
+    columns = ["task", "k", "level", "pull", "share", "seeds", "margin", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def verdict(experiments: list[Experiment]) -> str:
@@ -198,6 +219,19 @@ def show(table: pd.DataFrame, *differ: str):
     shown = shown[["task", *differ, "seeds", "dose", "psnr", "margins", "verdict"]]
     names = {"dose": "dose (%)", "psnr": "PSNR (dB)", "margins": "− rigid joint"}
     return show_table(shown.rename(columns=names), {"k": minus, "steps": "{:,}"})
+
+
+def show_levels(table: pd.DataFrame):
+    """`levels`, a row for each task and level: its pull, then what each k gives it, and what came of that."""
+    index, shown = ["task", "level"], {}
+    for k, rows in table.assign(task=table.task.map(plain)).groupby("k"):
+        rows = rows.set_index(index)
+        shown.setdefault(("", "pull"), rows.pull.map("{:.2f}".format))
+        shown[f"k = {minus(k)}", "share (%)"] = rows.share.map("{:.1f}".format)
+        margins = map(with_interval, rows.margin, rows.low, rows.high)
+        shown[f"k = {minus(k)}", "− rigid joint (dB)"] = pd.Series([*margins], rows.index)
+    frame = pd.DataFrame(shown)
+    return frame.style.set_table_attributes('class="odl-table odl-numbers"')
 
 
 def show_controls(table: pd.DataFrame):
@@ -295,7 +329,7 @@ def plot_controls(table: pd.DataFrame):
         axis.hlines(places, rows.low, rows.high, color=colour)
     axis.set_yticks(range(len(shown)), shown)
     axis.set(ylim=(max(len(shown), 1) - 0.5, -0.5), xlabel="difference in mean PSNR (dB)")
-    axis.legend(fontsize=9)
+    figure.legend(fontsize=9, loc="outside upper center", ncols=2)
     return figure
 
 

@@ -43,25 +43,33 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
 
     Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
     over seeds), psnr_kept and psnr_hole (known pixels kept, and inside the missing ones, where pixels are missing);
-    `worst_gap`, where any specialist is on disk; ahead, low, high and verdict of `judge.lead`; then the paper's l2 and
-    psnr on CelebA and SUN397.
+    `worst_gap`, where any specialist is on disk; ahead, low, high and verdict of `judge.lead`; kept_ahead and
+    gap_ahead, by how many dB on-demand is better with the known pixels kept, and in its worst gap, each with _low and
+    _high; then the paper's l2 and psnr on CelebA and SUN397.
     """
     damaged, m = tables.means(found).mean(), Measured(judge.keyed(found))
+    worst = {id(run): gaps_to(run, specialists(run)).max() for run in found}
     first = {"schedule": "not_restored", "l2": damaged.l2_input, "psnr": damaged.psnr_input}
     rows = [first | {"psnr_hole": damaged.hole_input, "verdict": ""}]
     for schedule in schedules:
         own = [run for run in found if run.experiment["schedule"] == schedule]
         row = {"schedule": schedule} | tables.over_seeds(own)
         row |= tables.means(own)[["psnr_kept", "psnr_hole"]].mean().to_dict()
-        row["worst_gap"] = pd.Series([gaps_to(run, specialists(run)).max() for run in own], dtype=float).mean()
-        lead = (np.nan, np.nan, np.nan, "") if schedule == "on_demand" else judge.lead(m, task, "on_demand", schedule)
+        row["worst_gap"] = pd.Series([worst[id(run)] for run in own], dtype=float).mean()
+        pair = (task, "on_demand", schedule) if schedule != "on_demand" else (task, "")
+        lead = judge.lead(m, *pair) if pair[1] else (*judge.spread([]), "")
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
+        both = judge.paired(m.runs, *pair)
+        kept = [judge.score(a, column="psnr_kept") - judge.score(b, column="psnr_kept") for a, b in both]
+        nearer = [worst[id(b)] - worst[id(a)] for a, b in both]
+        for name, margins in (("kept", kept), ("gap", nearer)):
+            row |= zip((f"{name}_ahead", f"{name}_low", f"{name}_high"), judge.spread(margins), strict=True)
         printed = published.TABLE1.get(task, {}).get(schedule, ((np.nan, np.nan), (np.nan, np.nan)))
         for name, (l2, psnr) in zip(("celeba", "sun397"), printed, strict=True):
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
     frame = pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
-    return frame.drop(columns="worst_gap") if frame.worst_gap.isna().all() else frame
+    return frame if frame.worst_gap.notna().any() else frame.drop(columns=["worst_gap", *frame.filter(like="gap_")])
 
 
 def gaps_to(run: Result, alone: list[Result | None]) -> np.ndarray:
@@ -110,10 +118,11 @@ def show(table: pd.DataFrame, best: str | None = None):
     best: the schedule that leads all others by the judge's rule, in bold; None where none does.
     """
 
-    def with_interval(value, low, high):
-        interval = "" if pd.isna(low) else f" [{judge.number(low)}, {judge.number(high)}]"
-        return "–" if pd.isna(value) else f"{judge.number(value)}{interval}"
+    def ahead(name: str = "") -> list[str]:
+        ends = (table.get(f"{name}{end}", pd.Series(np.nan, table.index)) for end in ("ahead", "low", "high"))
+        return list(map(tables.with_interval, *ends))
 
+    ours = "on-demand ahead of this (dB)"
     columns = {
         ("", "schedule"): [TITLES.get(schedule, schedule) for schedule in table.schedule],
         ("here", "seeds"): table.seeds,
@@ -122,15 +131,17 @@ def show(table: pd.DataFrame, best: str | None = None):
         ("here", "known pixels kept"): table.psnr_kept,
         ("here", "missing pixels"): table.psnr_hole,
         ("here", "worst gap to specialists (dB)"): table.get("worst_gap", np.nan),
-        ("here", "on-demand − this (dB)"): list(map(with_interval, table.ahead, table.low, table.high)),
-        ("here", "verdict"): table.verdict,
+        (ours, "PSNR"): ahead(),
+        (ours, "verdict"): table.verdict,
+        (ours, "known pixels kept"): ahead("kept_"),
+        (ours, "worst gap"): ahead("gap_"),
         ("paper, CelebA", "L2 (‰)"): table.paper_celeba_l2,
         ("paper, CelebA", "PSNR (dB)"): table.paper_celeba_psnr,
         ("paper, SUN397", "L2 (‰)"): table.paper_sun397_l2,
         ("paper, SUN397", "PSNR (dB)"): table.paper_sun397_psnr,
     }
     shown = pd.DataFrame(columns)
-    shown = shown.drop(columns=[c for c in list(shown)[4:7] if shown[c].isna().all()])
+    shown = shown.drop(columns=[c for c in list(shown)[4:11] if shown[c].isin([np.nan, "–", ""]).all()])
     style = shown.style.format(precision=2, na_rep="–").hide(axis="index")
     style = style.set_properties(subset=(table.schedule == best, [("here", "PSNR (dB)")]), **{"font-weight": "bold"})
     return style.set_table_attributes('class="odl-table odl-numbers"')

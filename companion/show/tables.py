@@ -65,6 +65,12 @@ def with_spread(means, deviations, digits: int = 2) -> list[str]:
     return ["–" if pd.isna(x) else f"{x:.{digits}f}" + f" ± {sd:.{digits}f}" * pd.notna(sd) for x, sd in pairs]
 
 
+def with_interval(value: float, low: float, high: float) -> str:
+    """`+0.31 [+0.12, +0.50]`: a margin, and where there is one its interval."""
+    interval = "" if pd.isna(low) else f" [{judge.number(low)}, {judge.number(high)}]"
+    return "–" if pd.isna(value) else f"{judge.number(value)}{interval}"
+
+
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
     """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where no number in it is ours.
 
