@@ -29,7 +29,7 @@ TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: f"thick line within ±{judge.WITHIN:.2f}",
-    judge.EXCLUDED: "undecided, paper's ruled out",
+    judge.EXCLUDED: "paper's gain ruled out",
     judge.REVERSED: "refuted",
 }
 

@@ -51,6 +51,21 @@ def test_tables_in_readmes_are_what_the_results_files_say():
         assert page.read_text() == filled, f"{page}: run python book/figures.py --readme"
 
 
+@pytest.mark.parametrize("dataset", measured.SETS)
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_the_tables_that_readme_reads_are_of_every_seed_that_is_here(task, dataset):
+    scores = []
+    for path in (files.results() / "reference" / dataset / task).glob("on_demand-seed*.json"):
+        if path.stem.removeprefix("on_demand-seed").isdigit():
+            run = pd.DataFrame(json.loads(path.read_text())["evaluation"])
+            scores.append(run[run.level.str.isdigit()].psnr.mean())
+    found = measured.written("fixation", task, dataset).set_index("schedule").query("scored == 'all pixels'")
+    assert found["mean"]["on_demand"] == pytest.approx(np.mean(scores), abs=1e-6)
+    table = measured.written("table1", task, dataset).set_index("schedule")
+    assert table.psnr["on_demand"] == pytest.approx(np.mean(scores), abs=1e-6) and len(scores) == 5
+    assert table.seeds["on_demand"] == 5
+
+
 def test_each_of_our_networks_that_ships_has_a_card_that_says_where_it_harms():
     """One cell recomputed from its file by a plain loop; whatever is bold is below 0, and nothing else."""
     rows = re.findall(r"^\| `(.+)` \| (.+) \|$", appendix.model_cards(), re.MULTILINE)

@@ -6,7 +6,7 @@ a colour and a margin like the paper's; where the paper has no number there is a
 
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import cycle, product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -129,8 +129,7 @@ def show(table: pd.DataFrame, best: str | None = None):
         ("here", "L2 (‰)"): tables.with_spread(table.l2, table.l2_sd),
         ("here", "PSNR (dB)"): tables.with_spread(table.psnr, table.psnr_sd),
         ("here", "known pixels kept"): table.psnr_kept,
-        ("here", "missing pixels"): table.psnr_hole,
-        ("here", "worst gap to specialists (dB)"): table.get("worst_gap", np.nan),
+        ("here", "worst gap (dB)"): table.get("worst_gap", np.nan),
         (ours, "PSNR"): ahead(),
         (ours, "verdict"): table.verdict,
         (ours, "known pixels kept"): ahead("kept_"),
@@ -141,7 +140,8 @@ def show(table: pd.DataFrame, best: str | None = None):
         ("paper, SUN397", "PSNR (dB)"): table.paper_sun397_psnr,
     }
     shown = pd.DataFrame(columns)
-    shown = shown.drop(columns=[c for c in list(shown)[4:11] if shown[c].isin([np.nan, "–", ""]).all()])
+    of_some = [c for c in shown if c[1] in ("known pixels kept", "worst gap (dB)", "worst gap")]
+    shown = shown.drop(columns=[c for c in of_some if shown[c].isin([np.nan, "–"]).all()])
     style = shown.style.format(precision=2, na_rep="–").hide(axis="index")
     style = style.set_properties(subset=(table.schedule == best, [("here", "PSNR (dB)")]), **{"font-weight": "bold"})
     return style.set_table_attributes('class="odl-table odl-numbers"')
@@ -211,12 +211,14 @@ def plot_margins(table: pd.DataFrame, gaps: dict):
 
 def plot_scores(table: pd.DataFrame):
     """Both scores of every schedule: mean PSNR (higher is better) against the worst gap to the specialists (lower)."""
-    figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
-    beside = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 8}
-    for row in table.dropna(subset="worst_gap").itertuples():
-        axis.plot(row.worst_gap, row.psnr, "o", color=COLOURS.get(row.schedule, "0.4"))
-        axis.annotate(TITLES.get(row.schedule, row.schedule), (row.worst_gap, row.psnr), **beside)
-    axis.set(xlabel="worst gap to the specialists (dB; 0: as good as each)", ylabel="mean PSNR, levels 1–6 (dB)")
+    figure, axis = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
+    for row, mark in zip(table.dropna(subset="worst_gap").itertuples(), cycle("osD^vP*X<>hp"), strict=False):
+        look = {"color": COLOURS.get(row.schedule, "0.4"), "label": TITLES.get(row.schedule, row.schedule)}
+        axis.plot(row.worst_gap, row.psnr, mark, markersize=7, alpha=0.8, **look)
+    axis.set(xlabel="worst gap to the specialists (dB, logarithmic)", ylabel="mean PSNR, levels 1–6 (dB)", xscale="log")
+    axis.xaxis.set(major_locator=plt.LogLocator(subs=(1, 2, 5)), minor_locator=plt.NullLocator())
+    axis.xaxis.set_major_formatter("{x:g}")
+    figure.legend(loc="outside right center", fontsize=9)
     return figure
 
 

@@ -66,8 +66,8 @@ def with_spread(means, deviations, digits: int = 2) -> list[str]:
 
 
 def with_interval(value: float, low: float, high: float) -> str:
-    """`+0.31 [+0.12, +0.50]`: a margin, and where there is one its interval."""
-    interval = "" if pd.isna(low) else f" [{judge.number(low)}, {judge.number(high)}]"
+    """`+0.31<br>[+0.12, +0.50]`: a margin, and where there is one its interval, below it in a table."""
+    interval = "" if pd.isna(low) else f"<br>[{judge.number(low)}, {judge.number(high)}]"
     return "–" if pd.isna(value) else f"{judge.number(value)}{interval}"
 
 
