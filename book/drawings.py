@@ -152,7 +152,7 @@ def once_each(*axes) -> tuple[list, list]:
 
 def scores():
     """Both scores of each rule minus those of equal shares, on faces, with their intervals."""
-    titles = published.SEVEN | published.LATER | {reasons.STATIC: "The curriculum's mean shares"}
+    titles = published.SEVEN | published.LATER
     figure, axes = plt.subplots(2, 2, figsize=(WIDE, 5.8), layout="constrained")
     for axis, task in zip(axes.flat, paper.TASKS, strict=True):
         for span, line in ((axis.axvspan, axis.axvline), (axis.axhspan, axis.axhline)):

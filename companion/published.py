@@ -23,7 +23,7 @@ LATER = {
     "inverse_mse": "Shares as 1/MSE",
     "log_mse": "Logarithm of the error",
     "unbiased": "Equation 3, unbiased",
-    "static_easy": "Static, mostly easy",
+    "static_easy": "The curriculum's mean shares",
     "replay": "Replay of k = 4",
 }
 SPECIALISTS = {name: f"Level {level} alone" for level, name in enumerate(rivals.SPECIALISTS, 1)}
