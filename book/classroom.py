@@ -6,6 +6,7 @@ students/  every exercise as a notebook, with stand-ins for the solution and wit
 teachers/  the same notebooks as a course of nbgrader with solutions and what they print; sample answers with points
 """
 
+import argparse
 import base64
 import re
 import shutil
@@ -262,6 +263,7 @@ def write_lecture(source: Path, folder: Path) -> str | None:
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     began, work = time.perf_counter(), CLASS / "_build"
     shutil.rmtree(CLASS, ignore_errors=True)
     write_notebooks(CLASS)

@@ -1,6 +1,6 @@
 """What the first cell of every notebook does where the companion is not installed, as in Colab, Kaggle and Binder.
 
-On a checkout whose packages are there it does nothing. It runs before anything is installed, so it imports the standard
+Where the packages are there it installs nothing. It runs before anything is installed, so it imports the standard
 library and `packaging`, which every kernel of Jupyter has.
 """
 

@@ -54,8 +54,8 @@ def main(arguments=None, commands=None) -> int:
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """Whether PyTorch found no room, on a GPU or a CPU."""
-    return bool(re.search("out of memory|not enough memory|can't allocate memory", str(error)))
+    """Whether PyTorch found no room, on a GPU or a CPU, or the system killed a worker that took too much."""
+    return bool(re.search("out of memory|not enough memory|can't allocate memory|excessive memory", str(error)))
 
 
 class Parser(argparse.ArgumentParser):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from numbers import Real
 
+import numpy as np
 import torch
 
 from odl import paper
@@ -36,7 +37,9 @@ class Task:
 
     def __post_init__(self):
         last, row = paper.N_LEVELS + 1, paper.TASKS.get(self.name, {})
-        if len(row.get("levels", ())) != last or not {"title", "severity", "easy", "hard"} <= row.keys():
+        levels, ends = row.get("levels", ()), (row.get("easy"), row.get("hard"))
+        fits = len(levels) == last and all(np.shape(level) == (2,) for level in levels)
+        if not fits or not all(isinstance(end, Real) for end in ends) or not {"title", "severity"} <= row.keys():
             needed = f"a row in odl.paper.TASKS first, with levels 1 to {last}, easy and hard, title and severity"
             raise ParameterError(f"task {self.name!r} needs {needed}")
         if self.channels not in (1, 3):

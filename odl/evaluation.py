@@ -6,6 +6,7 @@ import torch
 from odl import crops, paper
 from odl.corruptions import RELEASED, TASKS, Task
 from odl.data import packs
+from odl.experiment import check
 from odl.parameters import ParameterError, check_device, choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
@@ -48,8 +49,9 @@ def errors(restore, task: Task, x, level, generator) -> dict[str, torch.Tensor]:
     for part in x.split(len(x) if x.is_cuda else 100):
         y = task.corrupt(part, level, generator)
         x_hat = restore(y.clone())  # may write in place
-        if x_hat.shape != part.shape:
-            raise ParameterError(f"restore returned {tuple(x_hat.shape)} for images {tuple(part.shape)}")
+        if not torch.is_tensor(x_hat) or x_hat.shape != part.shape:
+            found = tuple(x_hat.shape) if torch.is_tensor(x_hat) else type(x_hat).__name__
+            raise ParameterError(f"restore returned {found} for a tensor of images {tuple(part.shape)}")
         parts.append(scored(task, x_hat, part, y))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
@@ -78,7 +80,7 @@ def evaluate(experiment, restore, device="cpu", progress=None) -> tuple[pd.DataF
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
     the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
-    task, trials, device = task_of(experiment), experiment.trials, check_device(device)
+    task, trials, device = task_of(check(experiment)), experiment.trials, check_device(device)
     x = images_of(experiment, packs.load(experiment.dataset, "test"), experiment.test_images, "test").to(device)
     rows, images = [], {}
     for trial in range(trials):

@@ -140,3 +140,10 @@ class Experiment:
         given |= {"dataset": sets.slug(self.dataset)}
         own = sets.parse(self.dataset)[0] not in sets.DATASETS
         return given | {"images": sets.fingerprint(self.dataset)} if own else given
+
+
+def check(experiment) -> Experiment:
+    """An experiment. Raises ParameterError for anything else."""
+    if not isinstance(experiment, Experiment):
+        raise ParameterError(f"experiment={experiment!r} is none; it comes from odl.Experiment.of(task=…, schedule=…)")
+    return experiment

@@ -16,7 +16,7 @@ from odl import PROTOCOL
 from odl.data import packs
 from odl.data.sets import DataError
 from odl.evaluation import evaluate, images_of, overall, task_of
-from odl.experiment import Experiment
+from odl.experiment import Experiment, check
 from odl.learn import build, learn
 from odl.machine import checkpoint, files, store
 from odl.machine.device import arithmetic, prepare
@@ -75,8 +75,7 @@ def train(experiment, device="cpu", progress=None, build=build, learn=None) -> T
     learns otherwise needs the name of a schedule of its own. Raises ParameterError, DataError, DiskError, or
     TrainingError when a number is not finite.
     """
-    if not isinstance(experiment, Experiment):
-        raise ParameterError(f"experiment={experiment!r} is none; it comes from odl.Experiment.of(task=…, schedule=…)")
+    check(experiment)
     device, learn = check_device(device), learn or partial(by_schedule, schedule_of(experiment))
     owner = checkpoint.owner_of(experiment)  # of the photographs as they are before
     prepare(device)
@@ -227,7 +226,7 @@ def frame() -> pd.DataFrame:
     rows = []
     for path in sorted(files.results().glob("*/*/*/*.json")):
         content = files.unseal(path)
-        if content.get("protocol") != PROTOCOL or "psnr_input" not in content["evaluation"]:
+        if content.get("protocol") != PROTOCOL or "psnr_input" not in content.get("evaluation", ()):
             continue  # something else than the levels of a run
         profile, dataset, task = path.relative_to(files.results()).parts[:3]
         scores = overall(pd.DataFrame(content["evaluation"])).mean()

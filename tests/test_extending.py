@@ -102,7 +102,10 @@ def test_a_damage_may_write_in_place_and_must_return_images(added):
         own = Task("speckle", 3, draw_amount, bad)
         refused(lambda own=own: own.corrupt(x, 3, torch.Generator()), "task 'speckle' made", kind=ParameterError)
     refused(lambda: Task("speckle", 2, draw_amount, speckle), "channels=2", kind=ParameterError)
-    refused(lambda: evaluation.evaluate(run, lambda y: y[:1]), "restore returned (1, 3", kind=ParameterError)
+    given = {"(1, 3": lambda y: y[:1], "ndarray": lambda y: y.numpy(), "NoneType": lambda y: None}
+    for found, restore in given.items():
+        refused(lambda r=restore: evaluation.evaluate(run, r), f"restore returned {found}", kind=ParameterError)
+    refused(lambda: evaluation.evaluate("denoise", lambda y: y), "experiment='denoise'", kind=ParameterError)
 
 
 @pytest.mark.parametrize("task", paper.TASKS)
@@ -164,6 +167,10 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     refused(lambda: Task("haze", 3, draw_amount, speckle), "levels 1 to 6")
     monkeypatch.setitem(paper.TASKS, "haze", {key: value for key, value in SPECKLE.items() if key != "easy"})
     refused(lambda: Task("haze", 3, draw_amount, speckle), "levels 1 to 6, easy and hard")
+    for wrong in ({"levels": range(6)}, {"levels": [(1, 2, 3)] * 6}, {"easy": "x"}):
+        monkeypatch.setitem(paper.TASKS, "haze", SPECKLE | wrong)
+        refused(lambda: Task("haze", 3, draw_amount, speckle), "levels 1 to 6, easy and hard")
+    monkeypatch.setitem(paper.TASKS, "haze", SPECKLE)
     haze = Experiment.of("haze", profile="smoke")
     for train in (results.train, lambda run: sweep.run_many([run], "cpu")):
         refused(lambda train=train: train(haze), "task='haze'", kind=ParameterError)

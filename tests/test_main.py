@@ -515,7 +515,14 @@ def test_the_first_estimate_is_of_the_work_alone(first, step):
     )
 
 
-@pytest.mark.parametrize("said", ["CUDA out of memory. Tried", "DefaultCPUAllocator: can't allocate memory: you"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "CUDA out of memory. Tried",
+        "DefaultCPUAllocator: can't allocate memory: you",
+        "A worker process was unexpectedly terminated, perhaps by an excessive memory usage",
+    ],
+)
 def test_no_room_in_memory_is_one_line_and_another_error_stays(said, capsys):
     def fails(options):
         raise RuntimeError(options.said + "\nmore")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from companion.runs import catalogue, sweep
 from companion.runs.sweep import Job, Measurement
 from odl import results
 from odl.data import sets
-from odl.machine import checkpoint, files
+from odl.experiment import Experiment
+from odl.machine import checkpoint, files, store
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -159,23 +161,76 @@ if __name__ == "__main__":
 """
 
 
+def endless(folder, until: bytes):
+    """A sweep of two endless runs in a process of its own, when it has said `until`."""
+    script = folder / "endless.py"
+    script.write_text(ENDLESS)
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, env=env, start_new_session=True)
+    shown = b""
+    while not re.search(until, shown, re.DOTALL):
+        shown += process.stderr.read1()
+        assert process.poll() is None, shown
+    return process
+
+
+TRAINED = rb" [2-9]%"  # both have trained for a while
+
+
 @pytest.mark.parametrize(
     ("send", "sent"), [(os.kill, signal.SIGINT), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGTERM)]
 )
 def test_a_signal_ends_all_workers_with_their_checkpoints(demo, send, sent):
     """Ctrl-C, a death without a word, and what a notebook's kernel gets that is shut down, its children too."""
-    script = demo / "endless.py"
-    script.write_text(ENDLESS)
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, env=env, start_new_session=True)
-    shown = b""
-    while not re.search(rb" [2-9]%", shown):  # both have trained for a while
-        shown += process.stderr.read1()
-        assert process.poll() is None, shown
+    process = endless(demo, TRAINED)
     send(process.pid, sent)
     process.communicate(timeout=60)  # until the workers, which hold the pipe, have ended
     assert process.returncode == -sent and not list((demo / "runs").rglob("*.tmp"))
     assert len(list((demo / "runs").rglob("checkpoint.pt"))) == 2
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.2])
+def test_ctrl_c_in_a_notebook_keeps_every_run(demo, after):
+    """Its kernel is told to stop, and a moment later it terminates its children, which are writing then."""
+    process = endless(demo, TRAINED)
+    children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+    os.kill(process.pid, signal.SIGINT)
+    time.sleep(after)
+    for child in children:
+        os.kill(int(child), signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT and len(children) >= 2
+    assert len(list((demo / "runs").rglob("checkpoint.pt"))) == 2 and not list((demo / "runs").rglob("*.tmp"))
+
+
+def test_a_worker_is_not_torn_out_of_what_it_writes(monkeypatch):
+    """Once an exception is on its way out of a run, which writes its checkpoint then, no other one comes."""
+    monkeypatch.setattr(sweep.Worker, "asked", None)
+    for at, word in (("rest", False), ("work", True), ("leave", False)):
+        monkeypatch.setattr(sweep.Worker, "at", at)
+        with pytest.raises(SystemExit) if word else nullcontext():
+            sweep.end_worker()
+        assert sweep.Worker.asked and sweep.Worker.at == ("rest" if at == "rest" else "leave")
+
+
+def test_a_second_ctrl_c_does_not_wait(demo):
+    process = endless(demo, TRAINED)
+    for _ in range(2):
+        os.kill(process.pid, signal.SIGINT)
+        time.sleep(0.3)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGINT
+
+
+def test_ctrl_c_ends_those_that_wait_for_another_process(demo):
+    numbers = {"profile": "smoke", "epochs": 2000, "iterations": 1, "batch_size": 20}
+    with ExitStack() as held:
+        for run in [Experiment.of("interpolate", seed=seed, **numbers) for seed in (0, 1)]:
+            held.enter_context(store.lock_of(results.path_of(run)))
+        process = endless(demo, b"waiting for another process.*waiting for another process")
+        os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGINT
 
 
 def test_the_list_has_what_a_table_compares_first_before_what_refines_it():

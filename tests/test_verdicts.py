@@ -7,6 +7,7 @@ import re
 import pytest
 
 from companion.__main__ import main
+from companion.runs import catalogue
 from companion.verdicts import as_json, claims, judge
 from odl.machine import files, store
 
@@ -76,6 +77,13 @@ def test_files_are_those_that_a_claim_compares(written):
     for claim in weak:
         assert {f"reference/bsds500/inpaint/fixated_hard-seed{seed}.json" for seed in SEEDS} <= {*claim["files"]}
     assert weak
+    faces = "celeba10k-native"
+    [(number, claim)] = [c for c in claims.asked_of(faces) if c[1].claim.startswith("Minimax training is less far")]
+    seeds = catalogue.SEEDS_OF_FACES
+    own = as_json.record(claim, number, claims.load("reference", faces, seeds))["files"]
+    names = [f"level_{level}-seed{seeds[0]}" for level in range(1, 6)]
+    names += [f"{rule}-seed{seed}" for rule in ("minimax_gap", "on_demand") for seed in seeds[:3]]
+    assert own == sorted(f"reference/{faces}/{task}/{name}.json" for task in judge.paper.TASKS for name in names)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The systems that the paper compares with (Sec. 6.5 and 6.7).
+"""The systems that the paper compares with (Sec. 6.5 and 6.7), and a few others.
 
 A denoiser is `denoise(y, sigma) -> x_hat`: `y` is a grey image (H, W) of floats on the [0, 1] scale, beyond it where
 noise was not clipped; `sigma` is on the 0–255 scale.

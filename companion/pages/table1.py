@@ -215,9 +215,12 @@ def plot_scores(table: pd.DataFrame):
     for row, mark in zip(table.dropna(subset="worst_gap").itertuples(), cycle("osD^vP*X<>hp"), strict=False):
         look = {"color": COLOURS.get(row.schedule, "0.4"), "label": TITLES.get(row.schedule, row.schedule)}
         axis.plot(row.worst_gap, row.psnr, mark, markersize=7, alpha=0.8, **look)
-    axis.set(xlabel="worst gap to the specialists (dB, logarithmic)", ylabel="mean PSNR, levels 1–6 (dB)", xscale="log")
-    axis.xaxis.set(major_locator=plt.LogLocator(subs=(1, 2, 5)), minor_locator=plt.NullLocator())
-    axis.xaxis.set_major_formatter("{x:g}")
+    axis.set(xlabel="worst gap to the specialists (dB, logarithmic beyond 1)", ylabel="mean PSNR, levels 1–6 (dB)")
+    axis.set_xscale("symlog", linthresh=1)
+    within = axis.get_xlim()
+    axis.set_xticks(ticks := [-0.5, 0, 0.5, 1, 2, 5, 10, 20], [*map(minus, ticks)])
+    axis.xaxis.set_minor_locator(plt.NullLocator())
+    axis.set_xlim(within)
     figure.legend(loc="outside right center", fontsize=9)
     return figure
 

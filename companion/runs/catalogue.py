@@ -142,7 +142,7 @@ RUNGS = {  # profile → widths and epochs of the ladder; its last length takes 
     "demo": ((8, 16), (4, 20, 120)),
     "reference": ((16, 32), (10, 50, 300)),
 }
-DB11_WORK = 1765  # batches of windows at stride 3 in the eleven photographs
+DB11_WORK = 1765  # batches of 100 windows at stride 3 in the eleven photographs
 
 
 def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:

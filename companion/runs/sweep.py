@@ -205,25 +205,33 @@ def in_turn(todo, device, deadline, show) -> None:
 
 
 def side_by_side(todo, device, deadline, show, workers: int) -> None:
-    """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream."""
+    """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream.
+
+    A second Ctrl-C does not wait for what the first one has told to stop.
+    """
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         shares = np.memmap(Path(folder, "shares"), float, "w+", shape=len(todo) + 1)  # the last one tells all to stop
         if device == "cuda":
-            executor = ThreadPoolExecutor(workers, initializer=start_thread)
+            pool, leave = ThreadPoolExecutor(workers, initializer=start_thread), {"wait": False, "cancel_futures": True}
         else:
-            executor = ProcessPoolExecutor(workers, initializer=start_process, initargs=(os.getpid(),))
-        with executor as pool:
-            futures = [pool.submit(work, job, device, i, shares.filename, TABLES) for i, job in enumerate(todo)]
-            try:
-                while wait(futures, timeout=1.0).not_done:
-                    show(shares[:-1])
-                    if monotonic() > deadline:
-                        shares[-1] = 1
+            given = {"initializer": start_process, "initargs": (os.getpid(), shares.filename)}
+            pool, leave = ProcessPoolExecutor(workers, **given), {"kill_workers": True}
+        futures = [pool.submit(work, job, device, i, shares.filename, TABLES) for i, job in enumerate(todo)]
+        try:
+            while wait(futures, timeout=1.0).not_done:
                 show(shares[:-1])
-                for future in futures:
-                    future.result()
-            finally:
-                shares[-1] = 1
+                if monotonic() > deadline:
+                    shares[-1] = STOP
+            show(shares[:-1])
+            for future in futures:
+                future.result()
+        finally:
+            shares[-1] = INTERRUPTED
+            try:
+                pool.shutdown()
+            except KeyboardInterrupt:
+                pool.shutdown(**leave)
+                raise
 
 
 def start_thread() -> None:
@@ -231,7 +239,17 @@ def start_thread() -> None:
     torch.cuda.set_stream(torch.cuda.Stream())
 
 
-def start_process(parent: int) -> None:
+STOP, INTERRUPTED = 1, 2  # what `shares` ends with: stop when you next say how far you are; or else in `GRACE` seconds
+GRACE = 5  # for what does not say: it waits for another process, or for a denoiser
+
+
+class Worker:
+    """What a process that works for another is at, and whether it has been asked to end."""
+
+    at, asked = "rest", None  # "work"; "leave": an exception is on its way out of the run; time of the asking
+
+
+def start_process(parent: int, file: str) -> None:
     """Set up a worker: one thread, Ctrl-C left to the parent, and an end when the parent is gone or asks for it.
 
     Not only a cluster does: a notebook's kernel that is shut down terminates its children.
@@ -239,20 +257,32 @@ def start_process(parent: int) -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end_worker)
-    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=end_with, args=(parent, file), daemon=True).start()
 
 
-def end_with(parent: int) -> None:
-    """End this worker when the process that started it is gone, however it went."""
-    while os.getppid() == parent:
-        sleep(0.5)
-    os.kill(os.getpid(), signal.SIGTERM)
+def end_with(parent: int, file: str) -> None:
+    """End this worker when the process that started it is gone, however it went, was interrupted, or asks for it.
+
+    While the parent lives, not at once: the death of one worker makes it kill the others, which may be writing.
+    """
+    shares, interrupted = np.memmap(file, float, "r"), None
+    while True:
+        sleep(0.2)
+        alive = os.getppid() == parent
+        if shares[-1] == INTERRUPTED:
+            interrupted = interrupted or monotonic()
+        if not alive or interrupted and monotonic() > interrupted + GRACE:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if Worker.asked and Worker.at == "rest" and not (alive and monotonic() < Worker.asked + GRACE):
+            os._exit(1)
 
 
 def end_worker(*_) -> None:
-    """Leave the run that this worker is at, which then keeps its last whole epoch."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once
-    raise SystemExit
+    """Leave the run that this worker is at, which then keeps its last whole epoch, and begin no other."""
+    Worker.asked = Worker.asked or monotonic()
+    if Worker.at == "work":
+        Worker.at = "leave"  # once: what is being written now has to become whole
+        raise SystemExit
 
 
 def work(job: Job, device, i: int, file: str, tables) -> None:
@@ -263,19 +293,21 @@ def work(job: Job, device, i: int, file: str, tables) -> None:
 
     def progress(share):
         shares[i] = min(share, 0.999)
-        if shares[-1]:
+        if shares[-1] or Worker.asked:
+            Worker.at = "leave"
             raise Stopped
 
     try:
-        with suppress(Stopped):
+        with suppress(Stopped, SystemExit):
+            Worker.at = "work"
             progress(0)
             measure(job, device, progress)
             shares[i] = 1.0
-    except SystemExit:
-        os._exit(1)
     except Exception as error:
         tqdm.write(f"{job.name}: {error}", file=sys.stderr)
         raise
+    finally:
+        Worker.at = "rest"
 
 
 def measure(job: Job, device, progress) -> None:

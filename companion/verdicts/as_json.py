@@ -24,11 +24,16 @@ class Noting(dict):
         self.noted.add(super().__getitem__(key).path)
         return super().__getitem__(key)
 
+    def get(self, key):
+        found = super().get(key)
+        self.noted |= {found.path} if found else set()
+        return found
+
 
 def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
     """One claim: its test, the verdict, what was measured in words, each part in numbers, and the files behind it."""
     noted = set()
-    found = claim.measure(replace(measured, runs=Noting(measured.runs, noted), long=Noting(measured.long, noted)))
+    found = claim.measure(replace(measured, runs=Noting(measured.runs, noted)))
     if claim.place.startswith(ON_DB11) and found.word != MISSING:
         noted |= {path for path in store.USED if path.parent.name == "db11" and path.suffix == ".json"}
     said = {name: getattr(claim, name) for name in ("kind", "place", "claim", "test", "paper")}
