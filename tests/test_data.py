@@ -538,9 +538,12 @@ def test_where_nothing_is_read_what_is_left_out_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["bsds500", "celeba", "sun397", "db11"])
-def test_a_missing_set_says_what_where_how_and_how_large(root, no_shared_data, name):
+def test_a_missing_set_says_what_where_how_and_how_large(root, no_shared_data, monkeypatch, name):
     where = {"bsds500": "github.com/BIDS", "celeba": "mmlab.ie", "sun397": "SUN397.tar.gz", "db11": "rhgao"}[name]
-    refused(lambda: packs.load(name, "train"), f"{name!r}", where, DATASETS[name]["size"], f"data prepare {name}")
+    said = f"{name!r}", where, DATASETS[name]["size"], f"data prepare {name}"
+    refused(lambda: packs.load(name, "train"), *said)
+    monkeypatch.setenv("ODL_DATA", "nowhere")
+    refused(lambda: packs.load(name, "train"), *said, "(ODL_DATA='nowhere' has none)")
     assert not files_below(root)
 
 
@@ -861,7 +864,7 @@ def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):
     hill.write_bytes(good)
     download.prepare("db11-native", str(tmp_path / "copy"))
     pack = packs.load("db11-native", "test")
-    refused(lambda: packs.load("db11-native", "train"), "no train images")
+    refused(lambda: packs.load("db11-native", "train"), "no train images; it is for tests alone")
     assert sets.is_here("db11")
     assert len(pack) == 11 and {pack.image(i).shape[0] for i in range(11)} == {256, 512}
 

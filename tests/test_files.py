@@ -51,6 +51,8 @@ def test_a_full_disk_is_told_before_a_run_is_trained(demo, monkeypatch):
     packs.load(run.dataset, "train")
     disk_with(monkeypatch, 50_000)
     refused(lambda: results.train(run, progress=lambda _: pytest.fail("trained")), "disk full", kind=DiskError)
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: (0, 0, 0))  # as of /proc
+    refused(lambda: files.need_room(demo, 1), "not writable, it is no disk", kind=DiskError)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif", ".bmp", ".ppm"])

@@ -490,6 +490,7 @@ def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys, form
         found = {path.relative_to(root / name / "out").as_posix() for path in (root / name / "out").glob("**/*.*")}
         assert found == {"a.png", "deeper/b.jpg"}
     assert main(arguments) == 2 and f"output='{typed}/out' lies below the input" in capsys.readouterr().err
+    assert main([*arguments[:-1], "o.png"]) == 2 and "output='o.png' is named like a file" in capsys.readouterr().err
 
 
 def test_a_folder_into_the_one_above_it(root, noise, capsys):

@@ -131,7 +131,7 @@ def find(name: str) -> Path:
     for place in (*shared, home(base) / "images"):
         if folder := inside(base, place):
             return folder
-    raise DataError(missing(base))
+    raise DataError(missing(base) + f" (ODL_DATA={given!r} has none)" * bool(given))
 
 
 def inside(base: str, place: Path) -> Path | None:

@@ -103,7 +103,9 @@ def short(name: str, length: int = 255) -> str:
 
 def need_room(folder: Path, size: int) -> None:
     """Raise DiskError when fewer than `size` bytes are free where `folder` lies, or will lie."""
-    free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
+    total, _, free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists()))
+    if not total:  # as /proc and /sys
+        raise DiskError(f"{folder}: not writable, it is no disk")
     if size > free:
         raise DiskError(f"{folder}: disk full, {size / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB are free")
 

@@ -262,8 +262,9 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
         if not path.exists():
             raise ParameterError(f"{path}: no such file or folder")
     if start.is_dir():
-        if end.is_file():
-            raise ParameterError(f"output={output!r} is a file; of a folder comes a folder")
+        if end.is_file() or end.suffix.lower() in SUFFIXES and not end.exists():
+            like = "" if end.is_file() else "named like "
+            raise ParameterError(f"output={output!r} is {like}a file; of a folder comes a folder")
         if not overwrite and start.resolve() in end.resolve().parents and end.is_dir() and files_in(end):
             raise ParameterError(f"output={output!r} lies below the input and has images; --overwrite replaces them")
         others = [path.resolve() for path in (end, masks) if path]  # results of an earlier call, masks
