@@ -22,14 +22,14 @@ BEST = "Best of seven:"
 TITLES = {  # how a claim begins → the question of its row, in the order of the three sentences
     "Fixation:": "Fixation?",
     "Equation 3 at its own dose": "Feedback beats equal shares?",
-    "Moving the batch": "Fourfold, at half width?",
+    "Moving the batch": "Fourfold, half width?",
 }
 TITLES |= {f"{judge.plain(task).capitalize()}: on-demand": f"{BEST} {judge.plain(task)}?" for task in published.TABLE1}
 TITLES |= {"The on-demand network is close": "Near the specialist?"}
 MEANINGS = {  # of the judge's words, as briefly as may be
     judge.REPRODUCED: "holds",
     judge.EQUIVALENT: f"thick line within ±{judge.WITHIN:.2f}",
-    judge.EXCLUDED: "paper's gain ruled out",
+    judge.EXCLUDED: "below paper's gain",
     judge.REVERSED: "refuted",
 }
 

@@ -223,15 +223,16 @@ def show(table: pd.DataFrame, *differ: str):
 
 def show_levels(table: pd.DataFrame):
     """`levels`, a row for each task and level: its pull, then what each k gives it, and what came of that."""
-    index, shown = ["task", "level"], {}
-    for k, rows in table.assign(task=table.task.map(plain)).groupby("k"):
-        rows = rows.set_index(index)
+    shown = {}
+    for k, rows in table.groupby("k"):
+        rows = rows.reset_index(drop=True)
+        shown.setdefault(("", "task"), rows.task.map(plain).where(~rows.task.duplicated(), ""))
+        shown.setdefault(("", "level"), rows.level)
         shown.setdefault(("", "pull"), rows.pull.map("{:.2f}".format))
         shown[f"k = {minus(k)}", "share (%)"] = rows.share.map("{:.1f}".format)
-        margins = map(with_interval, rows.margin, rows.low, rows.high)
-        shown[f"k = {minus(k)}", "− rigid joint (dB)"] = pd.Series([*margins], rows.index)
-    frame = pd.DataFrame(shown)
-    return frame.style.set_table_attributes('class="odl-table odl-numbers"')
+        shown[f"k = {minus(k)}", "− rigid joint (dB)"] = [*map(with_interval, rows.margin, rows.low, rows.high)]
+    style = pd.DataFrame(shown).style.hide(axis="index")
+    return style.set_table_attributes('class="odl-table odl-numbers"')
 
 
 def show_controls(table: pd.DataFrame):
