@@ -80,6 +80,8 @@ def test_noise_and_blur_are_found():
         y = ramp + sigma * generator.standard_normal(ramp.shape)
         assert doubts.noise_of(y) == pytest.approx(sigma, rel=0.1)
         assert doubts.noise_of(np.stack([y] * 3, -1)) == pytest.approx(sigma, rel=0.1)
+    tiny = np.full((16, 16), 0.5) + 0.2 * generator.standard_normal((16, 16))
+    assert "too small to tell its noise" in doubts.doubt(tiny, np.full((16, 16), 0.5), "denoise")
     steps = (generator.random((300, 300)) < 1e-3).cumsum(0).cumsum(1) % 2.0  # edges: a flat spectrum of gradients
     for sigma in (1.5, 3):
         assert doubts.blur_of(gaussian_filter(steps, sigma)) == pytest.approx(sigma, rel=0.25)

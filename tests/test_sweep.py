@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_a_page_that_lacks_runs_names_the_seeds_that_it_was_asked_for(demo, capsys):
     """Not that of the fill that learns nothing, which has none."""
     jobs = [catalogue.job_with_all(run) for run in catalogue.runs("table2", "inpaint", "demo", "smoke", [3])]
-    assert sweep.results_of(jobs, train=False) == []
-    assert capsys.readouterr().out.endswith("--seeds 3.\n")
+    assert sweep.results_of(jobs, train=False, page="table2") == []
+    assert capsys.readouterr().out.endswith("--page table2 --seeds 3.\n")
 
 
 def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):

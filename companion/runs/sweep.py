@@ -119,17 +119,17 @@ def measure_network(experiment, path: Path, evaluate: Callable, device="auto", p
     return results.as_result(store.run_or_load(path, experiment.asdict(), measure), path)
 
 
-def run_many(experiments: list[Experiment], device="auto", train=True, workers=None, dataset="") -> list[Result]:
+def run_many(experiments: list[Experiment], device="auto", train=True, workers=None, **named) -> list[Result]:
     """`results_of` runs that are trained and tested on their levels."""
     jobs = [job_of(experiment) for experiment in dict.fromkeys(experiments)]
-    return results_of(jobs, device, train, workers, dataset)
+    return results_of(jobs, device, train, workers, **named)
 
 
-def results_of(jobs: list[Job], device="auto", train=True, workers=None, dataset="") -> list[Result]:
+def results_of(jobs: list[Job], device="auto", train=True, workers=None, dataset="", page="") -> list[Result]:
     """What the last measurement of every job found, in order; what is missing is measured with one progress bar.
 
     With `train` false nothing is measured: what is not there is left out, and a line says how much that is, and which
-    command measures it: of `dataset`, where its runs are on another size of it, as Table 3's are.
+    command measures it: of `dataset`, where its runs are on another size of it, as Table 3's are, and for `page`.
     """
     if train:
         run_jobs(jobs, device, workers)
@@ -138,7 +138,7 @@ def results_of(jobs: list[Job], device="auto", train=True, workers=None, dataset
         scale = f"--profile {absent[0].profile} --dataset {shlex.quote(dataset or absent[0].dataset)}"
         ours = [experiment for experiment in absent if experiment.schedule in SCHEDULES] or absent
         seeds = " ".join(str(seed) for seed in sorted({experiment.seed for experiment in ours}))
-        command = f"python -m companion reproduce {scale} --seeds {seeds}"
+        command = f"python -m companion reproduce {scale}{f' --page {page}' * bool(page)} --seeds {seeds}"
         print(f"{len(absent)} of {len(jobs)} runs are missing: set train=True here, or run {command}.")
     return [result for result in found if result is not None]
 

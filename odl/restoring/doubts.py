@@ -28,9 +28,11 @@ def doubt(y: np.ndarray, x_hat: np.ndarray | None, task: str) -> str | None:
     if task == "denoise":
         sigma, change = noise_of(y), float(np.sqrt(np.mean((x_hat - y) ** 2)))
         if change**2 > MOST_CHANGE * sigma**2:
+            small = min(y.shape[:2]) < BLOCK + 2
+            noise = "is too small to tell its noise" if small else f"has noise of about {255 * sigma:.1f}"
             return (
                 f"the result may be worse than the image: it differs by {255 * change:.1f} of 255 (RMS), and the image "
-                f"has noise of about {255 * sigma:.1f}; the network helps where there is more noise than detail"
+                f"{noise}; the network helps where there is more noise than detail"
             )
     if task == "deblur" and (width := blur_of(y)) < LEAST_BLUR:
         return (

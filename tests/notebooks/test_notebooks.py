@@ -145,7 +145,8 @@ def test_the_command_that_is_told_trains_what_is_missing(name, task, dataset, ro
     found = run(ROOT / "notebooks" / f"{name}.ipynb", tmp_path, profile="smoke", dataset=dataset, train=False, **given)
     assert found["error"] is None, found["said"]
     [options] = re.findall(r"or run python -m companion reproduce (.*)\.\n", found["printed"])
-    assert options == f"--profile smoke --dataset {dataset} --seeds 0"
+    page = f"{name}-{task}" if name == "table1" else name
+    assert options == f"--profile smoke --dataset {dataset} --page {page} --seeds 0"
     assert main(["reproduce", *options.split(), "--list"]) == 0
     listed = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
     assert {one.run_id for one in catalogue.runs(name, task, dataset, "smoke", [0])} <= listed
