@@ -10,6 +10,7 @@ from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 from conftest import tiny
 from tqdm.auto import tqdm
@@ -193,11 +194,11 @@ def test_a_signal_ends_all_workers_with_their_checkpoints(demo, send, sent):
 def test_ctrl_c_in_a_notebook_keeps_every_run(demo, after):
     """Its kernel is told to stop, and a moment later it terminates its children, which are writing then."""
     process = endless(demo, TRAINED)
-    children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+    children = psutil.Process(process.pid).children()
     os.kill(process.pid, signal.SIGINT)
     time.sleep(after)
     for child in children:
-        os.kill(int(child), signal.SIGTERM)
+        child.terminate()
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT and len(children) >= 2
     assert len(list((demo / "runs").rglob("checkpoint.pt"))) == 2 and not list((demo / "runs").rglob("*.tmp"))
