@@ -118,6 +118,14 @@ def test_pull_share_and_outcome_of_each_level_by_hand():
             norms = pd.DataFrame([(0, str(i), i + seed) for i in range(1, 6)], columns=["trial", "level", "norm"])
             key = "gradients", "deblur rigid_joint", seed
             runs[key] = results.Result(e.asdict(), {}, [], norms, None)
+    shown = dose.show_levels(dose.levels(judge.Measured(runs))).data
+    assert len(shown) == 5 and shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
+    more = {("inpaint", *key[1:]): run for key, run in runs.items() if key[:2] == ("deblur", "on_demand")}
+    more |= {("inpaint", *key[1:]): run for key, run in runs.items() if key[:2] == ("deblur", "rigid_joint")}
+    shown = dose.show_levels(dose.levels(judge.Measured(more | runs))).data  # k = 4 on one task of two
+    assert list(shown["", "task"]) == ["inpainting", *[""] * 4, "deblurring", *[""] * 4]
+    assert list(shown["k = 4", "share (%)"][:5]) == ["–"] * 5 and shown["k = 1", "share (%)"].tolist()[4] == "23.0"
+    assert shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
     table = dose.levels(judge.Measured(runs))
     assert list(table.k) == [1] * 5 + [4] * 5 and {*table.task} == {"deblur"} and {*table.seeds} == {2, 3}
     for row in table.itertuples():
@@ -127,8 +135,6 @@ def test_pull_share_and_outcome_of_each_level_by_hand():
         assert row.margin == pytest.approx(np.mean(own)) and np.isnan(row.low) == (row.k == 4)
         if row.k == 1:
             assert (row.low, row.high) == pytest.approx(stats.t.interval(0.95, 2, np.mean(own), stats.sem(own)))
-    shown = dose.show_levels(table).data
-    assert len(shown) == 5 and shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
 
 
 @pytest.mark.parametrize(("turned", "word"), [(1, judge.REPRODUCED), (-1, judge.MIXED)])

@@ -214,6 +214,17 @@ def test_a_worker_is_not_torn_out_of_what_it_writes(monkeypatch):
         assert sweep.Worker.asked and sweep.Worker.at == ("rest" if at == "rest" else "leave")
 
 
+def test_a_worker_that_is_ended_from_outside_ends_the_sweep_with_an_error(demo):
+    """And not as if all were done."""
+    process = endless(demo, TRAINED)
+    for child in psutil.Process(process.pid).children():
+        if "popen_loky" in " ".join(child.cmdline()):
+            child.terminate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1 and b"Ended: a worker was ended from outside" in said
+    assert len(list((demo / "runs").rglob("checkpoint.pt"))) == 2
+
+
 def test_a_second_ctrl_c_does_not_wait(demo):
     process = endless(demo, TRAINED)
     for _ in range(2):

@@ -223,13 +223,12 @@ def show(table: pd.DataFrame, *differ: str):
 
 def show_levels(table: pd.DataFrame):
     """`levels`, a row for each task and level: its pull, then what each k gives it, and what came of that."""
-    shown = {}
+    each = table.drop_duplicates(["task", "level"])
+    shown = {("", "task"): each.task.map(plain).where(~each.task.duplicated(), "").to_list()}
+    shown |= {("", "level"): each.level.to_list(), ("", "pull"): [f"{pull:.2f}" for pull in each.pull]}
     for k, rows in table.groupby("k"):
-        rows = rows.reset_index(drop=True)
-        shown.setdefault(("", "task"), rows.task.map(plain).where(~rows.task.duplicated(), ""))
-        shown.setdefault(("", "level"), rows.level)
-        shown.setdefault(("", "pull"), rows.pull.map("{:.2f}".format))
-        shown[f"k = {minus(k)}", "share (%)"] = rows.share.map("{:.1f}".format)
+        rows = each[["task", "level"]].merge(rows, "left", ["task", "level"])  # where this k is to be measured: –
+        shown[f"k = {minus(k)}", "share (%)"] = ["–" if pd.isna(share) else f"{share:.1f}" for share in rows.share]
         shown[f"k = {minus(k)}", "− rigid joint (dB)"] = [*map(with_interval, rows.margin, rows.low, rows.high)]
     style = pd.DataFrame(shown).style.hide(axis="index")
     return style.set_table_attributes('class="odl-table odl-numbers"')

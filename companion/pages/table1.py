@@ -56,10 +56,10 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
         row = {"schedule": schedule} | tables.over_seeds(own)
         row |= tables.means(own)[["psnr_kept", "psnr_hole"]].mean().to_dict()
         row["worst_gap"] = pd.Series([worst[id(run)] for run in own], dtype=float).mean()
-        pair = (task, "on_demand", schedule) if schedule != "on_demand" else (task, "")
-        lead = judge.lead(m, *pair) if pair[1] else (*judge.spread([]), "")
+        rival, pair = schedule != "on_demand", (task, "on_demand", schedule)
+        lead = judge.lead(m, *pair) if rival else (*judge.spread([]), "")
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
-        both = judge.paired(m.runs, *pair)
+        both = judge.paired(m.runs, *pair) if rival else []
         kept = [judge.score(a, column="psnr_kept") - judge.score(b, column="psnr_kept") for a, b in both]
         nearer = [worst[id(b)] - worst[id(a)] for a, b in both]
         for name, margins in (("kept", kept), ("gap", nearer)):

@@ -40,6 +40,10 @@ class Stopped(Exception):
     """A run was stopped before its end; the same command goes on from its checkpoint."""
 
 
+class Ended(files.OneLine, RuntimeError):
+    """A worker was told to end, and nobody else to stop; the message is one line."""
+
+
 @dataclass(frozen=True)
 class Measurement:
     """`load()` returns what is on disk or None, `measure(device, progress)` measures and writes `path`; both pickle.
@@ -308,6 +312,8 @@ def work(job: Job, device, i: int, file: str, tables) -> None:
         raise
     finally:
         Worker.at = "rest"
+    if Worker.asked and not shares[-1]:  # else the others would seem to be all
+        raise Ended("a worker was ended from outside; the same command goes on from the checkpoints")
 
 
 def measure(job: Job, device, progress) -> None:
