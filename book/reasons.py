@@ -220,7 +220,7 @@ def facts() -> dict:
     """Of minimax training: where equal shares need it, what it gives that level, and what comes of it."""
     found = causes(LATER)
     if len(found) < len(LATER) or len(found[0][-1].numbers) < len(paper.TASKS):
-        names = ["behind", "level", "given", "sentences", "foretold", "price", "static", "static_margins", "said"]
+        names = ["behind", "level", "given", "sentences", "price", "static", "static_margins", "said"]
         return dict.fromkeys(names, NOT_MEASURED)
     faces, on, levels, shares, larger = worlds()["faces"], [], set(), [], []
     for task in paper.TASKS:
@@ -239,7 +239,6 @@ def facts() -> dict:
         "level": f"level {listed(sorted(levels))}",
         "given": f"{min(shares):.0f} to {max(shares):.0f} % of all images{away}",
         "sentences": f"{first} {second}",
-        "foretold": foretold(next(iter(LATER)), nearer),
         "price": f"Its squared error is certainly larger than Equation 3's on {listed(larger or ['no task'])}.",
         "static": without_scores(faces, numbers=False),
         "static_margins": without_scores(faces, numbers=True),
