@@ -104,8 +104,6 @@ def run_reproduce(options) -> None:
     pending = [run for run in runs if results.load(run) is None]
     if options.profile == "gpu" and pending and workers is None and check_device(options.device) == "cuda":
         workers = gpu.prepare(pending, "cuda")
-    if pending:
-        print(gpu.pace(pending[0], check_device(options.device)), end="", file=sys.stderr)
     try:
         sweep.run_jobs(todo, options.device, workers, deadline)
     finally:

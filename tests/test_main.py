@@ -4,7 +4,6 @@ import argparse
 import io
 import json
 import os
-import re
 import shlex
 import struct
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import refused, tiny
+from conftest import refused
 from made import BAD, FORMS, chunk, encoded, photograph
 from PIL import Image, ImageCms, PngImagePlugin
 from PIL.TiffImagePlugin import IFDRational
@@ -24,7 +23,6 @@ from tqdm import tqdm
 from bench.__main__ import main as bench
 from companion.__main__ import main as companion
 from companion.notebook import check_image
-from companion.runs import gpu
 from odl import results
 from odl.__main__ import advance, main
 from odl.data import reader
@@ -556,15 +554,3 @@ sys.exit(main(["train", "--profile", "smoke"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, env=os.environ)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("native", ["bf16", "fp32"])
-def test_a_campaign_says_how_long_a_run_takes_without_native_bf16(demo, monkeypatch, native):
-    monkeypatch.setattr("odl.machine.device.quick_precision", lambda device="cpu": native)
-    run = tiny("inpaint", "hard_mining", precision="bf16", epochs=40, iterations=1000)
-    said = gpu.pace(run, "cpu")
-    if native == "bf16":
-        assert said == ""
-        return
-    step, minutes, steps = map(float, re.findall(r"([\d.,]+)(?= ms| minutes| steps)", said.replace(",", "")))
-    assert steps == 40_000 and minutes == pytest.approx(step * steps / 60e3, abs=0.5 + steps / 120e3)

@@ -29,7 +29,7 @@ from odl.experiment import Experiment
 from odl.learn import Step, allocation, batches, build, train_epoch
 from odl.machine import files
 from odl.machine.checkpoint import encoded, hash_of, header, read_weights
-from odl.machine.device import lacks, make_deterministic
+from odl.machine.device import make_deterministic
 from odl.machine.graphs import quickest, state_of
 from odl.machine.provenance import origin
 from odl.parameters import ParameterError
@@ -171,17 +171,6 @@ def probe(experiment: Experiment, device: str, sides=SIDES, iterations: int = 20
 def equal(run: Experiment, iterations: int) -> Experiment:
     """A run as long to a step that needs no other, with equal shares: it is timed in place of any."""
     return replace(run, schedule="rigid_joint", sharpness=1.0, severity=0.0, iterations=iterations)
-
-
-def pace(run: Experiment, device: str) -> str:
-    """How long such a run takes, in one line, on a device that lacks its precision; empty on any other."""
-    if not lacks(run.precision, device):
-        return ""
-    milliseconds, steps = timed(equal(run, 5), device, 1, False), run.epochs * run.iterations
-    return (
-        f"no native {run.precision} here: {milliseconds:.0f} ms a step, {milliseconds * steps / 60e3:.0f} minutes for "
-        f"{steps:,} steps; the results make pairs with those of such machines alone\n"
-    )
 
 
 def timed(run: Experiment, device: str, n: int, capture: bool) -> float:

@@ -9,7 +9,6 @@ from functools import cache
 
 import torch
 from loky import cpu_count
-from torch.overrides import TorchFunctionMode
 
 
 @cache
@@ -90,37 +89,17 @@ def make_deterministic() -> None:
 
 
 def forward(network, y, precision: str) -> torch.Tensor:
-    """Forward pass in bf16, fp32 or fp64, returned in fp32, or fp64: (B, channels, 64, 64)."""
+    """Forward pass in fp64, else in `arithmetic(precision)` and returned in fp32: (B, channels, 64, 64)."""
     if precision == "fp64":
         return network(y.double())
-    if lacks(precision, y.device.type):
-        with RoundedToBf16():
-            return network(y).float()
-    with torch.autocast(y.device.type, torch.bfloat16, enabled=precision == "bf16"):
+    half = arithmetic(precision, y.device.type) == "bf16"
+    with torch.autocast(y.device.type, torch.bfloat16, enabled=half):
         return network(y).float()
 
 
-def lacks(precision: str, device: str) -> bool:
-    """Whether it is bf16 on a device without it: PyTorch has it everywhere, but there many times slower than fp32."""
-    return precision == "bf16" and quick_precision(device) == "fp32"
-
-
 def arithmetic(precision: str, device: str) -> str:
-    """The kind of arithmetic: the precision, `bf16 rounded` where `lacks`. Runs of two kinds make no pair."""
-    return f"{precision} rounded" if lacks(precision, device) else precision
-
-
-PRODUCTS = {torch.conv2d, torch.conv_transpose2d, torch.baddbmm, torch.nn.functional.linear}
-
-
-class RoundedToBf16(TorchFunctionMode):
-    """Autocast to bf16 whose products are computed in fp32, of rounded factors, and rounded; gradients likewise."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func not in PRODUCTS:
-            return func(*args, **(kwargs or {}))
-        args = [a.bfloat16().float() if torch.is_tensor(a) else a for a in args]
-        return func(*args, **(kwargs or {})).bfloat16()
+    """What is computed in: the precision, but fp32 for bf16 where the device has none natively."""
+    return quick_precision(device) if precision == "bf16" else precision
 
 
 def adam(parameters, learning_rate: float, device) -> torch.optim.Adam:
