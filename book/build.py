@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
-import address
 import lab_page
 import nbformat
 import papermill
 import print_page
 import sources
+import yaml
 from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
@@ -129,7 +129,8 @@ def execute_all(pages):
 
 def buttons(notebook: str) -> str:
     """Links that open a notebook in Colab, Kaggle and Binder; empty where _config.yml has no address on GitHub."""
-    url, branch = address.address()
+    known = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    url, branch = (known["url"] or "").rstrip("/"), known["branch"]
     name = url.removesuffix(".git").removeprefix("https://github.com/")
     if name == url.removesuffix(".git"):  # none, or none that the services know
         return ""
@@ -295,7 +296,6 @@ def main():
     options = parser.parse_args()
 
     began = time.perf_counter()
-    address.check()
     pages = plan(options.profile, options.dataset, options.seeds)
     if options.page:
         named = [page for page in pages if page.name == options.page]

@@ -19,6 +19,7 @@ from odl.machine import files, store
 from odl.machine.provenance import commit
 from odl.parameters import DEVICES, ParameterError, choice, integer, nearest, number
 
+DRIVES = "/content/drive/MyDrive", "/kaggle/working"  # of Colab, once it is mounted, and of Kaggle
 TEXTS = {"task", "dataset", "profile", "device", "photographs", "image", "mask"}  # parameters that are names or paths
 
 
@@ -44,16 +45,20 @@ def names_of_used() -> list[str]:
     return sorted(path.relative_to(home).as_posix() for path in store.USED if path.exists() and home in path.parents)
 
 
-def check_parameters(namespace: dict, names: str) -> None:
-    """Refuse a parameter that papermill injected and the notebook does not know. `names`: the known ones.
+def set_up(namespace: dict, names: str) -> None:
+    """Prepare the kernel, and refuse a parameter that papermill injected and the notebook does not know.
 
-    `namespace` is the notebook's globals, which hold the cells that ran as `In`; papermill itself only logs a misspelt
-    parameter. What else a reader has defined in the kernel is no concern, so that every cell can run again. From here
-    on the kernel shows figures, whatever MPLBACKEND says, and results are noted as used.
+    `namespace` is the notebook's globals, which hold the cells that ran as `In`; `names` are its parameters. Papermill
+    itself only logs a misspelt one. What else a reader has defined in the kernel is no concern, so that every cell can
+    run again. Where a hosted service has mounted a drive, results go there unless `ODL_ROOT` says where.
     """
     shell = namespace.get("get_ipython", lambda: None)()
     if hasattr(shell, "kernel") and not os.environ.get("MPLBACKEND", "").startswith("module://"):
-        shell.enable_matplotlib("inline")
+        shell.enable_matplotlib("inline")  # whatever MPLBACKEND says
+    drive = next(filter(os.path.isdir, DRIVES), None)
+    if drive and not os.environ.get("ODL_ROOT"):
+        os.environ["ODL_ROOT"] = os.path.join(drive, "on-demand-learning")
+        print("Results and checkpoints go to", os.environ["ODL_ROOT"])
     store.USED.clear()
     known = names.split()
     for name in (name for cell in namespace.get("In", []) for name in injected(cell)):

@@ -10,7 +10,7 @@ import pytest
 from conftest import refused
 from made import album
 
-from companion.notebook import check_image, check_parameters, check_seeds
+from companion.notebook import check_image, check_seeds, set_up
 from odl import paper
 from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment
@@ -160,10 +160,10 @@ def test_images(tmp_path, monkeypatch):
 def test_a_misspelt_notebook_parameter_is_refused():
     cells = ["", "task = 'inpaint'", "# Parameters\nseed = 0\nPAPERMILL_INPUT_PATH = 'a'\n", "scratch = 1"]
     kernel = {"task": "inpaint", "seed": 0, "scratch": 1, "image": [0], "photographs": None, "In": cells}
-    check_parameters(kernel, "task seed")  # also when every cell runs again, and others use the names of parameters
+    set_up(kernel, "task seed")  # also when every cell runs again, and others use the names of parameters
     wrong = {"In": [*cells, "# Parameters\nsede = 0\n"]}
-    refused(lambda: check_parameters(wrong, "task seed"), "'sede'", "nearest: 'seed'")
+    refused(lambda: set_up(wrong, "task seed"), "'sede'", "nearest: 'seed'")
     for text, value in (("false", False), ("True", True)):
         given = {"train": text}  # as `papermill -p train false` hands it on
-        check_parameters(given, "train")
+        set_up(given, "train")
         assert given["train"] is value

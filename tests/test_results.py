@@ -113,7 +113,7 @@ def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
 def test_the_record_of_a_notebook_has_the_results_since_its_parameters_were_checked(demo):
     """As where every cell of a page runs again in one kernel, with another task."""
     for task in ("denoise", "deblur"):
-        notebook.check_parameters({"task": task}, "task")
+        notebook.set_up({"task": task}, "task")
         run = results.run_or_load(tiny(task), "cpu")
         assert notebook.record(task=task)["results"] == [run.path.relative_to(files.results()).as_posix()]
 

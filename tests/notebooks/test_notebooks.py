@@ -208,10 +208,10 @@ def test_figures_are_shown_whatever_backend_the_shell_names(tmp_path, backend):
 @pytest.mark.parametrize("typed", [2023, 7, 1e3, True, None, ["demo"]])
 def test_a_name_that_papermill_made_a_number_is_refused_with_the_way_to_pass_it(name, typed):
     with pytest.raises(ParameterError, match=f"(?s){name}=.* is no text.*papermill's -r {name}"):
-        notebook_module.check_parameters({name: typed}, name)
+        notebook_module.set_up({name: typed}, name)
     namespace = {name: Path("a folder")}
     with pytest.raises(ParameterError) if name in ("profile", "device") else nullcontext():
-        notebook_module.check_parameters(namespace, name)
+        notebook_module.set_up(namespace, name)
     assert namespace[name] == "a folder"
 
 
