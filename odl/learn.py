@@ -15,7 +15,7 @@ import torch
 from odl import crops, paper
 from odl.evaluation import errors, in_its_channels, psnr, task_of
 from odl.machine.device import adam, forward, room, set_rate
-from odl.network import EncoderDecoder, initialize
+from odl.network import make
 from odl.parameters import ParameterError
 from odl.schedules import Schedule, allocate_batches, dose
 
@@ -79,17 +79,19 @@ def train_epoch(run, network, optimizer, step, batches, epoch: int, progress=Non
     network.train()
     total = 0.0
     for i, batch in enumerate(batches):
-        set_rate(optimizer, rate(run, (epoch + i / run.iterations) / run.epochs))
+        set_rate(optimizer, rate(run, epoch * run.iterations + i))
         total = total + step(*batch)
         if progress:
             progress((epoch + (i + 1) / run.iterations) / run.epochs)
     return float(total / run.iterations)
 
 
-def rate(run, done: float) -> float:
-    """The factor on the learning rate after a share of training: 1, then in the last share `decay` linearly to 0."""
+def rate(run, step: int) -> float:
+    """The factor on the learning rate at a step: up from 0 over the share `warm_up`, 1, and down to 0 over `decay`."""
     # Released code: constant; here: a linear end, because it is worth most of a decibel to so short a training.
-    return 1.0 if 1 - done >= run.decay else (1 - done) / run.decay
+    done = (step // run.iterations + step % run.iterations / run.iterations) / run.epochs
+    rise = 1.0 if not run.warm_up else min(1.0, (step + 1) / (run.warm_up * run.epochs * run.iterations))
+    return rise if 1 - done >= run.decay else rise * (1 - done) / run.decay
 
 
 class Step:
@@ -113,6 +115,8 @@ class Step:
         loss = (loss if keep is None else loss.topk(keep).values).mean()
         self.optimizer.zero_grad()
         loss.backward()
+        if self.run.clip:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.run.clip, foreach=True)
         self.optimizer.step()
         return loss.detach()
 
@@ -199,8 +203,7 @@ def validate(run, network, x) -> list[float]:
 
 def build(run, device):
     """The network with its initial weights and its Adam (Sec. 6.2)."""
-    network = EncoderDecoder(task_of(run).channels, run.width)
-    initialize(network, torch.Generator().manual_seed(crops.seed_of(run.seed, "weights")))
+    network = make(run.network, task_of(run).channels, run.width, crops.seed_of(run.seed, "weights"))
     dtype = torch.float64 if run.precision == "fp64" else torch.float32
     network.to(device, dtype, memory_format=torch.channels_last)
-    return network, adam(network.parameters(), run.learning_rate, device)
+    return network, adam(network.parameters(), run.learning_rate, device, run.beta1)

@@ -1,7 +1,10 @@
-"""The restoration network of Sec. 5.4 and Supp. B: encoder, channel-wise fully connected layer, decoder."""
+"""The restoration networks: the paper's (Sec. 5.4, Supp. B), one of today, and `NETWORKS`, to which a reader adds."""
+
+import threading
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 
 class ChannelwiseLinear(nn.Module):
@@ -38,7 +41,7 @@ class EncoderDecoder(nn.Module):
 
     def __init__(self, channels: int = 3, width: int = 64):
         super().__init__()
-        f = width
+        self.channels, f = channels, width
         self.encoder = nn.Sequential(  # (B, channels, 64, 64)
             *down(channels, f),  # (B, f, 32, 32)
             *down(f, 2 * f),  # (B, 2f, 16, 16)
@@ -80,4 +83,71 @@ def initialize(network: EncoderDecoder, generator: torch.Generator) -> EncoderDe
             module.bias.zero_()
         elif isinstance(module, ChannelwiseLinear):
             module.reset_parameters(generator)
+    return network
+
+
+class ResidualBlock(nn.Module):
+    """Two 3 × 3 convolutions whose output is added to their input: (B, features, H, W) in and out."""
+
+    def __init__(self, features: int):
+        super().__init__()
+        self.first = nn.Conv2d(features, features, 3, padding=1)
+        self.second = nn.Conv2d(features, features, 3, padding=1)
+
+    def forward(self, x):
+        return x + self.second(functional.relu(self.first(x)))
+
+
+class ResidualUNet(nn.Module):
+    """Adds to a damaged image what it lacks, by a U-Net with skips and without normalisation: x_hat = y + u(y).
+
+    Input and output (B, channels, H, W) of any size; `width` is the number f of features of the finest scale.
+    The last convolution starts at zero, so that training starts from the damaged image itself.
+    564,420 parameters for grey and 569,036 for RGB at width 32.
+    """
+
+    STRIDE = 8  # pixels of a side that become one position of the coarsest scale
+
+    def __init__(self, channels: int = 3, width: int = 32):
+        super().__init__()
+        self.channels, f = channels, width
+        self.head = nn.Conv2d(4 * channels, f, 3, padding=1)
+        self.fine, self.down_1 = ResidualBlock(f), nn.Conv2d(f, 2 * f, 2, stride=2)
+        self.middle, self.down_2 = ResidualBlock(2 * f), nn.Conv2d(2 * f, 4 * f, 2, stride=2)
+        self.coarse = ResidualBlock(4 * f)
+        self.up_2, self.middle_again = nn.ConvTranspose2d(4 * f, 2 * f, 2, stride=2), ResidualBlock(2 * f)
+        self.up_1, self.fine_again = nn.ConvTranspose2d(2 * f, f, 2, stride=2), ResidualBlock(f)
+        self.tail = nn.Conv2d(f, 4 * channels, 3, padding=1)
+        nn.init.zeros_(self.tail.weight)
+        nn.init.zeros_(self.tail.bias)
+
+    def forward(self, y):
+        height, width = y.shape[2:]
+        below, right = -height % self.STRIDE, -width % self.STRIDE
+        padded = functional.pad(y, (0, right, 0, below), mode="replicate") if below or right else y
+        fine = self.fine(self.head(functional.pixel_unshuffle(padded, 2)))  # (B, f, H / 2, W / 2)
+        middle = self.middle(self.down_1(fine))  # (B, 2f, H / 4, W / 4)
+        coarse = self.coarse(self.down_2(middle))  # (B, 4f, H / 8, W / 8)
+        middle = self.middle_again(self.up_2(coarse) + middle)
+        fine = self.fine_again(self.up_1(middle) + fine)
+        return y + functional.pixel_shuffle(self.tail(fine), 2)[..., :height, :width]
+
+
+# Each row is a function (channels, width) -> module that maps (B, channels, 64, 64) in [-1, 1] to the same shape.
+# A reader adds a row from any file or cell.
+NETWORKS = {"paper": EncoderDecoder, "unet": ResidualUNet}
+DRAWING = threading.Lock()  # one network draws its weights at a time, where several runs share a process
+
+
+def make(name: str, channels: int, width: int, seed: int = 0) -> nn.Module:
+    """Return the network of a row of `NETWORKS` on the CPU, its initial weights drawn by `seed` alone.
+
+    The paper's network has the paper's initial weights, any other those that its modules draw when they are made.
+    """
+    with DRAWING, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        network = NETWORKS[name](channels, width)
+    if isinstance(network, EncoderDecoder):
+        initialize(network, torch.Generator().manual_seed(seed))
+    network.channels = channels
     return network

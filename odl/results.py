@@ -22,7 +22,7 @@ from odl.machine import checkpoint, files, store
 from odl.machine.device import arithmetic, prepare
 from odl.machine.graphs import quickest
 from odl.machine.provenance import origin, processor
-from odl.network import EncoderDecoder
+from odl.network import make
 from odl.parameters import ParameterError, check_device
 from odl.restoring.windows import restorer
 from odl.schedules import SCHEDULES, Schedule, begin
@@ -167,9 +167,9 @@ class NoWeights(files.OneLine, FileNotFoundError):
     """A run has no weights here; the message is one line with the command that trains them."""
 
 
-def network_of(experiment: Experiment) -> EncoderDecoder:
+def network_of(experiment: Experiment) -> torch.nn.Module:
     """The trained network of a run (`place_of_weights`). Raises FileNotFoundError."""
-    return with_weights(EncoderDecoder(task_of(experiment).channels, experiment.width), experiment)
+    return with_weights(make(experiment.network, task_of(experiment).channels, experiment.width), experiment)
 
 
 def with_weights(network, experiment):

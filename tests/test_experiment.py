@@ -44,7 +44,7 @@ def test_a_typo_or_a_number_out_of_range_names_the_nearest_good_value(name, valu
 
 WRONG = ["", None, True, math.nan, math.inf, 10**400, -1, "3", 3.5, [], {}]
 WRONG += ["x" * 5000, "a\0b", "two\nlines", b"inpaint", object()]
-NUMBERS = ("learning_rate", "severity")
+NUMBERS = ("learning_rate", "severity", "clip")
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Experiment)])

@@ -102,11 +102,11 @@ def arithmetic(precision: str, device: str) -> str:
     return quick_precision(device) if precision == "bf16" else precision
 
 
-def adam(parameters, learning_rate: float, device) -> torch.optim.Adam:
+def adam(parameters, learning_rate: float, device, beta1: float = 0.5) -> torch.optim.Adam:
     """Adam as in Sec. 6.2; on a GPU its state and its rate stay there, so that a graph can hold them."""
     on_gpu = torch.device(device).type == "cuda"
     rate = torch.tensor(learning_rate, device=device) if on_gpu else learning_rate
-    optimizer = torch.optim.Adam(parameters, rate, betas=(0.5, 0.999), fused=True, capturable=on_gpu)
+    optimizer = torch.optim.Adam(parameters, rate, betas=(beta1, 0.999), fused=True, capturable=on_gpu)
     for group in optimizer.param_groups:
         group["initial_lr"] = float(group["lr"])
     return optimizer

@@ -12,7 +12,6 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from odl.corruptions import delete
 from odl.crops import CROP
 from odl.machine.device import forward
-from odl.network import EncoderDecoder
 from odl.parameters import ParameterError, integer
 from odl.restoring import image_files
 
@@ -22,7 +21,7 @@ BLOCK, LEAST = 16, -0.2  # side and mean of a block: noise that is not clipped g
 MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at most 36² of 64²
 
 
-def restorer(network: EncoderDecoder, precision: str = "fp32", device: str = "cpu"):
+def restorer(network: nn.Module, precision: str = "fp32", device: str = "cpu"):
     """A trained network as a function y -> x_hat for inference, (B, channels, 64, 64) float32 in and out.
 
     BatchNorm is folded into the convolutions.
@@ -118,7 +117,7 @@ def check_image(given, network) -> torch.Tensor:
     image_files.check_image(image)
     check_scale("image", image)
     planes = torch.from_numpy(image[None] if image.ndim == 2 else image.transpose(2, 0, 1))  # (1 or 3, height, width)
-    alone = network.encoder[0].in_channels == 1
+    alone = network.channels == 1
     return planes.unsqueeze(1) if alone else planes.expand(3, *image.shape[:2]).unsqueeze(0)
 
 
@@ -147,12 +146,12 @@ def to_image(x: torch.Tensor, height: int, width: int, ndim: int) -> np.ndarray:
     return planes.permute(1, 2, 0).numpy() if ndim == 3 else planes.mean(0).numpy()
 
 
-def fold_batchnorm(network: EncoderDecoder) -> EncoderDecoder:
+def fold_batchnorm(network: nn.Module) -> nn.Module:
     """A copy for inference with every BatchNorm folded into the convolution before it: same outputs, fewer passes."""
     network = copy.deepcopy(network).eval()
-    for part in (network.encoder, network.decoder):
+    for part in [module for module in network.modules() if isinstance(module, nn.Sequential)]:
         for i, (conv, norm) in enumerate(itertools.pairwise(part)):
-            if isinstance(norm, nn.BatchNorm2d):
+            if isinstance(norm, nn.BatchNorm2d) and isinstance(conv, nn.Conv2d | nn.ConvTranspose2d):
                 part[i] = fuse_conv_bn_eval(conv, norm, isinstance(conv, nn.ConvTranspose2d))
                 part[i + 1] = nn.Identity()
     return network.to(memory_format=torch.channels_last)
