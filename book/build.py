@@ -142,9 +142,9 @@ def buttons(notebook: str) -> str:
 
 
 def is_progress(output):
-    """Whether an output is empty, or a progress bar: a widget, or what tqdm writes on stderr as text."""
+    """Whether an output is empty, or progress: a widget, or a bar or a line of text on stderr."""
     if output.output_type == "stream":
-        return not output.text.strip() or output.name == "stderr" and "%|" in output.text
+        return not output.text.strip() or output.name == "stderr" and re.search(r"%\||\d % after ", output.text)
     return WIDGET in (data := output.get("data", {})) or data.get("text/markdown") == ""
 
 

@@ -5,7 +5,7 @@ import re
 import sys
 import time
 
-from odl.__main__ import BAR, Parser
+from odl.__main__ import Parser
 from odl.__main__ import main as run_command
 from odl.data.sets import DATASETS, parse
 from odl.experiment import PROFILES
@@ -136,15 +136,14 @@ def run_plan(options) -> None:
 
 
 def run_train(options) -> None:
-    from tqdm import tqdm
-
     from companion.comparators import trained
+    from odl.machine.progress import Bar
     from odl.parameters import check_device
 
     device = check_device(options.device)
     run = trained.run_of(options.name, options.profile)
-    with tqdm(total=100, desc=run.run_id, bar_format=BAR) as bar:
-        history = trained.train(run, device, progress=lambda share: bar.update(100 * share - bar.n)).history
+    with Bar(100, run.run_id) as bar:
+        history = trained.train(run, device, lambda share: bar.advance(100 * share)).history
     print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
 
 

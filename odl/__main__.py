@@ -18,6 +18,7 @@ from odl.data import reader
 from odl.data.sets import DATASETS, is_here, unread
 from odl.experiment import PROFILES, Experiment
 from odl.machine.files import DiskError, OneLine, there
+from odl.machine.progress import Bar
 from odl.parameters import ParameterError, check_device, known_dataset
 from odl.restoring import image_files
 from odl.schedules import SCHEDULES
@@ -25,7 +26,6 @@ from odl.schedules import SCHEDULES
 KEPT = "what was done is kept, and the same command finishes it"
 WHOLE = "downloading, unpacking and packing are kept where they were complete, and the same command goes on after them"
 AGAIN = "what is named above is restored; the same command with --overwrite restores all of it again"
-BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, {remaining} to go"
 
 
 def main(arguments=None, commands=None) -> int:
@@ -135,15 +135,6 @@ def experiment_of(options) -> Experiment:
     return Experiment.of(**numbers)
 
 
-def advance(bar, to: float) -> None:
-    """Move a bar; its times begin at the first sign of progress, behind what was read, packed, warmed up or resumed."""
-    if bar.n or to >= bar.total:
-        bar.update(to - bar.n)
-    else:
-        bar.initial = bar.n = to
-        bar.unpause()
-
-
 def run_train(options) -> None:
     from odl.results import load, run_or_load, schedule_of
 
@@ -151,8 +142,8 @@ def run_train(options) -> None:
     result = load(experiment)
     if not result:
         schedule_of(experiment)  # refuses before there is a bar
-        with tqdm(total=100, desc=experiment.schedule, bar_format=BAR, smoothing=0) as bar:
-            result = run_or_load(experiment, device, lambda share: advance(bar, 100 * share))
+        with Bar(100, experiment.schedule) as bar:
+            result = run_or_load(experiment, device, lambda share: bar.advance(100 * share))
     else:
         print(f"{experiment.schedule} was measured before; a schedule that has changed since needs a new name")
     print_evaluation(result)
@@ -187,11 +178,11 @@ def run_restore(options) -> int:
 
     load(options.task)
     failed = 0
-    with tqdm(total=len(todo), bar_format=BAR, smoothing=0) as bar:
+    with Bar(len(todo)) as bar:
         for done, (source, mask, output) in enumerate(todo):
             bar.set_description_str(f"{options.task} {source.name}")
             try:
-                restore_file(source, mask, output, options, lambda share, done=done: advance(bar, done + share))
+                restore_file(source, mask, output, options, lambda share, done=done: bar.advance(done + share))
                 tqdm.write(str(output))
             except (OneLine, OSError, RuntimeError) as error:
                 if isinstance(error, RuntimeError) and not out_of_memory(error):

@@ -19,15 +19,15 @@ from time import monotonic, sleep
 import numpy as np
 import torch
 from loky import ProcessPoolExecutor, cpu_count
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from odl import paper, results
-from odl.__main__ import BAR
 from odl.corruptions import TASKS
 from odl.data.packs import load
 from odl.evaluation import TESTED
 from odl.experiment import Experiment
 from odl.machine import files, store
+from odl.machine.progress import Bar
 from odl.parameters import check_device
 from odl.results import Result, train
 from odl.schedules import SCHEDULES
@@ -164,7 +164,7 @@ def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadlin
         workers = 1 if quick or device == "cuda" else min(torch.get_num_threads(), cpu_count())
     run = in_turn if min(workers, len(todo)) == 1 else partial(side_by_side, workers=min(workers, len(todo)))
     done = sum(job.work for job in jobs if job not in todo)
-    with tqdm(total=sum(job.work for job in jobs), initial=done, smoothing=0, bar_format=BAR) as bar:
+    with Bar(sum(job.work for job in jobs), initial=done) as bar:
         run(todo, device, deadline, partial(show, bar, len(jobs), todo, {}, done))
         bar.refresh()
 
