@@ -136,29 +136,20 @@ def delete_pixels(x, severity, generator):
     return delete(x, u < severity.view(-1, 1, 1, 1) / 100)
 
 
-# Deblurring: severity is (σ down, σ across, kernel radius), radius 0 standing for a kernel cut at 4σ.
+# Deblurring: severity is (σ down, σ across), in pixels; the kernel is cut at 4σ.
 
 
 def draw_widths(low, high, size, generator, centred=False):
     """Both widths independently within the level."""
-    sigma = low.unsqueeze(1) + uniform((len(low), 3), generator)[:, :2] * (high - low).unsqueeze(1)
-    return torch.cat([sigma, torch.zeros_like(sigma[:, :1])], 1)
+    return low.unsqueeze(1) + uniform((len(low), 3), generator)[:, :2] * (high - low).unsqueeze(1)
 
 
-def draw_widths_and_size(low, high, size, generator, centred=False):
-    """As the released code: the kernel's size is odd and uniform in 3…19, whatever the width."""
-    u = uniform((len(low), 3), generator)
-    sigma = low.unsqueeze(1) + u[:, :2] * (high - low).unsqueeze(1)
-    return torch.cat([sigma, 1 + (u[:, 2:] * 9).floor().clamp(max=8)], 1)
-
-
-def blur_matrix(sigma, radius, size: int) -> torch.Tensor:
+def blur_matrix(sigma, size: int) -> torch.Tensor:
     """Gaussian blur along one axis as a banded matrix (B, size, size), reflect-101 border folded in."""
     d = torch.arange(MAX_RADIUS + 1, device=sigma.device)
-    sigma, radius = sigma.unsqueeze(1), radius.unsqueeze(1)
-    cut = torch.where(radius > 0, radius, (4 * sigma + 0.5).floor())
-    weight = torch.exp(-0.5 * (d / sigma.clamp(min=1e-3)) ** 2) * (d <= cut)  # (B, 25), one side and the middle
-    weight = weight / (2 * weight.sum(1, keepdim=True) - 1)
+    sigma = sigma.unsqueeze(1)
+    weight = torch.exp(-0.5 * (d / sigma.clamp(min=1e-3)) ** 2) * (d <= (4 * sigma + 0.5).floor())
+    weight = weight / (2 * weight.sum(1, keepdim=True) - 1)  # (B, 25), one side and the middle
     return (weight @ border(size, sigma.device).to(weight.dtype)).view(-1, size, size)
 
 
@@ -177,10 +168,10 @@ def border(size: int, device: torch.device) -> torch.Tensor:
 
 def blur(x, severity, generator):
     """Separable Gaussian: one matrix across, one down; each product leaves the axis of the next one last."""
-    sigma_y, sigma_x, radius = severity.unbind(1)
-    if severity.device.type == "cpu" and (widest := severity[:, :2].max()) > WIDEST:  # a GPU would have to wait for it
+    sigma_y, sigma_x = severity.unbind(1)
+    if severity.device.type == "cpu" and (widest := severity.max()) > WIDEST:  # a GPU would have to wait for it
         raise ParameterError(f"blur of σ = {widest:.3g} pixels is wider than the kernel; nearest: {WIDEST}")
-    matrices = blur_matrix(torch.cat([sigma_y, sigma_x]), torch.cat([radius, radius]), x.shape[-1])
+    matrices = blur_matrix(torch.cat([sigma_y, sigma_x]), x.shape[-1])
     down, across = matrices.chunk(2)
     batch, channels, height, width = x.shape
     y = across @ x.flatten(1, 2).mT  # (B, width, channels · height)
@@ -202,4 +193,3 @@ TASKS = {
     "deblur": Task("deblur", 3, draw_widths, blur),
     "denoise": Task("denoise", 1, draw_amount, add_noise),
 }
-RELEASED = {"deblur": Task("deblur", 3, draw_widths_and_size, blur)}  # where the released code differs

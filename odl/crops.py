@@ -58,11 +58,10 @@ def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool
     return torch.where((u[:, 2] < 0.5).view(-1, 1, 1, 1), x.flip(-1), x) if flip else x
 
 
-def grey(x: torch.Tensor, variant: str = "paper") -> torch.Tensor:
-    """(B, 3, H, W) to (B, 1, H, W): luminance, or the released code's red channel."""
+def grey(x: torch.Tensor) -> torch.Tensor:
+    """(B, 3, H, W) to (B, 1, H, W): luminance."""
     # Released code: 0.9999·R, by a slip; here: luminance, because the paper says grey-scale.
-    weights = (0.299, 0.587, 0.114) if variant == "paper" else (1.0, 0.0, 0.0)
-    return (x * constant(weights, x.device).view(1, 3, 1, 1)).sum(1, keepdim=True)
+    return (x * constant((0.299, 0.587, 0.114), x.device).view(1, 3, 1, 1)).sum(1, keepdim=True)
 
 
 def fixed_crops(pack: Pack, n: int, stream: str) -> torch.Tensor:

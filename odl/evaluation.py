@@ -4,7 +4,7 @@ import pandas as pd
 import torch
 
 from odl import crops, paper
-from odl.corruptions import RELEASED, TASKS, Task
+from odl.corruptions import TASKS, Task
 from odl.data import packs
 from odl.experiment import check
 from odl.parameters import ParameterError, check_device, choice
@@ -26,7 +26,7 @@ def psnr(error) -> torch.Tensor:
 def task_of(experiment) -> Task:
     """The task of a run. Raises ParameterError where it has levels and no functions."""
     choice("task", experiment.task, TASKS)
-    return (TASKS | RELEASED if experiment.variant == "released" else TASKS)[experiment.task]
+    return TASKS[experiment.task]
 
 
 def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor:
@@ -36,7 +36,7 @@ def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor
 
 def in_its_channels(experiment, x) -> torch.Tensor:
     """Colour crops as the task has them: grey where it has one channel."""
-    return crops.grey(x, experiment.variant) if task_of(experiment).channels == 1 else x
+    return crops.grey(x) if task_of(experiment).channels == 1 else x
 
 
 @torch.inference_mode()

@@ -49,7 +49,6 @@ FOR_NETWORK = {"unet": {name: {"learning_rate": 1e-3, "beta1": 0.9, "warm_up": 0
 FOR_NETWORK["unet"]["reference"] |= {"iterations": 100}
 FOR_NETWORK["unet"]["gpu"] |= {"width": 32}
 PRECISIONS = ("fp32", "bf16", "fp64")  # fp64 for golden runs: 40 steps of Adam in fp32 differ between machines
-VARIANTS = ("paper", "released")
 WHOLE = {"seed": (0, 2**31), "width": (4, 256), "trials": (2, 10**4), "train_images": (0, 10**8)}  # parameter → ends
 WHOLE |= dict.fromkeys(("epochs", "iterations"), (1, 10**6))
 WHOLE |= dict.fromkeys(("validation_images", "test_images", "batch_size", "pool_images"), (1, 10**8))
@@ -85,7 +84,6 @@ class Experiment:
     trials: int  # times that the test crops are damaged afresh
     severity: float = 0.0  # the one of a fixated model, in the task's unit (0: the paper's)
     train_images: int = 0  # photographs (0: all that the paper uses of the set)
-    variant: str = "paper"  # `released`: deblur and denoise as the authors' code has them
     sharpness: float = 1.0  # k of B_i ∝ 1/P_i^k in on-demand learning (Eq. 3 has 1)
     network: str = "paper"  # a row of `odl.network.NETWORKS`
     beta1: float = 0.5  # first-moment decay of Adam
@@ -112,7 +110,6 @@ class Experiment:
             if not re.fullmatch(r"[\w -]{1,50}", name):
                 allowed = "at most 50 letters, digits, spaces, - and _ alone"
                 raise ParameterError(f"{name!r} names files, so it is made of {allowed}")
-        choice("variant", self.variant, VARIANTS)
         choice("network", self.network, NETWORKS)
         choice("precision", self.precision, PRECISIONS)
         known_dataset(self.dataset)
@@ -120,8 +117,6 @@ class Experiment:
             integer(name, getattr(self, name), *ends)
         for name, ends in REAL.items():
             number(name, getattr(self, name), *ends)
-        if self.variant == "released" and self.task in paper.MASKED:
-            raise ParameterError(f"variant='released' changes deblur and denoise, not task={self.task!r}")
         if self.sharpness != 1 and SCHEDULES[self.schedule] is not on_demand:
             raise ParameterError(f"sharpness={self.sharpness!r} belongs to 'on_demand', not to {self.schedule!r}")
         number("severity", self.severity, 0, paper.TASKS[self.task]["levels"][-1][1])

@@ -7,9 +7,8 @@ from conftest import refused
 from scipy import ndimage, stats
 
 from odl import paper
-from odl.corruptions import RELEASED, TASKS, WIDEST
+from odl.corruptions import TASKS, WIDEST
 
-ALL = {**TASKS, "deblur_released": RELEASED["deblur"]}
 LEVELS = range(1, 7)
 FILL = torch.tensor([117, 104, 123]).view(3, 1, 1) / 255 * 2 - 1
 
@@ -55,18 +54,12 @@ def test_amounts_are_uniform_within_the_level(task, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("task", ["deblur", "deblur_released"])
-def test_blur_widths_are_uniform_and_independent(task, level):
+def test_blur_widths_are_uniform_and_independent(level):
     low, high = paper.TASKS["deblur"]["levels"][level - 1]
-    down, across, radius = drawn(ALL[task], level).T
+    down, across = drawn(TASKS["deblur"], level).T
     for sigma in (down, across):
         assert low <= sigma.min() and sigma.max() <= high and uniform_p(sigma, low, high) > 1e-3
     assert abs(stats.pearsonr(down.numpy(), across.numpy()).statistic) < 0.1
-    sizes, counts = np.unique(2 * radius.numpy() + 1, return_counts=True)
-    if task == "deblur":
-        assert sizes.tolist() == [1]  # stands for: cut at 4σ
-    else:
-        assert sizes.tolist() == [3, 5, 7, 9, 11, 13, 15, 17, 19] and stats.chisquare(counts).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -111,7 +104,7 @@ def test_deleted_pixels_are_binomial_and_independent(level):
 def test_blur_equals_scipy_along_each_axis(sigma):
     x = images(2)[0].double().numpy()
     other = 6.0 - sigma
-    severity = torch.tensor([[sigma, other, 0.0]])
+    severity = torch.tensor([[sigma, other]])
     y = TASKS["deblur"].apply(torch.tensor(x[None], dtype=torch.float32), severity, generator())[0].numpy()
     expected = x
     for axis, width in ((1, sigma), (2, other)):
@@ -124,22 +117,6 @@ def test_a_blur_that_is_wider_than_its_kernel_is_refused():
     x = images(2)
     TASKS["deblur"].corrupt_between(x, WIDEST, WIDEST, generator())
     refused(lambda: TASKS["deblur"].corrupt_between(x, 2, 12, generator()), "wider than the kernel; nearest: 6")
-
-
-@pytest.mark.parametrize(("sigma", "radius"), list(zip(3 * (0.2, 1.7, 5.5), range(1, 10), strict=True)))
-def test_released_blur_equals_a_kernel_made_by_hand(sigma, radius):
-    """Size 3…19 whatever σ, border reflected without repeating the edge, as OpenCV's default."""
-    kernel = np.array([np.exp(-(d * d) / (2 * sigma * sigma)) for d in range(-radius, radius + 1)])
-    kernel /= kernel.sum()
-    x = images(1)[0, 0].double().numpy()
-    padded = np.pad(x, radius, mode="reflect")
-    expected = np.zeros_like(x)
-    for i, a in enumerate(kernel):
-        for j, b in enumerate(kernel):
-            expected += a * b * padded[i : i + 64, j : j + 64]
-    severity = torch.tensor([[sigma, sigma, float(radius)]])
-    y = RELEASED["deblur"].apply(torch.tensor(x[None, None], dtype=torch.float32).expand(1, 3, 64, 64), severity, None)
-    np.testing.assert_allclose(y[0, 1].numpy(), expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("sigma", [1, 10, 25, 70, 120])
@@ -161,15 +138,15 @@ def test_noise_is_white():
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.01
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name != "inpaint"])  # a square has at least one pixel
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "inpaint"])  # a square has at least one pixel
 def test_severity_zero_is_identity(name):
-    x = images(4, ALL[name].channels)
-    torch.testing.assert_close(ALL[name].corrupt_between(x, 0, 0, generator()), x, atol=1e-6, rtol=0)
+    x = images(4, TASKS[name].channels)
+    torch.testing.assert_close(TASKS[name].corrupt_between(x, 0, 0, generator()), x, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", TASKS)
 def test_same_seed_same_output_and_the_input_is_kept(name):
-    task = ALL[name]
+    task = TASKS[name]
     x = images(8, task.channels)
     before = x.clone()
     once, again, other = (task.corrupt(x, 3, generator(seed)) for seed in (0, 0, 1))
@@ -178,10 +155,10 @@ def test_same_seed_same_output_and_the_input_is_kept(name):
     assert torch.equal(once, task.corrupt(x, 3, generator(0)))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", TASKS)
 def test_levels_are_data(name):
     """A vector of levels gives each image what it gets when the whole batch has its level."""
-    task = ALL[name]
+    task = TASKS[name]
     x = images(12, task.channels)
     levels = torch.arange(12) % 6 + 1
     mixed = task.corrupt(x, levels, generator())
@@ -190,10 +167,10 @@ def test_levels_are_data(name):
         assert torch.equal(mixed[levels == level], alone[levels == level])
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", TASKS)
 def test_draws_do_not_depend_on_the_levels(name):
     """The stream is at the same place after any batch, so schedules of one seed stay paired."""
-    task = ALL[name]
+    task = TASKS[name]
     x = images(6, task.channels)
     states = []
     for level in (1, 6, torch.tensor([1, 2, 3, 4, 5, 6])):

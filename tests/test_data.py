@@ -363,11 +363,10 @@ def test_training_images_can_be_limited_but_not_made(folder):
     assert packs.load(str(folder), "test", 4).names == packs.load(str(folder), "test").names
 
 
-def test_grey_is_luminance_and_the_released_code_reads_red():
+def test_grey_is_luminance():
     x = torch.rand(2, 3, 4, 4)
     expected = (np.array([299, 587, 114]) / 1000) @ x.numpy().reshape(2, 3, 16)
     np.testing.assert_allclose(crops.grey(x).numpy().reshape(2, 16), expected, atol=1e-6)
-    assert torch.equal(crops.grey(x, "released"), x[:, :1])
 
 
 def test_fixed_crops_are_fixed_and_take_turns(folder):

@@ -26,7 +26,6 @@ from odl.schedules import SCHEDULES
         ("schedule", "ondemand", "on_demand"),
         ("profile", "refrence", "reference"),
         ("dataset", "celebA", "celeba"),
-        ("variant", "relesed", "released"),
         ("width", 3, "4"),
         ("width", 1000, "256"),
         ("epochs", 0, "1"),
@@ -62,16 +61,15 @@ def test_unknown_parameters_are_refused_with_the_nearest():
 
 def test_a_description_leaves_out_what_is_as_by_default_and_gives_the_run_back():
     plain = Experiment.of("deblur")
-    other = Experiment.of("deblur", precision="bf16", sharpness=4, variant="released", train_images=5)
-    assert not {"severity", "train_images", "variant", "sharpness"} & set(plain.asdict())
+    other = Experiment.of("deblur", precision="bf16", sharpness=4, train_images=5)
+    assert not {"severity", "train_images", "sharpness"} & set(plain.asdict())
     assert plain.asdict()["precision"] == "fp32" and other.asdict()["precision"] == "bf16"
     assert all(Experiment(**e.asdict()) == e for e in (plain, other))
 
 
-def test_a_severity_a_sharpness_and_a_variant_belong_to_some_runs():
+def test_a_severity_and_a_sharpness_belong_to_some_runs():
     refused(lambda: Experiment.of(schedule="rigid_joint", sharpness=4), "sharpness", "rigid_joint")
     refused(lambda: Experiment.of(severity=5.0), "severity", "on_demand")
-    refused(lambda: Experiment.of("interpolate", variant="released"), "variant", "interpolate", "deblur")
     assert Experiment.of(schedule="fixated_easy", severity=5.0).severity == 5
     refused(lambda: Experiment.of(schedule="fixated_easy", severity=0.4), "severity=0.4", "nearest: 1")
 
@@ -109,7 +107,6 @@ def test_run_ids_are_unique(tmp_path):
         *({"precision": precision} for precision in PRECISIONS if precision != "fp32"),
         *({"decay": decay} for decay in (0, 0.1, 1.0)),
         *({"sharpness": sharpness} for sharpness in (-1, 4, 0.5)),
-        {"task": "deblur", "variant": "released"},
     ]
     ids = [Experiment.of(**change).run_id for change in changes]
     assert len(set(ids)) == len(ids)

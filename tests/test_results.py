@@ -71,7 +71,7 @@ def test_a_result_or_checkpoint_of_another_protocol_is_not_loaded(demo, monkeypa
 
 OTHER = {"seed": 1, "width": 9, "epochs": 2, "iterations": 3, "learning_rate": 1e-4, "decay": 0.1, "precision": "bf16"}
 OTHER |= {"batch_size": 21, "pool_images": 501, "validation_images": 5, "test_images": 5, "trials": 3}
-OTHER |= {"train_images": 4, "variant": "released", "schedule": "rigid_joint", "task": "inpaint", "profile": "demo"}
+OTHER |= {"train_images": 4, "schedule": "rigid_joint", "task": "inpaint", "profile": "demo"}
 
 
 def test_no_result_and_no_checkpoint_of_another_run_is_loaded(demo):
@@ -130,7 +130,7 @@ def test_long_names_are_measured_and_found_again(root, tmp_path):
     """Of a folder, and of many numbers."""
     folder = album(tmp_path / ("ö" * 60 + "x" * 135), 4)
     numbers = {"decay": 0.123456, "width": 8, "pool_images": 123456, "learning_rate": 0.00123456, "sharpness": 1.23456}
-    numbers |= {"variant": "released", "trials": 3, "precision": "fp64", "train_images": 2, "validation_images": 5}
+    numbers |= {"trials": 3, "precision": "fp64", "train_images": 2, "validation_images": 5}
     runs = [tiny("denoise", dataset=folder, **numbers | {"test_images": n}) for n in (4, 5)]
     for run in runs:
         assert results.run_or_load(run, "cpu").path == results.load(run).path and results.network_of(run)
