@@ -21,7 +21,6 @@ LATER = {
     "minimax_gap": "Minimax gap",
     "group_dro": "Group DRO",
     "inverse_mse": "Shares as 1/MSE",
-    "log_mse": "Logarithm of the error",
     "unbiased": "Equation 3, unbiased",
     "static_easy": "The curriculum's mean shares",
     "replay": "Replay of k = 4",

@@ -24,8 +24,8 @@ def learn(run, schedule, images, x_validation, network, optimizer, history, on_e
     """Algorithm 1: train a network for the epochs that `history` lacks, and tell `on_epoch` after each of them.
 
     `images` is a `crops.Pack`, `x_validation` (n, channels, 64, 64) in [-1, 1], `schedule` comes from
-    `schedules.begin`. An epoch is told as a dict with loss (mean over its steps of what is back-propagated: unless the
-    schedule has another, squared error on the [-1, 1] scale), psnr (dB per level 1…5), allocation (mean share of a
+    `schedules.begin`. An epoch is told as a dict with loss (mean over its steps of what is back-propagated: squared
+    error on the [-1, 1] scale), psnr (dB per level 1…5), allocation (mean share of a
     batch per level, in per cent) and dose (a level's mean distance from 1/N, as a fraction of the batch); both None if
     fixated. `progress(share done)` is called after
     every step. `adapt(step)` may return another way to take the same step.
@@ -103,14 +103,14 @@ class Step:
         self.generator = torch.Generator(images.offset.device)
 
     def __call__(self, index, low, high, factor=None, keep=None) -> torch.Tensor:
-        """One step of Equation 2: by the mean squared error over all pixels, or the schedule's loss. Returns the loss.
+        """One step of Equation 2: by the mean squared error over all pixels. Returns the loss.
 
         `index` (B,) of images, `low` and `high` (B,) the ends of each image's severity; `factor` (B,) is what an image
         counts, and `keep` images of highest loss are back-propagated, None all.
         """
         x, y = self.draw(index, low, high)
         x_hat = forward(self.network, y, self.run.precision)
-        loss = self.schedule.loss(((x_hat - x) ** 2).flatten(1).mean(1))  # (B,)
+        loss = ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
         loss = loss if factor is None else factor * loss
         loss = (loss if keep is None else loss.topk(keep).values).mean()
         self.optimizer.zero_grad()

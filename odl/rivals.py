@@ -35,13 +35,6 @@ def unbiased(done, psnr, n):
     return np.stack([weights, weights.mean() / weights])
 
 
-class LogError(Schedule):
-    """Equal shares, and as an image's loss the logarithm of its error, which is its PSNR but for a factor."""
-
-    def loss(self, error):
-        return error.clamp(min=4e-10).log()  # 100 dB, where PSNR is cut off
-
-
 class Replay(Schedule):
     """The shares of each epoch of another run, with no feedback from this one: of Equation 3 with k = 4, next seed."""
 
@@ -109,5 +102,5 @@ class GroupDRO(Ascent):
 
 
 SCHEDULES |= {name: partial(one_level, level) for level, name in enumerate(SPECIALISTS, 1)}
-SCHEDULES |= {"minimax_gap": MinimaxGap, "group_dro": GroupDRO, "inverse_mse": inverse_mse, "log_mse": LogError()}
+SCHEDULES |= {"minimax_gap": MinimaxGap, "group_dro": GroupDRO, "inverse_mse": inverse_mse}
 SCHEDULES |= {"unbiased": unbiased, "static_easy": static_easy, "replay": Replay}

@@ -111,10 +111,6 @@ class Schedule:
         """The share of a batch, the images of highest loss, that is back-propagated."""
         return 1.0
 
-    def loss(self, error):
-        """The loss of each image (B,), of its mean squared error on the [-1, 1] scale."""
-        return error
-
 
 class Fixated(Schedule):
     """One severity for every image, the paper's `easy` or `hard`, or one that a run names: nothing to divide."""
