@@ -19,11 +19,11 @@ def noisy(sigma):
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_ahead_of_simpler_systems_and_the_same_again(system):
+def test_ahead_of_a_simpler_system_and_the_same_again(system):
     x, y = PHOTOGRAPH / 255, noisy(25)
-    x_hats = [y, *(DENOISERS[name].denoise(y, 25) for name in (system, "nlm", "tv"))]
-    before, after, *simpler = (peak_signal_noise_ratio(x, np.clip(x_hat, 0, 1).astype(float)) for x_hat in x_hats)
-    assert after > max(before + 6, *simpler)
+    x_hats = [y, *(DENOISERS[name].denoise(y, 25) for name in (system, "nlm"))]
+    before, after, simpler = (peak_signal_noise_ratio(x, np.clip(x_hat, 0, 1).astype(float)) for x_hat in x_hats)
+    assert after > max(before + 6, simpler)
     part, again = (DENOISERS[system].denoise(y[:30, :30], 25) for _ in range(2))
     np.testing.assert_array_equal(part, again)
 

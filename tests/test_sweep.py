@@ -64,8 +64,8 @@ def test_after_a_job_that_fails_the_others_run_and_its_error_is_raised(root, cap
 
     broken = Job("a/b", (Measurement(lambda: None, fail, 1, root / "broken"),))
     with pytest.raises(RuntimeError, match="no room"):
-        sweep.run_jobs([broken, job_at(root / "tv", seconds=0)], "cpu", workers=1)
-    assert (root / "tv").exists() and "a/b: no room" in capsys.readouterr().err
+        sweep.run_jobs([broken, job_at(root / "other", seconds=0)], "cpu", workers=1)
+    assert (root / "other").exists() and "a/b: no room" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -51,8 +51,6 @@ DENOISERS = {
     "ksvd": Denoiser("K-SVD", "K-SVD", "#8C6D31", ksvd.denoise, True),
     "wnnm": Denoiser("WNNM", "WNNM", "#E69F00", wnnm.denoise, True),
     "nlm": Denoiser("Non-local means", "NLM", "#009E73", classical.nlm, True),
-    "tv": Denoiser("Total variation", "TV", "#CC79A7", classical.tv, True),
-    "wavelet": Denoiser("Wavelets, BayesShrink", "Wavelets", "#56B4E9", classical.wavelet, True),
     "mlp": retrained("mlp", "Small MLP at 25", "#A6761D"),
     "csf": retrained("csf", "CSF at 25", "#66A61E"),
     "tnrd": retrained("tnrd", "TNRD at 25", "#7570B3"),

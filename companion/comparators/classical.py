@@ -5,13 +5,11 @@ Nothing here installs the package bm3d but the extra of its name, because its te
 
 from importlib.util import find_spec
 
-from skimage.restoration import denoise_nl_means, denoise_tv_chambolle, denoise_wavelet
+from skimage.restoration import denoise_nl_means
 
 from companion.comparators import check
 from odl.machine.files import OneLine
 
-TV_WEIGHT = 0.7  # × σ: chosen on photographs of the training split
-WAVELET_LEVELS = 3  # chosen on photographs of the training split
 NO_BM3D = 'bm3d is not installed: pip install -e ".[bm3d]" adds it, for non-commercial use'
 
 
@@ -31,25 +29,6 @@ def nlm(y, sigma):
     """
     y, sigma = check.noisy(y, sigma)
     return denoise_nl_means(y, patch_size=5, patch_distance=6, h=0.6 * sigma, sigma=sigma, fast_mode=True)
-
-
-def tv(y, sigma):
-    """The image nearest to y for its total variation; σ sets how much variation costs.
-
-    Rudin, Osher, Fatemi, Physica D 1992; solved as in Chambolle, JMIV 2004.
-    """
-    y, sigma = check.noisy(y, sigma)
-    return denoise_tv_chambolle(y, TV_WEIGHT * sigma)
-
-
-def wavelet(y, sigma):
-    """Soft-threshold each subband of a symlet transform at σ² / σ_x, σ_x² the subband's signal variance (BayesShrink).
-
-    Chang, Yu, Vetterli, IEEE TIP 2000.
-    """
-    y, sigma = check.noisy(y, sigma, side=64)
-    how = {"mode": "soft", "wavelet_levels": WAVELET_LEVELS, "method": "BayesShrink", "rescale_sigma": True}
-    return denoise_wavelet(y, sigma, "sym4", **how)
 
 
 def bm3d(y, sigma):

@@ -35,7 +35,7 @@ SYSTEMS = DENOISERS | {
 }
 CHOICES = [name for name in SYSTEMS if name != NOISY]  # every one, measured or not
 SLOW = ("ksvd", "wnnm")  # up to minutes a photograph: Figure 6 has them fixed at 25 alone
-PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image", "tv": "scikit-image", "wavelet": "scikit-image"}
+PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image"}
 DENSE = 'class="odl-table odl-dense"'
 
 

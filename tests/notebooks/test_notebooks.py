@@ -184,7 +184,7 @@ def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, root)
     ("notebook", "name", "text", "meant"),
     [
         ("table3", "systems", "[bm3d, ksvd]", ["bm3d", "ksvd"]),
-        ("gallery", "systems", "['tv', \"nlm\",tv]", ["tv", "nlm"]),
+        ("gallery", "systems", "['nlm', \"ksvd\",nlm]", ["nlm", "ksvd"]),
         ("db11_spectrum", "sigmas", "[5, 12.5]", [5, 12.5]),
         *((name, "seeds", "[0, 1]", [0, 1]) for name in SEEDED),
         ("table1", "schedules", "[rigid_joint, on_demand]", ["rigid_joint", "on_demand"]),
