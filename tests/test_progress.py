@@ -40,9 +40,9 @@ def test_in_a_log_there_is_a_line_a_minute_and_no_estimate_below_two_per_cent(cl
         for clock[0] in range(600):
             bar.advance(1 + clock[0])
     first, second, *_, last = lines = capsys.readouterr().err.splitlines()
-    assert first == "on-demand: 2 % after 15 s" and len(lines) == 10
+    assert first == "on-demand: 2 % after 15 s" and len(lines) == 11
     assert second == "on-demand: 8 % after 75 s, about 15 min to go"
-    assert last == "on-demand: 56 % after 9 min, about 7 min to go"
+    assert last == "on-demand: 60 % after 10 min, about 7 min to go"
 
 
 def test_what_was_done_before_gives_no_estimate(clock, capsys):
@@ -50,8 +50,8 @@ def test_what_was_done_before_gives_no_estimate(clock, capsys):
         clock[0] = 20.0
         bar.update(5)
         clock[0] = 90.0
-        bar.update(45)
-    assert capsys.readouterr().err == "7 runs: 50 % after 20 s\n7 runs: 55 % after 2 min, about 14 min to go\n"
+        bar.update(495)
+    assert capsys.readouterr().err == "7 runs: 50 % after 20 s\n7 runs: 100 % after 2 min, about 0 s to go\n"
 
 
 def test_on_a_terminal_there_is_one_bar(clock, monkeypatch):

@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import tiny
-from tqdm.auto import tqdm
 
 from companion.__main__ import duration, main
 from companion.comparators import INPAINTERS
@@ -24,6 +23,7 @@ from odl import results
 from odl.data import sets
 from odl.experiment import Experiment
 from odl.machine import checkpoint, files, store
+from odl.machine.progress import Bar
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -72,7 +72,7 @@ def test_after_a_job_that_fails_the_others_run_and_its_error_is_raised(root, cap
 def test_what_a_checkpoint_holds_does_not_count_as_fast(root, monkeypatch, workers):
     """Of two runs that go on at 90 %, the bar's speed counts the last tenths alone."""
     bars = []
-    monkeypatch.setattr(sweep, "tqdm", lambda **given: bars.append(tqdm(**given)) or bars[-1])
+    monkeypatch.setattr(sweep, "Bar", lambda *given, **more: bars.append(Bar(*given, **more)) or bars[-1])
     sweep.run_jobs([job_at(root / name) for name in "ab"], "cpu", workers=workers)
     assert bars[0].n == 200 and bars[0].initial == pytest.approx(180)
 

@@ -49,6 +49,12 @@ class Bar(tqdm):
             self.due = monotonic() + EVERY
             write(self.line())
 
+    def close(self) -> None:
+        """End the bar; where it did not reach its end, a last line says how far it came."""
+        if not (self.on_terminal or self.disable) and self.n < self.total:
+            write(self.line())
+        super().close()
+
     def line(self) -> str:
         elapsed, left = self.format_dict["elapsed"], self.seconds_left()
         text = f"{self.desc.removesuffix(': ')}: {100 * self.n / self.total:.0f} % after {spoken(elapsed)}"
