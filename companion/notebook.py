@@ -6,12 +6,12 @@ import platform
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+import yaml
 
 from odl.data import packs, sets
 from odl.experiment import PROFILES
@@ -64,13 +64,13 @@ def set_up(namespace: dict, names: str) -> None:
     for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
         if name not in known:
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
-    for name in TEXTS & {*known}:
-        namespace[name] = check_text(name, namespace[name])
+    for name in known:
+        namespace[name] = meant(name, namespace[name])
     for name, options in (("device", DEVICES), ("profile", PROFILES)):
-        if name in namespace:
+        if name in known:
             choice(name, namespace[name], options)
-    if "train" in namespace:
-        namespace["train"] = truth("train", namespace["train"])
+    if "train" in known and not isinstance(namespace["train"], bool):
+        raise ParameterError(f"train={namespace['train']!r} is not True or False")
 
 
 def injected(cell: str) -> list[str]:
@@ -84,17 +84,28 @@ def injected(cell: str) -> list[str]:
 # Values
 
 
-def check_text(name: str, value) -> str:
-    """A name or a path as text. Raises ParameterError, as for 2023 and 007, of which papermill's -p makes numbers."""
-    if not isinstance(value, str | os.PathLike):
-        how = f"a path such as ./NAME is taken as typed, and so is what follows papermill's -r {name}"
-        raise ParameterError(f"{name}={value!r} is no text but {type(value).__name__}; {how}")
-    return os.fspath(value)
+def meant(name: str, value):
+    """A parameter as the notebook needs it: a name or a path as text, and of all else what its text means in YAML.
+
+    Papermill's -p passes lists and flags as text, and makes numbers of names such as 2023. Raises ParameterError.
+    """
+    if name in TEXTS:
+        if not isinstance(value, str | os.PathLike):
+            how = f"a path such as ./NAME is taken as typed, and so is what follows papermill's -r {name}"
+            raise ParameterError(f"{name}={value!r} is no text but {type(value).__name__}; {how}")
+        return os.fspath(value)
+    try:
+        return yaml.safe_load(value) if isinstance(value, str) else value
+    except yaml.YAMLError:
+        raise ParameterError(f"{name}={value!r} cannot be read; a list is written [0, 1, 2]") from None
 
 
 def check_seeds(seeds) -> list[int]:
-    """A list of seeds, or one. Raises ParameterError."""
-    return several("seeds", seeds, partial(integer, low=0, high=2**31))
+    """A list of seeds, or one, of which a line says that it is no count. Raises ParameterError."""
+    found = several("seeds", seeds, partial(integer, low=0, high=2**31))
+    if isinstance(seeds, int):
+        print(f"seeds={seeds} is one run each, with seed {seeds}; several seeds are a list, such as [0, 1, 2]")
+    return found
 
 
 def check_sigmas(sigmas) -> list[float]:
@@ -103,32 +114,15 @@ def check_sigmas(sigmas) -> list[float]:
 
 
 def several(name: str, values, check) -> list:
-    """The values of a list, or a lone one, each once; text such as `[bm3d, ksvd]` or `0,1` is a list, as -p passes it.
-
-    `check(name, value)` raises ParameterError, and so does an empty list.
-    """
-    values = listed(values)
+    """The values of a list, or a lone one, each once. `check(name, value)` raises ParameterError, as for no list."""
     values = values if isinstance(values, list | tuple) else [values]
     if not values:
         raise ParameterError(f"{name}=[] is empty")
     for value in values:
+        if len(parts := re.findall(r"[^\s,()]+", value) if isinstance(value, str) else []) > 1:
+            raise ParameterError(f"{name}={value!r} is no list; a list is written [{', '.join(parts)}]")
         check(name, value)
     return list(dict.fromkeys(values))
-
-
-def listed(value):
-    """The list that text such as `[bm3d, ksvd]` or `0,1` means: papermill's -p passes lists as text."""
-    match = re.fullmatch(r"\[(.*)\]|(.*,.*)", value, re.DOTALL) if isinstance(value, str) else None
-    if not match:
-        return value
-    return [word_or_number(word.strip(" '\"")) for word in (match[1] or match[2] or "").split(",") if word.strip()]
-
-
-def word_or_number(word: str):
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(word)
-    return word
 
 
 def check_image(name: str, value) -> Path | None:
@@ -143,14 +137,6 @@ def check_image(name: str, value) -> Path | None:
         options = ", ".join(photographs)
         raise ParameterError(f"{name}={value!r} is neither a file nor one of {options}{nearest(value, photographs)}")
     return Path(path)
-
-
-def truth(name: str, value) -> bool:
-    """A flag, or text such as `false`: papermill's -p knows `False` alone. Raises ParameterError."""
-    found = {"true": True, "false": False}.get(str(value).lower())
-    if found is None:
-        raise ParameterError(f"{name}={value!r} is not True or False")
-    return found
 
 
 # The exercise

@@ -136,10 +136,26 @@ def test_packs_of_folders_lie_below_the_root(root, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "answer"), [(3, [3]), ([0, 1], [0, 1]), ((2, 2, 1), [2, 1]), ([2**31], [2**31]), ("0,1", [0, 1])], ids=str
+    ("seeds", "answer"), [(3, [3]), ([0, 1], [0, 1]), ((2, 2, 1), [2, 1]), ([2**31], [2**31])], ids=str
 )
-def test_seeds(seeds, answer):
+def test_seeds(seeds, answer, capsys):
     assert check_seeds(seeds) == answer
+    assert (capsys.readouterr().out == "") == (seeds != 3)
+
+
+def test_one_seed_is_not_taken_for_a_count(capsys):
+    assert check_seeds(3) == [3]
+    assert (
+        capsys.readouterr().out == "seeds=3 is one run each, with seed 3; several seeds are a list, such as [0, 1, 2]\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["0 1 2", "(0, 1, 2)", "0,1,2"])
+def test_what_looks_like_a_list_is_refused_with_the_way_to_write_it(text):
+    given = {"seeds": text}  # as `papermill -p seeds "0 1 2"` hands it on
+    set_up(given, "seeds")
+    refused(lambda: check_seeds(given["seeds"]), "a list is written [0, 1, 2]")
+    refused(lambda: set_up({"seeds": "[0, 1"}, "seeds"), "seeds='[0, 1'", "a list is written [0, 1, 2]")
 
 
 def test_images(tmp_path, monkeypatch):
@@ -160,7 +176,7 @@ def test_a_misspelt_notebook_parameter_is_refused():
     set_up(kernel, "task seed")  # also when every cell runs again, and others use the names of parameters
     wrong = {"In": [*cells, "# Parameters\nsede = 0\n"]}
     refused(lambda: set_up(wrong, "task seed"), "'sede'", "nearest: 'seed'")
-    for text, value in (("false", False), ("True", True)):
+    for text, value in (("false", False), ("True", True), ("no", False)):
         given = {"train": text}  # as `papermill -p train false` hands it on
         set_up(given, "train")
         assert given["train"] is value

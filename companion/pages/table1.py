@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from companion import published
-from companion.notebook import listed, several
+from companion.notebook import several
 from companion.show import sentences, tables
 from companion.show.figures import COLOURS, LEVEL_COLOURS, TITLES, minus
 from companion.verdicts import judge
@@ -31,7 +31,7 @@ RIVALS = tuple(schedule for schedule in published.SEVEN if schedule != "on_deman
 
 def check_schedules(schedules, where_none) -> list[str]:
     """A list of schedules, `where_none` where it is empty. Raises ParameterError."""
-    schedules = [*where_none] if listed(schedules) == [] else schedules
+    schedules = [*where_none] if schedules == [] else schedules
     return several("schedules", schedules, partial(choice, options=SCHEDULES))
 
 
