@@ -1,7 +1,5 @@
 """The judge against SciPy and plain loops, and how often it errs."""
 
-import re
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -82,27 +80,6 @@ def test_seeds_without_spread_decide_and_none_or_two_do_not():
     assert decide([0.5] * 3) == REPRODUCED and decide([-0.5] * 3) == REVERSED and decide([0.0] * 3) == EQUIVALENT
     assert decide([5.0, 5.0]) == decide([5.0]) == UNDECIDED
     assert judge.verdict_on({"a": [], "b": []}).word == MISSING
-
-
-def test_what_would_decide_is_named():
-    def needs(*parts, **how):
-        return judge.verdict_on(dict(enumerate(parts)), **how).needs
-
-    assert needs([0.4]) == "a second and a third seed may tell" and needs([0.4, 0.5]) == "a third seed may tell"
-    assert needs([0.4, 0.5, 0.45], []) == "1 part to be measured"
-
-    def p(margins, n):  # one-sided, of the same mean and spread with n seeds
-        return stats.t.sf(abs(np.mean(margins)) / (np.std(margins, ddof=1) / np.sqrt(n)), n - 1)
-
-    against, margins = [-0.12, -0.14, -0.17], [0.1, 0.5, 0.2]
-    text = needs(against, *[[0.4]] * 5)
-    n = int(re.search(r"about (\d+) seeds \(Holm", text)[1])
-    assert text.startswith("0 alone") and p(against, n) < 0.025 / 6 < p(against, n - 1)
-    n = int(re.search(r"about (\d+) seeds", needs(margins))[1])
-    assert p(margins, n) < 0.025 < p(margins, n - 1)
-    assert "would not do" in needs([2.0, -2.0, 0.5])
-    near = np.array([0.06, -0.02, -0.07])  # one seed more makes it equivalent to 0, and nothing to another bound
-    assert "about 4 seeds" in needs(near) and "would not do" in needs(near - 0.1, beyond=-0.1)
 
 
 def run_of(psnr, damaged, l2=10.0, l2_damaged=20.0, **where):

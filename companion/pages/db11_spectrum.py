@@ -148,7 +148,7 @@ def told_25(m: Measured) -> Verdict:
     loss = loss_above_25(m, [f"{system}{FIXED}" for system in TOLD])
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
     if len(loss) < len(TOLD):
-        return Verdict(UNDECIDED, words, f"{len(TOLD) - len(loss)} to be measured") if loss else Verdict(MISSING)
+        return Verdict(UNDECIDED, f"{words}, {len(TOLD) - len(loss)} {MISSING}") if loss else Verdict(MISSING)
     word = REPRODUCED if min(loss.values()) > LARGE else REVERSED
     return Verdict(word, f"{words}, no seeds needed: nothing is trained")
 
@@ -159,8 +159,8 @@ def trained_at_25(m: Measured) -> Verdict:
     lacks = {s: at_25.bm3d - at_25[s] - loss[s] for s in loss}
     gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in LEARNED}
     found = judge.verdict_on(gaps, beyond=-LARGE, sign=-1)
-    whole = all(gaps.values())
-    return replace(found, needs="each is trained once, and no further seed is planned") if whole else found
+    once = ", each trained once, with no further seed planned"
+    return replace(found, measured=found.measured + once * all(gaps.values()))
 
 
 def verdict(table: pd.DataFrame, results) -> str:

@@ -65,9 +65,7 @@ TABLE = """
   <b style="color:light-dark({{ light[row.verdict] }}, {{ dark[row.verdict] }})">
   {{- symbols[row.verdict] }}&nbsp;{{ row.verdict }}</b>
   {%- if row.told != row.verdict %}<br><span style="font-size:0.88em; opacity:0.7">
-  {{- row.told[row.verdict|length + 2:-1] }}</span>{% endif %}
-  {%- if row.before and row.before != row.verdict %}<br><span style="font-size:0.88em; opacity:0.7">
-  {{- "by rule 1: " }}{{ row.before }}</span>{% endif %}</td>
+  {{- row.told[row.verdict|length + 2:-1] }}</span>{% endif %}</td>
 </tr>
 {%- endfor %}
 </tbody>

@@ -40,7 +40,6 @@ def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
     return {"number": number} | said | {
         "verdict": found.said,
         "measured": found.measured,
-        "needs": found.needs,
         "parts": [{"part": name} | numbers(found, name) | {"verdict": word} for name, (_, word) in found.parts.items()],
         "files": sorted(path.relative_to(files.results()).as_posix() for path in noted),
     }  # fmt: skip

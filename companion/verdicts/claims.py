@@ -6,7 +6,6 @@ Nothing is trained: what is not on disk reads "to be measured".
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -25,22 +24,19 @@ from odl.data import sets
 CORE, SECONDARY, ASKED, BUILT_IN = KINDS = ("Core", "Secondary", "Asked here", "By construction")
 ELSEWHERE, FACES_ALONE = ("Table 2", "Table 3", "Fig. 6"), "On faces"
 UNPLANNED = ("PSNR is a better feedback", "Twice the images", "On-demand learning with half")  # for faces
-COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "parts", "test", "verdict", "told", "before"]
-RULE1 = Path(__file__).with_name("rule1.csv")  # the words of the rule before, on bsds500, at commit 285108c
+COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "parts", "test", "verdict", "told"]
 
 
 def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
-    """A row per claim, with `COLUMNS`: verdict is one of `judge.VERDICTS`, told says more of it; before is rule 1's
-    word on bsds500."""
-    before, rows = dict(pd.read_csv(RULE1).values) if dataset == "bsds500" else {}, []
+    """A row per claim, with `COLUMNS`: verdict is one of `judge.VERDICTS`, told says more of it."""
+    rows = []
     for number, c in asked_of(dataset):
         found = c.measure(measured)
-        value = "; ".join(filter(None, (found.measured, judge.GATED.strip(" ()") * found.gated, found.needs)))
+        value = "; ".join(filter(None, (found.measured, judge.GATED.strip(" ()") * found.gated)))
         parts = [f"{label} {margin}: {word}" for label, (margin, word) in found.parts.items()]
         differ = len({word for _, word in found.parts.values()}) > 1
         each = "; ".join(parts) if len(parts) > judge.FEW or differ else ""
-        words = found.said, found.told, before.get(c.claim, "")
-        rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, *words))
+        rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, found.said, found.told))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

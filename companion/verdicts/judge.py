@@ -29,7 +29,6 @@ SLOPE = "dB for each %"
 ERROR_SLOPE = "‰ for each %"
 DIGITS = dict.fromkeys((SLOPE, ERROR_SLOPE), 3)  # of a unit in which two are too few
 FEW = 4  # parts: so many stand in the sentence on what is measured
-MOST = 50  # seeds: where more would be needed, no number is named
 RULE = (
     "The unit is a seed of training, at which both networks start from the same weights and the same random numbers "
     "and are computed in the same kind of arithmetic. The score is PSNR, its mean over levels 1 to 6 unless the test "
@@ -56,7 +55,7 @@ RULE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """One of `VERDICTS`; what was measured, in words; what would decide it where it is undecided.
+    """One of `VERDICTS`, and what was measured, in words.
 
     `parts` has each part's margin in words, and the verdict on it alone; `numbers` the mean margin of each that is
     measured, in `unit`, and from three seeds on the ends of its 95 % interval. `gated`: both networks are below
@@ -65,7 +64,6 @@ class Verdict:
 
     word: str
     measured: str = "–"
-    needs: str = ""
     parts: dict[str, tuple[str, str]] = field(default_factory=dict)
     numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
     unit: str = "dB"
@@ -78,7 +76,7 @@ class Verdict:
         if self.word == MISSING:
             return MISSING
         word = self.word if self.word == UNDECIDED else f"**{self.word}**{GATED * self.gated}"
-        return f"{self.measured}: {word}{f' ({self.needs})' if self.needs else ''}"
+        return f"{self.measured}: {word}"
 
     @property
     def short(self) -> str:
@@ -197,13 +195,12 @@ def verdict_on(
     each = {label: own + GATED * (label in below) if label in measured else MISSING for label, own in words.items()}
     found = {label: (estimate(measured.get(label, []), unit), own) for label, own in each.items()}
     numbers = {k: (x.mean(), *(interval(x) if len(x) >= ENOUGH else ())) for k, x in measured.items()}
-    needs = lacking(words, measured, margins, within) if word == UNDECIDED else ""
     gated = word in (REPRODUCED, TIED, EQUIVALENT) and bool(set(below) & set(measured))
     narrow = {k: interval(x, 1 - 2 * ALPHA) for k, x in measured.items() if len(x) >= ENOUGH}
     # An excluded claim rests on what the paper prints, another on its weakest part, of those beyond 0 where some are.
     asked = printed if word == EXCLUDED else [k for k in measured if not bounds[k]] or measured
     weakest = min((k for k in asked if k in measured), key=lambda k: margins[k].mean())
-    return Verdict(word, value, needs, found, numbers, unit, gated, narrow, told if word == REVERSED else weakest)
+    return Verdict(word, value, found, numbers, unit, gated, narrow, told if word == REVERSED else weakest)
 
 
 def confirmed(word: str, other) -> str:
@@ -244,38 +241,6 @@ def tally(words: dict, margins: dict, claim: str) -> str:
     names |= {MIXED: "mixed", UNDECIDED: "open", MISSING: MISSING}
     found = Counter(word if label in margins else MISSING for label, word in words.items())
     return f", {len(words)} parts: " + ", ".join(f"{found[word]} {name}" for word, name in names.items() if found[word])
-
-
-def lacking(words: dict, measured: dict, margins: dict, within: dict) -> str:
-    """What an undecided claim lacks: parts, seeds."""
-    missing = len(words) - len(measured)
-    lacks = [f"{missing} part{'s' * (missing > 1)} to be measured"] if missing else []
-    losing = {k: seeds_needed(margins[k], 0, len(words)) for k, word in words.items() if word == REVERSED}
-    pending = [(margins[k], within[k]) for k, word in words.items() if word == UNDECIDED and k in margins]
-    if losing:
-        label, seeds = min(losing.items(), key=lambda item: item[1])
-        lacks.append(f"{label} alone would decide against the claim with about {seeds} seeds (Holm's correction)")
-    elif pending and not missing:
-        lacks.append(what_decides(pending, len(words)))
-    return "; ".join(lacks)
-
-
-def what_decides(pending: list, parts: int) -> str:
-    """How many seeds an undecided claim lacks; pending: (margins, what is equivalent within) of its open parts."""
-    fewest = min(len(margins) for margins, _ in pending)
-    if fewest < ENOUGH:
-        return "a second and a third seed may tell" if fewest == 1 else "a third seed may tell"
-    seeds = max(seeds_needed(each, within, parts if np.mean(each) < 0 else 1) for each, within in pending)
-    return f"about {seeds} seeds at this spread" if seeds < MOST else f"{MOST} seeds at this spread would not do"
-
-
-def seeds_needed(margins, within: float, parts: int) -> int:
-    """How many seeds would decide at this mean and spread, as the first of several parts by Holm; at most `MOST`."""
-    mean, n = abs(np.mean(margins)), np.arange(len(margins) + 1, MOST + 1)
-    levels = ALPHA, ALPHA / 2 / parts
-    narrow, wide = (stats.t.ppf(1 - a, n - 1) * np.std(margins, ddof=1) / np.sqrt(n) for a in levels)
-    enough = (mean > wide) | (mean + narrow < within)
-    return int(n[enough][0]) if enough.any() else MOST
 
 
 # In words
