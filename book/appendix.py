@@ -14,7 +14,7 @@ from companion.verdicts.judge import number, plain
 from odl import paper, results
 from odl.data import sets
 from odl.experiment import PROFILES
-from odl.machine import files, store
+from odl.machine import files
 from odl.network import EncoderDecoder
 
 # Tasks, and the network, counted on the network itself
@@ -138,7 +138,7 @@ def plans() -> str:
 
 def content(name: str) -> dict:
     """A results file by its name. Raises FileNotFoundError."""
-    return files.unseal(store.used(files.results() / f"{name}.json"))
+    return files.unseal(files.results() / f"{name}.json")
 
 
 def lessons() -> str:
@@ -231,7 +231,7 @@ def model_cards() -> str:
         run_id = path.relative_to(files.results()).as_posix().removesuffix(".json")
         if not (files.shipped() / results.shipped_name(run_id)).exists():
             continue
-        run = results.as_result(files.unseal(store.used(path)), path)
+        run = results.as_result(files.unseal(path), path)
         gains = (run.evaluation.psnr - run.evaluation.psnr_input).groupby(run.evaluation.level).mean()
         cells = [f"**{number(gain)}**" if gain < 0 else number(gain) for gain in gains.reindex(levels)]
         e, images = run.experiment, run.provenance["train_images"]
@@ -283,8 +283,6 @@ def runs() -> pd.DataFrame:
 def compute() -> str:
     """Hours per group of results files and in all, with the devices."""
     found = results_files()
-    for path in found.path:
-        store.used(path)
     folder = found.path.map(lambda path: path.parent.relative_to(files.results() / PROFILE).as_posix())
     what = found.trained.map({True: "runs, trained and tested", False: "measurements"})
     spent = found.seconds.groupby([folder, what]).agg(["count", "median", "sum"])

@@ -31,6 +31,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
 
 from companion.measure import denoising
+from companion.runs import catalogue
 from odl.data import sets
 from odl.machine import files
 
@@ -68,6 +69,13 @@ class Page:
     @property
     def executed(self):
         return BUILD / "notebooks" / f"{self.name}.ipynb"
+
+    def results(self) -> list[Path]:
+        """The results files that the page shows."""
+        own = self.parameters
+        name = "-".join(filter(None, (self.template.stem, own.get("task"))))
+        seeds = own.get("seeds", [own["seed"]] if "seed" in own else sources.seeds())
+        return catalogue.files_of(name, own["profile"], own["dataset"], seeds)
 
 
 def toc():
@@ -167,16 +175,16 @@ def tidy(page, source, first=None):
     """
     notebook = nbformat.read(page.executed, as_version=4)
     notebook.metadata.pop("widgets", None)
-    title, *_, record = notebook.cells
+    title = notebook.cells[0]
     title.source += buttons(page.template.stem)
     if page.title:
         title.source = re.sub(r"(?m)^# .*$", lambda _: f"# {page.title}", title.source, count=1)
     if first:
         title.source += f"\n\n{AGAIN.format(first)}"
         notebook.cells = [cell for cell in notebook.cells if "once" not in tags_of(cell)]
-    files = record.outputs[0].data["application/json"]["results"]  # of `notebook.record(...)`
     given = {name: value for name, value in page.parameters.items() if name != "train"}
-    origin = sources.line({sources.papermill(page.template.stem, given): files}, take_scale(notebook))
+    command = sources.papermill(page.template.stem, given)
+    origin = sources.line([(page.results(), command)], take_scale(notebook))
     for cell in notebook.cells:
         for edit in EDITS:
             edit(cell, page)

@@ -7,7 +7,6 @@ python book/figures.py --readme  the tables between markers in README.md and dat
 import argparse
 import io
 import json
-import re
 from functools import partial
 from pathlib import Path
 
@@ -31,17 +30,15 @@ import sources
 import speed
 import torch
 from matplotlib.patches import Polygon
-from measured import DATASET, NOT_MEASURED, PROFILE, ROOT, SETS
+from measured import NOT_MEASURED, ROOT
 from PIL import Image
 
-from companion.notebook import names_of_used
 from companion.pages import allocation, table1
 from companion.show import figures
 from companion.verdicts.judge import plain
 from odl import paper
 from odl.corruptions import TASKS
 from odl.crops import grey
-from odl.machine import store
 
 INTERVALS = {"inpaint": "{}–{} px", "interpolate": "{}–{} %", "deblur": "σ {}–{} px", "denoise": "σ {}–{} of 255"}
 MUTED = "#666666"
@@ -63,7 +60,6 @@ COMMANDS = {
 # Pages of runs that share one scale:
 SCALED = ("introduction", "feedback", "contest", "lab", "reproducibility", "results")
 BENCH = "make bench"
-REPRODUCE = f"python -m companion reproduce --profile {PROFILE} --dataset {DATASET}"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 plt.rcParams["savefig.facecolor"] = "white"
 
@@ -79,9 +75,8 @@ def main():
         save(concept(), ROOT / "book" / "_static" / "concept.png")
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
-        used = {}
         for name, make in (FIGURES | TABLES).items():
-            made, used[Path(name).stem] = with_source(name, make)
+            made = made_or_missing(name, make)
             if name in FIGURES:
                 save(made, options.folder / name)
                 continue
@@ -89,42 +84,24 @@ def main():
                 made, _, more = made.partition("\n\n")
                 made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
             (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
-        facts = {name: with_source(name, make) for name, make in chapters.FACTS.items()}
-        used |= {name: source for name, (_, source) in facts.items()}
-        numbers = {name: {key: str(value) for key, value in made.items()} for name, (made, _) in facts.items()}
+        numbers = {name: {key: str(value) for key, value in make().items()} for name, make in chapters.FACTS.items()}
         (options.folder / "facts.json").write_text(json.dumps(numbers), encoding="utf-8")
-        for page in (ROOT / "book").glob("*.md"):
-            named = re.findall(r"/generated/([\w-]+)\.|{{ (\w+)\.", page.read_text(encoding="utf-8"))
-            named = [figure or fact for figure, fact in named]
-            parts = {}
-            for found, command in (used[name] for name in named if name in used):
-                for file in found:
-                    parts.setdefault(command_of(file, command), set()).add(file)
-            line = sources.line(parts, results_table.scale() if page.stem in SCALED else "")
-            (options.folder / f"sources-{page.stem}.md").write_text(line, encoding="utf-8")
+        for page in (page.stem for page in (ROOT / "book").glob("*.md")):
+            line = sources.of_chapter(page, results_table.scale() if page in SCALED else "")
+            (options.folder / f"sources-{page}.md").write_text(line, encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 
 
-def command_of(file: str, command: str) -> str:
-    """The command that makes a results file: a campaign names its own data set, a run on a GPU its profile."""
-    on_gpu = file.startswith("gpu/")
-    dataset = next((name for name in SETS if f"/{name}/" in file), one_gpu.FACES if on_gpu else DATASET)
-    command = command.replace(f"--profile {PROFILE}", "--profile gpu") if on_gpu else command
-    return command.replace(f"--dataset {DATASET}", f"--dataset {dataset}")
-
-
-def with_source(name: str, make) -> tuple:
-    """What `make()` returns, or of a table that it is to be measured; and the results files used with their command."""
-    store.USED.clear()
-    command = COMMANDS.get(name, BENCH if name.startswith("speed") else REPRODUCE)
+def made_or_missing(name: str, make):
+    """Return what `make()` returns, or of a table the command that measures it."""
     try:
-        made = make()
+        return make()
     except FileNotFoundError:
         if name in FIGURES:
             raise
-        made = f"This is {NOT_MEASURED}: `{command}` does it."
-    return made, (names_of_used(), command)
+        command = COMMANDS.get(name, BENCH if name.startswith("speed") else sources.command())
+        return f"This is {NOT_MEASURED}: `{command}` does it."
 
 
 def save(figure, path: Path) -> None:

@@ -10,31 +10,20 @@ from companion.runs import catalogue
 from companion.show import tables
 from companion.verdicts import claims, judge
 from odl import results
-from odl.machine import store
 
 ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows
-SETS = {"bsds500": "scenes", "celeba10k-native": "faces"}  # shown beside each other where they are measured
+FACES = "celeba10k-native"
+SETS = {DATASET: "scenes", FACES: "faces"}  # shown beside each other where they are measured
 SEEDS = list(range(20))
 PAIR = "on_demand", "rigid_joint"
 NOT_MEASURED = judge.MISSING
 
 
 @cache
-def loaded(name: str) -> tuple[judge.Measured, set]:
-    before = {*store.USED}
-    store.USED.clear()
-    seeds = SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES
-    m, used = claims.load(PROFILE, name, seeds), {*store.USED}
-    store.USED.update(before)
-    return m, used
-
-
 def load(name: str = DATASET) -> judge.Measured:
-    """What is measured on a data set, read once; its files count as used for every figure and table that asks."""
-    m, used = loaded(name)
-    store.USED.update(used)
-    return m
+    """What is measured on a data set, read once."""
+    return claims.load(PROFILE, name, SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES)
 
 
 def worlds() -> dict[str, judge.Measured]:
@@ -49,7 +38,7 @@ def on_disk(experiments) -> list[results.Result]:
 def written(notebook: str, task: str, dataset: str = DATASET) -> pd.DataFrame | None:
     """The table that a notebook has written, None where it has not."""
     path = tables.table_path(notebook, PROFILE, dataset, task)
-    return pd.read_csv(store.used(path)) if path.exists() else None
+    return pd.read_csv(path) if path.exists() else None
 
 
 # How things are written

@@ -15,7 +15,7 @@ from companion.verdicts.judge import number, plain
 from companion.verdicts.predictions import beside
 from odl import paper
 from odl.experiment import PROFILES
-from odl.machine import files, store
+from odl.machine import files
 
 FACES = f"{catalogue.FACES}-native"
 SCALE = "gpu", FACES, catalogue.SEEDS_OF_FACES
@@ -177,7 +177,7 @@ def by_part(found: judge.Verdict) -> str:
 def record(card: str) -> dict:
     """What the gates and the probe found on a card; without gates and times where nobody has kept it."""
     path = gpu.record_of(card)
-    return files.unseal(store.used(path)) if path.exists() else {"gates": None, "milliseconds": {}}
+    return files.unseal(path) if path.exists() else {"gates": None, "milliseconds": {}}
 
 
 def pace(m: judge.Measured, card: str) -> dict:

@@ -41,9 +41,6 @@ def chapter(article, page: str, pages: list[str]):
     article.attrs.pop("role", None)
     for part in article.select(ACTIVE):
         part.decompose()
-    for part in article.select("details.odl-source"):  # paper follows no link: how many files there are is enough
-        said = part.select_one(".sd-summary-text").get_text()
-        part.name, part.attrs, part.string = "p", {"class": "odl-source"}, said
     for part in article.select("[class*=sd-tab]"):  # without their buttons tabs would stay closed
         if part.name == "label":
             part.name, part.attrs = "p", {"class": "odl-tab"}

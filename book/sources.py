@@ -1,10 +1,15 @@
-"""The line under what is measured: its results files, to download, and the command that makes them."""
+"""The line under what is measured: where its results files are, and the command that makes them."""
 
+import os
 import re
 import shlex
 from itertools import groupby
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from measured import DATASET, FACES, PROFILE
+
+from companion.runs import catalogue
+from companion.runs.catalogue import SEEDS_OF_FACES
 from odl import PROTOCOL
 from odl.machine import files
 
@@ -17,22 +22,58 @@ def seeds() -> list[int]:
     return sorted({int(seed) for seed in re.findall(r"\bon_demand-seed(\d+)\.json", names)}) or [0]
 
 
-def line(used: dict[str, list], scale: str = "") -> str:
-    """A dropdown in MyST, empty without files; used: command → the results files that it makes, in data/results.
+SCENES, FACES_TOO, GPU_TOO = 1, 2, 3  # how many of the campaigns a chapter shows
+CHAPTERS = {  # chapter → the pages whose runs it shows, and of how many campaigns
+    "problem": (("fixation",), FACES_TOO),
+    "idea": (("allocation",), SCENES),
+    "feedback": (("dose",), GPU_TOO),
+    "lab": (("dose",), SCENES),
+    "contest": (("table1",), GPU_TOO),
+    "others": (("table2", "table3", "db11_spectrum"), SCENES),
+}
+EVERYTHING = "introduction", "paper_scale", "references", "reproducibility", "results"
+CHAPTERS |= dict.fromkeys(EVERYTHING, (("scorecard",), GPU_TOO))
+FILES = {  # chapter → results files, and the command that makes them
+    "data": ("pictures.json", "python tests/test_pictures.py"),
+    "method": ("colour.json", "EVERY=10 python tests/test_damage.py colour"),
+    "reliability": ("faults.json", "make faults"),
+    "speed": ("benchmarks/*/*.json", "make bench"),
+    "teaching": ("teaching.json", "python -m bench.lessons"),
+}
 
-    Its title is the page's one line of provenance, with the sentence on the scale where a page has one.
-    """
-    if not (found := {file for made in used.values() for file in made}):
-        return ""
-    edited = sum(fault_of(files.results() / file) is not None for file in found)
-    count = f"{len(found)} results file{'s' * (len(found) > 1)}" + f", {edited} of uncommitted code" * bool(edited)
-    lines = [f":::{{dropdown}} {scale} From {count}.", ":class-container: odl-source"]
-    for command, made in used.items():
-        lines += ["", f"`{command}`:", ""] if made else []
-        for folder, group in groupby(sorted(map(PurePosixPath, made)), key=lambda file: file.parent):
-            links = [f"{{download}}`{file.name} </data/results/{file}>`" for file in group]
-            lines.append(f"- `data/results/{folder}/`: {', '.join(links)}")
-    return "\n".join([*lines, ":::"])
+
+def command(profile: str = PROFILE, dataset: str = DATASET) -> str:
+    return f"python -m companion reproduce --profile {profile} --dataset {dataset}"
+
+
+def of_chapter(chapter: str, scale: str = "") -> str:
+    """The line under a chapter, for every campaign that it shows."""
+    if chapter in FILES:
+        pattern, made_by = FILES[chapter]
+        return line([([*files.results().glob(pattern)], made_by)], scale)
+    campaigns = [(PROFILE, DATASET, seeds()), *((profile, FACES, SEEDS_OF_FACES) for profile in (PROFILE, "gpu"))]
+    pages, shown = CHAPTERS.get(chapter, ((), 0))
+    found = [
+        ({file for page in pages for file in catalogue.files_of(page, *one)}, command(*one[:2]))
+        for one in campaigns[:shown]
+    ]
+    return line(found, scale)
+
+
+def line(found: list[tuple], scale: str = "") -> str:
+    """The line in MyST, empty where nothing is measured; found: results files, and the command that makes them."""
+    said = []
+    for paths, made_by in ((paths, made_by) for paths, made_by in found if paths):
+        names = sorted(path.relative_to(files.results().parents[1]) for path in paths)
+        groups = [[*group] for _, group in groupby(names, key=lambda name: name.parts[:4])]
+        folders = [f"`{os.path.commonpath([name.parent for name in g])}/` ({count(len(g))})" for g in groups]
+        said.append(f"{', '.join(folders)}; `{made_by}`.")
+    text = " ".join(filter(None, [scale, *(f"From {one}" for one in said)]))
+    return f":::{{container}} odl-source\n{text}\n:::" if said else ""
+
+
+def count(n: int) -> str:
+    return f"{n} file{'s' * (n > 1)}"
 
 
 def papermill(notebook: str, parameters: dict) -> str:

@@ -7,7 +7,7 @@ from matplotlib import ticker
 from measured import NOT_MEASURED, markdown
 
 from bench.measure import cell
-from odl.machine import files, store
+from odl.machine import files
 
 ORDER = ("training", "quality", "corruptions", "whole_images", "packing")
 
@@ -34,7 +34,6 @@ def table(name: str) -> str:
 
 def block(content: dict) -> str:
     """The device, the rows in tables that fit the page, and what goes with them."""
-    store.used(content["path"])
     parts = [markdown(list(rows[0]), [map(cell, row.values()) for row in rows]) for rows in narrow(content["rows"])]
     return "\n\n".join([origin(content), *parts, "\n".join(content.get("notes", ()))]).rstrip()
 
@@ -72,8 +71,6 @@ def ratios():
             axis.text(0.5, 0.5, NOT_MEASURED, ha="center", transform=axis.transAxes, color="#666666")
             axis.set(xticks=[], yticks=[])
             continue
-        for content in found.values():
-            store.used(content["path"])
         draw_ratios(axis, rows)
         axis.set_title(next(iter(found.values()))["provenance"]["device"], fontsize=10)
     return figure

@@ -15,7 +15,7 @@ import yaml
 
 from odl.data import packs, sets
 from odl.experiment import PROFILES
-from odl.machine import files, store
+from odl.machine import files
 from odl.machine.provenance import commit
 from odl.parameters import DEVICES, ParameterError, choice, integer, nearest, number
 
@@ -31,18 +31,12 @@ class Record(dict):
 
 
 def record(**parameters) -> Record:
-    """What a notebook was run with: its parameters, hashes and versions, and the results files behind what it shows."""
+    """What a notebook was run with: its parameters, hashes and versions."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     index = packs.folder_of(parameters.get("dataset") or "") / "index.json"  # of the set's packed pixels
     hashes = {"config": files.seal_of(parameters), "data": files.unseal(index)["sha256"] if index.exists() else None}
     when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
-    return Record({"parameters": parameters, "sha256": hashes} | when | {"results": names_of_used()})
-
-
-def names_of_used() -> list[str]:
-    """The results files behind what this process has shown, relative to their folder, where they still are."""
-    home = files.results()
-    return sorted(path.relative_to(home).as_posix() for path in store.USED if path.exists() and home in path.parents)
+    return Record({"parameters": parameters, "sha256": hashes} | when)
 
 
 def set_up(namespace: dict, names: str) -> None:
@@ -59,7 +53,6 @@ def set_up(namespace: dict, names: str) -> None:
     if drive and not os.environ.get("ODL_ROOT"):
         os.environ["ODL_ROOT"] = os.path.join(drive, "on-demand-learning")
         print("Results and checkpoints go to", os.environ["ODL_ROOT"])
-    store.USED.clear()
     known = names.split()
     for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
         if name not in known:

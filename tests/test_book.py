@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 import reasons
 import results_table
+import sources
 from scipy import stats
 from test_scorecard import psnr, result, world
 
@@ -338,14 +339,16 @@ def test_what_sentences_take_from_levels_and_intervals():
     assert chapters.certain(judge.Measured(), chapters.SHARP, "rigid_joint", 1) == "to be measured"
 
 
-def test_a_file_has_the_command_of_its_own_data_set():
-    faces, scenes = (f"reference/{name}/deblur/on_demand-seed10.json" for name in ("celeba10k-native", "bsds500"))
-    assert figures.command_of(faces, figures.REPRODUCE).endswith("--dataset celeba10k-native")
-    assert figures.command_of(scenes, figures.REPRODUCE) == figures.REPRODUCE
-    assert figures.command_of(faces, figures.BENCH) == figures.BENCH
-    for file in ("gpu/celeba10k-native/deblur/on_demand-seed10.json", "gpu/A-card.json"):
-        command = figures.command_of(file, figures.REPRODUCE)
-        assert command == "python -m companion reproduce --profile gpu --dataset celeba10k-native"
+def test_a_chapter_names_its_files_and_the_command_of_each_campaign():
+    said = sources.of_chapter("problem", "Scale: small.")
+    assert said.startswith(":::{container} odl-source\nScale: small. From `data/results/reference/bsds500/` (")
+    for name in ("bsds500", "celeba10k-native"):
+        folder, schedules = files.results() / "reference" / name, ("fixated_easy", "fixated_hard", "on_demand")
+        here = [path for path in folder.glob("*/*.json") if path.stem.partition("-seed")[0] in schedules]
+        here = [path for path in here if re.fullmatch(r"[a-z_]+-seed\d+(-blocks)?", path.stem)]
+        command = f"python -m companion reproduce --profile reference --dataset {name}"
+        assert f"`data/results/reference/{name}/` ({len(here)} files); `{command}`." in said
+    assert sources.of_chapter("fidelity") == sources.line([([], "make bench")], "Scale: small.") == ""
 
 
 def test_of_how_many_images_one_moves(monkeypatch):
@@ -547,8 +550,7 @@ def test_tables_numbers_and_drawings_are_made_when_nothing_is_measured(tmp_path)
 import figures
 warnings.filterwarnings("error", category=UserWarning, module="drawings")
 for name, table in figures.TABLES.items():
-    text, (sources, _) = figures.with_source(name, table)
-    assert text and not sources, name
+    assert figures.made_or_missing(name, table), name
 for name, make in figures.chapters.FACTS.items():
     assert all(map(str, make().values())), name
 for name, draw in figures.FIGURES.items():

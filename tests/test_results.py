@@ -110,14 +110,6 @@ def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
     assert records[0]["data"] == packs.load("demo", "test").sha256
 
 
-def test_the_record_of_a_notebook_has_the_results_since_its_parameters_were_checked(demo):
-    """As where every cell of a page runs again in one kernel, with another task."""
-    for task in ("denoise", "deblur"):
-        notebook.set_up({"task": task}, "task")
-        run = results.run_or_load(tiny(task), "cpu")
-        assert notebook.record(task=task)["results"] == [run.path.relative_to(files.results()).as_posix()]
-
-
 def test_a_suggested_command_is_what_a_shell_reads(monkeypatch, tmp_path):
     monkeypatch.setitem(SCHEDULES, "my own one", lambda done, psnr, n: [1] * n)
     (folder := tmp_path / "Köln's photos & more").mkdir()

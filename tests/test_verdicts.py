@@ -9,7 +9,7 @@ import pytest
 from companion.__main__ import main
 from companion.runs import catalogue
 from companion.verdicts import as_json, claims, judge
-from odl.machine import files, store
+from odl.machine import files
 
 SEEDS = [0, 1, 2]
 
@@ -19,19 +19,17 @@ def written():
     """The verdicts on what comes with the repository, and the table of the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ODL_ROOT", raising=False)
-        store.USED.clear()  # of what other tests read elsewhere
         measured = claims.load("reference", "bsds500", SEEDS)
-        home = files.results()
         patch.setattr(as_json.files, "write_atomically", lambda path, content: kept.append(content))
         kept = []
         as_json.write(measured, "reference", "bsds500")
         as_json.write(measured, "reference", "bsds500")
     assert kept[0] == kept[1]  # the same results, the same file
-    return json.loads(kept[0]), claims.score_all(measured), home
+    return json.loads(kept[0]), claims.score_all(measured)
 
 
 def test_every_claim_has_the_scorecard_s_word(written):
-    content, table, _ = written
+    content, table = written
     for name in ("number", "claim", "verdict"):
         assert [claim[name] for claim in content["claims"]] == list(table[name])
 
@@ -48,7 +46,7 @@ def test_a_claim_with_parts_to_be_measured_has_no_word(monkeypatch):
 
 def test_margins_are_numbers_with_their_intervals(written):
     """Those that the judge words, as in `+0.31 dB [+0.12, +0.50]: reproduced`, to the hundredth that words have."""
-    content, table, _ = written
+    content, table = written
     for claim, shown in zip(content["claims"], table.parts, strict=True):
         worded = shown.split("; ") if shown else [None] * len(claim["parts"])
         for part, words in zip(claim["parts"], worded, strict=True):
@@ -65,25 +63,18 @@ def test_margins_are_numbers_with_their_intervals(written):
     assert any(part["interval"] for claim in content["claims"] for part in claim["parts"])
 
 
-def test_files_are_those_that_a_claim_compares(written):
-    content, _, home = written
-    for claim in content["claims"]:
-        assert (claim["verdict"] == judge.MISSING) or claim["files"], claim["claim"]
-        assert all((home / name).exists() for name in claim["files"])
-    [own] = [c for c in content["claims"] if c["claim"].startswith("Inpainting: a fixated model fails")]
-    models = ("fixated_easy", "fixated_hard", "on_demand")
-    assert own["files"] == [f"reference/bsds500/inpaint/{name}-seed{seed}.json" for name in models for seed in SEEDS]
-    weak = [c for c in content["claims"] if "the centre encoder is weak" in c["measured"]]
-    for claim in weak:
-        assert {f"reference/bsds500/inpaint/fixated_hard-seed{seed}.json" for seed in SEEDS} <= {*claim["files"]}
-    assert weak
-    faces = "celeba10k-native"
-    [(number, claim)] = [c for c in claims.asked_of(faces) if c[1].claim.startswith("Minimax training is less far")]
-    seeds = catalogue.SEEDS_OF_FACES
-    own = as_json.record(claim, number, claims.load("reference", faces, seeds))["files"]
-    names = [f"level_{level}-seed{seeds[0]}" for level in range(1, 6)]
-    names += [f"{rule}-seed{seed}" for rule in ("minimax_gap", "on_demand") for seed in seeds[:3]]
-    assert own == sorted(f"reference/{faces}/{task}/{name}.json" for task in judge.paper.TASKS for name in names)
+def test_a_page_names_the_result_files_that_it_shows():
+    """Against names spelled out, and nothing that is not here."""
+    found = catalogue.files_of("fixation-inpaint", "reference", "bsds500", SEEDS)
+    own = files.results() / "reference" / "bsds500" / "inpaint"
+    assert {path for path in found if "-seed" in path.name and path.stem[-1].isdigit()} == {
+        own / f"{name}-seed{seed}.json" for name in ("fixated_easy", "fixated_hard", "on_demand") for seed in SEEDS
+    }
+    every = catalogue.files_of("scorecard", "reference", "bsds500", SEEDS)
+    assert {*found} < {*every} and all(path.exists() for path in every)
+    db11 = {*(files.results() / "reference" / "db11").glob("*.json")}
+    assert db11 and db11 <= {*catalogue.files_of("table3", "reference", "bsds500", SEEDS)}
+    assert not catalogue.files_of("table1-deblur", "reference", "bsds500", [99])
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from odl.corruptions import TASKS
 from odl.data import packs, sets
 from odl.evaluation import images_of, psnr, scored, task_of
 from odl.experiment import Experiment
-from odl.machine import store
 
 SPECTRUM = {  # severities at which a curve is measured, the fixated ones and their neighbours among them
     "inpaint": (*range(1, 9), *range(10, 29, 2), *range(29, 37)),
@@ -47,7 +46,7 @@ def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
     first = experiments[0]
     key = ("fixation_spectrum", first.profile, first.dataset, first.task)
     path, frames = tables.table_path(*key), [pd.DataFrame(columns=COLUMNS)]
-    stored = pd.read_csv(store.used(path)) if path.exists() else frames[0]
+    stored = pd.read_csv(path) if path.exists() else frames[0]
     for experiment in filter(results.load, experiments):
         known = {"run": fingerprint(experiment), "schedule": experiment.schedule}
         rows = stored[stored.run == known["run"]]

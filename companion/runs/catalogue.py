@@ -6,6 +6,7 @@ The notebooks, `python -m companion reproduce`, `python -m companion plan`, the 
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 from companion import published
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
@@ -122,6 +123,17 @@ def shown_on(page: str, jobs: list[Job], profile: str, dataset: str, seeds: list
         jobs = jobs + [job_with_all(run) for run in three if run not in known]
     others = [job for job in jobs if not job.experiment or job.experiment.schedule in trained.LEARNERS]
     return [job for job in jobs if (notebook in ON_DB11 if job in others else job.experiment in shown)]
+
+
+def files_of(page: str, profile: str, dataset: str, seeds: list[int]) -> list[Path]:
+    """The results files that a page shows, as far as they are here; `page` as in `shown_on`."""
+    listed = shown_on(page, jobs(profile, dataset, seeds), profile, dataset, seeds)
+    paths = {m.path for job in listed for m in job.measurements if m.path.suffix == ".json"}
+    if (
+        page in (*ON_DB11, "scorecard") and sets.parse(dataset)[0] != FACES
+    ):  # these show the systems of others also where no photograph is here
+        paths |= {*(files.results() / profile / "db11").glob("*.json")}
+    return sorted(filter(Path.exists, paths))
 
 
 # All runs, in order

@@ -10,7 +10,7 @@ from companion.show.figures import TITLES
 from companion.verdicts import judge
 from odl import paper
 from odl.data import sets
-from odl.machine import files, store
+from odl.machine import files
 from odl.results import Result
 
 SCORED = {"psnr": "all pixels", "psnr_kept": "known pixels kept", "psnr_hole": "missing pixels"}
@@ -83,7 +83,7 @@ def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, 
     if measured.any(axis=None):
         try:
             files.need_writable(path.parent)
-            files.write_atomically(store.used(path), frame.to_csv(index=False).encode())
+            files.write_atomically(path, frame.to_csv(index=False).encode())
         except OSError as error:
             print(f"The table is shown and not written: {error}")
     return path

@@ -1,47 +1,23 @@
 """Every verdict as data, to be cited: `data/results/<profile>/tables/verdicts-<dataset>.json`."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from companion.verdicts import claims
-from companion.verdicts.judge import MISSING, Measured, Verdict
+from companion.verdicts.judge import Measured, Verdict
 from odl import PROTOCOL
 from odl.data import sets
-from odl.machine import files, store
-
-ON_DB11 = ("Table 3", "Fig. 6")  # places whose claims rest on all that is measured of the eleven photographs
-
-
-class Noting(dict):
-    """Results that note the files of those that are looked up."""
-
-    def __init__(self, results: dict, noted: set[Path]):
-        super().__init__(results)
-        self.noted = noted
-
-    def __getitem__(self, key):
-        self.noted.add(super().__getitem__(key).path)
-        return super().__getitem__(key)
-
-    def get(self, key):
-        found = super().get(key)
-        self.noted |= {found.path} if found else set()
-        return found
+from odl.machine import files
 
 
 def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
-    """One claim: its test, the verdict, what was measured in words, each part in numbers, and the files behind it."""
-    noted = set()
-    found = claim.measure(replace(measured, runs=Noting(measured.runs, noted)))
-    if claim.place.startswith(ON_DB11) and found.word != MISSING:
-        noted |= {path for path in store.USED if path.parent.name == "db11" and path.suffix == ".json"}
+    """One claim: its test, the verdict, what was measured in words, and each part in numbers."""
+    found = claim.measure(measured)
     said = {name: getattr(claim, name) for name in ("kind", "place", "claim", "test", "paper")}
     return {"number": number} | said | {
         "verdict": found.said,
         "measured": found.measured,
         "parts": [{"part": name} | numbers(found, name) | {"verdict": word} for name, (_, word) in found.parts.items()],
-        "files": sorted(path.relative_to(files.results()).as_posix() for path in noted),
     }  # fmt: skip
 
 

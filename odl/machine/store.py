@@ -5,21 +5,12 @@ from pathlib import Path
 from odl import PROTOCOL
 from odl.machine import files
 
-USED: set[Path] = set()  # the results files behind what this process has shown; pages name them
-
-
-def used(path: Path) -> Path:
-    """Note a results file that was read or written."""
-    USED.add(path)
-    return path
-
 
 def load(path: Path, experiment: dict) -> dict | None:
     """The content of `path` if it was measured for this experiment by this protocol, else None. Raises DamagedFile."""
     content = files.unseal(path) if path.exists() else None
     if not content or content.get("protocol") != PROTOCOL or content.get("experiment") != experiment:
         return None
-    used(path)
     return content
 
 
