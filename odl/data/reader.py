@@ -32,6 +32,8 @@ def opened(path: Path) -> Image.Image:
             raise ValueError(f"{image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
         if image.format == "TIFF" and image.tag_v2.get(284) == 2 and max(image.tag_v2.get(258, (8,))) > 8:
             raise ValueError("Pillow misreads colours of 16 bits in planes; save them interleaved, or as PNG")
+        if image.format == "PNG" and b"cICP" in path.read_bytes()[:4096]:  # which Pillow skips
+            image.info["cICP"] = True
         image.load()  # verify() lets truncated files pass
         return image
 

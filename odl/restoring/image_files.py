@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, JpegImagePlugin, PngImagePlugin
+from PIL import Image
 
 from odl import paper
 from odl.data import reader
@@ -17,21 +17,24 @@ from odl.parameters import ParameterError, choice, integer
 
 FORMATS = {  # in which a photograph is written, with Pillow's options: all but JPEG keep every pixel
     "PNG": {},
-    "JPEG": {"quality": 95, "subsampling": 0},  # where the original has no quality to keep
+    "JPEG": {"quality": 95, "subsampling": 0},
     "WEBP": {"lossless": True, "exact": True},
     "TIFF": {},
     "BMP": {},
     "PPM": {},
 }
-CLEAR = ("PNG", "WEBP", "TIFF")  # those with transparency
+CLEAR = ("PNG", "WEBP", "TIFF")  # formats with transparency
+CARRIED = {"EXIF": "exif", "colour profile": "icc_profile", "resolution": "dpi"}  # Pillow's options by their names
+ROOM = {"PNG": {*CARRIED}, "JPEG": {*CARRIED}, "TIFF": {*CARRIED}, "WEBP": {"EXIF", "colour profile"}}
+ROOM |= {"BMP": {"resolution"}, "PPM": set()}
+OTHERS = {"xmp": "XMP", "photoshop": "IPTC", "comment": "comment", "mp": "second picture in its file"}
+OTHERS |= {"cICP": "colour space (cICP)"}
+TEXT_XMP = "XML:com.adobe.xmp"  # the PNG text that holds XMP
+USUAL = {"gamma": (1 / 2.2,), "chromaticity": (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)}  # of a PNG in sRGB
+TIFF_EXIF = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # tags of a TIFF that are EXIF in another format
+TIFF_PROFILE, TIFF_PRIVATE = 34675, 2**15  # tag of the colour profile; first tag that is not of TIFF itself
 LONGEST = 255  # bytes of a file's name
-XMP = "XML:com.adobe.xmp"  # where PNG has it
-SRGB = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)  # what is meant where nothing is said: white, red, green, blue
-CHUNKS = {"gamma": b"gAMA", "primaries": b"cHRM"}  # where PNG has it
 MASK_HELP = "white, red or transparent where pixels are missing"
-TAGS = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # of a TIFF's, those that another format's EXIF has, too
-STORAGE = (*range(254, 269), 273, 274, *range(277, 285), 296, 297, 317, 320, *range(322, 326), *range(338, 348))
-STORAGE += (*range(529, 533), 700, 34675)  # its layout, colours and resolution; XMP and profile have their own names
 
 
 def check_call(task: str, mask, stride: int | None) -> None:
@@ -159,75 +162,45 @@ def format_of(output: Path) -> str:
 
 
 def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
-    """Pillow's options for what is restored of a stored image, with all that belongs to it, and a line on what is lost.
+    """Return Pillow's options to write what is restored of a stored image, and a line on what the output lacks.
 
-    Tried on a row and a column of pixels, before the work. Raises ParameterError where nothing could be written, and
-    DiskError where as much as the middle of the picture takes has no room.
+    Both are tried on a row and a column of pixels, before the work. Raises ParameterError where nothing could be
+    written.
     """
     file_format, picture = format_of(output), eight_bits("image", stored)
-    mode = "L" if picture.mode in ("1", "L", "LA") else "RGB"
-    options = dict(FORMATS[file_format])
-    if file_format == "JPEG" and getattr(stored, "quantization", None) and stored.mode in ("L", "RGB"):
-        options = {"qtables": stored.quantization, "subsampling": JpegImagePlugin.get_sampling(stored)}
+    mode, options = "L" if picture.mode in ("1", "L", "LA") else "RGB", dict(FORMATS[file_format])
     try:
         for size in ((picture.width, 1), (1, picture.height)):
             encoded(Image.new(mode, size), file_format, options)
     except Exception as error:  # Pillow raises anything
         raise ParameterError(f"{output}: not written ({reader.reason(error)})") from None
-    top, bottom = picture.height // 2, min(picture.height // 2 + 64, picture.height)
-    middle = picture.crop((0, top, picture.width, bottom)).convert(mode)
-    size = len(encoded(middle, file_format, options)) * picture.height / middle.height
-    files.need_room(output.resolve().parent, size)
+    found = metadata(stored, picture)
+    for name in CARRIED.keys() & found.keys() & ROOM[file_format]:
+        with suppress(Exception):  # more than the format holds
+            given = profile_of(found[name], mode) if name == "colour profile" else {CARRIED[name]: found[name]}
+            encoded(Image.new(mode, (1, 1)), file_format, options | given)
+            options |= given
+    lost = [name for name in found if CARRIED.get(name) not in options]
     clear = picture.has_transparency_data and picture.convert("RGBA").getchannel("A").getextrema()[0] < 255
-    lost = ["transparency, so that what was hidden shows"] if clear and file_format not in CLEAR else []
-    lost += ["second picture in its file"] * (stored.format == "MPO" and stored.n_frames > 1)  # as telephones have it
-    for name, value in metadata(stored, picture).items():
-        with suppress(Exception):
-            more = options | option(name, value, file_format, mode, options)
-            written = Image.open(io.BytesIO(encoded(Image.new(mode, (1, 1)), file_format, more)))
-            if name in metadata(written, written):
-                options = more
-                continue
-        lost.append(name)
+    if clear and file_format not in CLEAR:
+        lost.insert(0, "transparency, so that what was hidden shows")
     return options, [f"{output.name} does not keep the {', '.join(lost)}"] if lost else []
 
 
 def metadata(stored: Image.Image, picture: Image.Image) -> dict:
-    """What an image file has beside its pixels, by name, the most precious first; `picture` is the same upright."""
-    found = {"colour profile": stored.info.get("icc_profile")}
+    """Return what an image file has beside its pixels, by name; `picture` is the same image upright."""
+    info, tags = stored.info, getattr(stored, "tag_v2", {})
+    found = {"colour profile": info.get("icc_profile")}
     with suppress(Exception):  # damaged metadata are no damaged picture
-        exif = (stored if stored.format == "TIFF" else picture).getexif()
-        others = set(exif) - set(TAGS) if stored.format == "TIFF" else {274}  # 274: how it was turned
-        found["other tags"] = others - {*STORAGE}
-        for tag in others:
-            exif.pop(tag, None)
-        found["EXIF"] = exif
-    found |= {"resolution": stored.info.get("dpi"), "XMP": picture.info.get("xmp")}  # which may say it, too
-    found |= {"IPTC": stored.info.get("photoshop"), "comment": stored.info.get("comment")}
-    for name, key, usual in (("gamma", "gamma", [1 / 2.2]), ("primaries", "chromaticity", SRGB)):  # of a PNG
-        value = stored.info.get(key)
-        found[name] = value if value and not np.allclose(value, usual, atol=0.002) else None
-    found["text"] = {key: text for key, text in getattr(stored, "text", {}).items() if key != XMP}
+        found["EXIF"] = (stored if tags else picture).getexif()
+        for tag in set(found["EXIF"]) - {*TIFF_EXIF} if tags else {274}:  # 274 says how a camera was turned
+            found["EXIF"].pop(tag, None)
+    found["resolution"] = info.get("dpi")
+    found |= {name: info.get(key) for key, name in OTHERS.items()}
+    found |= {key: info[key] for key in USUAL if key in info and not np.allclose(info[key], USUAL[key], atol=0.002)}
+    found["text"] = set(getattr(stored, "text", ())) - {TEXT_XMP}
+    found["other tags"] = {tag for tag in tags if tag >= TIFF_PRIVATE} - {*TIFF_EXIF, TIFF_PROFILE}
     return {name: value for name, value in found.items() if value}
-
-
-def option(name: str, value, file_format: str, mode: str, options: dict) -> dict:
-    """Pillow's option for a piece of `metadata`, beside the options that there are. Raises KeyError without one."""
-    if name == "colour profile":
-        return profile_of(value, mode)
-    if name == "XMP" and file_format == "TIFF":
-        exif = options.get("exif", Image.Exif())
-        exif[700] = value
-        return {"exif": exif}
-    if name in (*CHUNKS, "XMP", "text") and file_format == "PNG":
-        chunks = options.get("pnginfo", PngImagePlugin.PngInfo())
-        if name in CHUNKS:
-            chunks.add(CHUNKS[name], np.round(np.ravel(value) * 1e5).astype(">u4").tobytes())
-            return {"pnginfo": chunks}
-        for key, text in value.items() if name == "text" else [(XMP, value)]:
-            chunks.add_itxt(key, text)
-        return {"pnginfo": chunks}
-    return {{"EXIF": "exif", "resolution": "dpi", "XMP": "xmp", "comment": "comment"}[name]: value}
 
 
 def save(restored: Image.Image, output: Path, options: dict) -> None:
