@@ -125,7 +125,7 @@ def check_image(name: str, value) -> Path | None:
     photographs = [file for files in sets.DEMO.values() for file in files]
     if value in photographs:
         return sets.find("demo") / value
-    path = files.there(value) if isinstance(value, str) else ""
+    path = os.path.expanduser(value) if isinstance(value, str) else ""
     if not os.path.isfile(path):
         options = ", ".join(photographs)
         raise ParameterError(f"{name}={value!r} is neither a file nor one of {options}{nearest(value, photographs)}")

@@ -17,7 +17,7 @@ from odl import __version__, paper
 from odl.data import reader
 from odl.data.sets import DATASETS, is_here, unread
 from odl.experiment import PROFILES, Experiment
-from odl.machine.files import DiskError, OneLine, there
+from odl.machine.files import DiskError, OneLine
 from odl.machine.progress import Bar
 from odl.parameters import ParameterError, check_device, known_dataset
 from odl.restoring import image_files
@@ -170,7 +170,7 @@ def run_restore(options) -> int:
     image_files.check_call(options.task, options.mask, options.stride)
     todo = image_files.todo(options.input, options.output, options.mask, options.overwrite)
     check_device(options.device)
-    given = Path(there(options.input))
+    given = Path(os.path.expanduser(options.input))
     for line in unread(given):
         print(f"warning: {line}", file=sys.stderr)
 

@@ -7,10 +7,7 @@ import zipfile
 import zlib
 
 import numpy as np
-import pytest
 from PIL import Image
-
-FORMS = pytest.mark.parametrize(("typed", "there"), [("NFC", "NFD"), ("NFD", "NFC")])  # of Unicode
 
 
 def photograph(seed, height=100, width=120):

@@ -7,7 +7,6 @@ import shutil
 import struct
 import subprocess
 import tarfile
-import unicodedata
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,6 @@ import torchvision
 from conftest import found, refused
 from made import (
     BAD,
-    FORMS,
     GREY,
     ROUGH,
     X,
@@ -707,39 +705,6 @@ def test_celeba_as_png_has_the_same_list(root, no_shared_data, tmp_path, kind, i
     download.prepare("celeba", str(images if inner else tmp_path / "celeba"))
     found = [[int(Path(name).stem) for name in pack.names] for pack in packs_of("celeba")]
     assert found == [[*range(1, 21)], [*range(21, 27)], [*range(27, 31)]]
-
-
-@FORMS
-@pytest.mark.parametrize("name", ["Größe/Köln", "Größe/Köln-native", "Größe/Köln/", "~/Größe/Köln", "Å-native/가나"])
-def test_a_folder_is_found_in_either_form_of_unicode(folder, monkeypatch, name, typed, there):
-    """What is measured on it goes by one name."""
-    monkeypatch.chdir(folder.parent)
-    monkeypatch.setenv("HOME", str(folder.parent))
-    asked, here = (unicodedata.normalize(form, name) for form in (typed, there))
-    disk = folder.parent / here.removesuffix("-native").removeprefix("~/")
-    (disk.parent / "Koln").mkdir(parents=True)
-    folder.rename(disk)
-    assert sets.find(asked).samefile(disk) and sets.parse(asked) == sets.parse(here)
-    assert sets.slug(asked) == sets.slug(here) and sets.home(asked) == sets.home(here)
-    one, other = (Experiment.of("deblur", dataset) for dataset in (asked, here))
-    assert one.asdict() == other.asdict() and one.run_id == other.run_id
-    assert packs.load(asked, "train").sha256 == packs.load(here, "train").sha256
-    wrong = asked.replace("n", "m")
-    refused(lambda: Experiment.of("deblur", wrong), f"dataset={wrong!r}: no such folder")
-
-
-@FORMS
-@pytest.mark.parametrize("given", ["source", "ODL_DATA"])
-def test_a_copy_of_a_set_is_found_in_either_form_of_unicode(
-    root, no_shared_data, tmp_path, monkeypatch, given, typed, there
-):
-    asked, here = (unicodedata.normalize(form, f"{tmp_path}/Größe/Köln") for form in (typed, there))
-    celeba(Path(here, "celeba"))
-    if given == "source":
-        download.prepare("celeba", f"{asked}/celeba")
-    else:
-        monkeypatch.setenv("ODL_DATA", asked)
-    assert sizes("celeba") == [24, 3, 3] and sets.find("celeba").samefile(Path(here, "celeba/img_align_celeba"))
 
 
 def berkeley(folder, monkeypatch):

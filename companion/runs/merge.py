@@ -6,6 +6,7 @@ touched: two machines round differently, so their runs are compared and never pa
 
 import json
 import math
+import os
 import re
 import zipfile
 from collections import defaultdict
@@ -34,7 +35,7 @@ def others() -> Path:
 
 def merge(file: Path) -> dict[str, list[str]]:
     """Keep every sound result of an archive; what is refused: why → names. Raises ParameterError where none is one."""
-    refused, file = defaultdict(list), Path(files.there(file))
+    refused, file = defaultdict(list), Path(os.path.expanduser(file))
     try:
         if file.exists() and not file.is_file():  # a pipe would be waited for
             raise OSError("no regular file")

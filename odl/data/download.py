@@ -1,6 +1,7 @@
 """Getting a data set: downloads, local folders and archives, checked before they are used (Sec. 6.1)."""
 
 import hashlib
+import os
 import shutil
 import tarfile
 import tempfile
@@ -24,7 +25,7 @@ MAX_ARCHIVE = 64 << 30  # bytes of files; the largest set, SUN397, has 39 GB
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
     base, _ = parse(name)
-    source = Path(files.there(source)) if source else None
+    source = Path(os.path.expanduser(source)) if source else None
     if (images := home(base) / "images").is_symlink() and not images.exists():
         images.unlink()  # to a folder that was moved
     if source:

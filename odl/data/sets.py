@@ -89,8 +89,8 @@ def parse(name: str) -> tuple[str, int]:
     if base in DATASETS and name.endswith("/"):
         whole, base = f"./{whole}", f"./{base}"
     native = base != whole
-    if base not in DATASETS and not os.path.isdir(base := files.there(base)) and os.path.isdir(files.there(whole)):
-        base, native = files.there(whole), False  # a folder whose own name ends so
+    if base not in DATASETS and not os.path.isdir(base) and os.path.isdir(whole):
+        base, native = whole, False  # a folder whose own name ends so
     return base, 0 if native else DATASETS.get(base, {}).get("shorter_side", 96)
 
 
@@ -127,7 +127,7 @@ def find(name: str) -> Path:
             return Path(base)
         raise DataError(unknown(name))
     given = os.environ.get("ODL_DATA")
-    shared = [Path(files.there(given), base)] if given else []
+    shared = [Path(os.path.expanduser(given), base)] if given else []
     for place in (*shared, home(base) / "images"):
         if folder := inside(base, place):
             return folder

@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import sys
-import unicodedata
-from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -58,21 +56,6 @@ def shipped() -> Path:
 
 def runs() -> Path:
     return root() / "runs"
-
-
-def there(path: str | os.PathLike) -> str:
-    """A path with `~` expanded, and each part that is not here as typed as it is here in another form of Unicode.
-
-    macOS writes ö as two characters, and keyboards as one; where none is alike, or several are, it stays as typed.
-    """
-    parts = os.path.expanduser(path).split(os.sep)
-    for k, part in enumerate(parts):
-        place, typed = os.sep.join([*parts[:k], ""]), unicodedata.normalize("NFC", part)
-        if part and not os.path.lexists(place + part):
-            with suppress(OSError, ValueError):  # no folder, and none that can be
-                alike = [name for name in os.listdir(place or ".") if unicodedata.normalize("NFC", name) == typed]
-                parts[k] = alike[0] if len(alike) == 1 else part
-    return os.sep.join(parts)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -230,7 +230,7 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     for name, given in (("input", source), ("output", output)):
         if not given:
             raise ParameterError(f"{name}='' names no file and no folder")
-    start, end, masks = (Path(files.there(path)) if path else None for path in (source, output, mask))
+    start, end, masks = (Path(os.path.expanduser(path)) if path else None for path in (source, output, mask))
     for path in filter(None, (start, masks)):
         if not path.exists():
             raise ParameterError(f"{path}: no such file or folder")
@@ -266,22 +266,22 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
 def masks_of(sources: list[Path], start: Path, masks: Path) -> list[Path]:
     """The file of each photograph in a folder of masks: of the same stem, in the same subfolder or in none."""
     found = [Path(file) for file in files_in(masks)]
-    drawn = {stem(file): file for file in found} | {file.with_suffix(""): file for file in found}
-    if two := next((file for file in found if (other := drawn[file.with_suffix("")]) != file), None):
+    drawn = {stem(file): file for file in found}
+    if two := next((file for file in found if (other := drawn[stem(file)]) != file), None):
         raise ParameterError(f"mask={str(masks)!r} has both {two} and {other.name}; one is needed")
     given = []
     for path in sources:
         file = path.relative_to(start) if start.is_dir() else Path(path.name)
-        names = (file.with_suffix(""), stem(file), Path(file.stem), stem(Path(file.name)))  # as it is before one alike
-        if not (name := next((name for name in names if name in drawn), None)):
-            needed = f"a file {names[1].as_posix()}.png is needed"
-            raise ParameterError(f"mask={str(masks)!r} has none for {names[1].name}: {needed}")
+        name = next((name for name in (stem(file), stem(Path(file.name))) if name in drawn), None)
+        if name is None:
+            needed = f"a file {stem(file).as_posix()}.png is needed"
+            raise ParameterError(f"mask={str(masks)!r} has none for {stem(file).name}: {needed}")
         given.append(masks / drawn[name])
     return given
 
 
 def stem(path: Path) -> Path:
-    """A path without its suffix, in one form of Unicode: macOS writes ö as two characters."""
+    """Return a path without its suffix, in one form of Unicode: macOS writes ö as two characters."""
     return Path(unicodedata.normalize("NFC", str(path.with_suffix(""))))
 
 
