@@ -101,7 +101,6 @@ def test_networks_below_their_input_get_their_word_and_that_they_are():
     for run in runs.values():
         run.evaluation["l2_input"] = 30.0  # by squared error both improve on it
     assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).gated
-    assert judge.best(runs, "deblur", ("a", "c")) == "c" and judge.best(runs, "deblur", ("a", "b")) == "a"
 
 
 def test_the_other_score_decided_the_other_way_makes_a_mixed_word():
@@ -231,19 +230,6 @@ def test_no_page_decides_what_the_judge_leaves_undecided(seeds):
 
 def test_pages_say_in_one_line_that_nothing_is_measured():
     assert {*texts([])} == {sentences.NOTHING}
-
-
-def test_bold_only_where_the_judge_decides():
-    found = [r for r in page_results() if r.experiment["task"] == "deblur"]
-    table = table1.table(found, "deblur")
-    runs = judge.keyed(found)
-    assert judge.best(runs, "deblur", published.SEVEN) is None
-    assert "font-weight" not in table1.show(table).to_html()
-    for r in found:
-        if r.experiment["schedule"] == "hard_mining":
-            r.evaluation.loc[:, "psnr"] = r.evaluation.psnr + 20
-    assert judge.best(runs, "deblur", published.SEVEN) == "hard_mining"
-    assert "font-weight" in table1.show(table, "hard_mining").to_html()
 
 
 def test_a_verdict_rests_on_the_part_that_decides_it():

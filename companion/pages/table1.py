@@ -112,39 +112,54 @@ def narrower(m: Measured, one: str, other: str) -> Verdict:
     return judge.verdict_on(parts)
 
 
-def show(table: pd.DataFrame, best: str | None = None):
-    """Table 1 with ± standard deviations over seeds; what only tasks with missing pixels have stands only there.
+GLANCE = {  # column of the table at a glance → of the whole table: numbers, their spread, and which of them is best
+    ("here", "PSNR (dB)"): ("psnr", "psnr_sd", pd.Series.max),
+    ("here", "L2 (‰)"): ("l2", "l2_sd", pd.Series.min),
+    ("paper, PSNR (dB)", "CelebA"): ("paper_celeba_psnr", None, pd.Series.max),
+    ("paper, PSNR (dB)", "SUN397"): ("paper_sun397_psnr", None, pd.Series.max),
+}
 
-    best: the schedule that leads all others by the judge's rule, in bold; None where none does.
+
+def show(table: pd.DataFrame, aside: pd.DataFrame | None = None):
+    """Table 1 at a glance: a row per schedule, the best number of a column bold.
+
+    Below them stands in grey what is no schedule: the damaged images, and the rows of `aside` (schedule, psnr, l2).
     """
+    own = table[table.schedule != "not_restored"]
+    rows = pd.concat([own, table[table.schedule == "not_restored"], aside], ignore_index=True)
+    shown = {("", "schedule"): [TITLES.get(schedule, schedule) for schedule in rows.schedule]}
+    for name, (column, spread, _) in GLANCE.items():
+        shown[name] = tables.with_spread(rows[column], rows[spread] if spread else rows[column] * np.nan)
+    style = pd.DataFrame(shown).style.hide(axis="index")
+    for name, (column, _, best) in GLANCE.items():
+        values = own[column].round(2).reset_index(drop=True)
+        style = style.set_properties(subset=(values.index[values == best(values)], [name]), **{"font-weight": "bold"})
+    style = style.set_properties(subset=(rows.index[len(own) :], slice(None)), opacity="0.65")
+    return style.set_table_attributes('class="odl-table odl-glance"')
 
-    def ahead(name: str = "") -> list[str]:
-        ends = (table.get(f"{name}{end}", pd.Series(np.nan, table.index)) for end in ("ahead", "low", "high"))
-        return list(map(tables.with_interval, *ends))
 
-    ours = "on-demand ahead of this (dB)"
-    columns = {
-        ("", "schedule"): [TITLES.get(schedule, schedule) for schedule in table.schedule],
-        ("here", "seeds"): table.seeds,
-        ("here", "L2 (‰)"): tables.with_spread(table.l2, table.l2_sd),
-        ("here", "PSNR (dB)"): tables.with_spread(table.psnr, table.psnr_sd),
-        ("here", "known pixels kept"): table.psnr_kept,
-        ("here", "worst gap (dB)"): table.get("worst_gap", np.nan),
-        (ours, "PSNR"): ahead(),
-        (ours, "verdict"): table.verdict,
-        (ours, "known pixels kept"): ahead("kept_"),
-        (ours, "worst gap"): ahead("gap_"),
-        ("paper, CelebA", "L2 (‰)"): table.paper_celeba_l2,
-        ("paper, CelebA", "PSNR (dB)"): table.paper_celeba_psnr,
-        ("paper, SUN397", "L2 (‰)"): table.paper_sun397_l2,
-        ("paper, SUN397", "PSNR (dB)"): table.paper_sun397_psnr,
-    }
-    shown = pd.DataFrame(columns)
-    of_some = [c for c in shown if c[1] in ("known pixels kept", "worst gap (dB)", "worst gap")]
-    shown = shown.drop(columns=[c for c in of_some if shown[c].isin([np.nan, "–"]).all()])
-    style = shown.style.format(precision=2, na_rep="–").hide(axis="index")
-    style = style.set_properties(subset=(table.schedule == best, [("here", "PSNR (dB)")]), **{"font-weight": "bold"})
-    return style.set_table_attributes('class="odl-table odl-numbers"')
+def who_leads(table: pd.DataFrame) -> str:
+    """One sentence: who leads here, paired with on-demand learning by seed, and who led in the paper."""
+    rows = table.set_index("schedule").rename(index=lambda schedule: TITLES.get(schedule, schedule).lower())
+    ahead, ours = rows.ahead.dropna(), TITLES["on_demand"].lower()  # of every rival, by on-demand learning
+    if ahead.empty:
+        return sentences.NOTHING
+    rival, by = ahead.idxmin(), f"{abs(ahead.min()):.2f} dB ahead of"
+    first, second = (ours, rival) if ahead.min() > 0 else (rival, ours)
+    if abs(ahead.min()) < judge.WITHIN:
+        here = f"nobody leads: {first} is {by} {second}, and less than {judge.WITHIN:.2f} dB counts as no difference"
+    elif rows.low[rival] * rows.high[rival] > 0:
+        here = f"{first} leads, {by} {second}"
+    else:
+        here = f"{first} comes first, {by} {second}, but other seeds may turn that"
+    led = {}  # schedule → by how much, and where
+    for column, where in (("paper_celeba_psnr", "CelebA"), ("paper_sun397_psnr", "SUN397")):
+        best = rows[column].nlargest(2)
+        if len(best) > 1:
+            led.setdefault(best.index[0], []).append(f"{best.iloc[0] - best.iloc[1]:.2f} dB on {where}")
+    there = " and ".join(f"{name} led by {' and '.join(by)}" for name, by in led.items())
+    there = f"; in the paper {there}" if there else ""
+    return f"Here, with {judge.count_seeds({'': range(rows.seeds[rival])})}, {here}{there}."
 
 
 # Figures
@@ -183,29 +198,71 @@ def plot_schedules(schedules=published.SEVEN):
     return figure
 
 
-def plot_margins(table: pd.DataFrame, gaps: dict):
-    """Mean PSNR of on-demand learning minus that of every other schedule (dB), here and in the paper's Table 1.
+PAPER = {"celeba": ("s", "paper, CelebA", 0.22), "sun397": ("D", "paper, SUN397", 0.42)}  # marker, title, place
 
-    gaps: schedule → `judge.gaps`, a stroke for each seed.
+
+def plot_differences(gaps: dict, table: pd.DataFrame | None = None, reach: float = 1.0):
+    """PSNR minus that of equal shares: a stroke for each seed, a point for their mean with its 95 % interval.
+
+    gaps: schedule → `judge.gaps` over equal shares; the paper's stand beside them where `table` has them. What lies
+    beyond `reach` dB stands at the edge with its number.
     """
-    rows = table.set_index("schedule")
-    rivals = rows.index.drop(["not_restored", "on_demand"], errors="ignore")
-    celeba, sun397 = (rows[f"paper_{name}_psnr"] for name in ("celeba", "sun397"))
-    figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
-    axis.plot(rows.ahead[rivals], range(len(rivals)), "o", color="#D55E00", label="here", alpha=0.9)
-    axis.hlines(range(len(rivals)), rows.low[rivals], rows.high[rivals], color="#D55E00")  # 95 % intervals
-    for place, rival in enumerate(rivals):
-        axis.plot(gaps[rival], [place] * len(gaps[rival]), "|", color="#D55E00", markersize=11)
-    for psnr, marker, color, name in ((celeba, "s", "#0072B2", "CelebA"), (sun397, "D", "#56B4E9", "SUN397")):
-        gap = psnr.get("on_demand", np.nan) - psnr[rivals]
-        axis.plot(gap, range(len(rivals)), marker, color=color, label=f"paper, {name}", alpha=0.9)
+    figure, axis = plt.subplots(figsize=(7, 0.9 + 0.45 * len(gaps)), layout="constrained")
+    axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.92", zorder=0, label="no difference")
+    axis.plot([], [], "o", color="black", label="here")
+    for place, (schedule, values) in enumerate(gaps.items()):
+        look, (mean, low, high) = {"color": COLOURS.get(schedule, "0.3")}, judge.spread(values)
+        near = [value for value in values if abs(value) < reach]
+        axis.plot(near, [place] * len(near), "|", markersize=11, **look)
+        if abs(mean) < reach:
+            axis.hlines(place, *np.clip([low, high], -reach, reach), **look)
+        put(axis, mean, place, "o", reach, **look)
+    for name, (marker, title, shift) in PAPER.items() if table is not None else ():
+        psnr = table.set_index("schedule")[f"paper_{name}_psnr"]
+        for place, schedule in enumerate(gaps):
+            put(
+                axis,
+                psnr.get(schedule, np.nan) - psnr.get("rigid_joint", np.nan),
+                place + shift,
+                marker,
+                reach,
+                color="0.5",
+            )
+        axis.plot([], [], marker, color="0.5", label=title)
     axis.axvline(0, color="0.4", linewidth=1)
-    axis.set_xscale("symlog", linthresh=1)  # margins of a tenth and of ten dB in one picture
-    axis.set_xticks([-1, -0.5, 0, 0.5, 1, 2, 5, 10], ["−1", "−0.5", "0", "0.5", "1", "2", "5", "10"])
-    axis.xaxis.set_minor_locator(plt.NullLocator())
-    axis.set_yticks(range(len(rivals)), [TITLES.get(name, name) for name in rivals])
-    axis.set(ylim=(len(rivals) - 0.5, -0.5), xlabel="on-demand learning is ahead by (dB; logarithmic beyond ±1)")
-    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    axis.set_yticks(range(len(gaps)), [TITLES.get(name, name) for name in gaps])
+    axis.set(xlim=(-1.1 * reach, 1.1 * reach), ylim=(len(gaps) - 0.3, -0.5), xlabel="PSNR − equal shares (dB)")
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8)
+    return figure
+
+
+def put(axis, value: float, place: float, marker: str, reach: float, **look) -> None:
+    """Draw a value, or beyond reach an arrow at the edge with its number."""
+    if abs(value) > reach:
+        side = 1 if value > 0 else -1
+        text = {"xytext": (-8 * side, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
+        axis.annotate(judge.number(value), (side * reach, place), ha="right" if side > 0 else "left", **text, **look)
+        value, marker = side * reach, ">" if side > 0 else "<"
+    axis.plot(value, place, marker, markersize=5, **look)
+
+
+def plot_papers_test(runs: dict, task: str, rival: str = "rigid_joint"):
+    """The paper's test of on-demand learning and a rival: for each seed the difference of two networks.
+
+    Mean over trials, with its 95 % interval, and the p-value.
+    """
+    pairs = judge.paired(runs, task, "on_demand", rival)
+    figure, axis = plt.subplots(figsize=(6, 0.9 + 0.4 * len(pairs)), layout="constrained")
+    labels = []
+    for place, pair in enumerate(pairs):
+        a, b = (overall(run.evaluation).psnr for run in pair)  # dB, one for every trial
+        mean, low, high = judge.spread(a - b)
+        axis.plot(mean, place, "o", color=COLOURS["on_demand"])
+        axis.hlines(place, low, high, color=COLOURS["on_demand"], linewidth=3)
+        labels.append(f"seed {pair[0].experiment['seed']}, p = {judge.paired_p_value(a, b):.0e}")
+    axis.axvline(0, color="0.4", linewidth=1)
+    axis.set_yticks(range(len(pairs)), labels)
+    axis.set(ylim=(len(pairs) - 0.5, -0.5), xlabel=f"on-demand learning − {TITLES.get(rival, rival).lower()} (dB)")
     return figure
 
 
@@ -225,8 +282,11 @@ def plot_scores(table: pd.DataFrame):
     return figure
 
 
-def plot_levels(table: pd.DataFrame, task: str):
-    """PSNR per level of `tables.level_table` minus that of equal shares, a line per schedule."""
+def plot_levels(table: pd.DataFrame, task: str, reach: float = 1.0):
+    """PSNR per level of `tables.level_table` minus that of equal shares, a line per schedule.
+
+    A line that leaves the picture is further than `reach` dB away.
+    """
     figure, axis = plt.subplots(figsize=(6, 4.2), layout="constrained")
     levels = list(range(1, paper.N_LEVELS + 2))
     rows = table[table.scored == "all pixels"].set_index("schedule")[[f"level_{level}" for level in levels]]
@@ -238,10 +298,8 @@ def plot_levels(table: pd.DataFrame, task: str):
         figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9)
     axis.axhline(0, color="0.4", linewidth=1)
     axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
-    axis.set_yscale("symlog", linthresh=0.5)  # a tenth and ten dB in one picture
-    axis.set_yticks(ticks := [-20, -5, -1, -0.5, 0, 0.5, 1, 5], [*map(minus, ticks)])
-    axis.yaxis.set_minor_locator(plt.NullLocator())
     axis.set(xlabel=f"level: {paper.TASKS[task]['severity']}", ylabel="PSNR − equal shares (dB)", xlim=(0.5, 6.5))
+    axis.set_ylim(-reach, reach)
     axis.set_xticks(levels, [f"{i}\n{low}–{high}" for i, (low, high) in enumerate(paper.TASKS[task]["levels"], 1)])
     return figure
 

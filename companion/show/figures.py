@@ -1,6 +1,7 @@
 """What the figures share: style, colours, titles, grids of pictures, axes.
 
-Importing this sets Matplotlib's style, so that a figure which a reader draws on a page looks like those beside it.
+Importing this sets Matplotlib's style, so that a figure which a reader draws on a page looks like those beside it, and
+what a reader's matplotlibrc says, such as text.usetex without LaTeX, breaks none.
 """
 
 import matplotlib.pyplot as plt
@@ -11,6 +12,7 @@ from companion import published
 from odl import paper
 from odl.corruptions import TASKS
 
+plt.rcdefaults()
 plt.rcParams |= {
     "figure.facecolor": "white",
     "figure.dpi": 100,

@@ -413,15 +413,6 @@ def below_input(runs: dict, task: str, schedules, levels=LEVELS, column="psnr") 
     return by_psnr and below("l2_input", "l2")
 
 
-def best(runs: dict, task: str, schedules) -> str | None:
-    """The schedule that is ahead of every other one by the rule, or None."""
-    for one in schedules:
-        pairs = {other: (task, one, other) for other in schedules if other != one}
-        if compare(Measured(runs), pairs).word == REPRODUCED:
-            return one
-    return None
-
-
 # Trials of one network
 
 
