@@ -237,7 +237,7 @@ def validated(experiment, network, precision: str, options: measure.Options) -> 
     held_out = packs.load(experiment.dataset, "validation")
     x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
     experiment = replace(experiment, precision=precision)
-    return mean(validate(experiment, network, x))
+    return mean(validate(experiment, network, x)["psnr"])
 
 
 def same_batches(experiment, device: str):

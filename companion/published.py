@@ -21,7 +21,10 @@ LATER = {
     "minimax_gap": "Minimax gap",
     "group_dro": "Group DRO",
     "inverse_mse": "Shares as 1/MSE",
-    "unbiased": "Equation 3, unbiased",
+    "second_moment": "Shares by √E[L²]",
+    "edm": "EDM's weights",
+    "on_demand_composite": "On-demand, told the composite",
+    "minimax_gap_composite": "Minimax gap, told the composite",
     "static_easy": "The curriculum's mean shares",
     "replay": "Replay of k = 4",
 }

@@ -71,11 +71,11 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
     return found
 
 
-def evaluate(experiment, restore, device="cpu", progress=None) -> tuple[pd.DataFrame, dict]:
+def evaluate(experiment, restore, device="cpu", progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
     """Scores of `restore(y) -> x_hat`, a network or a function, on the test crops; the same draws for every schedule.
 
     A network is called as it is, in fp32; `windows.restorer(network, precision)` is a function in its own precision.
-    `device`, where y lies, is cpu, cuda or auto.
+    `device`, where y lies, is cpu, cuda or auto; `levels` are some of `TESTED`.
     y and x_hat are (B, C, 64, 64) in [-1, 1]; `progress(share done)` is called after every trial.
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
     the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.
@@ -84,7 +84,7 @@ def evaluate(experiment, restore, device="cpu", progress=None) -> tuple[pd.DataF
     x = images_of(experiment, packs.load(experiment.dataset, "test"), experiment.test_images, "test").to(device)
     rows, images = [], {}
     for trial in range(trials):
-        for level in TESTED:
+        for level in levels:
             generator = torch.Generator(device).manual_seed(crops.seed_of("evaluate", trial, level))
             error = errors(restore, task, x, level, generator)
             db = {name: psnr(value) for name, value in error.items()}

@@ -117,6 +117,9 @@ class Experiment:
             integer(name, getattr(self, name), *ends)
         for name, ends in REAL.items():
             number(name, getattr(self, name), *ends)
+        tasks = getattr(SCHEDULES[self.schedule], "tasks", None)
+        if tasks and self.task not in tasks:
+            raise ParameterError(f"schedule={self.schedule!r} is for {' and '.join(tasks)}, not for {self.task!r}")
         if self.sharpness != 1 and SCHEDULES[self.schedule] is not on_demand:
             raise ParameterError(f"sharpness={self.sharpness!r} belongs to 'on_demand', not to {self.schedule!r}")
         number("severity", self.severity, 0, paper.TASKS[self.task]["levels"][-1][1])

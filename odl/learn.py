@@ -25,7 +25,8 @@ def learn(run, schedule, images, x_validation, network, optimizer, history, on_e
 
     `images` is a `crops.Pack`, `x_validation` (n, channels, 64, 64) in [-1, 1], `schedule` comes from
     `schedules.begin`. An epoch is told as a dict with loss (mean over its steps of what is back-propagated: squared
-    error on the [-1, 1] scale), psnr (dB per level 1…5), allocation (mean share of a
+    error on the [-1, 1] scale), psnr (dB per level 1…5) and what else the schedule is
+    told, allocation (mean share of a
     batch per level, in per cent) and dose (a level's mean distance from 1/N, as a fraction of the batch); both None if
     fixated. `progress(share done)` is called after
     every step. `adapt(step)` may return another way to take the same step.
@@ -33,12 +34,14 @@ def learn(run, schedule, images, x_validation, network, optimizer, history, on_e
     history, step = list(history), Step(run, schedule, images, network, optimizer)
     take = adapt(step) if adapt else step
     for epoch in range(run.epochs):
-        counts, factors = allocation(run, schedule, epoch, list(history[epoch - 1]["psnr"]) if epoch else None)
+        told = list(history[epoch - 1][schedule.feedback]) if epoch else None
+        counts, factors = allocation(run, schedule, epoch, told)
         if epoch < len(history):  # done before; a schedule with a memory of its own is asked again what it was asked
             continue
         loss = train_epoch(run, network, optimizer, take, batches(step, epoch, counts, factors), epoch, progress)
         scores = validate(run, network, x_validation)
-        history.append({"loss": loss, "psnr": scores} | mean_batch(counts))
+        kept = {name: scores[name] for name in dict.fromkeys(("psnr", schedule.feedback))}
+        history.append({"loss": loss} | kept | mean_batch(counts))
         on_epoch(history[-1])
 
 
@@ -191,14 +194,19 @@ def hard_pool(run, pack) -> torch.Tensor:
     return pool.to(device)
 
 
-def validate(run, network, x) -> list[float]:
-    """Mean PSNR in dB of levels 1…5 on the validation crops, with the same damage every epoch."""
-    restore, scores = partial(forward, network.eval(), precision=run.precision), []
+def validate(run, network, x) -> dict[str, list[float]]:
+    """Return the scores of levels 1…5 on the validation crops, with the same damage every epoch.
+
+    `psnr`: mean in dB; `composite`: the same with the known pixels put back, where pixels are missing; `rms_error`:
+    root of the mean over images of the squared loss, the loss being squared error on the [-1, 1] scale.
+    """
+    restore, rows = partial(forward, network.eval(), precision=run.precision), []
     for level in range(1, paper.N_LEVELS + 1):
         generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", level))
-        error = errors(restore, task_of(run), x, level, generator)["output"]
-        scores.append(psnr(error).mean().item())
-    return scores
+        error = errors(restore, task_of(run), x, level, generator)
+        row = {"psnr": psnr(error["output"]).mean(), "rms_error": 4 * error["output"].square().mean().sqrt()}
+        rows.append(row | ({"composite": psnr(error["kept"]).mean()} if "kept" in error else {}))
+    return {name: [row[name].item() for row in rows] for name in rows[0]}
 
 
 def build(run, device):

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from odl import paper
 from odl.schedules import SCHEDULES, Schedule, on_demand, stage
 
 SPECIALISTS = [f"level_{level}" for level in range(1, 6)]
@@ -29,10 +30,24 @@ def static_easy(done, psnr, n):
     return np.tri(n).T @ (1 / np.arange(1, n + 1))
 
 
-def unbiased(done, psnr, n):
-    """Equation 3's shares, each image's loss times (1/N)/share: the objective of equal shares, sampled otherwise."""
-    weights = on_demand(done, psnr, n)
+def second_moment(done, rms_error, n):
+    """Shares ∝ √E[L²] of the loss L of a level's images, each loss divided by its share (Nichol and Dhariwal, 2021).
+
+    The objective is that of equal shares; only the variance of its gradient changes.
+    """
+    # Theirs: the last ten training losses of each level; here: the validation's, once an epoch, as all feedback here.
+    weights = np.ones(n) if rms_error is None else np.asarray(rms_error, float)
     return np.stack([weights, weights.mean() / weights])
+
+
+def edm(done, psnr, n):
+    """Equal shares, a level's error weighted by (σ² + σ_d²) / (σ σ_d)² at its middle σ (Karras et al., 2022).
+
+    σ_d = 0.5 is the spread of images in [-1, 1]; level 1 of denoising weighs 28 times as much as level 5.
+    """
+    sigma = np.array([sum(level) / 2 for level in paper.TASKS["denoise"]["levels"][:n]]) / 127.5
+    weights = (sigma**2 + 0.5**2) / (sigma * 0.5) ** 2
+    return np.stack([np.ones(n), weights / weights.mean()])
 
 
 class Replay(Schedule):
@@ -77,7 +92,8 @@ class MinimaxGap(Ascent):
         return [{"schedule": name, "seed": seed_of_specialists(seed)} for name in SPECIALISTS]
 
     def __init__(self, *specialists):
-        self.alone = np.transpose([[epoch["psnr"][i] for epoch in history] for i, history in enumerate(specialists)])
+        alone = [[epoch[self.feedback][i] for epoch in history] for i, history in enumerate(specialists)]
+        self.alone = np.transpose(alone)
 
     def moved(self, psnr, passed):
         gap = self.alone[stage(self.done, len(self.alone))] - psnr
@@ -85,6 +101,16 @@ class MinimaxGap(Ascent):
         falling = np.sort(up)[::-1]
         excess = (falling.cumsum() - 1) / np.arange(1, len(up) + 1)  # over 1, were the largest k alone above 0
         return np.maximum(up - excess[falling > excess][-1], 0)
+
+
+class MinimaxGapComposite(MinimaxGap):
+    """Minimax gap whose gaps count missing pixels alone: told PSNR with the known pixels put back."""
+
+    feedback, tasks = "composite", paper.MASKED
+
+    @staticmethod
+    def needs(seed):
+        return [{"schedule": f"{name}_composite", "seed": seed_of_specialists(seed)} for name in SPECIALISTS]
 
 
 class GroupDRO(Ascent):
@@ -103,4 +129,9 @@ class GroupDRO(Ascent):
 
 SCHEDULES |= {name: partial(one_level, level) for level, name in enumerate(SPECIALISTS, 1)}
 SCHEDULES |= {"minimax_gap": MinimaxGap, "group_dro": GroupDRO, "inverse_mse": inverse_mse}
-SCHEDULES |= {"unbiased": unbiased, "static_easy": static_easy, "replay": Replay}
+SCHEDULES |= {"second_moment": Schedule(second_moment, feedback="rms_error"), "edm": Schedule(edm, tasks=("denoise",))}
+SCHEDULES |= {"static_easy": static_easy, "replay": Replay, "minimax_gap_composite": MinimaxGapComposite}
+SCHEDULES |= {  # the same rules, told PSNR with the known pixels put back
+    f"{name}_composite": Schedule(row, "composite", paper.MASKED)
+    for name, row in [("on_demand", on_demand), *((name, SCHEDULES[name]) for name in SPECIALISTS)]
+}

@@ -95,14 +95,16 @@ class Schedule:
     # Where all images have one severity, squares in the middle: `easy`, `hard`, or "" for the run's own.
     fixated_on = None
     pool = False  # whether images come from a static pool of damaged ones
+    feedback = "psnr"  # the validation score that it is told: `psnr`, `composite` or `rms_error` (`learn.validate`)
+    tasks = None  # the names of the tasks that it is for; None: of all
 
     @staticmethod
     def needs(seed: int) -> list[dict]:
         """Of each run from whose history it is made: the parameters that differ from this run's, which has `seed`."""
         return []
 
-    def __init__(self, weights=rigid_joint):
-        self.weights = weights
+    def __init__(self, weights=rigid_joint, feedback: str = "psnr", tasks=None):
+        self.weights, self.feedback, self.tasks = weights, feedback, tasks
 
     def __call__(self, done, psnr, n):
         return self.weights(done, psnr, n)

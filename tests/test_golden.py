@@ -25,6 +25,7 @@ from odl.results import train
 
 FILE = Path(__file__).with_name("golden.json")
 RUNS = [*product(paper.TASKS, (*published.SEVEN, *published.FIXATED))]
+RUNS += [("unet", task, schedule) for task in paper.TASKS for schedule in ("rigid_joint", "on_demand")]
 SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
 
 
@@ -32,20 +33,22 @@ def exact_blur(x, severity, generator):
     return corruptions.blur(x.double(), severity.double(), generator).to(x.dtype)
 
 
-def numbers(task: str, schedule: str) -> list[float]:
-    """Loss of the last epoch, and validation PSNR (dB) of levels 1…5 after it."""
-    run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **SIZES)
+def numbers(*name: str) -> list[float]:
+    """Return the loss of the last epoch, and validation PSNR (dB) of levels 1…5 after it, of a run in `RUNS`."""
+    network, task, schedule = name if len(name) == 3 else ("paper", *name)
+    sizes = SIZES | {"network": network}
+    run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **sizes)
     exact = {"deblur": replace(corruptions.TASKS["deblur"], apply=exact_blur)}
     with mock.patch.dict(corruptions.TASKS, exact):
         last = train(run).history[-1]
     return [last["loss"], *last["psnr"]]
 
 
-@pytest.mark.parametrize(("task", "schedule"), RUNS)
-def test_a_golden_run(demo, task, schedule):
+@pytest.mark.parametrize("run", RUNS, ids="/".join)
+def test_a_golden_run(demo, run):
     stored = json.loads(FILE.read_text())
     assert stored["protocol"] == PROTOCOL
-    np.testing.assert_allclose(numbers(task, schedule), stored[f"{task}/{schedule}"], atol=1e-3, rtol=0)
+    np.testing.assert_allclose(numbers(*run), stored["/".join(run)], atol=1e-3, rtol=0)
 
 
 def test_two_threads_agree(demo):

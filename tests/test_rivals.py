@@ -16,9 +16,10 @@ from companion.show import figures
 from companion.verdicts import judge
 from odl import results
 from odl.__main__ import main
+from odl.experiment import Experiment
 from odl.parameters import ParameterError
-from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, inverse_mse, static_easy, unbiased
-from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand, on_demand_l2
+from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, edm, inverse_mse, second_moment, static_easy
+from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand_l2
 
 PSNR = [30.0, 28.0, 26.0, 24.0, 22.0]
 
@@ -66,12 +67,40 @@ def test_feedback_by_l2_has_the_shares_of_the_errors():
     assert on_demand_l2(0, None, 5).tolist() == [1] * 5
 
 
-def test_unbiased_batches_have_the_objective_of_equal_shares():
-    """Over many batches every level's factors sum to a fifth of the images."""
-    weights, factors = unbiased(0.5, PSNR, 5)
-    assert weights.tolist() == on_demand(0.5, PSNR, 5).tolist()
+def test_shares_by_the_second_moment_have_the_objective_of_equal_shares_and_less_variance():
+    """Over many batches every level's factors sum to a fifth of the images; losses vary less than with equal shares."""
+    losses = np.random.default_rng(0).gamma(2.0, [[0.001], [0.004], [0.01], [0.03], [0.1]], (5, 20_000))
+    rms = np.sqrt((losses**2).mean(1))
+    weights, factors = second_moment(0.5, rms.tolist(), 5)
+    np.testing.assert_allclose(shares(weights), rms / rms.sum())
     counts = allocate_batches(weights, 100, 1000)[0].sum(0)
     np.testing.assert_allclose(counts * factors, 20_000, rtol=1e-4)
+
+    def drawn(share, factor, rng):
+        level = rng.choice(5, 50_000, p=share)
+        return factor[level] * losses[level, rng.integers(0, 20_000, 50_000)]
+
+    ours = drawn(shares(weights), factors, np.random.default_rng(1))
+    equal = drawn(np.full(5, 0.2), np.ones(5), np.random.default_rng(1))
+    assert ours.mean() == pytest.approx(equal.mean(), rel=0.05) and ours.var() < 0.5 * equal.var()
+    assert second_moment(0, None, 5).tolist() == [[1] * 5] * 2
+
+
+def test_the_weights_of_edm_at_the_middle_of_each_level():
+    """λ(σ) = (σ² + σ_d²) / (σ σ_d)² on the scale of ±127.5, of mean 1: level 1 weighs 28 times as much as level 5."""
+    expected = [(sigma**2 + 63.75**2) / (sigma * 63.75) ** 2 for sigma in (10, 30, 50, 70, 90)]
+    for psnr in (None, PSNR):
+        given, weights = edm(0.5, psnr, 5)
+        np.testing.assert_allclose(weights, np.array(expected) * 5 / sum(expected))
+        assert given.tolist() == [1] * 5
+    assert weights[0] / weights[4] == pytest.approx(27.7, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "task"), [("edm", "inpaint"), ("on_demand_composite", "deblur"), ("minimax_gap_composite", "denoise")]
+)
+def test_a_rule_for_some_tasks_is_refused_on_another(schedule, task):
+    refused(lambda: Experiment.of(task, schedule=schedule), schedule, task, kind=ParameterError)
 
 
 def test_group_weights_are_the_exponential_of_what_each_level_has_lost():

@@ -1,6 +1,7 @@
 """Algorithm 1: what is drawn, what is back-propagated, and exact resume after any kill."""
 
 import copy
+import itertools
 import math
 import signal
 import threading
@@ -273,13 +274,13 @@ def plain_loss(schedule, epoch, errors, levels):
     """Of a batch of 20; hard mining warms up for a third of training, then only the hardest tenth counts."""
     if schedule == "hard_mining" and epoch >= 10:
         return sum(sorted(errors, key=lambda error: -error.item())[:2]) / 2
-    if schedule == "unbiased":
-        share = [1 / p / sum(1 / q for q in PSNR) for p in PSNR]
+    if schedule == "second_moment":
+        share = [p / sum(PSNR) for p in PSNR]
         return sum(error / 5 / share[level] for error, level in zip(errors, levels, strict=True)) / 20
     return sum(errors) / 20
 
 
-CASES = [("hard_mining", 9), ("hard_mining", 10), ("on_demand", 10), ("unbiased", 10)]
+CASES = [("hard_mining", 9), ("hard_mining", 10), ("on_demand", 10), ("second_moment", 10)]
 
 
 @pytest.mark.parametrize(("schedule", "epoch"), CASES)
@@ -301,10 +302,11 @@ def test_gradients_equal_a_plain_loop(demo, schedule, epoch):
         torch.testing.assert_close(parameter.grad, expected, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.5])
-def test_the_rate_is_constant_then_falls_in_a_straight_line_to_0(demo, monkeypatch, decay):
+@pytest.mark.parametrize(("decay", "warm_up"), [(0.0, 0.0), (0.5, 0.0), (0.5, 0.2)])
+def test_the_rate_rises_is_constant_then_falls_in_a_straight_line_to_0(demo, monkeypatch, decay, warm_up):
     """Of every step, against the formula over steps."""
-    experiment, rates, take = tiny(decay=decay, epochs=5, iterations=4, learning_rate=1e-3), [], Step.__call__
+    numbers = {"decay": decay, "warm_up": warm_up, "epochs": 5, "iterations": 4, "learning_rate": 1e-3}
+    experiment, rates, take = tiny(**numbers), [], Step.__call__
 
     def noted(step, *batch):
         rates.append(step.optimizer.param_groups[0]["lr"])
@@ -312,22 +314,57 @@ def test_the_rate_is_constant_then_falls_in_a_straight_line_to_0(demo, monkeypat
 
     monkeypatch.setattr(Step, "__call__", noted)
     results.train(experiment)
-    falling = decay * 20
-    assert rates == pytest.approx([1e-3 * min(1, (20 - i) / falling) if falling else 1e-3 for i in range(20)])
+    falling, rising = decay * 20, warm_up * 20
+    expected = [min(1, (20 - i) / falling if falling else 1, (i + 1) / rising if rising else 1) for i in range(20)]
+    assert rates == pytest.approx([1e-3 * factor for factor in expected])
 
 
-def test_validation_equals_a_plain_loop(demo):
-    experiment = tiny(task="deblur")
+def test_a_gradient_longer_than_the_limit_keeps_its_direction(demo):
+    norms, kept = [], []
+    for clip in (0.0, 1e-3, 1e3):
+        experiment = tiny(clip=clip, iterations=1)
+        step = step_of(experiment)
+        counts, factors = learn.allocation(experiment, step.schedule, 0, None)
+        learn.train_epoch(experiment, step.network, step.optimizer, step, learn.batches(step, 0, counts, factors), 0)
+        kept.append(torch.cat([parameter.grad.flatten() for parameter in step.network.parameters()]))
+        norms.append(kept[-1].norm().item())
+    assert norms[0] > 1e-3 and norms[1] == pytest.approx(1e-3, rel=1e-2) and torch.equal(kept[0], kept[2])
+    torch.testing.assert_close(kept[1] / norms[1], kept[0] / norms[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("task", ["deblur", "inpaint"])
+def test_validation_equals_a_plain_loop(demo, task):
+    experiment = tiny(task=task)
     network, _ = learn.build(experiment, "cpu")
     x = crops.fixed_crops(packs.load("demo", "validation"), 4, "validation")
     scores = learn.validate(experiment, network, x)
-    assert scores == learn.validate(experiment, network, x) and len(scores) == 5
-    for level, score in enumerate(scores, 1):
-        y = TASKS["deblur"].corrupt(x, level, torch.Generator().manual_seed(crops.seed_of("validate", level)))
+    assert scores == learn.validate(experiment, network, x) and len(scores["psnr"]) == 5
+    assert ("composite" in scores) == (task in paper.MASKED)
+    for level, (score, rms) in enumerate(zip(scores["psnr"], scores["rms_error"], strict=True), 1):
+        y = TASKS[task].corrupt(x, level, torch.Generator().manual_seed(crops.seed_of("validate", level)))
         x_hat = network.eval()(y).detach().numpy()
         pairs = [((a + 1) / 2, (b + 1) / 2) for a, b in zip(x.numpy(), x_hat, strict=True)]
         expected = np.mean([metrics.peak_signal_noise_ratio(*pair, data_range=1) for pair in pairs])
         assert score == pytest.approx(expected, abs=1e-3)
+        losses = [((a - b) ** 2).mean() for a, b in zip(x.numpy(), x_hat, strict=True)]
+        assert rms == pytest.approx(math.sqrt(sum(loss**2 for loss in losses) / len(losses)), rel=1e-4)
+        if task in paper.MASKED:
+            known = (y == x).all(1, keepdim=True).numpy()
+            kept = np.where(known, x.numpy(), x_hat)
+            pairs = [((a + 1) / 2, (b + 1) / 2) for a, b in zip(x.numpy(), kept, strict=True)]
+            expected = np.mean([metrics.peak_signal_noise_ratio(*pair, data_range=1) for pair in pairs])
+            assert scores["composite"][level - 1] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize(("schedule", "score"), [("on_demand_composite", "composite"), ("second_moment", "rms_error")])
+def test_a_schedule_is_told_the_score_that_it_names(demo, schedule, score):
+    """Its shares are those of that score of the epoch before, which the history keeps beside PSNR."""
+    history = results.train(tiny(schedule, "inpaint", epochs=3, iterations=50, batch_size=20)).history
+    for before, after in itertools.pairwise(history):
+        told = np.array(before[score])
+        weights = 1 / told if score == "composite" else told
+        np.testing.assert_allclose(after["allocation"], 100 * weights / weights.sum(), atol=0.11)
+    assert history[0]["psnr"] != history[0][score]
 
 
 def test_on_demand_follows_the_validation_of_the_epoch_before(demo):

@@ -1,0 +1,56 @@
+"""How much of fixation is normalisation: trained networks, scored with the batch statistics of the severity they meet."""
+
+import copy
+
+import pandas as pd
+import torch
+from torch import nn
+
+from odl import crops, results
+from odl.data import packs
+from odl.evaluation import TESTED, evaluate, images_of, task_of
+from odl.machine.device import forward
+from odl.restoring.windows import restorer
+
+CROPS, BATCH = 2_000, 100  # training crops from which the statistics of a level are estimated, in batches
+RECALIBRATED = ("fixated_easy", "fixated_hard", "staged_curriculum")  # the schedules that are measured again
+
+
+def recalibrated(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
+    """Return the rows of `odl.evaluation.evaluate`, each level restored with statistics that are estimated at it.
+
+    No weight moves. Like a specialist, such a network has to be told the severity: this finds a cause and is no cure.
+    """
+    train = packs.load(experiment.dataset, "train", experiment.train_images)
+    x, frames = images_of(experiment, train, CROPS, "recalibrate").to(device), []
+    for k, level in enumerate(TESTED):
+        moved = with_statistics_of(experiment, network.to(device), x, level)
+        restore = restorer(moved, experiment.precision, device)
+        within = progress and (lambda share, k=k: progress((k + share) / len(TESTED)))
+        frames.append(evaluate(experiment, restore, device, within, levels=[level])[0])
+    return pd.concat(frames, ignore_index=True)
+
+
+@torch.no_grad()
+def with_statistics_of(experiment, network, x, level) -> nn.Module:
+    """Return a copy of `network` whose running means and variances are those of x (n, channels, 64, 64) at `level`."""
+    network = copy.deepcopy(network).train()
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.reset_running_stats()
+            module.momentum = None  # the mean over all batches
+    generator = torch.Generator(x.device).manual_seed(crops.seed_of("recalibrate", level))
+    for part in x.split(BATCH):
+        forward(network, task_of(experiment).corrupt(part, level, generator), experiment.precision)
+    return network.eval()
+
+
+def path_of(run):
+    """Return the file of a run's scores after recalibration."""
+    return results.path_of(run).with_name(f"{results.path_of(run).stem}-recalibrated.json")
+
+
+def load_all(runs) -> dict:
+    """Return ("recalibrated", task and schedule, seed) → Result of these runs; nothing while one is missing."""
+    found = {("recalibrated", f"{run.task} {run.schedule}", run.seed): results.load(run, path_of(run)) for run in runs}
+    return found if all(found.values()) else {}
