@@ -1,4 +1,4 @@
-"""How much of fixation is normalisation: trained networks, scored with the batch statistics of the severity they meet."""
+"""How much of fixation is normalisation: networks scored with the batch statistics of the severity that they meet."""
 
 import copy
 
