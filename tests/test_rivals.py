@@ -74,7 +74,7 @@ def test_shares_by_the_second_moment_have_the_objective_of_equal_shares_and_less
     weights, factors = second_moment(0.5, rms.tolist(), 5)
     np.testing.assert_allclose(shares(weights), rms / rms.sum())
     counts = allocate_batches(weights, 100, 1000)[0].sum(0)
-    np.testing.assert_allclose(counts * factors, 20_000, rtol=1e-4)
+    np.testing.assert_allclose(counts * factors, 20_000, rtol=5e-3)  # a level of 0.7 images a batch
 
     def drawn(share, factor, rng):
         level = rng.choice(5, 50_000, p=share)
