@@ -16,14 +16,15 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 from tqdm.auto import tqdm
 
-from companion.runs import gpu, plan
+from companion.runs import plan
 from odl import crops, paper
 from odl.corruptions import FILL
 from odl.data import packs, sets
 from odl.evaluation import images_of
 from odl.experiment import Experiment
-from odl.learn import allocation, batches, build, validate
+from odl.learn import Step, allocation, batches, build, train_epoch, validate
 from odl.machine.graphs import quickest
+from odl.schedules import SCHEDULES, begin
 
 from . import measure
 
@@ -110,13 +111,25 @@ class Contestant:
 def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
     """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
     experiment = replace(experiment, precision=precision or options.precision)
-    step = gpu.step_of(experiment, options.device)
-    learn = partial(gpu.an_epoch, step, quickest(step) if captured else step)
+    step = step_of(experiment, options.device)
+    learn = partial(first_epoch, step, quickest(step) if captured else step)
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
 
     return Contestant(step.network, experiment.precision, turn, learn)
+
+
+def step_of(experiment, device: str) -> Step:
+    """The training step of `train`."""
+    images = packs.load(experiment.dataset, "train").to(device)
+    return Step(experiment, begin(SCHEDULES[experiment.schedule]), images, *build(experiment, device))
+
+
+def first_epoch(step: Step, take: Callable) -> float:
+    """Train the first epoch by `take`, the step or its graphs. Returns the loss."""
+    counts, factors = allocation(step.run, step.schedule, 0, None)
+    return train_epoch(step.run, step.network, step.optimizer, take, batches(step, 0, counts, factors), 0)
 
 
 def naive_loop(experiment, options):
@@ -242,7 +255,7 @@ def validated(experiment, network, precision: str, options: measure.Options) -> 
 
 def same_batches(experiment, device: str):
     """The batches (x, y) that `train_epoch` draws in its first epoch."""
-    step = gpu.step_of(experiment, device)
+    step = step_of(experiment, device)
     for index, low, high, *_ in batches(step, 0, allocation(experiment, step.schedule, 0, None)[0]):
         yield step.draw(index, low, high)
 

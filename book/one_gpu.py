@@ -9,13 +9,12 @@ from measured import load as load_of
 
 from companion.measure import gradients_and_pool
 from companion.pages import dose
-from companion.runs import catalogue, gpu
+from companion.runs import catalogue
 from companion.verdicts import judge
 from companion.verdicts.judge import number, plain
 from companion.verdicts.predictions import beside
 from odl import paper
 from odl.experiment import PROFILES
-from odl.machine import files
 
 FACES = f"{catalogue.FACES}-native"
 SCALE = "gpu", FACES, catalogue.SEEDS_OF_FACES
@@ -29,10 +28,7 @@ RULES = {  # of those since 2017, what is trained there; the claim on each begin
     "Group DRO − Equation 3": ("group_dro", PAIR[0]),
     "Shares as 1/MSE − equal shares": ("inverse_mse", PAIR[1]),
 }
-MEASURED = (
-    "device versions seeds wide margin sharp dose before moved opposite margins foretold hits words parts missed "
-)
-MEASURED += "gates side fastest alone wall each"
+MEASURED = "device versions seeds wide margin sharp dose before moved opposite margins foretold hits words parts missed"
 
 
 def load() -> judge.Measured:
@@ -117,7 +113,7 @@ def of_all(m: judge.Measured, k: int) -> str:
 
 
 def facts() -> dict:
-    """With what, on how much and how fast it was measured; the ends of the margins, and what was predicted of them."""
+    """With what and on how much it was measured; the ends of the margins, and what was predicted of them."""
     m, ours, papers = load(), PROFILES["gpu"], PROFILES["paper"]
     images = [p["epochs"] * p["iterations"] * p["batch_size"] for p in (ours, PROFILES[PROFILE])]
     found = {"steps": f"{ours['epochs'] * ours['iterations']:,}", "images": f"{images[0] / images[1]:.0f}"}
@@ -157,7 +153,7 @@ def facts() -> dict:
             for row in [*words[words.word != words.found].itertuples(), *parts[parts.word != parts.found].itertuples()]
         )
         or "none",
-    } | pace(m, cards.most_common(1)[0][0])  # fmt: skip
+    }  # fmt: skip
 
 
 def by_part(found: judge.Verdict) -> str:
@@ -171,44 +167,4 @@ def by_part(found: judge.Verdict) -> str:
     return ", ".join(each) if {*parts} != {"open"} else "open"
 
 
-# How fast
-
-
-def record(card: str) -> dict:
-    """What the gates and the probe found on a card; without gates and times where nobody has kept it."""
-    path = gpu.record_of(card)
-    return files.unseal(path) if path.exists() else {"gates": None, "milliseconds": {}}
-
-
-def pace(m: judge.Measured, card: str) -> dict:
-    """What the gates said of a card; how many runs side by side are fastest on it, and what a run of ours took."""
-    kept = record(card)
-    gates = "All gates held: on small networks captured steps equalled plain ones, and runs side by side the same runs "
-    gates += "alone, bit for bit."
-    if kept["gates"] is None:
-        gates = f"Gates are {NOT_MEASURED}."
-    elif kept["gates"]:
-        gates = f"Not all gates held: {listed(kept['gates'])}."
-    times = {int(n): ms for n, ms in kept["milliseconds"].items() if n.isdigit()}
-    if not times:
-        return {"gates": gates} | dict.fromkeys(("side", "fastest", "alone", "wall", "each"), NOT_MEASURED)
-    side = min(times, key=times.get)
-    taken = [run.provenance["seconds"] for run in m.runs.values() if run.provenance["device"] == card]
-    wall = np.median([seconds["train"] + seconds["evaluate"] for seconds in taken])
-    found = {"gates": gates, "side": side, "fastest": f"{times[side]:.2f} ms", "alone": f"{times[min(times)]:.2f} ms"}
-    return found | {"wall": f"{wall:.0f} seconds", "each": f"{wall / side:.0f} seconds"}
-
-
-def probe() -> str:
-    """Milliseconds of the card for a step, by how it is launched; what failed is not there."""
-    rows = []
-    for card in sorted({run.provenance["device"] for run in load().runs.values()}):
-        for n, ms in record(card)["milliseconds"].items():
-            if n == "eager" or n.isdigit():
-                launch = {"eager": "without a graph, alone", "1": "as a graph, alone"}
-                rows.append([card, launch.get(n, f"as a graph, {n} side by side"), f"{ms:.2f}"])
-    header = ["Card", "Step", "Milliseconds of the card for a step"]
-    return markdown(header, rows) if rows else f"A step on a GPU is {NOT_MEASURED}."
-
-
-TABLES = {"gpu-margins": margins, "gpu-rules": rules, "gpu-probe": probe}
+TABLES = {"gpu-margins": margins, "gpu-rules": rules}

@@ -1,4 +1,4 @@
-"""`python -m companion reproduce / plan / verdicts / merge / …`: the paper's runs, their cost, what came of them."""
+"""`python -m companion reproduce / plan / verdicts / …`: the paper's runs, their cost, what came of them."""
 
 import math
 import re
@@ -10,9 +10,6 @@ from odl.__main__ import main as run_command
 from odl.data.sets import DATASETS, parse
 from odl.experiment import PROFILES
 from odl.parameters import ParameterError
-from odl.schedules import SCHEDULES
-
-PACKING = 30  # seconds that writing an archive may take
 
 
 def main(arguments=None) -> int:
@@ -43,8 +40,7 @@ def parser() -> Parser:
     option = command("reproduce", run_reproduce, "every run of the paper, resuming; stops at a time budget", *SCALE)
     option("--budget", help="stop cleanly after so long: 10min, 8h, 90s; training goes on from there, a "
            "denoiser on the eleven photographs begins anew (K-SVD: 20min) (default: when all is done)")
-    option("--workers", type=int, help="runs side by side (default: CPU threads; 1 on a GPU)")
-    option("--pack", metavar="FILE.zip", help="write results there in the end, and new networks beside it")
+    option("--workers", type=int, help="runs side by side (default: CPU threads; 4 on a GPU)")
     option("--page", help="the runs of one notebook alone: table1-deblur, fixation, … (default: all)")
     option("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     option("--list", action="store_true", help="list the runs and what is done of them, and stop")
@@ -61,8 +57,6 @@ def parser() -> Parser:
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
 
     command("verdicts", run_verdicts, "write every verdict as JSON, to be cited", "--profile", "--dataset", "--seeds")
-    option = command("merge", run_merge, "show results that were measured elsewhere beside ours, per device")
-    option("archives", nargs="*", metavar="FILE.zip", help="as reproduce --pack writes it")
     option = command("ship", run_ship, "copy trained networks to data/models, in half precision")
     option("runs", nargs="+", metavar="RUN", help="as `reproduce --list` names them")
     # fmt: on
@@ -80,9 +74,8 @@ def seeds_of(options) -> list[int]:
 
 def run_reproduce(options) -> None:
     start = time.monotonic()  # a clock that is set back changes nothing
-    from companion.runs import catalogue, gpu, sweep
-    from odl import results
-    from odl.parameters import check_device, integer
+    from companion.runs import catalogue, sweep
+    from odl.parameters import integer
 
     seeds = seeds_of(options)
     budget = math.inf if options.budget is None else duration("budget", options.budget)
@@ -98,17 +91,7 @@ def run_reproduce(options) -> None:
             print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
         print(note, end="", file=sys.stderr)
         return
-    archive = options.pack and gpu.archive_at(options.pack)
-    deadline, workers = start + budget - (PACKING if options.pack else 0), options.workers
-    runs = [job.experiment for job in todo if job.experiment and job.experiment.schedule in SCHEDULES]
-    pending = [run for run in runs if results.load(run) is None]
-    if options.profile == "gpu" and pending and workers is None and check_device(options.device) == "cuda":
-        workers = gpu.prepare(pending, "cuda")
-    try:
-        sweep.run_jobs(todo, options.device, workers, deadline)
-    finally:
-        if archive:
-            gpu.pack(archive, todo)
+    sweep.run_jobs(todo, options.device, options.workers, start + budget)
     left = [job for job in todo if job.missing()]
     done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
@@ -154,21 +137,8 @@ def run_verdicts(options) -> None:
     print(as_json.write(measured, options.profile, options.dataset))
 
 
-def run_merge(options) -> int:
-    from companion.runs import merge
-
-    refused = {name: merge.merge(name) for name in options.archives}
-    for archive, reasons in refused.items():
-        for why, names in reasons.items():
-            count = f"{len(names)} files, the first {names[0]}" if len(names) > 1 else names[0]
-            print(f"{archive}: refused, {why}: {count}", file=sys.stderr)
-    table = merge.table()
-    print("nothing was measured elsewhere yet" if table.empty else table.to_string(index=False, na_rep="–"))
-    return 2 if any(refused.values()) else 0
-
-
 def run_ship(options) -> None:
-    from companion.runs import gpu
+    from odl import results
     from odl.machine import files
     from odl.parameters import nearest
 
@@ -176,7 +146,7 @@ def run_ship(options) -> None:
     for name in (name.removeprefix("runs/").removesuffix("/weights") for name in options.runs):
         if name not in here:
             raise ParameterError(f"run={name!r} has no trained network in {files.runs()}{nearest(name, here)}")
-        print(gpu.ship(name))
+        print(results.ship(name))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Run or load: Algorithm 1 with data and checkpoints, one JSON per run with its provenance, its trained network."""
 
 import base64
+import hashlib
+import json
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -209,6 +211,20 @@ def keep_weights(experiment: Experiment, network, owner: str) -> None:
     """Write a run's weights to `runs/`; `owner` is its `checkpoint.owner_of` from before the training."""
     kept = {name: t.detach().cpu().contiguous() for name, t in network.state_dict().items()}
     files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", checkpoint.encoded(kept, owner))
+
+
+def ship(run_id: str) -> Path:
+    """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
+    trained_here, path = files.runs() / run_id / "weights.safetensors", files.models() / shipped_name(run_id)
+    weights = checkpoint.read_weights(trained_here)
+    half = {name: t.half() if t.is_floating_point() else t for name, t in weights.items()}
+    content, manifest = checkpoint.encoded(half, checkpoint.header(trained_here)[1]), path.parent / "manifest.json"
+    files.write_atomically(path, content)
+    with files.locked(files.runs() / "locks" / "manifest.lock"):
+        hashes = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+        hashes[path.name] = hashlib.sha256(content).hexdigest()
+        files.write_atomically(manifest, json.dumps(dict(sorted(hashes.items())), indent=1).encode() + b"\n")
+    return path
 
 
 def command_of(experiment: Experiment) -> str:

@@ -2,6 +2,7 @@
 
 Tensors here have a device and a shape and no content. What mixes devices raises, what asks for a number, which on a GPU
 waits for it, raises, and what copies between a GPU and the host is noted: a CUDA graph can hold none of these.
+The last tests need a GPU: a captured step equals the plain one, and runs side by side the same runs alone.
 """
 
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from odl import corruptions, evaluation
+from companion.runs import sweep
+from odl import corruptions, evaluation, paper, results
 from odl.crops import CROP, Pack, crop, grey
-from odl.machine import device
+from odl.experiment import Experiment
+from odl.machine import device, files, graphs
 from odl.network import EncoderDecoder
 
 CUDA = torch.device("cuda", 0)
@@ -126,3 +129,48 @@ def test_a_copy_either_way_is_noticed(cuda):
         torch.tensor([1.0, 2.0], device=CUDA)
         torch.zeros(3, device=CUDA).copy_(torch.zeros(3))
     assert copies.seen == [("cuda", "cpu"), ("cpu", "cuda"), ("cpu", "cuda")]
+
+
+ON_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+KINDS_OF_STEP = ("on_demand", "hard_mining", "group_dro")  # a batch, its worst images, weighted losses
+
+
+def runs_of(task: str) -> list[Experiment]:
+    """Three epochs each, of which hard mining warms up in the first and losses are weighted from the second on."""
+    numbers = {"profile": "smoke", "precision": "bf16", "epochs": 3, "iterations": 25, "batch_size": 20}
+    return [Experiment.of(task, "demo", schedule, **numbers) for schedule in KINDS_OF_STEP]
+
+
+def weights_of(run: Experiment) -> bytes:
+    return (files.runs() / run.run_id / "weights.safetensors").read_bytes()
+
+
+@ON_A_GPU
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_captured_steps_equal_plain_ones(task, demo, elsewhere, monkeypatch):
+    """Losses, scores and weights, bit for bit."""
+    captures, captured = [], graphs.captured
+    monkeypatch.setattr(graphs, "captured", lambda *given: captures.append(given) or captured(*given))
+
+    def left():
+        return [(results.train(run, "cuda").history, weights_of(run)) for run in runs_of(task)]
+
+    by_graphs, made = left(), len(captures)
+    monkeypatch.setenv("ODL_EAGER", "1")
+    with elsewhere():
+        assert by_graphs == left()
+    assert 0 < made == len(captures)
+
+
+@ON_A_GPU
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_runs_side_by_side_equal_the_same_runs_alone(task, demo, elsewhere):
+    def left(**how):
+        measured = sweep.run_many(runs_of(task), "cuda", **how)
+        return [
+            (m.history, m.evaluation.to_csv(), weights_of(run)) for m, run in zip(measured, runs_of(task), strict=True)
+        ]
+
+    beside = left()
+    with elsewhere():
+        assert beside == left(workers=1)

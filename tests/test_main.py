@@ -120,9 +120,6 @@ def test_an_unknown_option_is_one_line(run, arguments, capsys):
         (companion, "reproduce --profile smoke --dataset demo --page table1-deblurr", "nearest: 'deblur'"),
         (companion, "reproduce --device gpu", "device='gpu' is not one of auto, cpu, cuda"),
         (companion, "reproduce --profile smoke --dataset demo --only x", "only='x' is none of these runs"),
-        (companion, "reproduce --profile smoke --dataset demo --pack home.tar", "home.zip"),
-        (companion, "reproduce --profile smoke --dataset demo --pack /", "nearest: /home.zip"),
-        (companion, f"reproduce --profile smoke --dataset demo --pack {'x' * 247}.zip", "more than 250 bytes"),
         (companion, "plan --gpus 0 --gpu-ms-per-step 1", "gpus=0 is not from 1 to 1000000; nearest: 1"),
         (companion, "plan --gpu-ms-per-step nan", "gpu-ms-per-step=nan is not a number"),
         (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
@@ -457,7 +454,7 @@ import sys
 for name in ("papermill", "jupyter_book", "bm3d", "nbformat", "IPython", "pooch"):
     sys.modules[name] = None
 from companion.__main__ import main as companion
-from companion.runs import gpu
+from companion.runs import sweep
 from odl.__main__ import main
 sys.exit(main(["train", "--profile", "smoke"]))
 """

@@ -20,7 +20,6 @@ from scipy import stats
 from companion import notebook, published
 from companion.__main__ import main as command
 from companion.pages import table1
-from companion.runs import gpu
 from companion.show import sentences, tables
 from odl import PROTOCOL, evaluation, paper, results
 from odl.__main__ import experiment_of, parser
@@ -128,7 +127,7 @@ def test_long_names_are_measured_and_found_again(root, tmp_path):
     runs = [tiny("denoise", dataset=folder, **numbers | {"test_images": n}) for n in (4, 5)]
     for run in runs:
         assert results.run_or_load(run, "cpu").path == results.load(run).path and results.network_of(run)
-        shipped, own = gpu.ship(run.run_id), files.runs() / run.run_id / "weights.safetensors"
+        shipped, own = results.ship(run.run_id), files.runs() / run.run_id / "weights.safetensors"
         own.unlink()
         assert results.place_of_weights(run) == shipped and results.network_of(run)
     assert len({run.run_id for run in runs}) == 2 and len(results.frame()) == 2

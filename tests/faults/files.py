@@ -4,12 +4,11 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from companion.runs.gpu import ship
 from odl.data import sets
 from odl.data.packs import load as load_pack
 from odl.experiment import Experiment
 from odl.machine import files
-from odl.results import load, network_of, run_or_load
+from odl.results import load, network_of, run_or_load, ship
 
 from .campaign import DAMAGES, digest, fresh_root, judged, packed_demo, row
 from .training import TINY
