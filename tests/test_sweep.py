@@ -154,7 +154,9 @@ ENDLESS = """
 import signal
 from companion.runs import sweep
 from odl.experiment import Experiment
+from odl.machine import progress
 
+progress.FIRST = progress.EVERY = 0
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
     numbers = dict(profile="smoke", epochs=2000, iterations=1, batch_size=20)
@@ -175,7 +177,7 @@ def endless(folder, until: bytes):
     return process
 
 
-TRAINED = rb" [2-9]%"  # both have trained for a while
+TRAINED = rb" [2-9] %"  # both have trained for a while
 
 
 @pytest.mark.parametrize(
