@@ -135,8 +135,8 @@ class Experiment:
     @property
     def overrides(self) -> dict:
         """What differs from the profile's numbers, and from those of its network."""
-        plain = {f.name: f.default for f in fields(self) if f.default is not MISSING}
-        plain |= numbers_of(self.profile, self.network)
+        plain = numbers_of(self.profile, self.network)  # first, because files are named in this order
+        plain |= {f.name: f.default for f in fields(self) if f.default is not MISSING and f.name not in plain}
         return {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
 
     @property

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -358,3 +359,22 @@ def test_shipped_weights_that_the_manifest_does_not_know_are_refused(shipped):
     experiment, _, path = shipped
     (path.parent / "manifest.json").write_text("{}")
     refused(lambda: results.network_of(experiment), "SHA-256", path.name)
+
+
+def stored_runs() -> list[Path]:
+    """The results files of schedules on levels, as they are committed."""
+    home = Path(__file__).parents[1] / "data" / "results"
+    paths = [path for path in home.glob("*/*/*/*.json") if "tables" not in path.parts]
+    return [path for path in paths if json.loads(path.read_text()).get("experiment", {}).get("schedule") in SCHEDULES]
+
+
+def test_every_stored_run_is_found_by_its_description(monkeypatch):
+    """A run's name is that of its file, or begins it where more was measured of its network."""
+    monkeypatch.setenv("ODL_ROOT", str(Path(__file__).parents[1]))
+    lost, paths = [], stored_runs()
+    for path in paths:
+        told = json.loads(path.read_text())["experiment"]
+        name = Experiment(**told).run_id
+        if not path.relative_to(files.results()).with_suffix("").as_posix().startswith(name):
+            lost.append(f"{path.name}: {name}")
+    assert len(paths) > 400 and not lost, lost[:3]

@@ -45,12 +45,20 @@ PER_SEED = ["doses", "margins"]
 
 
 def name(e: Experiment) -> str:
-    """The schedule of a run, then its k, and what is not the profile's: decay, batch, width and steps."""
+    """The schedule of a run, its k, its network, and what is not the profile's: decay, batch, width and steps."""
     k = f", k = {e.sharpness:g}" if e.sharpness != 1 else ""
     decay = f", decay {e.decay:g}" if "decay" in e.overrides else ""
     batch = f", batch {e.batch_size}" if "batch_size" in e.overrides else ""
-    other = {*e.overrides} - {"sharpness", "decay", "batch_size"}
-    return e.schedule + k + decay + batch + (f", width {e.width}, {e.epochs * e.iterations:,} steps" if other else "")
+    network = f", {e.network}" if e.network != "paper" else ""
+    other = {*e.overrides} - {"sharpness", "decay", "batch_size", "network"}
+    return (
+        e.schedule
+        + k
+        + network
+        + decay
+        + batch
+        + (f", width {e.width}, {e.epochs * e.iterations:,} steps" if other else "")
+    )
 
 
 def load(experiments: list[Experiment]) -> Measured:

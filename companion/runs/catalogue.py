@@ -3,6 +3,7 @@
 The notebooks, `python -m companion reproduce`, `python -m companion plan`, the Snakefile and the book share this list.
 """
 
+import math
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
@@ -11,12 +12,13 @@ from pathlib import Path
 from companion import published
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
 from companion.comparators.check import Run
-from companion.measure import blocks, denoising, gradients_and_pool
+from companion.measure import blocks, denoising, gradients_and_pool, recalibration
 from companion.runs import pilot
-from companion.runs.sweep import Job, Measurement, job_of
+from companion.runs.sweep import Job, Measurement, job_of, of_network
 from companion.show.sentences import figure2
 from odl import paper, results
 from odl.data import sets
+from odl.evaluation import TESTED
 from odl.experiment import Experiment
 from odl.machine import files
 from odl.parameters import ParameterError, choice, known_dataset, nearest
@@ -164,7 +166,8 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     `of_faces` names an exception.
     """
     if sets.parse(dataset)[0] == FACES:
-        return [job_with_all(run) for run in dict.fromkeys(sum(of_faces(profile, dataset, seeds), []))]
+        trained_runs = dict.fromkeys(sum(of_faces(profile, dataset, seeds), []))
+        return [job_with_all(run) for run in trained_runs] + recalibrations(profile, dataset, seeds)
     first, three, page = seeds[:1], seeds[:3], {"task": "inpaint", "dataset": dataset, "profile": profile}
     order = [
         grid(profile, dataset, first, (*CLOSE, *published.FIXATED)),
@@ -207,7 +210,8 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
     Equation 3 against equal shares; the cumulative schedules; each other k; the end of the rate; shares without order
     and without feedback; fixated models; the other schedules; what came after 2017, a rule a block, the one that needs
     specialists with them and last; two more seeds of the shares without order, which three had left open; long runs, of
-    the first seed and of two more.
+    the first seed and of two more; and between these and what is before them the blocks of `today`, `composite` and
+    `plateau`.
     """
     first, three, more, confounded = seeds[:1], seeds[:3], seeds[3:], dict.fromkeys(CONFOUNDED, CONTROLS)
     return [
@@ -223,9 +227,67 @@ def of_faces(profile: str, dataset: str, seeds: list[int]) -> list[list[Experime
         grid(profile, dataset, three, ["group_dro"]),
         grid(profile, dataset, first, published.SPECIALISTS) + grid(profile, dataset, three, ["minimax_gap"]),
         [run for run in grid(profile, dataset, more, CONTROLS[:1]) if run.task in CONFOUNDED],
+        *today(profile, dataset, seeds),
+        composite(profile, dataset, seeds),
+        *plateau(profile, dataset, seeds),
         longest(profile, dataset, first, CLOSE),
         longest(profile, dataset, three, (*CLOSE, "cumulative_curriculum")),
     ]
+
+
+def today(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
+    """The residual U-Net in three blocks: the close contest; other shares and fixated models; later rules."""
+    three, unet = seeds[:3], {"network": "unet"}
+    return [
+        grid(profile, dataset, seeds, CLOSE, **unet),
+        grid(profile, dataset, three, ["on_demand"], **unet, sharpness=4)
+        + grid(profile, dataset, three, ("inverse_mse", *published.FIXATED), **unet),
+        grid(profile, dataset, three, ("cumulative_curriculum", "second_moment"), **unet)
+        + [Experiment.of("denoise", dataset, "edm", seed, profile, **unet) for seed in three],
+    ]
+
+
+def composite(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
+    """The paper's network where the rules are told PSNR with the known pixels put back."""
+    order = ((seeds, ["on_demand"]), (seeds[:1], published.SPECIALISTS), (seeds[:3], ["minimax_gap"]))
+    return [
+        Experiment.of(task, dataset, f"{name}_composite", seed, profile)
+        for some, names in order
+        for seed, name, task in product(some, names, paper.MASKED)
+    ]
+
+
+PLATEAU = (100, 300, 1000, 3000)  # steps of each of 100 epochs, so that shares are renewed equally often
+
+
+def plateau(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
+    """The narrow network until longer training gains little, a block a length; three seeds at the two long ones."""
+    if profile != "reference":
+        return []
+    numbers = {"width": 8, "epochs": 100}
+    return [
+        [
+            Experiment.of(task, dataset, "on_demand" if k else "rigid_joint", seed, profile, **numbers, **of)
+            for seed, k, task in product(seeds[: 5 if steps < 1000 else 3], (0, 1, 4), ("denoise", "inpaint"))
+            for of in [{"iterations": steps, "sharpness": k or 1}]
+        ]
+        for steps in PLATEAU
+    ]
+
+
+def recalibrations(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
+    """Fixated networks and the staged curriculum's, scored again with BatchNorm statistics of each level."""
+    found = []
+    for run in recalibrated_runs(profile, dataset, seeds):
+        work = 1.2 * run.trials * len(TESTED) * math.ceil(run.test_images / run.batch_size)  # batches forward
+        measure = of_network(run, "recalibrated", recalibration.recalibrated, work)
+        found.append(Job(measure.name, (measure,), run))
+    return found
+
+
+def recalibrated_runs(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
+    """The runs of `recalibrations`: three seeds."""
+    return grid(profile, dataset, seeds[:3], recalibration.RECALIBRATED)
 
 
 def longest(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment]:
@@ -247,10 +309,10 @@ def decayed(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     return [Experiment.of(task, dataset, name, seed, profile, decay=decay) for decay, seed, name, task in cases]
 
 
-def grid(profile: str, dataset: str, seeds: list[int], names) -> list[Experiment]:
-    """Some of the schedules of Table 1 and Figure 4, of every task."""
+def grid(profile: str, dataset: str, seeds: list[int], names, **numbers) -> list[Experiment]:
+    """Some of the schedules of Table 1 and Figure 4, of every task; `numbers` differ from the profile's."""
     cases = product(seeds, names, paper.TASKS)
-    return [Experiment.of(task, dataset, name, seed, profile) for seed, name, task in cases]
+    return [Experiment.of(task, dataset, name, seed, profile, **numbers) for seed, name, task in cases]
 
 
 def long_runs(profile: str, dataset: str) -> list[Experiment]:
