@@ -53,7 +53,6 @@ COMMANDS = {
     "speed-packing": "python -m bench packing",
     "lessons": "python -m bench.lessons",
     "platforms": "python -m tests.platforms 3.11 torch==2.4.0 torchvision==0.19.0",
-    "pictures": "python tests/test_pictures.py",
     "colour": "EVERY=10 python tests/test_damage.py colour",
     "reliability-promises": "make faults",
 }
@@ -186,7 +185,7 @@ TABLES |= {
     "plans": appendix.plans, "lessons": appendix.lessons, "reliability-promises": appendix.promises,
     "data-table": appendix.data_table, "checksums": appendix.checksums, "model-cards": appendix.model_cards,
 } | answer.TABLES | chapters.TABLES | reasons.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
-TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "pictures", "colour")}
+TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "colour")}
 README = {
     "answer": answer.answer, "limit": chapters.limit, "wide": lambda: one_gpu.facts()["wide"],
     "later": lambda: reasons.facts()["said"],

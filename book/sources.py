@@ -34,7 +34,6 @@ CHAPTERS = {  # chapter → the pages whose runs it shows, and of how many campa
 EVERYTHING = "introduction", "paper_scale", "references", "reproducibility", "results"
 CHAPTERS |= dict.fromkeys(EVERYTHING, (("scorecard",), GPU_TOO))
 FILES = {  # chapter → results files, and the command that makes them
-    "data": ("pictures.json", "python tests/test_pictures.py"),
     "method": ("colour.json", "EVERY=10 python tests/test_damage.py colour"),
     "reliability": ("faults.json", "make faults"),
     "speed": ("benchmarks/*/*.json", "make bench"),

@@ -22,7 +22,19 @@ def named(path: Path):
             raise ValueError("no regular file")
         yield
     except Exception as error:
-        raise DataError(f"{path}: not a readable image ({reason(error)})") from None
+        why = f"{foreign(path)}; save it as PNG or JPEG" if isinstance(error, UnidentifiedImageError) else reason(error)
+        raise DataError(f"{path}: not a readable image ({why})") from None
+
+
+def foreign(path: Path) -> str:
+    """Return what a file is that no decoder knows."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+    if head[4:8] == b"ftyp":
+        return f"of kind {head[8:12].decode('latin-1')!r}, as HEIC, AVIF and raw files are"
+    if head[:2] in (b"II", b"MM"):
+        return "a TIFF or raw file of values that are not read, as floats in colour"
+    return "an empty file" if not head else "a web page or SVG" if head.lstrip()[:1] == b"<" else "of no known kind"
 
 
 def opened(path: Path) -> Image.Image:
@@ -32,6 +44,8 @@ def opened(path: Path) -> Image.Image:
             raise ValueError(f"{image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
         if image.format == "TIFF" and image.tag_v2.get(284) == 2 and max(image.tag_v2.get(258, (8,))) > 8:
             raise ValueError("Pillow misreads colours of 16 bits in planes; save them interleaved, or as PNG")
+        if image.format == "TIFF" and image.tag_v2.get(254, 0) & 1:
+            raise ValueError("its first page is a preview of the picture; save the picture alone")
         if image.format == "PNG" and b"cICP" in path.read_bytes()[:4096]:  # which Pillow skips
             image.info["cICP"] = True
         image.load()  # verify() lets truncated files pass
@@ -65,33 +79,29 @@ def flat(stored: Image.Image) -> Image.Image:
 
 
 def eight_bits(image: Image.Image) -> Image.Image:
-    """The image with 8 bits a value, a picture's or a mask's: more, signed ones and floats are scaled to mode L.
+    """Return a picture or a mask with 8 bits a value; 16 are scaled from their whole range, floats from [0, 1].
 
-    The range is the whole one of their bits; of floats, and integers of 32 bits, whose range nothing says, the least
-    usual one that has them all and is used for more than a quarter: to 1, 255 or 65535, with 5 % for what filters
-    overshoot. Raises ValueError.
+    Raises ValueError for values whose range nothing says.
     """
-    tags, key = getattr(image, "tag_v2", {}), image.info.get("transparency")  # of a TIFF; of a PNG, the clear colour
-    bits, signed = max(tags.get(258, (0,))), 2 in tags.get(339, ())
-    whole = image.mode.startswith("I;16") or image.format in ("PNG", "PPM") and image.mode == "I"
-    if not (whole or image.mode in ("I", "F") or signed):
-        if isinstance(key, tuple) and max(key) > 255:  # of 16 bits a value, of which Pillow reads the upper eight
-            image.info["transparency"] = tuple(value >> 8 for value in key)
+    tags, clear = getattr(image, "tag_v2", {}), image.info.get("transparency")  # of a TIFF; of a PNG, one colour
+    deep = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
+    x = np.asarray(image, np.float32) if deep or image.mode == "F" else None
+    top, fault = 1 if image.mode == "F" else 2 ** max(tags.get(258, (16,))) - 1, ""
+    if image.mode == "F" and not -0.05 <= x.min() <= x.max() <= 1.05:  # filters overshoot a little
+        fault = f"floats from {x.min():g} to {x.max():g}"
+    elif 2 in tags.get(339, ()) or (image.mode == "I" and not deep):
+        fault = "signed values or integers of 32 bits"
+    elif x is not None and tags.get(262) == 0:
+        fault = "more than 8 bits whose 0 is white"
+    elif clear is not None and (deep or (isinstance(clear, tuple) and max(clear) > 255)):
+        fault = "16 bits with one colour that is transparent"
+    if fault:
+        known = "8 or 16 bits a value, or as floats in [0, 1]"
+        raise ValueError(f"{image.format or 'a picture'} of {fault}; save it with {known}")
+    if x is None:
         return image
-    x = np.asarray(image).view(np.int8) if image.mode == "L" else np.asarray(image)
-    x, top = x.astype(np.float32), 2 ** (bits or 16) - 1
-    ranges = (top,) if whole else (1, 255, 65535) if image.mode == "F" else (255, 65535)
-    ranges = (127,) if image.mode == "L" else (255, 32767) if signed and bits == 16 else ranges
-    low, high = float(x.min()), float(x.max())
-    top = next((top for top in ranges if high <= 1.05 * top), None)
-    if top is None or not low >= -0.05 * top or (top > ranges[0] and high <= top / 4):
-        raise ValueError(f"values from {low + 0:g} to {high + 0:g} have no range that is known; save them on [0, 1]")
-    x = top - x if tags.get(262) == 0 else x  # white is 0, which Pillow turns for 8 bits alone
-    scaled = Image.fromarray((x * (255 / top)).clip(0, 255).round().astype(np.uint8))
+    scaled = Image.fromarray((x * np.float32(255 / top)).clip(0, 255).round().astype(np.uint8))
     scaled.info = dict(image.info)
-    if isinstance(key, int):
-        del scaled.info["transparency"]
-        scaled.putalpha(Image.fromarray(np.where(np.asarray(image) == key, 0, 255).astype(np.uint8)))
     return scaled
 
 
@@ -124,6 +134,4 @@ def read_image(path: Path, shorter_side: int) -> np.ndarray:
 
 def reason(error: Exception) -> str:
     """What an exception says, on one line."""
-    if isinstance(error, UnidentifiedImageError):
-        return "of no kind that is read, as floats in colour are not; save it as PNG or JPEG"
     return getattr(error, "strerror", None) or " ".join(str(error).split())[:300] or type(error).__name__

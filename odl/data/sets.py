@@ -139,8 +139,6 @@ def inside(base: str, place: Path) -> Path | None:
     for folder in filter(None, DATASETS[base]["folders"]):
         for pattern in (folder, f"*/{folder}", f"*/*/{folder}"):
             for found in sorted(place.glob(pattern)):
-                while (found / found.name).is_dir():  # as Kaggle has CelebA
-                    found /= found.name
                 if found.is_dir() and "__MACOSX" not in found.parts and any(found.iterdir()):
                     return found
     return place if "" in DATASETS[base]["folders"] and place.is_dir() and any(place.iterdir()) else None
@@ -175,26 +173,29 @@ def files_in(folder: Path) -> list[str]:
     return walk(folder)[0]
 
 
-def walk(folder: Path) -> tuple[list[str], list[str], list[str]]:
-    """(images, other files, lines on folders that cannot be entered) below a folder, relative to it and sorted.
+def walk(folder: Path) -> tuple[list[str], list[str]]:
+    """Return (images, other files) below a folder, relative to it and sorted. Raises DataError.
 
-    Links to folders are followed, after the folders beside them and each folder once; one that leads upwards is not.
+    Links to folders are followed, each folder once, and none that leads upwards.
     """
-    images, others, faults = [], [], []
+    images, others = [], []
     seen = {os.fspath(place) for place in Path(os.path.realpath(folder)).parents}
-    told = os.walk(folder, onerror=lambda error: faults.append(f"{error.filename}: {error.strerror}"), followlinks=True)
-    for place, folders, names in told:
+    for place, folders, names in os.walk(folder, onerror=stop, followlinks=True):
         if (real := os.path.realpath(place)) in seen:
             folders.clear()
             continue
         seen.add(real)
-        visible = sorted(name for name in folders if not name.startswith("."))
-        folders[:] = sorted(visible, key=lambda name, place=place: os.path.islink(os.path.join(place, name)))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
         for name in (name for name in names if not name.startswith(".")):
             read = name.lower().endswith(SUFFIXES) and os.path.isfile(os.path.join(place, name))
             (images if read else others).append(above + name)
-    return sorted(images), sorted(others), faults
+    return sorted(images), sorted(others)
+
+
+def stop(error: OSError):
+    """Raise DataError for a folder that cannot be entered, which `os.walk` would leave out."""
+    raise DataError(f"{error.filename}: {error.strerror}")
 
 
 def list_images(name: str, folder: Path) -> dict[str, list[str]]:
@@ -213,7 +214,7 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
         few = f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different"
         raise DataError("; ".join([few, *unread(folder)]))
     if base == "celeba" and (official := partition(folder)):
-        given = [official.get(Path(name).stem) for name in names]
+        given = [official.get(Path(name).name) for name in names]
         if None in given:
             raise DataError(f"{folder}: {PARTITION} lacks some of its images; get both from one place")
         codes = {"train": "0", "validation": "1", "test": "2"}
@@ -246,19 +247,18 @@ def content_of(path: Path, size: int, changed: int) -> bytes:
 
 
 def partition_file(folder: Path) -> Path | None:
-    """CelebA's official list, as text or as Kaggle's table, if it lies with the images or up to three folders above."""
+    """Return CelebA's official list, if it lies with the images or up to three folders above."""
     places = [folder, *folder.parents[:3], *folder.resolve().parents[:3]]
     places += [place / "Eval" for place in places]  # as the official archive has it
-    names = (PARTITION, PARTITION.replace(".txt", ".csv"))
-    return next((place / name for place in places for name in names if (place / name).is_file()), None)
+    return next((place / PARTITION for place in places if (place / PARTITION).is_file()), None)
 
 
 def partition(folder: Path) -> dict[str, str]:
-    """CelebA's official division, name to 0, 1 or 2, without suffixes: the list has .jpg, of the PNGs too; else {}."""
+    """Return CelebA's official division, name to 0, 1 or 2; {} where its list is not here."""
     file = partition_file(folder)
     try:
-        lines = file.read_text(encoding="utf-8-sig").replace(",", " ").splitlines() if file else []
-        return {os.path.splitext(name)[0]: code for name, code in (line.split() for line in lines if line.strip())}
+        lines = file.read_text(encoding="utf-8").splitlines() if file else []
+        return dict(line.split() for line in lines if line.strip())
     except ValueError:
         raise DataError(f"{file}: not CelebA's list of a name and 0, 1 or 2 a line; fetch it again") from None
 
@@ -279,15 +279,14 @@ def remarks(name: str, folder: Path) -> list[str]:
 
 
 def unread(folder: Path) -> list[str]:
-    """Lines on what is left out of a folder: files of kinds that are not read, and folders that cannot be entered."""
+    """Return a line on what is left out of a folder, files of kinds that are not read; [] where nothing is."""
     if not folder.is_dir():
         return []
-    _, others, faults = walk(folder)
-    others = [file for file in others if not file.lower().endswith(TEXTS)]
+    others = [file for file in walk(folder)[1] if not file.lower().endswith(TEXTS)]
     counts = Counter(Path(file).suffix.lower() or "without a suffix" for file in others).most_common()
     kinds = ", ".join(f"{n} {kind}" for kind, n in counts[:8]) + ", …" * (len(counts) > 8)
     told = f"{folder}: {len(others)} files are left out ({kinds}); save photographs among them as JPEG or PNG"
-    return [told] * bool(others) + faults
+    return [told] * bool(others)
 
 
 def fingerprint(name: str, folder: Path | None = None, listing: dict[str, list[str]] | None = None) -> str:

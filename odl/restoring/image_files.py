@@ -82,7 +82,7 @@ def eight_bits(name: str, image: Image.Image) -> Image.Image:
     try:
         return reader.upright(reader.eight_bits(image))
     except ValueError as error:
-        raise ParameterError(f"{name}: {error}") from None
+        raise ParameterError(f"{getattr(image, 'filename', '') or name}: {error}") from None
 
 
 def like(image: Image.Image, array: np.ndarray) -> Image.Image:
