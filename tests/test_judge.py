@@ -1,5 +1,8 @@
 """The judge against SciPy and plain loops, and how often it errs."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -74,6 +77,65 @@ def test_several_parts_against_a_plain_loop():
         assert judge.verdict_on(parts).word == expected, parts
         found.add(expected)
     assert len(found) == 4
+
+
+def test_rule_3_asks_the_composite_too_and_rule_2_stands_beside():
+    """Against SciPy: contradicted where the composite is beyond 0 on the other side, or where only one is alike."""
+    found = set()
+    for seed in range(600):
+        margins, kept = made_up(seed), made_up(seed + 10_000)
+        verdict, own, other = judge.verdict_on({"": margins}, {"": kept}), by_scipy(margins), by_scipy(kept)
+        turned = False
+        if len(kept) > 2:
+            low, high = stats.ttest_1samp(kept, 0).confidence_interval(0.95)
+            turned = own == REPRODUCED and high < 0 or own == REVERSED and low > 0
+            turned |= own == EQUIVALENT and other in (REPRODUCED, REVERSED)
+        assert verdict.word == (MIXED if turned else own), (margins, kept)
+        assert verdict.by_rule2.word == own and verdict.kept[""][1] == other
+        assert verdict.kept_numbers[""][0] == pytest.approx(np.mean(kept))
+        assert f"known pixels put back: {judge.estimate(kept)}, {other}" in verdict.measured
+        found.add((own, turned))
+    assert found == {(word, turned) for word in (REPRODUCED, REVERSED, EQUIVALENT) for turned in (True, False)} | {
+        (UNDECIDED, False)
+    }
+
+
+def test_the_composite_is_asked_on_tasks_with_known_pixels_of_what_is_scored_over_all_pixels():
+    runs = {}
+    for (name, all_pixels, kept), seed, task in product([("a", 30, 35), ("b", 29, 37)], range(3), paper.TASKS):
+        run = run_of(all_pixels, 20)
+        runs[task, name, seed] = replace(run, evaluation=run.evaluation.assign(psnr_kept=kept, psnr_hole=20.0 + seed))
+    found = judge.compare(judge.Measured(runs), judge.on_tasks("a", "b"))
+    assert {*found.kept} == {"inpainting", "interpolation"} and found.word == MIXED
+    assert found.by_rule2.word == REPRODUCED and found.kept_numbers["inpainting"][0] == -2
+    assert found.parts["interpolation"][1] == MIXED and found.parts["denoising"][1] == REPRODUCED
+    inside = judge.compare(judge.Measured(runs), {"": ("inpaint", "a", "b", judge.LEVELS, "psnr_hole")})
+    assert not inside.kept and inside.word == EQUIVALENT
+    assert not judge.verdict_on({"": [0.1, 0.2, 0.3]}, {"": []}).kept
+
+
+def test_a_bound_holds_for_the_composite_too():
+    margins, kept = [0.05, 0.04, 0.06], [-0.3, -0.31, -0.29]
+    assert judge.verdict_on({"": margins}, {"": kept}, beyond=-0.1).word == MIXED
+    assert judge.verdict_on({"": margins}, {"": [-0.05, -0.04, -0.06]}, beyond=-0.1).word == REPRODUCED
+
+
+def test_what_is_alike_is_first_alike_within_0_05():
+    near, far = [0.01, 0.02, 0.015], [0.06, 0.065, 0.07]
+    for margins, band in ((near, "0.05"), (far, "0.10")):
+        reach = max(map(abs, stats.t.interval(0.9, 2, np.mean(margins), stats.sem(margins))))
+        said = judge.verdict_on({"": margins}).measured
+        assert f"alike within ±{band} dB (at 90 % ±{reach:.2f})" in said
+
+
+def test_an_absolute_claim_is_not_testable_with_short_networks():
+    def measure(m):
+        return judge.verdict_on({"": [-2.0, -2.1, -2.2]} if m.runs else {})
+
+    words = [judge.absolute(judge.Measured({"a": 1}, short=short), measure) for short in (True, False)]
+    assert [word.word for word in words] == [judge.NOT_TESTABLE, REVERSED]
+    assert {word.by_rule2.word for word in words} == {REVERSED} and "−2.10 dB" in words[0].measured
+    assert judge.absolute(judge.Measured(short=True), measure).word == MISSING
 
 
 def test_seeds_without_spread_decide_and_none_or_two_do_not():
@@ -174,7 +236,7 @@ def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
     margins = {"for": [0.5, 0.51, 0.49], "alike": [0.01, -0.02, 0], "against": [-0.3, -0.35, -0.25]}
     margins |= {"open": [1, -1, 0.5], "below": [0.5, 0.6, 0.7], "missing": []}
     found = judge.verdict_on(margins, below=["below"])
-    tally = "6 parts: 2 for it, 1 alike within ±0.03 dB at 90 % (inside ±0.05), 1 against it"
+    tally = "6 parts: 2 for it, 1 alike within ±0.05 dB (at 90 % ±0.03), 1 against it"
     assert found.word == UNDECIDED and tally in found.measured
     assert "against it on its own, too little among so many" in found.measured  # p = 0.0046 of a sixth of 0.025
     words = [REPRODUCED, EQUIVALENT, REVERSED, UNDECIDED, "reproduced (below doing nothing)", MISSING]

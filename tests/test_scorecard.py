@@ -64,7 +64,7 @@ def frame(scores: dict, seed=0, trials=3) -> pd.DataFrame:
 def result(scores, seed=0, history=()) -> results.Result:
     evaluation = frame(scores, seed)
     if "1" in scores:
-        evaluation = evaluation.assign(psnr_input=20.0, psnr_kept=30.0, psnr_hole=evaluation.psnr - 9)
+        evaluation = evaluation.assign(psnr_input=20.0, psnr_kept=evaluation.psnr + 5, psnr_hole=evaluation.psnr - 9)
     return results.Result({"seed": seed}, {"train_images": 400}, list(history), evaluation, None)
 
 

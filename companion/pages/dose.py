@@ -103,18 +103,20 @@ def slope(m: Measured) -> Verdict:
     In dB for each per cent of a batch that a level is away from its equal share, by least squares through no margin at
     no dose; a dose to the easy levels counts as negative. The same of the squared error, which should rise, confirms.
     """
-    by_psnr, by_error = slopes(m, "psnr"), slopes(m, "l2")
+    by_psnr, by_error, kept = (slopes(m, column) for column in ("psnr", "l2", judge.COMPOSITE))
     text = "; mean squared error ".join([estimate(by_psnr, judge.SLOPE), estimate(by_error, judge.ERROR_SLOPE)])
-    return judge.verdict_on({"": by_psnr}, sign=-1, unit=judge.SLOPE, text=text, confirm={"": by_error})
+    return judge.verdict_on({"": by_psnr}, {"": kept}, sign=-1, unit=judge.SLOPE, text=text, confirm={"": by_error})
 
 
-def slopes(m: Measured, column: str) -> list[float]:
-    """The slope of one score, of every seed with all doses on every task."""
+def slopes(m: Measured, asked: str) -> list[float]:
+    """The slope of one score, of every seed with all doses on every task; the composite's where a task has known
+    pixels."""
     found_of = {}  # seed → a slope for each task
     for task in paper.TASKS:
-        found = {}
+        found, column = {}, "psnr" if asked == judge.COMPOSITE and task not in paper.MASKED else asked
         for k in (-4, 1, 4):
-            for ours, equal in paired(m.runs, task, NAMES[k], "rigid_joint"):
+            pairs = paired(m.runs, task, NAMES[k], "rigid_joint")
+            for ours, equal in (pair for pair in pairs if all(column in run.evaluation for run in pair)):
                 point = np.sign(k) * 100 * dose_of(ours), score(ours, column=column) - score(equal, column=column)
                 found.setdefault(ours.experiment["seed"], []).append(point)
         for seed, points in found.items():

@@ -32,10 +32,10 @@ def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
     return f"{counted(table)}\n\n{said}"
 
 
-LIGHT = ("#00875A", "#C8501E", "#0072B2", "#0072B2", "#8A4FA3", "#8A6D00", "#767676", "#767676")  # on white
-DARK = ("#3DBE8B", "#F08A5D", "#5FB0E5", "#5FB0E5", "#C79BDB", "#D6B94C", "#A6A6A6", "#A6A6A6")
+LIGHT = ("#00875A", "#C8501E", "#0072B2", "#0072B2", "#8A4FA3", "#8A6D00", "#767676", "#767676", "#767676")  # on white
+DARK = ("#3DBE8B", "#F08A5D", "#5FB0E5", "#5FB0E5", "#C79BDB", "#D6B94C", "#A6A6A6", "#A6A6A6", "#A6A6A6")
 COLOURS, IN_THE_DARK = (dict(zip(judge.VERDICTS, colours, strict=True)) for colours in (LIGHT, DARK))
-SYMBOLS = dict(zip(judge.VERDICTS, "✓✗==≉±○–", strict=True))
+SYMBOLS = dict(zip(judge.VERDICTS, "✓✗==≉±○∅–", strict=True))
 WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # per cent of the page
 
 
@@ -65,7 +65,9 @@ TABLE = """
   <b style="color:light-dark({{ light[row.verdict] }}, {{ dark[row.verdict] }})">
   {{- symbols[row.verdict] }}&nbsp;{{ row.verdict }}</b>
   {%- if row.told != row.verdict %}<br><span style="font-size:0.88em; opacity:0.7">
-  {{- row.told[row.verdict|length + 2:-1] }}</span>{% endif %}</td>
+  {{- row.told[row.verdict|length + 2:-1] }}</span>{% endif %}
+  {%- if row.before and row.before != row.verdict %}<br><span style="font-size:0.88em; opacity:0.7">
+  {{- "by rule 2: " }}{{ row.before }}</span>{% endif %}</td>
 </tr>
 {%- endfor %}
 </tbody>

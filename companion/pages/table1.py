@@ -72,14 +72,15 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
     return frame if frame.worst_gap.notna().any() else frame.drop(columns=["worst_gap", *frame.filter(like="gap_")])
 
 
-def gaps_to(run: Result, alone: list[Result | None]) -> np.ndarray:
-    """How far a network is behind those trained on one of levels 1 to 5 alone, level by level, in dB.
+def gaps_to(run: Result, alone: list[Result | None], column="psnr") -> np.ndarray:
+    """How far a network is behind those trained on one of levels 1 to 5 alone, level by level, in dB of a column.
 
     NaN where one of the five is missing or was trained under other conditions.
     """
     if not all(alone) or len({judge.conditions_of(each) for each in (run, *alone)}) > 1:
         return np.full(paper.N_LEVELS, np.nan)
-    return np.array([judge.score(other, [str(i)]) - judge.score(run, [str(i)]) for i, other in enumerate(alone, 1)])
+    scores = [[judge.score(each, [str(i)], column) for each in (other, run)] for i, other in enumerate(alone, 1)]
+    return -np.diff(scores)[:, 0]
 
 
 def specialists(run: Result) -> list[Result | None]:
@@ -92,24 +93,30 @@ def specialists(run: Result) -> list[Result | None]:
     return [results.load(replace(alone, schedule=name)) for name in SPECIALISTS]
 
 
-def gaps_in(m: Measured, task: str, run: Result) -> np.ndarray:
+def gaps_in(m: Measured, task: str, run: Result, column="psnr") -> np.ndarray:
     """`gaps_to` the specialists that are measured beside a run."""
     seed = seed_of_specialists(run.experiment["seed"])
-    return gaps_to(run, [m.runs.get((task, name, seed)) for name in SPECIALISTS])
+    return gaps_to(run, [m.runs.get((task, name, seed)) for name in SPECIALISTS], column)
 
 
-def gap_in(m: Measured, task: str, run: Result) -> float:
+def gap_in(m: Measured, task: str, run: Result, column="psnr") -> float:
     """The worst gap, which minimax training (Gnanasambandam and Chan, ICML 2020) asks for; NaN as in `gaps_to`."""
-    return gaps_in(m, task, run).max()
+    return gaps_in(m, task, run, column).max()
 
 
 def narrower(m: Measured, one: str, other: str) -> Verdict:
     """Whether the worst gap to the specialists is smaller with one schedule than with another, on every task."""
-    parts = {}
-    for task in paper.TASKS:
-        gaps = [[gap_in(m, task, run) for run in pair] for pair in judge.paired(m.runs, task, one, other)]
-        parts[plain(task)] = [b - a for a, b in gaps if not np.isnan([a, b]).any()]
-    return judge.verdict_on(parts)
+
+    def by(column: str, tasks) -> dict:
+        return {plain(task): nearer(m, task, one, other, column) for task in tasks}
+
+    return judge.verdict_on(by("psnr", paper.TASKS), by(judge.COMPOSITE, paper.MASKED))
+
+
+def nearer(m: Measured, task: str, one: str, other: str, column="psnr") -> list[float]:
+    """By how much the worst gap of `one` is smaller than that of `other` (dB), for every seed that both have."""
+    gaps = [[gap_in(m, task, run, column) for run in pair] for pair in judge.paired(m.runs, task, one, other)]
+    return [b - a for a, b in gaps if not np.isnan([a, b]).any()]
 
 
 GLANCE = {  # column of the table at a glance → of the whole table: numbers, their spread, and which of them is best

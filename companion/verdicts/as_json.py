@@ -16,15 +16,24 @@ def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
     said = {name: getattr(claim, name) for name in ("kind", "place", "claim", "test", "paper")}
     return {"number": number} | said | {
         "verdict": found.said,
+        "by_rule_2": found.by_rule2.said,
         "measured": found.measured,
-        "parts": [{"part": name} | numbers(found, name) | {"verdict": word} for name, (_, word) in found.parts.items()],
+        "parts": [part(found, name) for name in found.parts],
     }  # fmt: skip
 
 
-def numbers(found: Verdict, part: str) -> dict:
-    """The margin of a part, its unit and its 95 % interval, null where there is none."""
-    margin, *ends = [round(float(n), 4) for n in found.numbers[part]] if part in found.numbers else [None]
-    return {"margin": margin, "unit": None if margin is None else found.unit, "interval": ends or None}
+def part(found: Verdict, name: str) -> dict:
+    """A part's margin with unit and 95 % interval, null where there is none, and its word; the composite's likewise."""
+    unit = found.unit if name in found.numbers else None
+    told = {"part": name, "unit": unit} | numbers(found.numbers.get(name)) | {"verdict": found.parts[name][1]}
+    if name in found.kept:
+        told["composite"] = numbers(found.kept_numbers[name]) | {"verdict": found.kept[name][1]}
+    return told
+
+
+def numbers(found: tuple | None) -> dict:
+    margin, *ends = [round(float(n), 4) for n in found] if found else [None]
+    return {"margin": margin, "interval": ends or None}
 
 
 def write(measured: Measured, profile: str, dataset: str) -> Path:

@@ -38,10 +38,11 @@ def load(profile: str = "reference") -> pd.DataFrame:
 def beside(measured: Measured, profile: str = "reference") -> pd.DataFrame:
     """Each prediction beside what was found: `COLUMNS`.
 
-    A claim's prediction hits with its word; a part's when its mean margin lies in the predicted interval. `hit` is None
-    where nothing is measured, and of a claim that has too few seeds for a word.
+    The words are rule 2's, by which they were predicted. A claim's prediction hits with its word; a part's when its
+    mean margin lies in the predicted interval. `hit` is None where nothing is measured, and of a claim that has too
+    few seeds for a word.
     """
-    verdicts = {claim.claim: claim.measure(measured) for claim in claims.CLAIMS}
+    verdicts = {claim.claim: claim.measure(measured).by_rule2 for claim in claims.CLAIMS}
     rows = []
     for row in load(profile).itertuples():
         found = verdicts[row.claim]
