@@ -6,7 +6,9 @@ from dataclasses import MISSING, asdict, dataclass, fields
 import numpy as np
 
 from odl import paper
+from odl.corruptions import TASKS
 from odl.data import sets
+from odl.identity import code_of, is_own
 from odl.machine import files
 from odl.network import NETWORKS
 from odl.parameters import ParameterError, choice, integer, known_dataset, nearest, number
@@ -89,13 +91,14 @@ class Experiment:
     beta1: float = 0.5  # first-moment decay of Adam
     warm_up: float = 0.0  # the first share of training, in which the rate rises in a straight line from 0
     clip: float = 0.0  # largest norm of a step's gradient (0: any)
+    code: str = ""  # hash of what a reader added, of the task, the schedule and the network; found, never given
 
     @classmethod
     def of(cls, /, task="inpaint", dataset="demo", schedule="on_demand", seed=0, profile="demo", **overrides):
         """A validated experiment: the numbers of a profile and a network, any overridden. Raises ParameterError."""
         choice("profile", profile, PROFILES)
         choice("network", overrides.get("network", "paper"), NETWORKS)
-        known = [field.name for field in fields(cls)]
+        known = [field.name for field in fields(cls) if field.name != "code"]
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
         numbers = numbers_of(profile, overrides.get("network")) | overrides
@@ -126,6 +129,10 @@ class Experiment:
         if self.task == "inpaint" and round(self.severity) != self.severity:
             side = max(1, round(self.severity))  # 0 stands for the paper's
             raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
+        task = [TASKS[self.task]] if self.task in TASKS else []
+        levels = [paper.TASKS[self.task]] if any(map(is_own, task)) else []
+        rows = *task, SCHEDULES[self.schedule], NETWORKS[self.network]
+        object.__setattr__(self, "code", code_of([*filter(is_own, rows), *levels]))
         own = getattr(SCHEDULES[self.schedule], "fixated_on", None)  # "" where it has no severity of its own
         if own == "" and not self.severity:
             raise ParameterError(f"schedule={self.schedule!r} has no severity of its own: give one, as severity=5")
@@ -136,7 +143,8 @@ class Experiment:
     def overrides(self) -> dict:
         """What differs from the profile's numbers, and from those of its network."""
         plain = numbers_of(self.profile, self.network)  # first, because files are named in this order
-        plain |= {f.name: f.default for f in fields(self) if f.default is not MISSING and f.name not in plain}
+        more = [f for f in fields(self) if f.default is not MISSING and f.name not in (*plain, "code")]
+        plain |= {f.name: f.default for f in more}
         return {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
 
     @property

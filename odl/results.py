@@ -66,19 +66,25 @@ class Trained(NamedTuple):
     seconds: list[float]  # of the clock and of the processor
 
 
-def train(experiment, device="cpu", progress=None, build=build, learn=None) -> Trained:
+def train(experiment, device="auto", progress=None) -> Trained:
     """Train one run, resuming from its checkpoint if there is one; `odl.learn.learn` says what the history holds.
     The network's weights are kept in `runs/`.
 
     `device` is cpu, cuda or auto; `progress(share done)` is called after every step. Whole epochs are kept: a
     checkpoint is written after the first that ends a minute after the last one, at the end, and when interrupted.
-    Another network and another way to learn are `build(experiment, device)` and `learn(experiment, pack, x_validation,
-    network, optimizer, history, on_epoch, progress)`; checkpoints and weights go by the experiment alone, so whatever
-    learns otherwise needs the name of a schedule of its own. Raises ParameterError, DataError, DiskError, or
-    TrainingError when a number is not finite.
+    A network of one's own is a row of `odl.NETWORKS`, a schedule of one's own a row of `odl.SCHEDULES`. Raises
+    ParameterError, DataError, DiskError, or TrainingError when a number is not finite.
+    """
+    return train_with(experiment, device, progress, build, partial(by_schedule, schedule_of(check(experiment))))
+
+
+def train_with(experiment, device, progress, build, learn) -> Trained:
+    """Train as `train` does, by `build(experiment, device)` and `learn(experiment, pack, x_validation, network,
+    optimizer, history, on_epoch, progress)`. Checkpoints and weights go by the experiment alone, so whatever learns
+    otherwise has the name of a schedule of its own.
     """
     check(experiment)
-    device, learn = check_device(device), learn or partial(by_schedule, schedule_of(experiment))
+    device = check_device(device)
     owner = checkpoint.owner_of(experiment)  # of the photographs as they are before
     prepare(device)
     with checkpoint.resumed(experiment) as log:

@@ -19,18 +19,19 @@ def allocate(weights, batch_size: int) -> np.ndarray:
     return allocate_batches(weights, batch_size, 1)[0][0]
 
 
-def allocate_batches(weights, batch_size: int, batches: int) -> tuple[np.ndarray, np.ndarray]:
+def allocate_batches(weights, batch_size: int, batches: int, owed=0) -> tuple[np.ndarray, np.ndarray]:
     """Divide each of so many batches: integers (batches, N), each row summing to `batch_size`, and what is owed (N,).
 
-    Training's way: the fraction that rounding leaves is carried to the next batch. The sum of all batches and of what
-    is owed is Eq. 3's shares exactly, which differ from equal ones by less than an image where PSNRs are alike.
+    Training's way: the fraction that rounding leaves is carried to the next batch, and `owed` is what batches before
+    left. The sum of all batches and of what is owed is Eq. 3's shares exactly, which differ from equal ones by less
+    than an image where PSNRs are alike.
     """
     weights = np.asarray(weights, dtype=np.float64)
     if not (weights.ndim == 1 and np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
         raise ValueError(f"weights={weights.tolist()} must be one a level, finite, not negative and not all zero")
     shares = weights / weights.sum() * batch_size
     whole = np.floor(shares).astype(int)
-    counts, owed = np.tile(whole, (batches, 1)), np.zeros(len(weights))
+    counts, owed = np.tile(whole, (batches, 1)), np.zeros(len(weights)) + owed
     for row in counts:
         owed += shares - whole
         extra = np.argsort(-owed, kind="stable")[: batch_size - whole.sum()]

@@ -15,6 +15,7 @@ from odl import paper
 from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment
 from odl.machine import checkpoint, files
+from odl.network import NETWORKS
 from odl.schedules import SCHEDULES
 
 
@@ -98,7 +99,9 @@ def test_run_ids_are_unique(tmp_path):
         {},
         *({"dataset": name} for name in ("bsds500", "bsds500-native", *map(str, folders))),
         *({"task": task} for task in paper.TASKS if task != "inpaint"),
-        *({"schedule": schedule} for schedule in SCHEDULES if schedule != "on_demand"),
+        *({"schedule": schedule} for schedule in SCHEDULES if schedule not in ("on_demand", "edm")),  # edm: denoising's
+        *({"network": network} for network in NETWORKS if network != "paper"),
+        *({name: value} for name in ("beta1", "warm_up", "clip") for value in (0.3, 0.7)),
         *({"profile": profile} for profile in PROFILES if profile != "demo"),
         *({name: value} for name in ("width", "epochs", "iterations", "batch_size", "trials") for value in (9, 99)),
         *({name: 7} for name in ("seed", "pool_images", "validation_images", "test_images", "train_images")),

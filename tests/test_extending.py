@@ -1,7 +1,10 @@
 """A schedule and a task of one's own are a function and a row: everything takes them, and errors list them."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
+import cloudpickle
 import conftest
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,10 +20,13 @@ from odl.__main__ import main
 from odl.corruptions import Task, draw_amount
 from odl.data import packs
 from odl.experiment import Experiment
+from odl.identity import code_of
 from odl.learn import allocation as divide
 from odl.learn import hard_pool
 from odl.machine import files
+from odl.network import NETWORKS
 from odl.parameters import ParameterError
+from odl.restoring import windows
 from odl.schedules import SCHEDULES, Fixated, begin
 
 SPECKLE = {"title": "Speckle removal", "severity": "speckle σ (%)", "easy": 10, "hard": 90}
@@ -236,3 +242,80 @@ def test_the_spectrum_of_severities(added):
     frame = fixation.spectrum(experiments)
     assert {*frame.schedule} == {e.schedule for e in experiments} and frame.psnr.notna().all()
     assert fixation.plot_spectrum(frame, "speckle").axes and fixation.verdict(measured, "speckle")
+
+
+class Tiny(torch.nn.Module):
+    """One convolution, from PyTorch's own first weights."""
+
+    def __init__(self, channels, width):
+        super().__init__()
+        self.body = torch.nn.Conv2d(channels, channels, width + 1, padding=width // 2)
+
+    def forward(self, y):
+        return y + self.body(y)
+
+
+@pytest.fixture
+def tiny_network(added, monkeypatch):
+    monkeypatch.setitem(NETWORKS, "tiny", Tiny)
+
+
+@pytest.mark.parametrize("schedule", ["on_demand", "hard_mining", "fixated_hard", "cumulative_curriculum"])
+@pytest.mark.parametrize("task", ["denoise", "inpaint"])
+def test_a_network_is_trained_tested_loaded_and_restores(tiny_network, task, schedule):
+    run = conftest.tiny(task, schedule, network="tiny", width=4)
+    measured = results.run_or_load(run)
+    assert run.run_id.endswith("-network=tiny") and measured.evaluation.psnr.notna().all()
+    network = results.network_of(run)
+    assert isinstance(network, Tiny)
+    image = np.random.default_rng(0).random((70, 80, 3), np.float32)
+    assert windows.restore_image(network, image, stride=32).shape == image.shape
+
+
+def test_no_run_loads_the_checkpoint_or_the_result_of_another_network(tiny_network, monkeypatch):
+    """Of the same name, and with weights of the same shapes; nor of a schedule or a task that has changed since."""
+
+    class Other(Tiny):
+        def forward(self, y):
+            return y - self.body(y)
+
+    def schedule(done, psnr, n):
+        return np.arange(1.0, n + 1)
+
+    def another(done, psnr, n):
+        return np.arange(n, 0.0, -1)
+
+    def dark(x, severity, generator):
+        return 0.9 * x
+
+    run = conftest.tiny("speckle", "inverse", network="tiny", width=4, epochs=2)
+    first, seen = results.run_or_load(run), []
+    for table, name, row in (
+        (NETWORKS, "tiny", Other),
+        (SCHEDULES, "inverse", schedule),
+        (SCHEDULES, "inverse", another),
+        (paper.TASKS, "speckle", SPECKLE | {"levels": tuple((10 * k, 10 * k + 20) for k in range(6))}),
+        (corruptions.TASKS, "speckle", Task("speckle", 3, draw_amount, dark)),
+    ):
+        monkeypatch.setitem(table, name, row)
+        changed = conftest.tiny("speckle", "inverse", network="tiny", width=4, epochs=2)
+        assert changed.run_id == run.run_id and results.load(changed) is None
+        seen.append(results.run_or_load(changed).evaluation.psnr.mean())
+        assert results.load(changed) is not None
+    assert len({first.evaluation.psnr.mean(), *seen}) == 6
+    monkeypatch.undo()
+
+
+def test_the_same_code_is_the_same_run_wherever_it_was_defined():
+    """In another process, too, from which cloudpickle brings it without its source."""
+
+    def made(k):
+        return lambda done, psnr, n, k=k: np.ones(n) * k
+
+    assert code_of([made(1)]) == code_of([made(1)]) != code_of([made(2)])
+    pickled = cloudpickle.dumps(made(1))
+    there = "import cloudpickle; from odl.identity import code_of; "
+    there += f"print(code_of([cloudpickle.loads({pickled!r})]))"
+    told = subprocess.run([sys.executable, "-c", there], capture_output=True, text=True, timeout=100, check=True)
+    assert told.stdout.strip() == code_of([made(1)])
+    assert code_of([]) == "" and Experiment.of().code == ""

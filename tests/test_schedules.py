@@ -9,7 +9,9 @@ from conftest import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odl.schedules import SCHEDULES, allocate, allocate_batches, dose, on_demand
+from odl.rivals import SCHEDULES
+from odl.sampler import Sampler
+from odl.schedules import allocate, allocate_batches, begin, dose, on_demand
 
 weights = st.lists(st.floats(0, 1e6), min_size=1, max_size=8).filter(lambda w: sum(w) > 1e-6)
 
@@ -78,3 +80,28 @@ def test_stages_are_fifths_of_training(epochs):
         assert levels_of("staged_anti_curriculum", epoch, epochs) == [6 - k]
         assert levels_of("cumulative_curriculum", epoch, epochs) == list(range(1, k + 1))
         assert levels_of("cumulative_anti_curriculum", epoch, epochs) == list(range(6 - k, 6))
+
+
+@pytest.mark.parametrize("name", ["on_demand", "cumulative_curriculum", "inverse_mse", "group_dro", "second_moment"])
+def test_a_sampler_divides_batches_as_training_does(name):
+    """In a loop that is not ours: the same counts and factors as `allocate_batches` of the schedule's weights."""
+    scores, row = [30.0, 28.0, 26.0, 24.0, 22.0], SCHEDULES[name]
+    sampler = Sampler(name, batch_size=23)
+    schedule = begin(row)
+    for done, told in ((0.0, None), (0.5, scores)):
+        sampler.tell(done, told)
+        given = np.asarray(schedule(done, told, 5), float)
+        weights, factors = given if given.ndim == 2 else (given, np.ones(5))
+        expected = allocate_batches(weights, 23, 40)[0]
+        for counts in expected:
+            level, factor = sampler.batch()
+            assert np.bincount(level, minlength=6)[1:].tolist() == counts.tolist()
+            np.testing.assert_allclose(factor, factors[level - 1])
+
+
+def test_a_sampler_takes_a_function_and_refuses_what_needs_more_than_scores():
+    level, factor = Sampler(lambda done, scores, n: np.arange(n), 30, n_levels=3).batch()
+    assert np.bincount(level, minlength=4)[1:].tolist() == [0, 10, 20] and (factor == 1).all()
+    for bad in ("hard_mining", "fixated_easy", "replay", "minimax_gap"):
+        refused(lambda bad=bad: Sampler(bad), bad)
+    refused(lambda: Sampler("ondemand"), "nearest: 'on_demand'")

@@ -157,7 +157,7 @@ def train(run: Run, device="cpu", progress=None) -> results.Trained:
 
     history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
     """
-    return results.train(run, device, progress, build, partial(learn, batches, step, validate))
+    return results.train_with(run, device, progress, build, partial(learn, batches, step, validate))
 
 
 def batches(run: Run, pack, epoch: int):

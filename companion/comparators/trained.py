@@ -82,7 +82,7 @@ def train(run: Run, device="cpu", progress=None) -> results.Trained:
 
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
-    return results.train(run, device, progress, build, partial(check.learn, batches, step, validate))
+    return results.train_with(run, device, progress, build, partial(check.learn, batches, step, validate))
 
 
 def step(run: Run, network, optimizer, x, y) -> float:

@@ -28,11 +28,12 @@ from odl.evaluation import TESTED
 from odl.experiment import Experiment
 from odl.machine import files, store
 from odl.machine.progress import Bar
+from odl.network import NETWORKS
 from odl.parameters import check_device
 from odl.results import Result, train
 from odl.schedules import SCHEDULES
 
-TABLES = SCHEDULES, paper.TASKS, TASKS  # which a script or a notebook may add to; workers are told
+TABLES = SCHEDULES, paper.TASKS, TASKS, NETWORKS  # which a script or a notebook may add to; workers are told
 ON_GPU = 4  # runs that share a GPU: 1.00 ms of an H200 a step, against 1.50 alone and 0.98 by seven (profile gpu)
 QUICK = 600  # batches of work that are not worth starting processes for
 

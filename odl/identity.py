@@ -1,0 +1,53 @@
+"""What a reader's own rows are, so that a changed function is never taken for the one that was measured."""
+
+import hashlib
+from functools import partial
+from types import CodeType, FunctionType
+
+
+def code_of(rows: list) -> str:
+    """Return a hash of the code of some rows; empty where there are none.
+
+    The bytecode counts, with its constants and defaults, because workers have no source of a notebook's cells. What a
+    function finds outside itself, by a global name or in a closure, does not count.
+    """
+    return hashlib.sha256(repr(described(rows)).encode()).hexdigest()[:16] if rows else ""
+
+
+def is_own(row) -> bool:
+    """Return True if a row is a reader's: a function, a class, or an instance that has one."""
+    if isinstance(row, partial):
+        return is_own(row.func)
+    if isinstance(row, FunctionType | type):
+        return row.__module__.split(".")[0] != "odl"
+    return is_own(type(row)) or any(is_own(each) for each in vars(row).values() if callable(each))
+
+
+def described(value):
+    """Return what a value is made of, as nested tuples of names, numbers and bytecode."""
+    if isinstance(value, partial):
+        return "partial", described(value.func), described(value.args), described(value.keywords)
+    if isinstance(value, staticmethod | classmethod):
+        return described(value.__func__)
+    if isinstance(value, FunctionType):
+        return described(value.__code__), described(value.__defaults__), described(value.__kwdefaults__)
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_names, value.co_varnames[: value.co_argcount], described(value.co_consts)
+    if isinstance(value, dict):
+        return [(key, described(each)) for key, each in sorted(value.items(), key=str)]
+    if isinstance(value, list | tuple):
+        return [described(each) for each in value]
+    if isinstance(value, type):
+        methods = {name: each for name, each in vars(value).items() if not name.startswith("__") or name == "__init__"}
+        methods |= {"__call__": vars(value)["__call__"]} if "__call__" in vars(value) else {}
+        return value.__qualname__, described(methods), [described(base) for base in value.__bases__ if own_class(base)]
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    if value is None or isinstance(value, str | bytes | int | float | complex):
+        return repr(value)
+    return type(value).__qualname__, described(getattr(value, "__dict__", {}))
+
+
+def own_class(value: type) -> bool:
+    """Return True if a class is neither Python's, PyTorch's nor this package's."""
+    return value.__module__.split(".")[0] not in ("builtins", "torch", "odl", "abc")

@@ -1,0 +1,45 @@
+"""A schedule in a training loop that is not ours: the levels of the next batch, and what each image counts."""
+
+import numpy as np
+
+from odl.parameters import ParameterError, choice, integer
+from odl.rivals import SCHEDULES
+from odl.schedules import allocate_batches, begin
+
+
+class Sampler:
+    """Divides the batches of any loop by a schedule (Eq. 3 by default).
+
+    `schedule` is a row of `SCHEDULES` or a function (done, scores, n) -> weights (n,); `batch_size` images are divided
+    among `n_levels` levels, 1 the easiest.
+
+    >>> sampler = Sampler("on_demand", batch_size=32)
+    >>> for epoch in range(10):
+    ...     sampler.tell(epoch / 10, scores=validate(network) if epoch else None)  # PSNR in dB of each level
+    ...     for step in range(100):
+    ...         level, factor = sampler.batch()  # (32,) levels 1…5, and what each image counts in the loss
+    """
+
+    def __init__(self, schedule="on_demand", batch_size: int = 32, n_levels: int = 5):
+        integer("batch_size", batch_size, 1, 10**8)
+        integer("n_levels", n_levels, 1, 1000)
+        if not callable(schedule):
+            choice("schedule", schedule, SCHEDULES)
+        row = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
+        needs = getattr(row, "needs", lambda seed: [])(0)
+        if needs or getattr(row, "fixated_on", None) is not None or getattr(row, "pool", False):
+            raise ParameterError(f"schedule={schedule!r} needs more than scores, so no other loop can have it")
+        self.schedule, self.batch_size, self.n_levels = begin(row), batch_size, n_levels
+        self.tell(0.0)
+
+    def tell(self, done: float, scores=None) -> None:
+        """Begin the part of training after the share `done`, in [0, 1), with the last `scores` of each level."""
+        given = np.asarray(self.schedule(done, None if scores is None else list(scores), self.n_levels), float)
+        self.weights, self.factors = given if given.ndim == 2 else (given, np.ones(self.n_levels))
+        self.owed = np.zeros(self.n_levels)
+
+    def batch(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the level of each image of the next batch, easiest first, and what each counts: (B,), (B,)."""
+        counts, self.owed = allocate_batches(self.weights, self.batch_size, 1, self.owed)
+        levels = np.repeat(np.arange(1, self.n_levels + 1), counts[0])
+        return levels, self.factors[levels - 1]
