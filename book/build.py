@@ -195,13 +195,18 @@ def tidy(page, source, first=None):
 
 
 def fold(notebook):
-    """Make one folded cell of what stands above the first section: parameters, imports, the runs."""
+    """Make one folded cell of what stands above the first section: parameters, imports, the runs.
+
+    Below it only the code that carries an idea is shown; the notebook has the rest, folded.
+    """
     above = itertools.takewhile(lambda cell: not cell.source.startswith("## "), notebook.cells)
     first, *more = [cell for cell in above if cell.cell_type == "code" and "remove-cell" not in tags_of(cell)]
     first.source = "\n\n".join(cell.source for cell in (first, *more))
     first.outputs = sum((cell.outputs for cell in more), first.outputs)
     first.metadata["tags"] = [*tags_of(first), "hide-cell"]
     notebook.cells = [cell for cell in notebook.cells if not any(cell is other for other in more)]
+    for cell in notebook.cells:
+        cell.metadata["tags"] = ["remove-input" if tag == "hide-input" else tag for tag in tags_of(cell)]
 
 
 def tags_of(cell) -> list[str]:

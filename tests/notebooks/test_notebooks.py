@@ -45,9 +45,12 @@ def papermill(notebook: Path, folder: Path, *given, timeout=240, variables=None,
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=timeout)
 
 
-def run(notebook: Path, folder: Path, **parameters) -> dict:
-    """The same without a kernel, in a child that has imported already: its error, what it shows, says and prints."""
-    sources = [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
+def run(notebook: Path, folder: Path, edit=("", ""), **parameters) -> dict:
+    """The same without a kernel, in a child that has imported already: its error, what it shows, says and prints.
+
+    `edit` is a text of the cells and what a reader puts in its place.
+    """
+    sources = [cell.source.replace(*edit) for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
     sources.insert(2, "# Parameters\n" + "".join(f"{name} = {value!r}\n" for name, value in parameters.items()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(folder))
@@ -92,6 +95,17 @@ def test_stored_without_outputs_and_with_tagged_parameters_for_any_kernel(notebo
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_begins_with_parameters_and_a_folded_set_up_and_has_one_cell_to_change(notebook):
+    cells = nbformat.read(notebook, 4).cells
+    first, parameters, set_up = [cell for cell in cells if cell.cell_type == "code"][:3]
+    assert first.source.count("\n") < 4 and "parameters" in parameters.metadata.tags
+    assert "notebook.set_up(" in set_up.source and set_up.metadata.jupyter.source_hidden
+    [asked] = [i for i, cell in enumerate(cells) if "**Change it.**" in cell.source]
+    assert "*What to expect:*" in cells[asked].source and "jupyter" not in cells[asked + 1].metadata
+    assert cells[asked + 1].cell_type == "code" and "hide-input" not in cells[asked + 1].metadata.get("tags", [])
+
+
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
 def test_runs_at_smoke(notebook, tmp_path):
@@ -99,6 +113,18 @@ def test_runs_at_smoke(notebook, tmp_path):
     assert found["error"] is None, found["said"]
     assert {"image/png", "text/html"} & {*found["kinds"]} and "Warning" not in found["said"]
     check_runs(notebook.stem, tmp_path / "data" / "results")
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("rule", ["1 / np.array(psnr)", "np.arange(1.0, n + 1)"])
+def test_another_equation_3_is_told_from_the_library_s_and_the_exercise_is_reached(rule, tmp_path):
+    theirs = "1 / np.array(psnr)"
+    edit = f"if psnr is None else {theirs}\n", f"if psnr is None else {rule}\n"
+    found = run(ROOT / "notebooks" / "algorithm1.ipynb", tmp_path, edit, profile="smoke")
+    assert found["error"] is None and "turned round, the last two epochs" in found["printed"]
+    assert ("They are the same in every epoch." in found["printed"]) == (rule == theirs)
+    assert ("Your Equation 3 is another rule than the library's." in found["printed"]) == (rule != theirs)
+    assert ("From epoch 2 on your numbers are not the library's" in found["printed"]) == (rule != theirs)
 
 
 def check_runs(name: str, folder: Path) -> None:
