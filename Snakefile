@@ -27,7 +27,7 @@ from companion.runs import catalogue
 from companion.notebook import check_seeds, check_text, listed, word_or_number
 from odl import paper
 from odl.data import packs, sets
-from odl.data.sets import DataError
+from companion.data.sets import DataError
 from odl.experiment import PROFILES
 from odl.machine import files
 from odl.parameters import ParameterError, choice, integer

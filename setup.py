@@ -7,7 +7,7 @@ setup(
     package_dir={"odl.models": "data/models"},
     package_data={
         "odl": ["py.typed", "*.pyi"],
-        "companion.verdicts": ["*.csv"],
+        "companion.claims": ["*.csv"],
         "odl.models": ["manifest.json", "*-on_demand-*.safetensors"],
     },
 )

@@ -12,9 +12,10 @@ import os
 import sys
 import time
 
-from odl.__main__ import Parser
-from odl.__main__ import main as run_command
-from odl.parameters import DEVICES, check_device, choice, integer
+from companion.cli import Parser
+from companion.cli import main as run_command
+from companion.training.device import DEVICES, check_device
+from odl.parameters import choice, integer
 
 from . import corruptions, measure, packing, quality, training, whole_images
 
@@ -25,7 +26,7 @@ ROUNDS = 7
 
 
 def main(arguments=None) -> int:
-    """Run benchmarks as `odl.__main__.main` does a command; exit status 1 when one of them failed."""
+    """Run benchmarks as `companion.cli.main` does a command; exit status 1 when one of them failed."""
     return run_command(arguments, parser())
 
 

@@ -13,9 +13,9 @@ from skimage.draw import rectangle
 from skimage.filters import gaussian
 from skimage.util import random_noise
 
+from companion.data import packs
 from odl import crops, paper
 from odl.corruptions import FILL, TASKS
-from odl.data import packs
 
 from . import measure
 

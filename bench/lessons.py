@@ -24,7 +24,7 @@ import skimage
 import torch
 
 from bench import measure
-from odl.machine import files
+from companion.disk import files
 
 CORES = 2
 NOTEBOOKS = [path for part in ("notebooks", "book/exercises") for path in sorted((measure.ROOT / part).glob("*.ipynb"))]

@@ -15,11 +15,12 @@ import torch
 from loky import ProcessPoolExecutor
 from tqdm.auto import tqdm
 
-from odl.data import packs, sets
+from companion.data import packs, sets
+from companion.disk import files
+from companion.disk.provenance import commit, device_name, processor
+from companion.training.device import make_deterministic
+from odl.device import quick_precision
 from odl.experiment import Experiment
-from odl.machine import files
-from odl.machine.device import make_deterministic, quick_precision
-from odl.machine.provenance import commit, device_name, processor
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")

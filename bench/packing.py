@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from PIL import Image
 
+from companion.data import download, packs
 from odl import crops
-from odl.data import download, packs
 
 from . import measure
 

@@ -16,14 +16,14 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 from tqdm.auto import tqdm
 
+from companion.data import packs, sets
 from companion.runs import plan
+from companion.training.graphs import quickest
 from odl import crops, paper
 from odl.corruptions import FILL
-from odl.data import packs, sets
 from odl.evaluation import images_of
 from odl.experiment import Experiment
 from odl.learn import Step, allocation, batches, build, train_epoch, validate
-from odl.machine.graphs import quickest
 from odl.schedules import SCHEDULES, begin
 
 from . import measure

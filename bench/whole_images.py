@@ -10,7 +10,7 @@ from skimage.transform import resize
 from companion.comparators import DENOISERS
 from odl.experiment import Experiment
 from odl.learn import build
-from odl.restoring.windows import restore_image, window_starts
+from odl.windows import restore_image, window_starts
 
 from . import measure
 

@@ -10,9 +10,9 @@ import pandas as pd
 from jinja2 import Environment
 from measured import NOT_MEASURED, PAIR, SETS, markdown, worlds
 
-from companion import published
-from companion.pages import dose, fixation, scorecard, table3
-from companion.verdicts import claims, judge
+from companion import judge, published
+from companion.claims import claims, scorecard
+from companion.pages import dose, fixation, table3
 from odl import paper
 
 TEMPLATE = Path(__file__).with_name("forest.html.j2")

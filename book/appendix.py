@@ -9,12 +9,13 @@ from measured import DATASET, NOT_MEASURED, PROFILE, duration, listed, markdown
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion import published
+from companion.data import sets
+from companion.disk import files
+from companion.judge import number, plain
 from companion.runs import pilot, plan
-from companion.verdicts.judge import number, plain
-from odl import paper, results
-from odl.data import sets
+from companion.training import results
+from odl import paper
 from odl.experiment import PROFILES
-from odl.machine import files
 from odl.network import EncoderDecoder
 
 # Tasks, and the network, counted on the network itself

@@ -30,10 +30,10 @@ from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
 
+from companion.data import sets
+from companion.disk import files
 from companion.measure import denoising
 from companion.runs import catalogue
-from odl.data import sets
-from odl.machine import files
 
 for name in {"ODL_ROOT", "ODL_DATA"} & os.environ.keys():  # the notebooks run elsewhere
     os.environ[name] = os.path.abspath(os.path.expanduser(os.environ[name]))

@@ -28,17 +28,18 @@ from measured import (
 from results_table import book_runs, scorecards
 from scipy import stats
 
-from companion import published
+from companion import judge, published
+from companion.claims import claims
+from companion.claims.predictions import beside
+from companion.disk import files
+from companion.disk.provenance import commit
+from companion.judge import plain, signed, span
 from companion.measure import gradients_and_pool
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
 from companion.runs import catalogue, plan
-from companion.verdicts import claims, judge
-from companion.verdicts.judge import plain, signed, span
-from companion.verdicts.predictions import beside
-from odl import paper, results
+from companion.training import results
+from odl import paper
 from odl.experiment import PROFILES
-from odl.machine import files
-from odl.machine.provenance import commit
 from odl.schedules import HARD_MINING_WARM_UP
 
 SHARP, LAST = dose.NAMES[4], str(paper.N_LEVELS)
@@ -500,7 +501,7 @@ def predictions() -> str:
     if not faces:
         return (
             "For faces a word and a size were predicted before two schedules were compared there "
-            "(`companion/verdicts/predictions.csv`); each finding will stand beside its prediction when its runs are "
+            "(`companion/claims/predictions.csv`); each finding will stand beside its prediction when its runs are "
             "complete."
         )
     table, card = beside(faces), scorecards()["faces"].set_index("claim")

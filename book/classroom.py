@@ -31,10 +31,10 @@ from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
 
-from companion.pages import scorecard
-from companion.verdicts import claims, judge
+from companion import judge
+from companion.claims import claims, scorecard
+from companion.disk import files
 from odl import paper, schedules
-from odl.machine import files
 
 BOOK = build.ROOT / "book"
 sys.path.append(str(BOOK / "_ext"))

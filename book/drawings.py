@@ -11,12 +11,12 @@ import torch
 from lab_page import as_input, networks, photograph
 from measured import PROFILE, load, worlds, written
 
-from companion import published
+from companion import judge, published
+from companion.claims import claims, scorecard
 from companion.measure import denoising
-from companion.pages import db11_spectrum, dose, scorecard, table2
+from companion.pages import db11_spectrum, dose, table2
 from companion.show import figures
 from companion.show.pictures import restored_by
-from companion.verdicts import claims, judge
 from odl import paper
 from odl.corruptions import TASKS
 

@@ -33,9 +33,9 @@ from matplotlib.patches import Polygon
 from measured import NOT_MEASURED, ROOT
 from PIL import Image
 
+from companion.judge import plain
 from companion.pages import allocation, table1
 from companion.show import figures
-from companion.verdicts.judge import plain
 from odl import paper
 from odl.corruptions import TASKS
 from odl.crops import grey

@@ -27,18 +27,18 @@ from PIL import Image, ImageOps
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
 
-from companion import published
+from companion import judge, published
+from companion.data import sets
+from companion.disk.files import write_atomically
 from companion.pages import dose, table1
 from companion.runs import catalogue
 from companion.show import figures
-from companion.verdicts import judge
-from odl import paper, results
+from companion.training import results
+from odl import paper
 from odl.corruptions import FILL, TASKS
 from odl.crops import grey
-from odl.data import sets
 from odl.experiment import Experiment
-from odl.machine.files import write_atomically
-from odl.restoring.windows import inpaint_image, restore_image
+from odl.windows import inpaint_image, restore_image
 
 LAB = ROOT / "book" / "lab"
 NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build

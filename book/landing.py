@@ -17,7 +17,8 @@ from measured import written
 from PIL import Image
 
 from companion.show import figures
-from odl import paper, results
+from companion.training import results
+from odl import paper
 from odl.corruptions import TASKS
 
 TASK = "interpolate"

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from companion import judge
+from companion.claims import claims
 from companion.runs import catalogue
 from companion.show import tables
-from companion.verdicts import claims, judge
-from odl import results
+from companion.training import results
 
 ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows

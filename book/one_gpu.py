@@ -7,12 +7,12 @@ import numpy as np
 from measured import NOT_MEASURED, PAIR, PROFILE, listed, markdown
 from measured import load as load_of
 
+from companion import judge
+from companion.claims.predictions import beside
+from companion.judge import number, plain
 from companion.measure import gradients_and_pool
 from companion.pages import dose
 from companion.runs import catalogue
-from companion.verdicts import judge
-from companion.verdicts.judge import number, plain
-from companion.verdicts.predictions import beside
 from odl import paper
 from odl.experiment import PROFILES
 

@@ -6,10 +6,10 @@ All stand on faces, each where its block of the campaign is whole; until then a 
 import numpy as np
 from measured import NOT_MEASURED, PAIR, listed, worlds
 
-from companion import published
+from companion import judge, published
+from companion.claims import claims, predictions
 from companion.pages import dose, table1
 from companion.runs import catalogue
-from companion.verdicts import claims, judge, predictions
 from odl import paper, rivals
 
 MINIMAX, STATIC = "minimax_gap", "static_easy"

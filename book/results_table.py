@@ -22,15 +22,15 @@ from measured import (
 )
 from papermill import inspect_notebook
 
-from companion import published
+from companion import judge, published
+from companion.claims import claims, scorecard
+from companion.disk import files
+from companion.judge import plain
 from companion.measure import denoising
-from companion.pages import scorecard
 from companion.runs import catalogue
 from companion.show import sentences
-from companion.verdicts import claims, judge
-from companion.verdicts.judge import plain
-from odl import paper, results
-from odl.machine import files
+from companion.training import results
+from odl import paper
 
 READMES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from measured import DATASET, FACES, PROFILE
 
+from companion.disk import files
 from companion.runs import catalogue
 from companion.runs.catalogue import SEEDS_OF_FACES
 from odl import PROTOCOL
-from odl.machine import files
 
 MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
 

@@ -7,7 +7,7 @@ from matplotlib import ticker
 from measured import NOT_MEASURED, markdown
 
 from bench.measure import cell
-from odl.machine import files
+from companion.disk import files
 
 ORDER = ("training", "quality", "corruptions", "whole_images", "packing")
 

@@ -5,15 +5,15 @@ import re
 import sys
 import time
 
-from odl.__main__ import Parser
-from odl.__main__ import main as run_command
-from odl.data.sets import DATASETS, parse
+from companion.cli import Parser
+from companion.cli import main as run_command
+from companion.data.sets import DATASETS, parse
 from odl.experiment import PROFILES
 from odl.parameters import ParameterError
 
 
 def main(arguments=None) -> int:
-    """Run one command as `odl.__main__.main` does."""
+    """Run one command as `companion.cli.main` does."""
     return run_command(arguments, parser())
 
 
@@ -120,8 +120,8 @@ def run_plan(options) -> None:
 
 def run_train(options) -> None:
     from companion.comparators import trained
-    from odl.machine.progress import Bar
-    from odl.parameters import check_device
+    from companion.disk.progress import Bar
+    from companion.training.device import check_device
 
     device = check_device(options.device)
     run = trained.run_of(options.name, options.profile)
@@ -131,15 +131,15 @@ def run_train(options) -> None:
 
 
 def run_verdicts(options) -> None:
-    from companion.verdicts import as_json, claims
+    from companion.claims import as_json, claims
 
     measured = claims.load(options.profile, options.dataset, seeds_of(options))
     print(as_json.write(measured, options.profile, options.dataset))
 
 
 def run_ship(options) -> None:
-    from odl import results
-    from odl.machine import files
+    from companion.disk import files
+    from companion.training import results
     from odl.parameters import nearest
 
     here = [path.parent.relative_to(files.runs()).as_posix() for path in files.runs().glob("**/weights.safetensors")]

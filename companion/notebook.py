@@ -13,11 +13,12 @@ import numpy as np
 import torch
 import yaml
 
-from odl.data import packs, sets
+from companion.data import packs, sets
+from companion.disk import files
+from companion.disk.provenance import commit
+from companion.training.device import DEVICES
 from odl.experiment import PROFILES
-from odl.machine import files
-from odl.machine.provenance import commit
-from odl.parameters import DEVICES, ParameterError, choice, integer, nearest, number
+from odl.parameters import ParameterError, choice, integer, nearest, number
 
 DRIVES = "/content/drive/MyDrive", "/kaggle/working"  # of Colab, once it is mounted, and of Kaggle
 TEXTS = {"task", "dataset", "profile", "device", "photographs", "image", "mask"}  # parameters that are names or paths

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from odl import paper
-from odl.machine.device import constant
+from odl.device import constant
 from odl.parameters import ParameterError, choice, integer
 
 # Paper: the average pixel values of the training images; here: the constants of the released code.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from odl.machine.device import constant, room
+from odl.device import constant, room
 from odl.paper import CROP
 
 

@@ -5,9 +5,7 @@ import torch
 
 from odl import crops, paper
 from odl.corruptions import TASKS, Task
-from odl.data import packs
-from odl.experiment import check
-from odl.parameters import ParameterError, check_device, choice
+from odl.parameters import ParameterError, choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
 TESTED = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the severities of the fixated models
@@ -71,17 +69,16 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
     return found
 
 
-def evaluate(experiment, restore, device="cpu", progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
-    """Scores of `restore(y) -> x_hat`, a network or a function, on the test crops; the same draws for every schedule.
+def evaluate(run, restore, x, progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
+    """Scores of `restore(y) -> x_hat`, a network or a function, on clean test crops; the same draws for every schedule.
 
     A network is called as it is, in fp32; `windows.restorer(network, precision)` is a function in its own precision.
-    `device`, where y lies, is cpu, cuda or auto; `levels` are some of `TESTED`.
-    y and x_hat are (B, C, 64, 64) in [-1, 1]; `progress(share done)` is called after every trial.
+    `x`, y and x_hat are (B, C, 64, 64) in [-1, 1], on x's device; `levels` are some of `TESTED`; `progress(share done)`
+    is called after every trial.
     Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
     the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.
     """
-    task, trials, device = task_of(check(experiment)), experiment.trials, check_device(device)
-    x = images_of(experiment, packs.load(experiment.dataset, "test"), experiment.test_images, "test").to(device)
+    task, trials, device = task_of(run), run.trials, x.device
     rows, images = [], {}
     for trial in range(trials):
         for level in levels:

@@ -1,17 +1,15 @@
 """`Experiment`: the frozen description of one training run, and the profiles of numbers (Sec. 6.1 to 6.3)."""
 
+import hashlib
+import os
 import re
 from dataclasses import MISSING, asdict, dataclass, fields
 
 import numpy as np
 
 from odl import paper
-from odl.corruptions import TASKS
-from odl.data import sets
 from odl.identity import code_of, is_own
-from odl.machine import files
-from odl.network import NETWORKS
-from odl.parameters import ParameterError, choice, integer, known_dataset, nearest, number
+from odl.parameters import ParameterError, choice, integer, nearest, number
 from odl.rivals import SCHEDULES  # the paper's, and what came later
 from odl.schedules import on_demand
 
@@ -97,7 +95,6 @@ class Experiment:
     def of(cls, /, task="inpaint", dataset="demo", schedule="on_demand", seed=0, profile="demo", **overrides):
         """A validated experiment: the numbers of a profile and a network, any overridden. Raises ParameterError."""
         choice("profile", profile, PROFILES)
-        choice("network", overrides.get("network", "paper"), NETWORKS)
         known = [field.name for field in fields(cls) if field.name != "code"]
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
@@ -105,6 +102,9 @@ class Experiment:
         return cls(task, str(dataset), schedule, seed, profile, **numbers)
 
     def __post_init__(self):
+        from odl.corruptions import TASKS  # here, because a misspelt command need not wait for torch
+        from odl.network import NETWORKS
+
         for field in fields(self):
             object.__setattr__(self, field.name, python_number(field.name, getattr(self, field.name)))
         choice("task", self.task, paper.TASKS)
@@ -115,7 +115,7 @@ class Experiment:
                 raise ParameterError(f"{name!r} names files, so it is made of {allowed}")
         choice("network", self.network, NETWORKS)
         choice("precision", self.precision, PRECISIONS)
-        known_dataset(self.dataset)
+        check_dataset(self.dataset)
         for name, ends in WHOLE.items():
             integer(name, getattr(self, name), *ends)
         for name, ends in REAL.items():
@@ -151,16 +151,43 @@ class Experiment:
     def run_id(self) -> str:
         """`<profile>/<dataset>/<task>/<schedule>-seed<k>`, then whatever is overridden; 25 and 25.0 are the same."""
         extra = "".join(f"-{name}={str(value).removesuffix('.0')}" for name, value in self.overrides.items())
-        name = files.short(f"{self.schedule}-seed{self.seed}{extra}", 200)
-        return f"{self.profile}/{sets.slug(self.dataset)}/{self.task}/{name}"
+        name = short(f"{self.schedule}-seed{self.seed}{extra}", 200)
+        return f"{self.profile}/{slug(self.dataset)}/{self.task}/{name}"
 
     def asdict(self) -> dict:
-        """The fields as JSON, without those that are as by default; a folder goes by its last name and its files."""
+        """Return the fields as JSON, without those that are as by default; a folder goes by its `slug`."""
         plain = {f.name: f.default for f in fields(self)}
         given = {name: value for name, value in asdict(self).items() if value != plain[name]}
-        given |= {"dataset": sets.slug(self.dataset)}
-        own = sets.parse(self.dataset)[0] not in sets.DATASETS
-        return given | {"images": sets.fingerprint(self.dataset)} if own else given
+        return given | {"dataset": slug(self.dataset)}
+
+
+def check_dataset(name, parameter: str = "dataset") -> None:
+    """Refuse what is neither a set of `paper.DATASETS`, perhaps with -native, nor a path with a slash in it."""
+    if not isinstance(name, str) or not (is_folder(name) or name.removesuffix("-native") in paper.DATASETS):
+        options = f"{', '.join(paper.DATASETS)}, nor a folder, which has a slash, as ./{name or 'photographs'}"
+        raise ParameterError(f"{parameter}={name!r} is none of {options}{nearest(str(name).lower(), paper.DATASETS)}")
+
+
+def is_folder(name: str) -> bool:
+    """Return True if a data set is a folder of the reader's own: a path with a slash."""
+    return "/" in name or os.sep in name
+
+
+def slug(name: str) -> str:
+    """Return the name of a data set in paths: itself, or the last part of a folder and a hash of where it is."""
+    if not is_folder(name):
+        return name
+    folder = os.path.abspath(os.path.expanduser(name))
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]  # two folders may share their last part
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', os.path.basename(folder))[:80]}-{digest}"
+
+
+def short(name: str, length: int = 255) -> str:
+    """Return a file's name of at most so many bytes, the end of a longer one replaced by a hash of the whole."""
+    if len(os.fsencode(name)) <= length:
+        return name
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    return os.fsencode(name)[: length - 17].decode(errors="ignore") + f"-{digest}"
 
 
 def numbers_of(profile: str, network: str | None) -> dict:

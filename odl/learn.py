@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from odl import crops, paper
+from odl.device import adam, forward, room, set_rate
 from odl.evaluation import errors, in_its_channels, psnr, task_of
-from odl.machine.device import adam, forward, room, set_rate
 from odl.network import make
 from odl.parameters import ParameterError
 from odl.schedules import Schedule, allocate_batches, dose

@@ -36,4 +36,5 @@ TASKS = {
         "hard": 90,
     },
 }
+DATASETS = ("demo", "bsds500", "celeba", "celeba10k", "sun397", "db11")  # names of sets that the companion can get
 MASKED = ("inpaint", "interpolate")  # tasks with missing pixels, whose other pixels are undamaged

@@ -2,16 +2,17 @@
 
 import difflib
 import math
-import os
 from numbers import Integral, Real
 
-from odl.data import sets
-from odl.machine import files
 
-DEVICES = ("auto", "cpu", "cuda")
+class OneLine(Exception):
+    """An error whose message is one line that tells a user what is wrong and what to do."""
+
+    def _render_traceback_(self):  # what IPython and papermill print
+        return [f"{type(self).__name__}: {self}"]
 
 
-class ParameterError(files.OneLine, ValueError):
+class ParameterError(OneLine, ValueError):
     """A parameter is wrong; the message is one line that names it, its value and the nearest good one."""
 
 
@@ -38,26 +39,3 @@ def integer(name: str, value, low: int, high: int) -> None:
         raise ParameterError(f"{name}={value!r} is not a whole number from {low} to {high}")
     if not low <= value <= high:
         raise ParameterError(f"{name}={value} is not from {low} to {high}; nearest: {min(max(value, low), high)}")
-
-
-def known_dataset(name, parameter: str = "dataset") -> None:
-    base = sets.parse(name)[0] if isinstance(name, str) and name else ""
-    if base not in sets.DATASETS and not os.path.isdir(base):
-        raise ParameterError(sets.unknown(str(name), parameter) + nearest(str(name).lower(), sets.DATASETS))
-    if base not in sets.DATASETS and (meant := name.lower()).removesuffix("-native") in sets.DATASETS:
-        raise ParameterError(f"{parameter}={name!r} is a folder here; nearest: {meant!r}, or './{name}' for the folder")
-
-
-def check_device(device) -> str:
-    """`auto` becomes cuda where PyTorch can use one, else cpu; a line says what stays idle. Raises ParameterError."""
-    choice("device", device, DEVICES)
-    if device == "cpu":
-        return device
-    from odl.machine.device import gpu  # and with it torch
-
-    usable, reason = gpu()
-    if device == "cuda" and not usable:
-        raise ParameterError(
-            f"device='cuda' is not available on this machine{reason and f': {reason}'}; nearest: 'cpu'"
-        )
-    return "cuda" if usable else "cpu"

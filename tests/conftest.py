@@ -8,11 +8,11 @@ import torch
 from hypothesis import configuration, settings
 from webdriver import INSTALLED, Browser
 
+from companion.data import download, sets
 from odl.corruptions import TASKS
-from odl.data import download, sets
 from odl.experiment import Experiment
-from odl.machine.files import OneLine
 from odl.network import EncoderDecoder
+from odl.parameters import OneLine
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
 torch.set_num_threads(1)
@@ -125,7 +125,7 @@ def noise(monkeypatch):
         torch.manual_seed(0)
         return EncoderDecoder(TASKS[task].channels, 4).eval()
 
-    monkeypatch.setattr("odl.restoring.pretrained.load", untrained)
+    monkeypatch.setattr("companion.restore.pretrained.load", untrained)
 
 
 @pytest.fixture(scope="module")

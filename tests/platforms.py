@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from odl.machine import files, provenance
+from companion.disk import files, provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ["pytest", "pytest-timeout", "hypothesis", "selenium", "papermill", "ipykernel", "ipywidgets"]

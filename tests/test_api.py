@@ -14,11 +14,12 @@ from made import photograph
 from PIL import Image
 
 import odl
+from companion.restore import advice as doubts
+from companion.restore import pretrained
+from companion.restore.image_files import marked
 from odl import paper
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
-from odl.restoring import doubts, pretrained
-from odl.restoring.image_files import marked
 
 
 def square(height=80, width=100) -> np.ndarray:
@@ -38,7 +39,7 @@ print([getattr(odl, name) for name in odl.__all__])"""
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], timeout=120, check=True)
 
 
-@pytest.mark.filterwarnings("ignore::odl.restoring.doubts.DamageWarning")
+@pytest.mark.filterwarnings("ignore::companion.restore.advice.DamageWarning")
 @pytest.mark.parametrize("task", odl.TASKS)
 def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
     network = odl.load(task)
@@ -48,7 +49,7 @@ def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
     assert np.abs(x_hat - x).mean() < 0.1 and not root.exists()
 
 
-@pytest.mark.filterwarnings("ignore::odl.restoring.doubts.DamageWarning")
+@pytest.mark.filterwarnings("ignore::companion.restore.advice.DamageWarning")
 @pytest.mark.parametrize("task", odl.TASKS)
 @pytest.mark.parametrize("kind", ["float", "uint8", "grey", "Pillow"])
 def test_an_image_comes_back_as_it_was_given(task, kind, noise):
@@ -238,7 +239,7 @@ def test_a_pillow_image_of_16_bits_is_scaled_as_a_file_is(noise):
     refused(lambda: odl.restore(Image.fromarray(x * np.float32(1e6)), "deblur"), "image: a picture of floats from 0 to")
 
 
-@pytest.mark.filterwarnings("ignore::odl.restoring.doubts.DamageWarning")
+@pytest.mark.filterwarnings("ignore::companion.restore.advice.DamageWarning")
 @pytest.mark.parametrize("colours", [b"RGB ", b"CMYK"])
 def test_a_photograph_comes_back_upright_with_its_profile_unless_that_is_of_other_colours(colours, noise):
     image, exif, profile = Image.new("CMYK", (90, 64)), Image.Exif(), 16 * b"x" + colours

@@ -10,8 +10,8 @@ import torch
 
 from bench import __main__ as bench
 from bench import corruptions, measure, training
+from companion.disk import files
 from odl import paper
-from odl.machine import files
 
 
 @pytest.fixture(autouse=True)

@@ -25,14 +25,14 @@ import sources
 from scipy import stats
 from test_scorecard import psnr, result, world
 
-from companion import published
+from companion import judge, published
+from companion.claims import claims
 from companion.comparators import trained
+from companion.disk import files
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
 from companion.runs import catalogue, plan
-from companion.verdicts import claims, judge
+from companion.training.results import Result
 from odl import PROTOCOL, paper
-from odl.machine import files
-from odl.results import Result
 
 ROOT = measured.ROOT
 

@@ -23,10 +23,11 @@ from page_facts import ROOT, network, requests
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio
 
+from companion import judge
 from companion import notebook as pages
-from companion.verdicts import claims, judge
+from companion.claims import claims
+from companion.disk import files
 from odl import paper
-from odl.machine import files
 
 EXERCISES = exercises.NOTEBOOKS  # of notebooks, and of the pages in prose
 NAMES = [path.stem for path in EXERCISES]

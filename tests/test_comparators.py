@@ -16,16 +16,17 @@ from skimage.restoration import inpaint_biharmonic
 
 from companion import published
 from companion.comparators import DENOISERS, classical, context_encoder, trained
+from companion.data import packs
+from companion.disk import files
 from companion.measure import blocks, denoising
 from companion.pages import db11_spectrum, gallery, table2, table3
 from companion.runs import catalogue
-from odl import crops, results
+from companion.training import results
+from companion.training.results import Result
+from odl import crops
 from odl.corruptions import FILL, delete
-from odl.data import packs
 from odl.experiment import Experiment
-from odl.machine import files
 from odl.parameters import ParameterError
-from odl.results import Result
 
 ROOT = files.PACKAGE.parent
 ENCODERS = ("context_encoder_center", "context_encoder_random")

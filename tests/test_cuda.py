@@ -13,11 +13,12 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from companion.disk import files
 from companion.runs import sweep
-from odl import corruptions, evaluation, paper, results
+from companion.training import device, graphs, results
+from odl import corruptions, evaluation, paper
 from odl.crops import CROP, Pack, crop, grey
 from odl.experiment import Experiment
-from odl.machine import device, files, graphs
 from odl.network import EncoderDecoder
 
 CUDA = torch.device("cuda", 0)

@@ -16,13 +16,13 @@ from scipy.ndimage import gaussian_filter
 from skimage.metrics import peak_signal_noise_ratio as psnr
 from skimage.restoration import denoise_nl_means
 
-from odl.data import sets
-from odl.machine import provenance
-from odl.machine.device import quick_precision
-from odl.machine.files import results, seal, unseal, write_atomically
-from odl.restoring import doubts
-from odl.restoring.pretrained import load
-from odl.restoring.windows import restore_image
+from companion.data import sets
+from companion.disk import provenance
+from companion.disk.files import results, seal, unseal, write_atomically
+from companion.restore import advice as doubts
+from companion.restore.pretrained import load
+from odl.device import quick_precision
+from odl.windows import restore_image
 
 SEVERITIES = {  # σ of noise on the 0–255 scale, σ of blur in pixels
     "denoise": (0, 2, 5, 10, 15, 20, 25, 30, 50, 80),

@@ -39,16 +39,17 @@ from made import (
 from page_facts import served
 from PIL import Image
 
+from companion.cli import main
+from companion.data import download, packs, reader, sets
+from companion.data.packs import load
+from companion.data.sets import DATASETS
+from companion.disk import files
+from companion.restore import image_files
 from companion.show import pictures, tables
+from companion.training.results import path_of
 from odl import crops
-from odl.__main__ import main
-from odl.data import download, packs, reader, sets
-from odl.data.packs import load
-from odl.data.sets import DATASETS
-from odl.experiment import Experiment
-from odl.machine import files
-from odl.restoring import image_files
-from odl.results import path_of
+from odl.experiment import Experiment, slug
+from odl.parameters import OneLine
 from tests.faults.campaign import files_below
 
 BICUBIC = Image.Resampling.BICUBIC
@@ -231,7 +232,7 @@ def test_a_pack_of_originals_that_are_gone_is_kept(folder):
 def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder.parent))
     assert packs.load("~/album", "train").sha256 == packs.load(str(folder), "train").sha256
-    assert sets.slug("~/album-native") == sets.slug(f"{folder}-native")
+    assert slug("~/album-native") == slug(f"{folder}-native")
     for name in ("~/albums", "./albums", "C:\\albums"):
         refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
     refused(lambda: packs.load("album", "train"), "'album' is neither a set (demo, ")
@@ -251,7 +252,7 @@ def test_with_a_slash_at_its_end_a_name_is_a_folder_s(demo, folder, monkeypatch)
     folder.rename("demo")
     for name in ("demo/", "./demo", "demo//", str(folder.parent / "demo")):
         assert sorted(packs.load(name, "test").names) != sorted(sets.DEMO["test"])
-        assert sets.slug(name) == sets.slug("./demo") != "demo" and sets.parse(name)[1] == 96
+        assert slug(name) == slug("./demo") != "demo" and sets.parse(name)[1] == 96
         assert Experiment.of("deblur", name).asdict()["images"]
     refused(lambda: Experiment.of("deblur", "Demo"), "neither a set", "nearest: 'demo'")
     for name in ("Demo", "BSDS500", "CelebA-native"):
@@ -259,7 +260,7 @@ def test_with_a_slash_at_its_end_a_name_is_a_folder_s(demo, folder, monkeypatch)
         refused(lambda name=name: Experiment.of("deblur", name), f"nearest: '{name.lower()}', or './{name}'")
         assert Experiment.of("deblur", f"./{name}").asdict()["images"]
     assert sets.parse("demo-native/")[1] == sets.parse("./demo-native")[1] == 0
-    assert packs.load("demo", "test").names == sets.DEMO["test"] and sets.slug("demo") == "demo"
+    assert packs.load("demo", "test").names == sets.DEMO["test"] and slug("demo") == "demo"
     Path("demo").rename("demo-native")
     assert sets.parse("demo-native/")[1] == 96 and sets.parse("demo-native")[1] == 0
 
@@ -542,7 +543,7 @@ def test_where_nothing_is_read_what_is_left_out_is_told(tmp_path):
         lambda: download.prepare(str(tmp_path)),
         lambda: image_files.todo(str(tmp_path), str(tmp_path / "out"), None, False),
     ):
-        refused(call, "4 files are left out (4 .cr3)", kind=files.OneLine)
+        refused(call, "4 files are left out (4 .cr3)", kind=OneLine)
 
 
 @pytest.mark.parametrize("name", ["bsds500", "celeba", "sun397", "db11"])

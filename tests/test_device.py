@@ -7,10 +7,9 @@ import torch
 from conftest import refused
 from torch import nn
 
-from odl import results
+from companion.training import device, results
+from companion.training.device import check_device
 from odl.experiment import Experiment
-from odl.machine import device
-from odl.parameters import check_device
 
 
 def test_a_torch_without_onednn_is_not_asked_what_it_knows(monkeypatch):

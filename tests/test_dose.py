@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from companion import judge
 from companion.pages import dose
 from companion.runs import catalogue
 from companion.show import sentences
-from companion.verdicts import judge
-from odl import paper, results
+from companion.training import results
+from odl import paper
 from odl.experiment import Experiment
 from odl.learn import allocation
 from odl.schedules import SCHEDULES, begin

@@ -8,10 +8,10 @@ import pytest
 import torch
 from skimage import metrics
 
-from companion.verdicts import judge
+from companion import judge
+from companion.data import packs
 from odl import corruptions, crops, evaluation, paper
 from odl.corruptions import TASKS
-from odl.data import packs
 from odl.experiment import Experiment
 
 

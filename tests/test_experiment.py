@@ -10,11 +10,12 @@ import pytest
 from conftest import refused
 from made import album
 
+from companion.data import sets
+from companion.disk import files
 from companion.notebook import check_image, check_seeds, set_up
+from companion.training import checkpoint
 from odl import paper
-from odl.data import sets
 from odl.experiment import PRECISIONS, PROFILES, Experiment
-from odl.machine import checkpoint, files
 from odl.network import NETWORKS
 from odl.schedules import SCHEDULES
 

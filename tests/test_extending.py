@@ -13,20 +13,20 @@ import torch
 from conftest import refused
 
 from companion import published
+from companion.cli import main
+from companion.data import packs
+from companion.disk import files
 from companion.pages import fixation
 from companion.runs import sweep
-from odl import corruptions, crops, evaluation, paper, results
-from odl.__main__ import main
+from companion.training import results
+from odl import corruptions, crops, evaluation, paper, windows
 from odl.corruptions import Task, draw_amount
-from odl.data import packs
 from odl.experiment import Experiment
 from odl.identity import code_of
 from odl.learn import allocation as divide
 from odl.learn import hard_pool
-from odl.machine import files
 from odl.network import NETWORKS
 from odl.parameters import ParameterError
-from odl.restoring import windows
 from odl.schedules import SCHEDULES, Fixated, begin
 
 SPECKLE = {"title": "Speckle removal", "severity": "speckle σ (%)", "easy": 10, "hard": 90}

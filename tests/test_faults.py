@@ -6,7 +6,7 @@ import appendix
 import pytest
 from conftest import refused
 
-from odl.machine import files
+from companion.disk import files
 from tests.faults import campaign
 from tests.faults.__main__ import ROWS, main
 

@@ -17,14 +17,15 @@ from conftest import refused, tiny
 from made import album, photograph
 from PIL import Image
 
+from companion.cli import main
+from companion.data import download, packs, sets
+from companion.disk import files
+from companion.disk.files import DamagedFile, DiskError
 from companion.runs import catalogue
-from odl import corruptions, paper, results
-from odl.__main__ import main
-from odl.data import download, packs, sets
+from companion.training import checkpoint, results
+from companion.training.checkpoint import TrainingError
+from odl import corruptions, paper
 from odl.experiment import PROFILES
-from odl.machine import checkpoint, files
-from odl.machine.checkpoint import TrainingError
-from odl.machine.files import DamagedFile, DiskError
 
 
 def disk_with(monkeypatch, free):
@@ -61,7 +62,7 @@ def test_a_full_disk_is_one_line_and_ends_a_folder(tmp_path, monkeypatch, capsys
     for name in "ab":
         Image.fromarray(photograph(0, 300, 400)).save(f"in/{name}.png")
     worked = []
-    monkeypatch.setattr("odl.restoring.pretrained.restore", lambda image, *_: worked.append(image) or image)
+    monkeypatch.setattr("companion.restore.pretrained.restore", lambda image, *_: worked.append(image) or image)
     assert main(["restore", "--task", "denoise", "in/a.png", "whole.png"]) == 0
     disk_with(monkeypatch, os.path.getsize("whole.png") // 2)
     for given in (["in", "full"], ["in/a.png", "full.png"]):

@@ -9,12 +9,13 @@ import torch
 from conftest import tiny
 from skimage.metrics import peak_signal_noise_ratio
 
+from companion.data import packs
+from companion.disk import files
 from companion.pages import fixation
-from odl import crops, results
+from companion.training import results
+from odl import crops
 from odl.corruptions import TASKS
-from odl.data import packs
 from odl.evaluation import images_of
-from odl.machine import files
 
 
 @pytest.mark.parametrize("task", ["inpaint", "deblur"])

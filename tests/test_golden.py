@@ -19,9 +19,9 @@ import pytest
 import torch
 
 from companion import published
+from companion.training.results import train
 from odl import PROTOCOL, corruptions, paper
 from odl.experiment import Experiment
-from odl.results import train
 
 FILE = Path(__file__).with_name("golden.json")
 RUNS = [*product(paper.TASKS, (*published.SEVEN, *published.FIXATED))]

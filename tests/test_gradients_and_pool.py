@@ -8,12 +8,12 @@ import torch
 from conftest import tiny
 from skimage.metrics import peak_signal_noise_ratio
 
+from companion.data import packs
+from companion.disk import files
 from companion.measure import gradients_and_pool
 from companion.runs import sweep
 from odl import crops, paper
 from odl.corruptions import TASKS
-from odl.data import packs
-from odl.machine import files
 
 
 class Affine(torch.nn.Module):

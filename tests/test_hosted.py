@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 import odl
 from companion import notebook
-from odl.machine import device
+from companion.training import device
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

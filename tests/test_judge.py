@@ -8,13 +8,13 @@ import pytest
 from scipy import stats
 from test_scorecard import TESTED, frame
 
-from companion import published
+from companion import judge, published
+from companion.judge import EQUIVALENT, MISSING, MIXED, REPRODUCED, REVERSED, TIED, UNDECIDED, WITHIN, decide
 from companion.pages import allocation, extra_data, fixation, table1
 from companion.runs import catalogue
 from companion.show import sentences
-from companion.verdicts import judge
-from companion.verdicts.judge import EQUIVALENT, MISSING, MIXED, REPRODUCED, REVERSED, TIED, UNDECIDED, WITHIN, decide
-from odl import paper, results
+from companion.training import results
+from odl import paper
 from odl.experiment import Experiment
 
 

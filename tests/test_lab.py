@@ -22,14 +22,15 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
 from test_windows import trained_like
 
+from companion.disk import files
+from companion.disk.files import write_atomically
 from companion.show.tables import table_path
-from odl import PROTOCOL, results
+from companion.training import checkpoint, results
+from odl import PROTOCOL
 from odl.corruptions import FILL, TASKS, Task, blur, delete, remove_square
 from odl.evaluation import errors, psnr
-from odl.machine import checkpoint, files
-from odl.machine.files import write_atomically
-from odl.restoring.windows import inpaint_image
 from odl.schedules import allocate, dose, on_demand
+from odl.windows import inpaint_image
 
 LAB = ROOT / "book" / "lab"
 

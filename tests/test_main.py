@@ -19,12 +19,12 @@ from PIL.TiffImagePlugin import IFDRational
 
 from bench.__main__ import main as bench
 from companion.__main__ import main as companion
-from odl import results
-from odl.__main__ import main
-from odl.data import reader
+from companion.cli import main
+from companion.data import reader
+from companion.restore import image_files
+from companion.training import results
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
-from odl.restoring import image_files
 from tests.faults.__main__ import main as faults
 
 SMOKE = ["--profile", "smoke"]
@@ -425,7 +425,7 @@ def test_no_room_in_memory_is_one_line_and_another_error_stays(said, capsys):
 
 
 def test_a_misspelt_task_is_refused_without_torch(root):
-    code = "import sys; sys.modules['torch'] = None; from odl.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; sys.modules['torch'] = None; from companion.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "restore", "--task", "debler", "in.png", "out.png"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "nearest: 'deblur'" in done.stderr
@@ -439,7 +439,7 @@ for name in ("papermill", "jupyter_book", "bm3d", "nbformat", "IPython", "pooch"
     sys.modules[name] = None
 from companion.__main__ import main as companion
 from companion.runs import sweep
-from odl.__main__ import main
+from companion.cli import main
 sys.exit(main(["train", "--profile", "smoke"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, env=os.environ)

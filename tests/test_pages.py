@@ -34,8 +34,8 @@ from page_facts import (
 )
 from test_lab import check_against_torch, set_fixation
 
-from companion.verdicts.judge import VERDICTS
-from odl.machine import files
+from companion.disk import files
+from companion.judge import VERDICTS
 
 SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "companion", "data/results"]
 PAGES = [f"{file}.html" for file in build.toc()]

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from odl.machine import progress
-from odl.machine.progress import Bar
+from companion.disk import progress
+from companion.disk.progress import Bar
 
 
 @pytest.fixture

@@ -20,13 +20,14 @@ from scipy import stats
 
 from companion import notebook, published
 from companion.__main__ import main as command
+from companion.cli import experiment_of, parser
+from companion.data import packs
+from companion.disk import files, provenance
 from companion.pages import table1
 from companion.show import sentences, tables
-from odl import PROTOCOL, evaluation, paper, results
-from odl.__main__ import experiment_of, parser
-from odl.data import packs
+from companion.training import checkpoint, results
+from odl import PROTOCOL, evaluation, paper
 from odl.experiment import Experiment
-from odl.machine import checkpoint, files, provenance
 from odl.schedules import SCHEDULES
 
 
@@ -165,7 +166,9 @@ def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path,
     def git(*command):
         return subprocess.run(["git", "-C", tmp_path, *command], check=True, capture_output=True, text=True).stdout
 
-    code, test, result = (tmp_path / name for name in ("odl/results.py", "tests/faults.py", "data/results.json"))
+    code, test, result = (
+        tmp_path / name for name in ("companion/training/results.py", "tests/faults.py", "data/results.json")
+    )
     for file in (code, test, result):
         file.parent.mkdir()
         file.write_text("1")

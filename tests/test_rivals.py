@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from conftest import refused
 
+from companion import judge
+from companion.cli import main
 from companion.pages import table1
 from companion.runs import sweep
 from companion.show import figures
-from companion.verdicts import judge
-from odl import results
-from odl.__main__ import main
+from companion.training import results
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
 from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, edm, inverse_mse, second_moment, static_easy

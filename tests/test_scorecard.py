@@ -8,17 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion import published
+from companion import judge, published
+from companion.claims import claims, predictions, scorecard
+from companion.disk import files
+from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
 from companion.measure import blocks, denoising
-from companion.pages import db11_spectrum, dose, fixation, scorecard, table1, table2
+from companion.pages import db11_spectrum, dose, fixation, table1, table2
 from companion.pages.table2 import CENTRE, RANDOM
 from companion.pages.table3 import images_won
 from companion.runs import catalogue
 from companion.show import tables
-from companion.verdicts import claims, judge, predictions
-from companion.verdicts.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
-from odl import paper, results
-from odl.machine import files
+from companion.training import results
+from odl import paper
 
 SEEDS = (0, 1, 2)
 TESTED = (*"123456", "easy", "hard")
@@ -310,13 +311,17 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     scale = "reference", "celeba10k-native", catalogue.SEEDS_OF_FACES
     blocks = catalogue.of_faces(*scale)
     here = {*blocks[0][:-1], *blocks[1], *blocks[5]}
-    monkeypatch.setattr("odl.results.load", lambda run, path=None: object() if run in here else None)
+    monkeypatch.setattr("companion.training.results.load", lambda run, path=None: object() if run in here else None)
     assert catalogue.whole_blocks(*scale) == [blocks[1], blocks[5]]
-    monkeypatch.setattr("odl.results.load", lambda run, path=None: object() if run in {*blocks[0]} else None)
+    monkeypatch.setattr(
+        "companion.training.results.load", lambda run, path=None: object() if run in {*blocks[0]} else None
+    )
     monkeypatch.setattr("companion.measure.gradients_and_pool.load_all", lambda runs: {})
     assert {key[1] for key in claims.load(*scale).runs} == {"on_demand", "rigid_joint"}
     monkeypatch.undo()
-    monkeypatch.setattr("odl.results.load", lambda run, path=None: None if path and run.overrides else object())
+    monkeypatch.setattr(
+        "companion.training.results.load", lambda run, path=None: None if path and run.overrides else object()
+    )
     whole = claims.load(*scale).runs  # a longer run, which has no gradients, stands in nobody's place
     assert {key[2] for key in whole if key[:2] == ("gradients", "deblur rigid_joint")} == {*scale[2]}
     assert {key[2] for key in whole if key[:2] == ("pool", "deblur hard_mining")} == {*scale[2][:3]}

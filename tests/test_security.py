@@ -17,8 +17,8 @@ import pytest
 import torch
 from conftest import refused, tiny
 
-from odl import results
-from odl.machine import checkpoint, files
+from companion.disk import files
+from companion.training import checkpoint, results
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -16,14 +16,14 @@ from conftest import tiny
 
 from companion.__main__ import duration, main
 from companion.comparators import INPAINTERS
+from companion.data import sets
+from companion.disk import files
+from companion.disk.progress import Bar
 from companion.measure import denoising
 from companion.runs import catalogue, sweep
-from companion.runs.sweep import Job, Measurement
-from odl import results
-from odl.data import sets
+from companion.training import checkpoint, measurement, results, store
+from companion.training.measurement import Job, Measurement
 from odl.experiment import Experiment
-from odl.machine import checkpoint, files, store
-from odl.machine.progress import Bar
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -134,7 +134,7 @@ def test_a_deadline_stops_what_runs_and_starts_nothing_more(monkeypatch, capsys,
 def test_a_budget_stops_and_the_next_call_goes_on_bit_for_bit(demo, elsewhere, monkeypatch):
     """The clock passes the deadline after the second epoch; what the second call ends with is a run in one piece."""
     experiment = tiny(epochs=3)
-    job = sweep.job_of(experiment)
+    job = measurement.job_of(experiment)
 
     def epochs():
         state = checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
@@ -279,7 +279,7 @@ def test_reproduce_says_that_it_leaves_out_what_needs_photographs(root, monkeypa
 
 
 def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
-    monkeypatch.setattr("companion.runs.catalogue.jobs", lambda *_: [sweep.job_of(tiny(seed=s)) for s in (0, 1)])
+    monkeypatch.setattr("companion.runs.catalogue.jobs", lambda *_: [measurement.job_of(tiny(seed=s)) for s in (0, 1)])
 
     def said(*options):
         assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", *options]) == 0

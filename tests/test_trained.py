@@ -20,10 +20,10 @@ from companion.comparators.csf import Shrinkage
 from companion.comparators.fields import Filters, cosine_basis
 from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import Diffusion
+from companion.data import packs
+from companion.disk import files
 from companion.measure import denoising
-from odl import results
-from odl.data import packs
-from odl.machine import checkpoint, files
+from companion.training import checkpoint, results
 
 
 def images(n=2, side=20, seed=0):

@@ -16,11 +16,12 @@ import torch
 from filelock import FileLock, Timeout
 from skimage import metrics
 
-from odl import crops, learn, paper, results
+from companion.data import packs
+from companion.disk import files
+from companion.training import checkpoint, results
+from odl import crops, learn, paper
 from odl.corruptions import FILL, TASKS
-from odl.data import packs
 from odl.learn import Step, severities
-from odl.machine import checkpoint, files
 from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES, begin
 from tests.faults.campaign import digest, ended, in_a_child, number

@@ -6,10 +6,11 @@ import re
 
 import pytest
 
+from companion import judge
 from companion.__main__ import main
+from companion.claims import as_json, claims
+from companion.disk import files
 from companion.runs import catalogue
-from companion.verdicts import as_json, claims, judge
-from odl.machine import files
 
 SEEDS = [0, 1, 2]
 

@@ -9,7 +9,7 @@ from PIL import Image
 from companion.pages import applications
 from companion.show import pictures
 from odl.network import EncoderDecoder, initialize
-from odl.restoring.windows import inpaint_image, restore_image
+from odl.windows import inpaint_image, restore_image
 
 
 def trained_like(channels: int, seed: int = 0, width: int = 8) -> EncoderDecoder:

@@ -1,4 +1,4 @@
-// Holes of any shape in a photograph of any size: odl.restoring.windows.inpaint_image.
+// Holes of any shape in a photograph of any size: odl.windows.inpaint_image.
 
 import { FILL } from "./corrupt.js";
 

@@ -10,7 +10,7 @@ import torch
 from odl.experiment import Experiment
 from odl.learn import train_epoch
 from odl.parameters import ParameterError
-from odl.restoring.windows import check_scale
+from odl.windows import check_scale
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Run(Experiment):
 
 
 def learn(batches, step, validate, run: Run, pack, x_validation, network, optimizer, history, on_epoch, progress=None):
-    """The `learn` of `odl.results.train` for another network: its own batches, its own step, the same epoch.
+    """The `learn` of `results.train_with` for another network: its own batches, its own step, the same epoch.
 
     `batches(run, pack, epoch)` yields tuples, `step(run, network, optimizer, *batch)` returns the loss,
     `validate(run, network, x)` the PSNR in dB.

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from skimage.restoration import denoise_nl_means
 
 from companion.comparators import check
-from odl.machine.files import OneLine
+from odl.parameters import OneLine
 
 NO_BM3D = 'bm3d is not installed: pip install -e ".[bm3d]" adds it, for non-commercial use'
 

@@ -9,17 +9,15 @@ from functools import partial
 import torch
 from torch import nn
 
-from companion.comparators import INPAINTERS
+from companion.comparators import INPAINTERS, holes
 from companion.comparators.check import Run, learn
-from companion.measure import blocks
-from companion.runs import sweep
-from odl import crops, results
+from companion.training import measurement, results, store
+from odl import crops
 from odl.corruptions import delete
+from odl.device import adam, forward
 from odl.evaluation import psnr, task_of
 from odl.experiment import Experiment
 from odl.learn import shuffled
-from odl.machine import store
-from odl.machine.device import adam, forward
 from odl.network import EncoderDecoder, down, initialize, up
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
@@ -100,7 +98,7 @@ def random_regions(n: int, generator, size: int = crops.CROP) -> torch.Tensor:
 def masks_of(run: Run, n: int, generator) -> torch.Tensor:
     """What is missing in training: the central block, or a random region per image."""
     if run.schedule == "context_encoder_center":
-        return blocks.block_masks("central", n, generator)
+        return holes.block_masks("central", n, generator)
     return random_regions(n, generator)
 
 
@@ -136,7 +134,7 @@ def step(run: Run, network, optimizer, x, mask) -> torch.Tensor:
 
     # Released code with random dropout: squared error over the whole image; here: over the hole as in Eq. 1, because
     # Table 2 measures nothing else.
-    squared = 4 * blocks.hole_error(blocks.paste(x_hat, y, mask), x, mask).mean()  # on the [-1, 1] scale
+    squared = 4 * holes.hole_error(holes.paste(x_hat, y, mask), x, mask).mean()  # on the [-1, 1] scale
     optimizer.zero_grad()
     discriminator.requires_grad_(False)
     deceived = adversarial_loss(discriminator, x_hat, 1.0, precision)
@@ -172,8 +170,8 @@ def validate(run: Run, network, x) -> float:
     """Mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
     generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", run.schedule))
     mask = masks_of(run, len(x), generator)
-    fill = partial(blocks.inpaint, network.eval(), precision=run.precision)
-    return psnr(blocks.errors(fill, x, mask, run.batch_size)).mean().item()
+    fill = partial(holes.inpaint, network.eval(), precision=run.precision)
+    return psnr(holes.errors(fill, x, mask, run.batch_size)).mean().item()
 
 
 # Results
@@ -183,15 +181,15 @@ def run_or_load(run: Run, device="auto", progress=None) -> results.Result:
     """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
 
     def scores(run, trained, device, progress) -> dict:
-        rows = blocks.evaluate(run, trained.network, device, progress)
+        rows = holes.evaluate(run, trained.network, device, progress)
         return {"evaluation": rows.to_dict("list")}
 
     path, measure = results.path_of(run), partial(results.train_and_evaluate, run, train, scores, device, progress)
-    return results.as_result(store.run_or_load(path, run.asdict(), measure), path)
+    return results.as_result(store.run_or_load(path, store.identity(run), measure), path)
 
 
-def job_of(run: Run) -> sweep.Job:
+def job_of(run: Run) -> measurement.Job:
     """The job that trains and measures one context encoder."""
-    work = 3 * run.epochs * run.iterations + blocks.work_of(run)
-    one = sweep.Measurement(partial(results.load, run), partial(run_or_load, run), work, results.path_of(run))
-    return sweep.Job(run.run_id, (one,), run)
+    work = 3 * run.epochs * run.iterations + holes.work_of(run)
+    one = measurement.Measurement(partial(results.load, run), partial(run_or_load, run), work, results.path_of(run))
+    return measurement.Job(run.run_id, (one,), run)

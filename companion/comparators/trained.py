@@ -9,6 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 import torch
+from odl.device import adam, forward
 from torch import nn
 
 from companion.comparators import check
@@ -17,12 +18,12 @@ from companion.comparators.csf import CSF
 from companion.comparators.dncnn import DnCNN
 from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import TNRD
-from odl import crops, results
+from companion.disk import files
+from companion.training import results
+from odl import crops
 from odl.corruptions import add_noise
 from odl.evaluation import psnr, squared_error
 from odl.learn import shuffled
-from odl.machine import files
-from odl.machine.device import adam, forward
 from odl.parameters import choice
 
 VALIDATION_SIGMA = 25

@@ -12,16 +12,19 @@ import torch
 
 from companion import published
 from companion.comparators import DENOISERS, Denoiser, trained
+from companion.data import download, reader, sets
+from companion.disk import files
+from companion.disk.provenance import origin
 from companion.notebook import several
-from odl import crops, results
+from companion.restore.pretrained import LONG
+from companion.training import results, store
+from companion.training.device import check_device
+from companion.training.store import identity
+from odl import crops
 from odl.corruptions import add_noise
-from odl.data import download, reader, sets
-from odl.experiment import Experiment
-from odl.machine import files, store
-from odl.machine.provenance import origin
-from odl.parameters import check_device, choice, number
-from odl.restoring.pretrained import LONG
-from odl.restoring.windows import restore_image
+from odl.experiment import Experiment, slug
+from odl.parameters import choice, number
+from odl.windows import restore_image
 
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures
@@ -169,12 +172,12 @@ class Case:
     def experiment(self) -> dict:
         """What is measured, as its result says it."""
         told = float(self.told or self.sigma) if SYSTEMS[self.system].knows_sigma else None
-        experiment = {"system": self.system, "dataset": sets.slug(self.dataset), "sigma": float(self.sigma)}
+        experiment = {"system": self.system, "dataset": slug(self.dataset), "sigma": float(self.sigma)}
         experiment |= {"clip": self.clip, "told": told}
         if sets.parse(self.dataset)[0] not in sets.DATASETS:
             experiment |= {"images": sets.fingerprint(self.dataset)}
         if self.ours:
-            experiment |= {"run": self.ours.asdict(), "stride": STRIDE}
+            experiment |= {"run": identity(self.ours), "stride": STRIDE}
         if self.system in trained.LEARNERS:
             experiment |= {"run": trained.run_of(self.system).asdict()}
         return experiment
@@ -184,11 +187,11 @@ class Case:
         """`bm3d-sigma50.json`, with `-told25`, `-unclipped`, a network's seed and data set where these are others."""
         told, name = self.experiment["told"], self.system
         if self.ours and self.ours.dataset != "bsds500-native":
-            name += f"-{sets.slug(self.ours.dataset)}"
+            name += f"-{slug(self.ours.dataset)}"
         name += f"-seed{self.ours.seed}" if self.ours and self.ours.seed else ""
         name += f"-sigma{self.sigma:g}" + (f"-told{told:g}" if told not in (None, self.sigma) else "")
         name += "" if self.clip else "-unclipped"
-        return files.results() / self.profile / sets.slug(self.dataset) / f"{name}.json"
+        return files.results() / self.profile / slug(self.dataset) / f"{name}.json"
 
     def load(self) -> pd.DataFrame | None:
         """Rows (image, psnr, seconds) from disk, or None."""
@@ -224,7 +227,7 @@ class Case:
 def named(case: Case) -> dict:
     """The columns of a table that say whose a row is: the system, and of our networks their data set and seed."""
     ours = case.ours
-    return {"system": case.system, "trained_on": ours and sets.slug(ours.dataset), "seed": ours and ours.seed}
+    return {"system": case.system, "trained_on": ours and slug(ours.dataset), "seed": ours and ours.seed}
 
 
 # What a page shows

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pandas as pd
 import torch
 
-from companion.runs import sweep
-from companion.verdicts.judge import Measured, Verdict, paired, plain, verdict_on
-from odl import crops, paper, results
-from odl.data import packs
+from companion.data import packs
+from companion.judge import Measured, Verdict, paired, plain, verdict_on
+from companion.training import measurement, results
+from odl import crops, paper
+from odl.device import forward
 from odl.evaluation import in_its_channels, psnr, squared_error, task_of
 from odl.learn import hard_pool
-from odl.machine.device import forward
 
 EACH = paper.BATCH_SIZE // paper.N_LEVELS  # images of a level in rigid joint learning's batch
 
@@ -65,11 +65,11 @@ WORK = {gradients: lambda e: 12 * e.trials, pool: lambda e: 2 * e.test_images / 
 MEASURED = {"rigid_joint": (gradients, pool), "hard_mining": (pool,)}  # schedule → what is measured of its networks
 
 
-def job_of(experiment) -> sweep.Job:
+def job_of(experiment) -> measurement.Job:
     """The job that trains a run and then measures what explains it."""
     measured = [(evaluate, WORK[evaluate](experiment)) for evaluate in MEASURED[experiment.schedule]]
-    more = [sweep.of_network(experiment, evaluate.__name__, evaluate, work) for evaluate, work in measured]
-    return sweep.job_of(experiment, *more)
+    more = [measurement.of_network(experiment, evaluate.__name__, evaluate, work) for evaluate, work in measured]
+    return measurement.job_of(experiment, *more)
 
 
 # The paper's claims; runs: (`gradients` or `pool`, task and perhaps schedule, seed) → Result
@@ -80,7 +80,7 @@ def load_all(runs) -> dict:
     found = {}
     for run in runs:
         for evaluate in MEASURED.get(run.schedule, ()):
-            if result := results.load(run, sweep.path_beside(run, evaluate.__name__)):
+            if result := results.load(run, measurement.path_beside(run, evaluate.__name__)):
                 found[evaluate.__name__, f"{run.task} {run.schedule}", run.seed] = result
     return found
 

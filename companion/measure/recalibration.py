@@ -4,13 +4,15 @@ import copy
 
 import pandas as pd
 import torch
+from odl.device import forward
 from torch import nn
 
-from odl import crops, results
-from odl.data import packs
-from odl.evaluation import TESTED, evaluate, images_of, task_of
-from odl.machine.device import forward
-from odl.restoring.windows import restorer
+from companion.data import packs
+from companion.training import results
+from companion.training.results import evaluate
+from odl import crops
+from odl.evaluation import TESTED, images_of, task_of
+from odl.windows import restorer
 
 CROPS, BATCH = 2_000, 100  # training crops from which the statistics of a level are estimated, in batches
 RECALIBRATED = ("fixated_easy", "fixated_hard", "staged_curriculum")  # the schedules that are measured again

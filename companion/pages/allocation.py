@@ -4,9 +4,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from companion import judge
+from companion.judge import Measured, Verdict, plain, verdict_on
 from companion.show import figures, sentences
-from companion.verdicts import judge
-from companion.verdicts.judge import Measured, Verdict, plain, verdict_on
 from odl import paper
 from odl.schedules import allocate, on_demand
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from companion import judge
+from companion.judge import LARGE, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
 from companion.measure import denoising
 from companion.measure.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
 from companion.show import sentences, tables
-from companion.verdicts import judge
-from companion.verdicts.judge import LARGE, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
 
 TOLD, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in TOLD]

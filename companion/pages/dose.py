@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import published
+from companion import judge, published
+from companion.judge import Measured, Verdict, compare, compare_levels, dose_of, estimate, gaps, paired, plain, score
 from companion.measure import gradients_and_pool
 from companion.runs import catalogue
 from companion.runs.catalogue import LADDER
@@ -18,20 +19,8 @@ from companion.show import figures
 from companion.show.figures import minus
 from companion.show.sentences import page
 from companion.show.tables import show_table, with_interval
-from companion.verdicts import judge
-from companion.verdicts.judge import (
-    Measured,
-    Verdict,
-    compare,
-    compare_levels,
-    dose_of,
-    estimate,
-    gaps,
-    paired,
-    plain,
-    score,
-)
-from odl import paper, results, schedules
+from companion.training import results
+from odl import paper, schedules
 from odl.experiment import PROFILES, Experiment
 
 NAMES = {-4: "on_demand, k = -4", -1: "on_demand, k = -1", 0: "rigid_joint", 1: "on_demand", 4: "on_demand, k = 4"}

@@ -4,10 +4,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from companion.judge import Measured, compare
 from companion.runs.catalogue import EXTRA_DATA, halves
 from companion.show import sentences, tables
-from companion.verdicts.judge import Measured, compare
-from odl.results import Result, load
+from companion.training.results import Result, load
 
 OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
 

@@ -9,15 +9,15 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from companion import published
+from companion import judge, published
+from companion.data import packs, sets
+from companion.judge import Measured, Verdict, compare, plain
 from companion.show import figures, sentences, tables
 from companion.show.figures import COLOURS, GREY, KEPT, ROOM, TITLES
 from companion.show.pictures import restored_by
-from companion.verdicts import judge
-from companion.verdicts.judge import Measured, Verdict, compare, plain
-from odl import crops, paper, results
+from companion.training import results
+from odl import crops, paper
 from odl.corruptions import TASKS
-from odl.data import packs, sets
 from odl.evaluation import images_of, psnr, scored, task_of
 from odl.experiment import Experiment
 

@@ -12,17 +12,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion import published
+from companion import judge, published
+from companion.judge import Measured, Verdict, compare, plain
 from companion.notebook import several
 from companion.show import sentences, tables
 from companion.show.figures import COLOURS, LEVEL_COLOURS, TITLES, minus
-from companion.verdicts import judge
-from companion.verdicts.judge import Measured, Verdict, compare, plain
-from odl import paper, results
+from companion.training import results
+from companion.training.results import Result
+from odl import paper
 from odl.evaluation import overall
 from odl.experiment import Experiment
 from odl.parameters import choice
-from odl.results import Result
 from odl.rivals import SPECIALISTS, seed_of_specialists
 from odl.schedules import SCHEDULES, Schedule, allocate
 

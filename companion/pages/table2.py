@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from companion import published
+from companion import judge, published
 from companion.comparators import INPAINTERS
-from companion.measure.blocks import BLOCKS, CLASSICAL
+from companion.comparators.holes import BLOCKS
+from companion.judge import Measured, Verdict
+from companion.measure.blocks import CLASSICAL
 from companion.show import sentences, tables
-from companion.verdicts import judge
-from companion.verdicts.judge import Measured, Verdict
-from odl.results import Result, load
+from companion.training.results import Result, load
 
 CENTRE, RANDOM = INPAINTERS
 TITLES = INPAINTERS | {"on_demand": "On-demand", CLASSICAL: "Biharmonic equation"}

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from companion import published
+from companion import judge, published
+from companion.judge import Measured, Verdict
 from companion.measure import denoising
 from companion.show import sentences, tables
-from companion.verdicts import judge
-from companion.verdicts.judge import Measured, Verdict
 
 OTHERS = published.TABLE3_SYSTEMS[:6]  # published by others
 NEAR = 2 * 0.14  # dB: twice the paper's 30.54 − 30.40

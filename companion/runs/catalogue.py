@@ -12,17 +12,18 @@ from pathlib import Path
 from companion import published
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
 from companion.comparators.check import Run
+from companion.data import sets
+from companion.disk import files
 from companion.measure import blocks, denoising, gradients_and_pool, recalibration
+from companion.restore import pretrained
 from companion.runs import pilot
-from companion.runs.sweep import Job, Measurement, job_of, of_network
 from companion.show.sentences import figure2
-from odl import paper, results
-from odl.data import sets
+from companion.training import results
+from companion.training.measurement import Job, Measurement, job_of, of_network
+from odl import paper
 from odl.evaluation import TESTED
-from odl.experiment import Experiment
-from odl.machine import files
-from odl.parameters import ParameterError, choice, known_dataset, nearest
-from odl.restoring import pretrained
+from odl.experiment import Experiment, check_dataset
+from odl.parameters import ParameterError, choice, nearest
 
 # The pages of the book
 
@@ -54,7 +55,7 @@ def extra_data_sizes(dataset: str) -> tuple[int, int]:
     """Half and all of the training images for the test of Sec. 6.6."""
     # Paper: 100,000 and 200,000 faces of CelebA; here: 162,770, all that its official partition trains on,
     # and half and all of any other set, because none has as many.
-    known_dataset(dataset)
+    check_dataset(dataset)
     base = sets.parse(dataset)[0]
     whole = {"celeba": 162_770, "sun397": 100_000, "bsds500": 400, "demo": 9, "celeba10k": 8000}.get(base)
     whole = whole or len(sets.list_images(dataset, sets.find(dataset))["train"])

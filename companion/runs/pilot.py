@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from odl import results
+from companion.training import results
 from odl.evaluation import overall
 from odl.experiment import Experiment
 

@@ -9,11 +9,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion.comparators import context_encoder, trained
+from companion.data import packs, sets
 from companion.measure.blocks import CLASSICAL
 from companion.runs.catalogue import jobs
-from companion.runs.sweep import Job
+from companion.training.measurement import Job
 from odl.crops import CROP
-from odl.data import packs, sets
 from odl.network import EncoderDecoder
 
 STATES = 3  # a checkpoint holds the weights and Adam's two moments

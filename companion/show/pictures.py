@@ -6,14 +6,14 @@ from PIL import Image
 from skimage import img_as_float32
 
 from companion.comparators.context_encoder import untrained
-from odl import results
+from companion.data.packs import load
+from companion.data.reader import MAX_PIXELS, faint, opened, read_image
+from companion.data.sets import DataError
+from companion.restore.advice import doubt_of_mask
+from companion.restore.image_files import marked, missing
+from companion.training import results
 from odl.crops import Pack, crop, seed_of
-from odl.data.packs import load
-from odl.data.reader import MAX_PIXELS, faint, opened, read_image
-from odl.data.sets import DataError
 from odl.evaluation import in_its_channels, psnr, squared_error
-from odl.restoring.doubts import doubt_of_mask
-from odl.restoring.image_files import marked, missing
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS  # in a notebook's process, as in the command line's
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from companion.verdicts import judge
+from companion import judge
 from odl import paper
 
 NOTHING = "Not all that this page compares is measured, so its question is open."

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from companion import judge
+from companion.disk import files
 from companion.show import sentences
 from companion.show.figures import TITLES
-from companion.verdicts import judge
+from companion.training.results import Result
 from odl import paper
-from odl.data import sets
-from odl.machine import files
-from odl.results import Result
+from odl.experiment import slug
 
 SCORED = {"psnr": "all pixels", "psnr_kept": "known pixels kept", "psnr_hole": "missing pixels"}
 
@@ -90,7 +90,7 @@ def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, 
 
 
 def table_path(notebook: str, profile: str, dataset: str, task: str) -> Path:
-    return files.results() / profile / "tables" / f"{notebook}-{sets.slug(dataset)}-{task}.csv"
+    return files.results() / profile / "tables" / f"{notebook}-{slug(dataset)}-{task}.csv"
 
 
 def show_table(frame: pd.DataFrame, digits: dict | None = None):

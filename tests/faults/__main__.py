@@ -15,10 +15,10 @@ from pathlib import Path
 import torch
 
 from bench.measure import rounded
-from odl.__main__ import Parser
-from odl.__main__ import main as run_command
-from odl.machine import files
-from odl.machine.provenance import commit, origin, processor
+from companion.cli import Parser
+from companion.cli import main as run_command
+from companion.disk import files
+from companion.disk.provenance import commit, origin, processor
 from odl.parameters import choice
 from tests.faults import campaign
 from tests.faults.campaign import MODULES, ROWS
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(arguments=None) -> int:
-    """Exit status as `odl.__main__.main`'s, or 1 when not every fault was recovered from."""
+    """Exit status as `companion.cli.main`'s, or 1 when not every fault was recovered from."""
     about, examples = __doc__.split("\n\n")
     raw = argparse.RawDescriptionHelpFormatter
     top = Parser("python -m tests.faults", description=about, epilog=examples, formatter_class=raw)

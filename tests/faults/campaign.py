@@ -21,11 +21,11 @@ from unittest import mock
 import torch
 from tqdm.auto import tqdm
 
-from odl.data import download, sets
-from odl.machine.files import OneLine
+from companion.data import download, sets
+from odl.parameters import OneLine
 
 MODULES = ["tests.faults.training", "tests.faults.files", "tests.faults.parameters"]
-PRELOADED = ["companion.runs.sweep", "companion.pages.scorecard", "skimage.metrics", "torch._dynamo", *MODULES]
+PRELOADED = ["companion.runs.sweep", "companion.claims.scorecard", "skimage.metrics", "torch._dynamo", *MODULES]
 PROCESSES = multiprocessing.get_context("forkserver")  # a server with torch imported makes children in milliseconds
 PROCESSES.set_forkserver_preload(PRELOADED)
 RECOVERED, LOUD, SILENT = "recovered", "loud", "silent"

@@ -4,11 +4,11 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from odl.data import sets
-from odl.data.packs import load as load_pack
+from companion.data import sets
+from companion.data.packs import load as load_pack
+from companion.disk import files
+from companion.training.results import load, network_of, run_or_load, ship
 from odl.experiment import Experiment
-from odl.machine import files
-from odl.results import load, network_of, run_or_load, ship
 
 from .campaign import DAMAGES, digest, fresh_root, judged, packed_demo, row
 from .training import TINY

@@ -11,9 +11,9 @@ from pathlib import Path
 import nbformat
 import papermill
 
-from odl.__main__ import main
+from companion.cli import main
+from companion.disk import files
 from odl.experiment import Experiment
-from odl.machine import files
 
 from .campaign import LOUD, RECOVERED, SILENT, files_below, row
 

@@ -11,12 +11,14 @@ from functools import cache
 
 import torch
 
-from odl import PROTOCOL, results
-from odl.__main__ import main
+from companion.cli import main
+from companion.disk import files
+from companion.training import checkpoint, results
+from odl import PROTOCOL
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
 from odl.learn import build
-from odl.machine import checkpoint, files
+from odl.parameters import OneLine
 from odl.schedules import SCHEDULES
 
 from . import campaign
@@ -158,7 +160,7 @@ def fill_disk(saved, experiment, after, room, check_first):
     try:
         results.run_or_load(experiment, "cpu")
     except OSError as error:
-        known = isinstance(error, files.OneLine) or error.errno in (errno.EFBIG, errno.ENOSPC)
+        known = isinstance(error, OneLine) or error.errno in (errno.EFBIG, errno.ENOSPC)
         raise SystemExit(2 if known and "\n" not in str(error) else 1) from None
 
 

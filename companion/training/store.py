@@ -2,8 +2,16 @@
 
 from pathlib import Path
 
+from companion.data import sets
+from companion.disk import files
 from odl import PROTOCOL
-from odl.machine import files
+from odl.experiment import is_folder
+
+
+def identity(experiment) -> dict:
+    """Return what a result belongs to: the fields of a run as JSON, and of a reader's own folder what lies in it."""
+    own = {"images": sets.fingerprint(experiment.dataset)} if is_folder(experiment.dataset) else {}
+    return experiment.asdict() | own
 
 
 def load(path: Path, experiment: dict) -> dict | None:

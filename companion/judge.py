@@ -15,8 +15,8 @@ import pandas as pd
 from scipy import stats
 
 from companion import published
+from companion.disk.provenance import arithmetic_of
 from odl import paper
-from odl.machine.provenance import arithmetic_of
 
 VERDICTS = (
     "reproduced", "reversed", "tied", "equivalent", "excluded", "mixed", "undecided", "not testable", "to be measured",

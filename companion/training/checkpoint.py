@@ -14,8 +14,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
+from companion.disk import files
+from companion.training.store import identity
 from odl import PROTOCOL
-from odl.machine import files
+from odl.parameters import OneLine
 
 CHECKPOINT_SECONDS = 60
 
@@ -40,7 +42,7 @@ class Log:
 
     def __init__(self, run, folder: Path):
         self.run, self.folder, self.snapshot = run, folder, None
-        self.owner = identity(run)  # before the images are read: a folder may change meanwhile
+        self.owner = owned(run)  # before the images are read: a folder may change meanwhile
         self.saved = load_checkpoint(folder, run)
         self.history, self.seconds = [], self.saved["seconds"] if self.saved else [0.0, 0.0]
         self.start = np.subtract(clocks(), self.seconds)
@@ -83,7 +85,7 @@ def clocks() -> tuple[float, float]:
     return time.monotonic(), time.process_time()
 
 
-class TrainingError(files.OneLine, RuntimeError):
+class TrainingError(OneLine, RuntimeError):
     """A number was not finite; the message is one line."""
 
 
@@ -97,14 +99,14 @@ def finite(entry: dict, network, optimizer, epoch: int) -> None:
         raise TrainingError(f"epoch {epoch + 1}: {where} is not finite; stopped")
 
 
-def identity(experiment) -> dict:
-    """What a checkpoint belongs to."""
-    return experiment.asdict() | {"protocol": PROTOCOL}
+def owned(experiment) -> dict:
+    """Return what a checkpoint belongs to."""
+    return identity(experiment) | {"protocol": PROTOCOL}
 
 
 def owner_of(experiment) -> str:
-    """SHA-256 of the `identity`; 25 and 25.0 are the same."""
-    known = {name: float(value) if isinstance(value, int) else value for name, value in identity(experiment).items()}
+    """SHA-256 of what is `owned`; 25 and 25.0 are the same."""
+    known = {name: float(value) if isinstance(value, int) else value for name, value in owned(experiment).items()}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
@@ -124,7 +126,7 @@ def load_checkpoint(folder: Path, experiment) -> dict | None:
         if state is None:
             print(f"{path}: damaged checkpoint, going back to the one before, or to the start where there is none")
             path.replace(path.with_suffix(".damaged"))  # else the next save would keep it as the previous one
-        elif state["experiment"] == identity(experiment):
+        elif state["experiment"] == owned(experiment):
             return state
     return None
 

@@ -10,17 +10,19 @@ import torch
 from PIL import Image
 from scipy.ndimage import binary_dilation, find_objects, label
 
+from companion.data import reader
+from companion.restore import advice as doubts
+from companion.restore import image_files
+from companion.training.device import check_device
+from companion.training.results import network_of, place_of_weights
 from odl import paper
 from odl.corruptions import FILL, TASKS
 from odl.crops import CROP
-from odl.data import reader
+from odl.device import quick_precision
 from odl.experiment import PROFILES, Experiment
-from odl.machine.device import quick_precision
 from odl.network import EncoderDecoder
-from odl.parameters import check_device, choice
-from odl.restoring import doubts, image_files
-from odl.restoring.windows import inpaint_image, restore_image, shares, window_starts
-from odl.results import network_of, place_of_weights
+from odl.parameters import choice
+from odl.windows import check_image, inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
@@ -71,7 +73,7 @@ def restore(
     picture = isinstance(image, Image.Image)
     image = image_files.eight_bits("image", image) if picture else image
     y = np.asarray(reader.flat(image)) if picture else image_files.as_array("image", image)
-    image_files.check_image(y)
+    check_image(y)
     missing = image_files.missing(y, task, mask)
     device, stride, network = check_device(device), stride or stride_for(y, task, missing), load(task)
     how = {"precision": quick_precision(device), "device": device}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from odl.data.sets import DataError
+from companion.data.sets import DataError
 from odl.paper import CROP
 
 SMALLEST = 16  # pixels of a side; what is smaller is taken for a bad image, not enlarged

@@ -21,9 +21,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from companion import judge
+from companion.claims import claims
+from companion.judge import MISSING, UNDECIDED, Measured
 from companion.show.tables import show_table
-from companion.verdicts import claims, judge
-from companion.verdicts.judge import MISSING, UNDECIDED, Measured
 
 FILE, ON_GPU = (Path(__file__).with_name(name) for name in ("predictions.csv", "predictions_gpu.csv"))
 COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin", "hit"]

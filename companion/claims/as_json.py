@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from companion.verdicts import claims
-from companion.verdicts.judge import Measured, Verdict
+from companion.claims import claims
+from companion.disk import files
+from companion.judge import Measured, Verdict
 from odl import PROTOCOL
-from odl.data import sets
-from odl.machine import files
+from odl.experiment import slug
 
 
 def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
@@ -39,8 +39,8 @@ def numbers(found: tuple | None) -> dict:
 def write(measured: Measured, profile: str, dataset: str) -> Path:
     """Write every verdict, sealed; it has neither date nor commit, so that the same results make the same file."""
     records = [record(claim, number, measured) for number, claim in claims.asked_of(dataset)]
-    content = {"protocol": PROTOCOL, "profile": profile, "dataset": sets.slug(dataset), "claims": records}
+    content = {"protocol": PROTOCOL, "profile": profile, "dataset": slug(dataset), "claims": records}
     content |= {"seal": files.seal_of(content)}
-    path = files.results() / profile / "tables" / f"verdicts-{sets.slug(dataset)}.json"
+    path = files.results() / profile / "tables" / f"verdicts-{slug(dataset)}.json"
     files.write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
     return path

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from companion.data import reader
+from companion.data.sets import SUFFIXES, files_in, unread
+from companion.disk import files
 from odl import paper
-from odl.data import reader
-from odl.data.sets import SUFFIXES, files_in, unread
-from odl.machine import files
 from odl.parameters import ParameterError, choice, integer
+from odl.windows import check_mask
 
 FORMATS = {  # in which a photograph is written, with Pillow's options: all but JPEG keep every pixel
     "PNG": {},
@@ -46,19 +47,6 @@ def check_call(task: str, mask, stride: int | None) -> None:
         raise ParameterError(f"task={task!r} needs a mask (--mask M.png), {MASK_HELP}")
     if mask is not None and task not in paper.MASKED:
         raise ParameterError(f"a mask (--mask) belongs to {' and '.join(paper.MASKED)}, not to task={task!r}")
-
-
-def check_image(array: np.ndarray) -> None:
-    """Refuse what is no grey or colour image of at least 2×2 pixels, uint8 or floats. Raises ParameterError."""
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
-        raise ParameterError(
-            f"image has shape {array.shape}; (height, width) or (height, width, 3) is needed, or a Pillow image"
-        )
-    if min(array.shape[:2]) < 2:
-        raise ParameterError(f"image has size {size_of(array.shape)}; at least 2×2 is needed")
-    if array.dtype.kind in "iu" and array.dtype != np.uint8:
-        how = "image / 65535" if array.dtype == np.uint16 else "np.uint8(image)"
-        raise ParameterError(f"image has type {array.dtype}; floats in [0, 1] or uint8 are needed, as {how}")
 
 
 # Pillow images and arrays
@@ -105,13 +93,9 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
     if task not in paper.MASKED:
         return None
     gone = marked(mask)
-    if gone.shape != array.shape[:2]:
-        raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(array.shape)}")
-    if gone.all() or not gone.any():
-        share = "every pixel is missing: nothing is known" if gone.all() else "no pixel is missing"
-        if isinstance(mask, Image.Image) and (lightest := reader.flat(mask).convert("L").getextrema()[1]) < 128:
-            share += f", its lightest value being {lightest} of 255"
-        raise ParameterError(f"by the mask {share}; it must be {MASK_HELP}")
+    lightest = reader.flat(mask).convert("L").getextrema()[1] if isinstance(mask, Image.Image) else 255
+    dark = f", its lightest value being {lightest} of 255" if lightest < 128 else ""
+    check_mask(gone, array.shape, f"{dark}; it must be {MASK_HELP}")
     return gone
 
 
@@ -143,10 +127,6 @@ def marked(mask) -> np.ndarray:
     if np.mean((grey < 65) | (grey > 190)) < 0.9:
         raise ParameterError(f"the mask is no drawing in black and white; it must be {MASK_HELP}")
     return white
-
-
-def size_of(shape) -> str:
-    return f"{shape[1]}×{shape[0]}"
 
 
 # Files

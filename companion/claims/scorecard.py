@@ -6,12 +6,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from jinja2 import Environment
 
-from companion import published
+from companion import judge, published
+from companion.claims.claims import BUILT_IN, KINDS
 from companion.show import sentences, tables
-from companion.verdicts import judge
-from companion.verdicts.claims import BUILT_IN, KINDS
 from odl import paper
-from odl.data import sets
+from odl.experiment import slug
 
 
 def counted(table: pd.DataFrame) -> str:
@@ -28,7 +27,7 @@ def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
     trained = [run for key, run in runs.items() if key[0] in paper.TASKS and key[1] in published.SEVEN]
     if trained:
         told = f"{sentences.scale(trained)[:-1]}, unless told otherwise."
-        said = f"{told} What is claimed of CelebA and SUN397 is tried on {sets.slug(dataset)} here."
+        said = f"{told} What is claimed of CelebA and SUN397 is tried on {slug(dataset)} here."
     return f"{counted(table)}\n\n{said}"
 
 

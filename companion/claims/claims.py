@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from companion import published
+from companion import judge, published
+from companion.data import sets
+from companion.judge import LARGE, Measured, Verdict, compare, on_tasks, plain, signed, span
 from companion.measure import blocks, denoising, gradients_and_pool
 from companion.pages import allocation, db11_spectrum, dose, extra_data, fixation, table1, table2, table3
 from companion.pages.extra_data import OURS_HALF, RIGID_ALL, RIGID_HALF
 from companion.pages.table2 import CENTRE, RANDOM
 from companion.runs import catalogue
-from companion.verdicts import judge
-from companion.verdicts.judge import LARGE, Measured, Verdict, compare, on_tasks, plain, signed, span
-from odl import paper, results
-from odl.data import sets
+from companion.training import results
+from odl import paper
 
 CORE, SECONDARY, ASKED, BUILT_IN = KINDS = ("Core", "Secondary", "Asked here", "By construction")
 ELSEWHERE, FACES_ALONE = ("Table 2", "Table 3", "Fig. 6"), "On faces"

@@ -9,15 +9,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-PACKAGE = Path(__file__).resolve().parents[1]  # the folder `odl`
+from odl.experiment import short
+from odl.parameters import OneLine
+
+PACKAGE = Path(__file__).resolve().parents[2] / "odl"
 OWN = "set ODL_ROOT to a folder of your own"
-
-
-class OneLine(Exception):
-    """An error whose message is one line that tells a user what is wrong and what to do."""
-
-    def _render_traceback_(self):  # what IPython and papermill print
-        return [f"{type(self).__name__}: {self}"]
 
 
 class DamagedFile(OneLine, ValueError):
@@ -74,14 +70,6 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def short(name: str, length: int = 255) -> str:
-    """A file's name of at most so many bytes, the end of a longer one replaced by a hash of the whole."""
-    if len(os.fsencode(name)) <= length:
-        return name
-    digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
-    return os.fsencode(name)[: length - 17].decode(errors="ignore") + f"-{digest}"
 
 
 def need_room(folder: Path, size: int) -> None:

@@ -14,10 +14,11 @@ import torch
 from loky import cpu_count
 from tqdm.auto import tqdm
 
+from companion.data import reader, sets
+from companion.data.sets import DATASETS, DataError, find, home, parse
+from companion.disk import files
 from odl.crops import Pack
-from odl.data import reader, sets
-from odl.data.sets import DATASETS, DataError, find, home, parse
-from odl.machine import files
+from odl.parameters import OneLine
 
 MOST = 8  # images that are decoded side by side: each waits in memory
 
@@ -92,7 +93,7 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
             index = write_pixels(folder / "pixels.bin", name, source, splits, skip_bad)
         except BaseException as error:
             (folder / "pixels.bin").unlink(missing_ok=True)
-            if isinstance(error, OSError) and not isinstance(error, files.OneLine):
+            if isinstance(error, OSError) and not isinstance(error, OneLine):
                 raise files.DiskError(f"{folder}: not written ({reader.reason(error)})") from None
             raise
         if index["skipped"]:

@@ -1,4 +1,4 @@
-"""What differs between machines: precision, deterministic kernels, the allocator."""
+"""What differs between machines: which device there is, deterministic kernels, the allocator."""
 
 import ctypes
 import os
@@ -10,12 +10,9 @@ from functools import cache
 import torch
 from loky import cpu_count
 
+from odl.parameters import ParameterError, choice
 
-@cache
-def constant(values: tuple, device: torch.device) -> torch.Tensor:
-    """Numbers on the device; copied there once, because a CUDA graph can hold no copy from the host."""
-    with torch.inference_mode(False):  # kept for training too, whoever asks first
-        return torch.tensor(values, dtype=torch.float32, device=device)
+DEVICES = ("auto", "cpu", "cuda")
 
 
 def keep_memory() -> None:
@@ -63,14 +60,6 @@ def need_kernels(capability: tuple[int, int], built: list[str]) -> None:
         raise RuntimeError(f"its code is for {', '.join(built)}, and not for sm_{capability[0]}{capability[1]}")
 
 
-def quick_precision(device: str = "cpu") -> str:
-    """`bf16` where the device has it natively, else `fp32`: for what is no measurement."""
-    if str(device).startswith("cuda"):
-        return "bf16" if torch.cuda.get_device_capability()[0] >= 8 else "fp32"  # a T4 has 7.5
-    onednn = torch.backends.mkldnn.is_available()  # not in the wheels for Macs, which lack the question too
-    return "bf16" if onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
-
-
 def prepare(device) -> None:
     """Set this process up for training on a device: memory that is kept, kernels that give the same bits.
 
@@ -88,42 +77,14 @@ def make_deterministic() -> None:
     torch.backends.cudnn.deterministic = True
 
 
-def forward(network, y, precision: str) -> torch.Tensor:
-    """Forward pass in fp64, else in `arithmetic(precision)` and returned in fp32: (B, channels, 64, 64)."""
-    if precision == "fp64":
-        return network(y.double())
-    half = arithmetic(precision, y.device.type) == "bf16"
-    with torch.autocast(y.device.type, torch.bfloat16, enabled=half):
-        return network(y).float()
-
-
-def arithmetic(precision: str, device: str) -> str:
-    """What is computed in: the precision, but fp32 for bf16 where the device has none natively."""
-    return quick_precision(device) if precision == "bf16" else precision
-
-
-def adam(parameters, learning_rate: float, device, beta1: float = 0.5) -> torch.optim.Adam:
-    """Adam as in Sec. 6.2; on a GPU its state and its rate stay there, so that a graph can hold them."""
-    on_gpu = torch.device(device).type == "cuda"
-    rate = torch.tensor(learning_rate, device=device) if on_gpu else learning_rate
-    optimizer = torch.optim.Adam(parameters, rate, betas=(beta1, 0.999), fused=True, capturable=on_gpu)
-    for group in optimizer.param_groups:
-        group["initial_lr"] = float(group["lr"])
-    return optimizer
-
-
-def set_rate(optimizer, factor: float) -> None:
-    """Set every learning rate to `factor` times its initial one."""
-    for group in optimizer.param_groups:
-        rate = factor * group["initial_lr"]
-        group["lr"] = group["lr"].fill_(rate) if torch.is_tensor(group["lr"]) else rate
-
-
-RESERVED = 4 << 30  # bytes of a GPU that training wants beside the images
-
-
-def room(device) -> float:
-    """Bytes that a pack may take on a device; on a CPU any number, because its file is mapped into memory."""
-    if torch.device(device).type == "cpu":
-        return float("inf")
-    return torch.cuda.mem_get_info(device)[0] - RESERVED
+def check_device(device) -> str:
+    """`auto` becomes cuda where PyTorch can use one, else cpu; a line says what stays idle. Raises ParameterError."""
+    choice("device", device, DEVICES)
+    if device == "cpu":
+        return device
+    usable, reason = gpu()
+    if device == "cuda" and not usable:
+        raise ParameterError(
+            f"device='cuda' is not available on this machine{reason and f': {reason}'}; nearest: 'cpu'"
+        )
+    return "cuda" if usable else "cpu"

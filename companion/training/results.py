@@ -14,20 +14,23 @@ import numpy as np
 import pandas as pd
 import torch
 
-from odl import PROTOCOL
-from odl.data import packs
-from odl.data.sets import DataError
-from odl.evaluation import evaluate, images_of, overall, task_of
-from odl.experiment import Experiment, check
+from companion.data import packs
+from companion.data.sets import DataError
+from companion.disk import files
+from companion.disk.provenance import origin, processor
+from companion.training import checkpoint, store
+from companion.training.device import check_device, prepare
+from companion.training.graphs import quickest
+from companion.training.store import identity
+from odl import PROTOCOL, evaluation
+from odl.device import arithmetic
+from odl.evaluation import TESTED, images_of, overall, task_of
+from odl.experiment import Experiment, check, short
 from odl.learn import build, learn
-from odl.machine import checkpoint, files, store
-from odl.machine.device import arithmetic, prepare
-from odl.machine.graphs import quickest
-from odl.machine.provenance import origin, processor
 from odl.network import make
-from odl.parameters import ParameterError, check_device
-from odl.restoring.windows import restorer
+from odl.parameters import OneLine, ParameterError
 from odl.schedules import SCHEDULES, Schedule, begin
+from odl.windows import restorer
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def path_of(experiment: Experiment) -> Path:
 def load(experiment: Experiment, path: Path | None = None) -> Result | None:
     """The measured result of exactly this experiment, or None; of another measurement of it where `path` names one."""
     path = path or path_of(experiment)
-    content = store.load(path, experiment.asdict())
+    content = store.load(path, identity(experiment))
     return content and as_result(content, path)
 
 
@@ -120,7 +123,17 @@ def schedule_of(experiment) -> Schedule:
 def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
     """The result from disk, else train, evaluate, write it, and keep the weights in `runs/`."""
     path, measure = path_of(experiment), lambda: train_and_evaluate(experiment, train, on_levels, device, progress)
-    return as_result(store.run_or_load(path, experiment.asdict(), measure), path)
+    return as_result(store.run_or_load(path, identity(experiment), measure), path)
+
+
+def evaluate(experiment, restore, device="cpu", progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
+    """Return the scores of `restore(y) -> x_hat` on the test crops of an experiment, as `odl.evaluation.evaluate` does.
+
+    `device`, where y lies, is cpu, cuda or auto. Raises ParameterError.
+    """
+    pack = packs.load(check(experiment).dataset, "test")
+    x = images_of(experiment, pack, experiment.test_images, "test").to(check_device(device))
+    return evaluation.evaluate(experiment, restore, x, progress, levels)
 
 
 def on_levels(experiment, trained: Trained, device, progress) -> dict:
@@ -171,7 +184,7 @@ def provenance(experiment: Experiment, device: str) -> dict:
 # Networks
 
 
-class NoWeights(files.OneLine, FileNotFoundError):
+class NoWeights(OneLine, FileNotFoundError):
     """A run has no weights here; the message is one line with the command that trains them."""
 
 
@@ -210,7 +223,7 @@ def place_of_weights(experiment: Experiment) -> Path | None:
 
 def shipped_name(run_id: str) -> str:
     """The file of a run's weights in `data/models`."""
-    return files.short(run_id.replace("/", "-"), 240) + ".safetensors"
+    return short(run_id.replace("/", "-"), 240) + ".safetensors"
 
 
 def keep_weights(experiment: Experiment, network, owner: str) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from odl.machine import files
+from companion.disk import files
+from odl.experiment import slug
+from odl.parameters import OneLine
 
 SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pnm")
 TEXTS = (".txt", ".md", ".csv", ".json", ".xml", ".xmp", ".html", ".pdf", ".ini", ".db")  # no photographs
@@ -75,7 +77,7 @@ DEMO = {  # whole photographs are held out
 # fmt: on
 
 
-class DataError(files.OneLine):
+class DataError(OneLine):
     """A data set is missing or damaged; the message is one line that says what to do."""
 
 
@@ -97,16 +99,6 @@ def parse(name: str) -> tuple[str, int]:
 def absolute(name: str, start: str = "") -> str:
     """A name that means the same in any working folder: a set's own, or the whole path of a folder below `start`."""
     return name if parse(name)[0] in DATASETS else os.path.abspath(os.path.join(start, os.path.expanduser(name)))
-
-
-def slug(name: str) -> str:
-    """The name of a data set in paths: itself, or the last part of a folder and a hash of where it is."""
-    base, side = parse(name)
-    if base in DATASETS:
-        return name
-    folder = Path(base if side else f"{base}-native").resolve()
-    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]  # two folders may share their last part
-    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', folder.name)[:LONGEST]}-{digest}"
 
 
 def home(name: str) -> Path:

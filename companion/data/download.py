@@ -11,11 +11,12 @@ from pathlib import Path
 from PIL import Image
 from tqdm.auto import tqdm
 
-from odl.data import sets
-from odl.data.packs import folder_of, pack
-from odl.data.reader import reason
-from odl.data.sets import DATASETS, DataError, find, home, parse
-from odl.machine import files
+from companion.data import sets
+from companion.data.packs import folder_of, pack
+from companion.data.reader import reason
+from companion.data.sets import DATASETS, DataError, find, home, parse
+from companion.disk import files
+from odl.parameters import OneLine
 
 HALF = (89, 109)  # the size of a face of celeba10k
 MAX_FILE = 100_000_000  # bytes of one image, or list
@@ -79,7 +80,7 @@ def download(base: str) -> Path:
                 archive.unlink()  # else a bad one would be found again next time
         cache.replace(home(base) / "images")
         return find(base)
-    except files.OneLine:
+    except OneLine:
         raise
     except Exception as error:  # of a server, a quota, a disk
         raise DataError(f"{sets.missing(base, manual=True)} — the download failed: {reason(error)}") from None
@@ -100,7 +101,7 @@ def unpack(base: str, source: Path) -> Path:
         unpacked.mkdir()  # `temporary` itself is for its owner alone
         try:
             extract(source, unpacked)
-        except files.OneLine:
+        except OneLine:
             raise
         except Exception as error:  # zipfile, tarfile and zlib raise anything on damaged archives
             fault = "could not be unpacked" if getattr(error, "errno", None) else "not a readable archive"

@@ -1,0 +1,1 @@
+"""Claims of the paper, predictions, and the scorecard."""

@@ -1,0 +1,1 @@
+"""Files under one root, provenance and progress."""

@@ -1,0 +1,1 @@
+"""Photographs restored by trained networks."""

@@ -1,0 +1,1 @@
+"""Training: device, checkpoints, results and their files."""

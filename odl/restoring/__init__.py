@@ -1,1 +1,0 @@
-"""What a photographer uses: pretrained networks on image files of any size."""
