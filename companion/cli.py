@@ -18,7 +18,6 @@ from companion.data.sets import DATASETS, is_here, unread
 from companion.disk.files import DiskError
 from companion.disk.progress import Bar
 from companion.restore import image_files
-from companion.training.device import check_device
 from odl import __version__, paper
 from odl.experiment import PROFILES, Experiment, check_dataset
 from odl.parameters import OneLine, ParameterError
@@ -137,6 +136,7 @@ def experiment_of(options) -> Experiment:
 
 
 def run_train(options) -> None:
+    from companion.training.device import check_device
     from companion.training.results import load, run_or_load, schedule_of
 
     experiment, device = experiment_of(options), check_device(options.device)
@@ -170,6 +170,8 @@ def run_restore(options) -> int:
     """What the names alone can refuse is, before torch is imported; 1 where some photographs of a folder failed."""
     image_files.check_call(options.task, options.mask, options.stride)
     todo = image_files.todo(options.input, options.output, options.mask, options.overwrite)
+    from companion.training.device import check_device
+
     check_device(options.device)
     given = Path(os.path.expanduser(options.input))
     for line in unread(given):

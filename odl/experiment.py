@@ -164,8 +164,8 @@ class Experiment:
 def check_dataset(name, parameter: str = "dataset") -> None:
     """Refuse what is neither a set of `paper.DATASETS`, perhaps with -native, nor a path with a slash in it."""
     if not isinstance(name, str) or not (is_folder(name) or name.removesuffix("-native") in paper.DATASETS):
-        options = f"{', '.join(paper.DATASETS)}, nor a folder, which has a slash, as ./{name or 'photographs'}"
-        raise ParameterError(f"{parameter}={name!r} is none of {options}{nearest(str(name).lower(), paper.DATASETS)}")
+        options = f"neither a set ({', '.join(paper.DATASETS)}) nor a folder, which has a slash, as ./photographs"
+        raise ParameterError(f"{parameter}={name!r} is {options}{nearest(str(name).lower(), paper.DATASETS)}")
 
 
 def is_folder(name: str) -> bool:

@@ -9,6 +9,7 @@ from torch import nn
 
 from companion.training import device, results
 from companion.training.device import check_device
+from odl import device as arithmetic_on
 from odl.experiment import Experiment
 
 
@@ -16,7 +17,7 @@ def test_a_torch_without_onednn_is_not_asked_what_it_knows(monkeypatch):
     """As on a Mac: the namespace is empty there."""
     monkeypatch.setattr(device.torch.backends.mkldnn, "is_available", lambda: False)
     monkeypatch.setattr(device.torch.ops, "mkldnn", object())
-    assert device.quick_precision() == "fp32"
+    assert arithmetic_on.quick_precision() == "fp32"
 
 
 @pytest.fixture
@@ -96,12 +97,12 @@ def test_a_second_gpu_is_named_idle_once(machine, capsys):
 def test_a_gpu_without_bf16_is_told_by_its_generation(monkeypatch, capability, precision):
     """PyTorch's own question says yes to a T4, which has to emulate it."""
     monkeypatch.setattr(device.torch.cuda, "get_device_capability", lambda: capability)
-    assert device.quick_precision("cuda:0") == precision
+    assert arithmetic_on.quick_precision("cuda:0") == precision
 
 
 @pytest.mark.parametrize(("precision", "native"), [("bf16", True), ("bf16", False), ("fp32", True), ("fp64", False)])
 def test_a_result_says_its_arithmetic(demo, monkeypatch, precision, native):
-    monkeypatch.setattr(device, "quick_precision", lambda *_: "bf16" if native else "fp32")
+    monkeypatch.setattr(arithmetic_on, "quick_precision", lambda *_: "bf16" if native else "fp32")
     origin = results.provenance(Experiment.of(dataset="demo", precision=precision), "cpu")
     assert origin["arithmetic"] == ("fp32" if precision == "bf16" and not native else precision)
     assert origin["processor"]
@@ -109,8 +110,8 @@ def test_a_result_says_its_arithmetic(demo, monkeypatch, precision, native):
 
 @pytest.mark.parametrize("native", [True, False])
 def test_bf16_is_computed_only_where_it_is_native(monkeypatch, native):
-    monkeypatch.setattr(device, "quick_precision", lambda *_: "bf16" if native else "fp32")
+    monkeypatch.setattr(arithmetic_on, "quick_precision", lambda *_: "bf16" if native else "fp32")
     network, y = nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-    found, exact = device.forward(network, y, "bf16"), network(y)
+    found, exact = arithmetic_on.forward(network, y, "bf16"), network(y)
     assert torch.equal(found, exact) != native and found.dtype == torch.float32
     assert torch.allclose(found, exact, atol=0.02)

@@ -10,6 +10,7 @@ from skimage import metrics
 
 from companion import judge
 from companion.data import packs
+from companion.training import results
 from odl import corruptions, crops, evaluation, paper
 from odl.corruptions import TASKS
 from odl.experiment import Experiment
@@ -58,8 +59,8 @@ def plain_scores(task, x, trial, level):
 def test_scores_equal_a_plain_loop(demo, task):
     """PSNR is the mean of the PSNRs per image, not the PSNR of the mean; trials differ, and repeat for every run."""
     experiment = Experiment.of(task, schedule="fixated_hard", seed=1, profile="smoke", test_images=4)
-    frame, images = evaluation.evaluate(experiment, restored)
-    pd.testing.assert_frame_equal(frame, evaluation.evaluate(experiment, restored)[0])
+    frame, images = results.evaluate(experiment, restored)
+    pd.testing.assert_frame_equal(frame, results.evaluate(experiment, restored)[0])
     x = crops.fixed_crops(packs.load("demo", "test"), 4, "test")
     x = crops.grey(x) if task == "denoise" else x
     levels, sums = [1, 2, 3, 4, 5, 6, "easy", "hard"], {}

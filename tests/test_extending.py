@@ -108,8 +108,8 @@ def test_a_damage_may_write_in_place_and_must_return_images(added):
     refused(lambda: Task("speckle", 2, draw_amount, speckle), "channels=2", kind=ParameterError)
     given = {"(1, 3": lambda y: y[:1], "ndarray": lambda y: y.numpy(), "NoneType": lambda y: None}
     for found, restore in given.items():
-        refused(lambda r=restore: evaluation.evaluate(run, r), f"restore returned {found}", kind=ParameterError)
-    refused(lambda: evaluation.evaluate("denoise", lambda y: y), "experiment='denoise'", kind=ParameterError)
+        refused(lambda r=restore: results.evaluate(run, r), f"restore returned {found}", kind=ParameterError)
+    refused(lambda: results.evaluate("denoise", lambda y: y), "experiment='denoise'", kind=ParameterError)
 
 
 @pytest.mark.parametrize("task", paper.TASKS)

@@ -373,7 +373,7 @@ def test_what_is_large_and_still_read_gives_no_warning(root):
         Image.fromarray(photograph(k)).save(f"album/{k}.png")
     notebook = "from pathlib import Path; from companion.show.pictures import read_photograph"
     notebook += "; print(read_photograph(Path('album/large.png'), 40).shape)"
-    for command in (["-m", "odl", "data", "prepare", "album"], ["-c", notebook]):
+    for command in (["-m", "odl", "data", "prepare", "./album"], ["-c", notebook]):
         done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, env=os.environ)
         assert done.returncode == 0 and "Warning" not in done.stderr and "bomb" not in done.stderr, done.stderr
 

@@ -46,7 +46,7 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
     assert content["experiment"] == experiment.asdict()
     assert {"commit", "device", "versions", "data_sha256", "seconds"} <= set(content["provenance"])
     assert content["provenance"]["data_sha256"] == packs.load("demo", "train").sha256
-    measured, images = evaluation.evaluate(experiment, results.network_of(experiment))
+    measured, images = results.evaluate(experiment, results.network_of(experiment))
     loaded = result.evaluation
     assert list(loaded) == evaluation.COLUMNS and list(loaded.level) == list(measured.level)
     np.testing.assert_allclose(loaded.drop(columns="level"), measured.drop(columns="level"), rtol=1e-4)
@@ -170,7 +170,7 @@ def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path,
         tmp_path / name for name in ("companion/training/results.py", "tests/faults.py", "data/results.json")
     )
     for file in (code, test, result):
-        file.parent.mkdir()
+        file.parent.mkdir(parents=True)
         file.write_text("1")
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
@@ -316,8 +316,8 @@ def test_level_table_is_of_means():
 def test_the_damaged_image_inside_its_missing_pixels_is_measured_there(demo, task):
     """The baseline that follows from the stored columns against one counted in the holes; a bad restorer on purpose."""
     experiment = tiny(task)
-    rows, _ = evaluation.evaluate(experiment, lambda y: 0.5 * y + 0.2)
-    untouched, _ = evaluation.evaluate(experiment, lambda y: y)
+    rows, _ = results.evaluate(experiment, lambda y: 0.5 * y + 0.2)
+    untouched, _ = results.evaluate(experiment, lambda y: y)
     np.testing.assert_allclose(tables.scores(rows).hole_input, untouched.psnr_hole, atol=0.01)
 
 

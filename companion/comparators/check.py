@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from odl.experiment import Experiment
+from odl.images import check_scale
 from odl.learn import train_epoch
 from odl.parameters import ParameterError
-from odl.windows import check_scale
 
 
 @dataclass(frozen=True)

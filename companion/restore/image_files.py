@@ -13,8 +13,8 @@ from companion.data import reader
 from companion.data.sets import SUFFIXES, files_in, unread
 from companion.disk import files
 from odl import paper
+from odl.images import check_mask
 from odl.parameters import ParameterError, choice, integer
-from odl.windows import check_mask
 
 FORMATS = {  # in which a photograph is written, with Pillow's options: all but JPEG keep every pixel
     "PNG": {},

@@ -20,9 +20,10 @@ from odl.corruptions import FILL, TASKS
 from odl.crops import CROP
 from odl.device import quick_precision
 from odl.experiment import PROFILES, Experiment
+from odl.images import check_image
 from odl.network import EncoderDecoder
 from odl.parameters import choice
-from odl.windows import check_image, inpaint_image, restore_image, shares, window_starts
+from odl.windows import inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
