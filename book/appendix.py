@@ -1,4 +1,4 @@
-"""The tables of the pages behind the chapters: method, scale, data, reproducibility, reliability, teaching."""
+"""The tables of the pages behind the chapters: method, scale, data, reproducibility, teaching."""
 
 import re
 from functools import cache, partial
@@ -157,27 +157,6 @@ def tried(name: str) -> str:
     """The rows of a results file as a table."""
     rows = [row.get("versions", row) | row.get("checks", {}) for row in content(name)["rows"]]
     return markdown(list(rows[0]), [list(row.values()) for row in rows])
-
-
-def promises() -> str:
-    """A promise a row, with its fault and what was counted."""
-    found, table = content("faults"), []
-    measured = [*found["rows"].values()]
-    if not measured:
-        raise FileNotFoundError("the rows of faults.json")
-    for row in measured:
-        counted = [f"{row[key]:,}" for key in ("injected", "recovered", "silent")]
-        worst = row["worst_seconds"]
-        recovery = f"{worst:.1f} s" if worst >= 1 else f"{1000 * worst:.0f} ms"
-        table.append([row["promise"], row["fault"], *counted, recovery])
-    header = ["Promise", "Fault", "Injected", "Recovered", "Silent", "Worst recovery"]
-    absent = [name for name in found["all"] if name not in found["rows"]]
-    note = f"\n\nWithout rows that are {NOT_MEASURED}: {', '.join(absent)}." if absent else ""
-    known = measured[0]["provenance"]
-    versions = ", ".join(f"{name} {number}" for name, number in known["versions"].items() if number)
-    commits = ", ".join(dict.fromkeys(row["provenance"]["commit"] for row in measured))
-    origin = f"*{known['processor']}, {known['system']}, processes of one thread; {versions}; commit {commits}.*"
-    return f"{origin}\n\n{markdown(header, table)}{note}"
 
 
 # Data

@@ -52,9 +52,7 @@ COMMANDS = {
     "speed-quality": "python -m bench quality",
     "speed-packing": "python -m bench packing",
     "lessons": "python -m bench.lessons",
-    "platforms": "python -m tests.platforms 3.11 torch==2.4.0 torchvision==0.19.0",
     "colour": "EVERY=10 python tests/test_damage.py colour",
-    "reliability-promises": "make faults",
 }
 # Pages of runs that share one scale:
 SCALED = ("introduction", "feedback", "contest", "lab", "reproducibility", "results")
@@ -182,10 +180,10 @@ TABLES |= {
     "landing": landing.figure, "results-table": results_table.results_table,
     "tasks-table": appendix.tasks, "parameter-counts": appendix.parameter_counts,
     "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
-    "plans": appendix.plans, "lessons": appendix.lessons, "reliability-promises": appendix.promises,
+    "plans": appendix.plans, "lessons": appendix.lessons,
     "data-table": appendix.data_table, "checksums": appendix.checksums, "model-cards": appendix.model_cards,
 } | answer.TABLES | chapters.TABLES | reasons.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
-TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "colour")}
+TABLES |= {"colour": partial(appendix.tried, "colour")}
 README = {
     "answer": answer.answer, "limit": chapters.limit, "wide": lambda: one_gpu.facts()["wide"],
     "later": lambda: reasons.facts()["said"],

@@ -49,9 +49,13 @@ from odl.experiment import Experiment
 from odl.machine import files
 from odl.restoring import image_files
 from odl.results import path_of
-from tests.faults.campaign import files_below
 
 BICUBIC = Image.Resampling.BICUBIC
+
+
+def files_below(folder: Path) -> set[str]:
+    """Every file but locks, relative."""
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".lock")}
 
 
 def write(path: Path, pixels, **options) -> Path:

@@ -25,7 +25,6 @@ from odl.data import reader
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
 from odl.restoring import image_files
-from tests.faults.__main__ import main as faults
 
 SMOKE = ["--profile", "smoke"]
 
@@ -124,7 +123,6 @@ def test_an_unknown_option_is_one_line(run, arguments, capsys):
         (companion, "train tnrdd", "nearest: 'tnrd'"),
         (companion, "train csf --profile papr", "profile='papr'"),
         (companion, "ship inpaint", "run='inpaint' has no trained network"),
-        (faults, "--only kils", "nearest: 'kills'"),
         (bench, "trainig", "nearest: 'training'"),
         (bench, "--device gpu", "device='gpu'"),
     ],
