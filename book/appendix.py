@@ -1,4 +1,4 @@
-"""The tables of the pages behind the chapters: method, scale, data, reproducibility, teaching."""
+"""The tables of the pages behind the chapters: method, scale, data, reproducibility."""
 
 import re
 from functools import cache, partial
@@ -139,18 +139,6 @@ def plans() -> str:
 def content(name: str) -> dict:
     """A results file by its name. Raises FileNotFoundError."""
     return files.unseal(files.results() / f"{name}.json")
-
-
-def lessons() -> str:
-    """What the commands of the teaching page take."""
-    steps = content("teaching")["steps"]
-    rows = []
-    for name, step in steps.items():
-        cost = duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"
-        rows.append([f"**{name}**", f"`{step['command']}`", *cost])
-    origin = next(iter(steps.values()))["provenance"]
-    table = markdown(["Step", "Command", "Processor time", "Memory"], rows)
-    return f"{table}\n\nMeasured on {origin['threads']} cores ({origin['processor']}), on the demo photographs."
 
 
 def tried(name: str) -> str:

@@ -49,9 +49,6 @@ SCORES = {  # made up: dB on levels 1 to 5
     "a level fails: 40 to 10 dB": [40, 32.5, 25, 17.5, 10],
 }
 COMMANDS = {
-    "speed-quality": "python -m bench quality",
-    "speed-packing": "python -m bench packing",
-    "lessons": "python -m bench.lessons",
     "colour": "EVERY=10 python tests/test_damage.py colour",
 }
 # Pages of runs that share one scale:
@@ -175,12 +172,12 @@ FIGURES = {
     "lab-allocation.svg": lab_page.still_allocation, "lab-inpaint.png": lab_page.still_inpaint,
     "lab-seeds.svg": lab_page.still_seeds, "speed-ratios.svg": speed.ratios,
 } | drawings.FIGURES  # fmt: skip
-TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
+TABLES = {f"speed-{name}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= {
     "landing": landing.figure, "results-table": results_table.results_table,
     "tasks-table": appendix.tasks, "parameter-counts": appendix.parameter_counts,
     "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
-    "plans": appendix.plans, "lessons": appendix.lessons,
+    "plans": appendix.plans,
     "data-table": appendix.data_table, "checksums": appendix.checksums, "model-cards": appendix.model_cards,
 } | answer.TABLES | chapters.TABLES | reasons.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
 TABLES |= {"colour": partial(appendix.tried, "colour")}
