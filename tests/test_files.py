@@ -177,7 +177,7 @@ def test_of_a_damaged_file_nothing_wrong_is_read(demo, name):
             found = str(read[file]())
         except files.OneLine as error:
             found = str(error)
-            assert "\n" not in found and file.name in found
+            assert "\n" not in found and file.parent.name in found
         else:
             assert found in (right, "None")  # a checkpoint is set aside
 
