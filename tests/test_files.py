@@ -42,7 +42,7 @@ def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_
     monkeypatch.setitem(sets.DATASETS, "celeba", sets.DATASETS["celeba"] | {"md5": published})
     monkeypatch.delenv("ODL_DATA", raising=False)
     disk_with(monkeypatch, 300_000)
-    words = "disk full, 0.4 MB are needed and 0.3 MB are free"
+    words = "disk full, 1.2 MB are needed and 0.3 MB are free"
     refused(lambda: download.prepare("celeba", str(tmp_path / "faces.zip")), words, kind=DiskError)
     assert not list(sets.home("celeba").iterdir())
 
