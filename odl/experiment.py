@@ -28,7 +28,7 @@ PROFILES = {
         "width": 16, "epochs": 20, "iterations": 100, "batch_size": 16, "learning_rate": 4e-3, "decay": 0.4,
         "precision": "fp32", "pool_images": 5_000, "validation_images": 100, "test_images": 200, "trials": 3,
     },
-    # The measured results of the book, sized for two CPU cores; the pilot is in companion/runs/pilot.py.
+    # The measured results of the book, sized for two CPU cores; their pilot is in the tables of data/results.
     "reference": {
         "width": 32, "epochs": 50, "iterations": 200, "batch_size": 32, "learning_rate": 2e-3, "decay": 0.2,
         "precision": "bf16", "pool_images": 20_000, "validation_images": 200, "test_images": 500, "trials": 20,

@@ -13,7 +13,6 @@ from companion import published
 from companion.comparators import DENOISERS, INPAINTERS, context_encoder, trained
 from companion.comparators.check import Run
 from companion.measure import blocks, denoising, gradients_and_pool, recalibration
-from companion.runs import pilot
 from companion.runs.sweep import Job, Measurement, job_of, of_network
 from companion.show.sentences import figure2
 from odl import paper, results
@@ -177,7 +176,6 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         doses(profile, dataset, first),
         grid(profile, dataset, first, (*published.CUMULATIVE, *published.PARTIAL, "on_demand_l2")),
         *(runs(name, **page, seeds=first) for name in ("extra_data", "table2")),
-        pilot.runs(dataset).values() if profile == "reference" else [],
         grid(profile, dataset, three[1:], published.CUMULATIVE),
         doses(profile, dataset, three[1:]),
         grid(profile, dataset, seeds[3:], CLOSE),
