@@ -1,9 +1,7 @@
 """Measure speed against other ways to do the same, and write data/results/benchmarks/<device>/<name>.json.
 
-make bench                       all but the last two, on the GPU if there is one, under 15 minutes
+make bench                       both, on the GPU if there is one, under 15 minutes
 python -m bench training         one benchmark
-python -m bench quality          core-seconds to a PSNR, 45 minutes
-python -m bench packing          100,000 files into a pack
 python -m bench --quick          tiny sizes, into runs/benchmarks/: whether it works, not how fast
 """
 
@@ -17,11 +15,9 @@ from companion.cli import main as run_command
 from companion.training.device import DEVICES, check_device
 from odl.parameters import choice, integer
 
-from . import corruptions, measure, packing, quality, training, whole_images
+from . import corruptions, measure, training
 
-MODULES = (training, corruptions, whole_images, quality, packing)
-BENCHMARKS = {module.__name__.split(".")[-1]: module for module in MODULES}
-ON_REQUEST = ("quality", "packing")
+BENCHMARKS = {"training": training, "corruptions": corruptions}
 ROUNDS = 7
 
 
@@ -50,8 +46,7 @@ def run(given) -> int:
     device, rounds = check_device(given.device), 1 if given.quick else ROUNDS
     options = measure.Options(device, given.threads, rounds, given.quick)
     measure.prepare(options)
-    usual = [name for name in BENCHMARKS if name not in ON_REQUEST]
-    names, origin = list(dict.fromkeys(given.names)) or usual, measure.provenance(options)
+    names, origin = list(dict.fromkeys(given.names)) or [*BENCHMARKS], measure.provenance(options)
     failed = [name for name in names if not done(name, options, origin)]
     if failed:
         print(f"bench: {len(failed)} of {len(names)} benchmarks failed: {', '.join(failed)}", file=sys.stderr)
@@ -67,9 +62,8 @@ def done(name: str, options: measure.Options, origin: dict) -> bool:
     except Exception as error:
         print(f"bench: {name}: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return False
-    rounds, seconds = content.get("rounds", options.rounds), time.monotonic() - start
-    print(f"\n{name}, {origin['device']}, {rounds} rounds, {seconds:.0f} s\n")
-    print(measure.table(content["rows"]), *content.get("notes", ()), f"{path}", sep="\n", flush=True)
+    print(f"\n{name}, {origin['device']}, {options.rounds} rounds, {time.monotonic() - start:.0f} s\n")
+    print(measure.table(content["rows"]), f"{path}", sep="\n", flush=True)
     return True
 
 

@@ -12,7 +12,6 @@ from statistics import median
 
 import pandas as pd
 import torch
-from loky import ProcessPoolExecutor
 from tqdm.auto import tqdm
 
 from companion.data import packs, sets
@@ -23,7 +22,7 @@ from odl.device import quick_precision
 from odl.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv", "bm3d")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv")
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def write(name: str, content: dict, options: Options, origin: dict) -> Path:
     """Write `data/results/benchmarks/<device>/<name>.json`; quick numbers mean nothing and go to `runs/`."""
     slug = re.sub(r"[^a-z0-9]+", "-", device_name(options.device).lower()).strip("-")
     path = (files.runs() if options.quick else files.results()) / "benchmarks" / slug / f"{name}.json"
-    whole = {"benchmark": name, "provenance": origin, "rounds": options.rounds, "comparisons": []} | content
+    whole = {"benchmark": name, "provenance": origin, "rounds": options.rounds} | content
     whole["scale"] = {"precision_of_ours": options.precision} | content["scale"]
     files.write_atomically(path, json.dumps(rounded(whole), indent=1, ensure_ascii=False).encode() + b"\n")
     return path
@@ -176,19 +175,3 @@ def cell(value) -> str:
     if isinstance(value, float):
         return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")).replace("-", "−")
     return f"{value:,}" if isinstance(value, int) else value
-
-
-# Processes of their own
-
-
-def in_child(function, options: Options, environment: dict | None = None, **given) -> dict:
-    """What `function(options, **given)` of a benchmark returns in a new process, which starts with `environment`."""
-    with ProcessPoolExecutor(1, initializer=prepare, initargs=(options,), env=environment) as pool:
-        return pool.submit(function, options, **given).result()
-
-
-def megabytes(name: str) -> float:
-    """Memory of this process by Linux's name: VmHWM is the most so far, RssAnon leaves out mapped files."""
-    path = Path("/proc/self/status")
-    found = re.search(rf"{name}:\s+(\d+) kB", path.read_text(encoding="utf-8")) if path.exists() else None
-    return int(found[1]) * 1024 / 1e6 if found else float("nan")

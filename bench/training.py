@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from statistics import mean, median
 
 import numpy as np
@@ -17,7 +16,6 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from tqdm.auto import tqdm
 
 from companion.data import packs, sets
-from companion.runs import plan
 from companion.training.graphs import quickest
 from odl import crops, paper
 from odl.corruptions import FILL
@@ -33,11 +31,11 @@ GATE_DB = 0.1
 
 
 def sizes(options: measure.Options) -> dict:
-    """`steps` per turn with tensors on the device, `loading_steps` where images are loaded, `side` of the products."""
-    full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3, "side": 2048}
+    """`steps` per turn with tensors on the device, `loading_steps` where images are loaded."""
+    full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3}
     full |= {"gate_width": 16, "gate_steps": 100}
-    quick = {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2, "side": 64}
-    return options.sizes(full, quick, {"steps": 200, "loading_steps": 20, "side": 8192})
+    quick = {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2}
+    return options.sizes(full, quick, {"steps": 200, "loading_steps": 20})
 
 
 def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
@@ -55,37 +53,24 @@ def run(options: measure.Options) -> dict:
     size, experiment = sizes(options), experiment_of(options)
     contestants = {name: BUILD[name](experiment, options) for name in names_of(options)}
     used = {name: c.precision for name, c in contestants.items()}
-    ceilings, flop = products(options), plan.step_flop(3, experiment.width, experiment.batch_size)
-    turns = {name: c.turn for name, c in contestants.items()} | ceilings
-    seconds = measure.interleave(turns, options.rounds, "training")
-    ceilings = {p: 2 * size["side"] ** 3 / median(seconds.pop(p)) for p in ceilings}
-    del turns, contestants  # with their networks
+    seconds = measure.interleave({name: c.turn for name, c in contestants.items()}, options.rounds, "training")
+    del contestants  # with their networks
 
     psnr = gate(options, names_of(options))
     counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= GATE_DB for name in seconds}
-    alone = ["ours"] if options.quick else seconds  # slow: a process each
-    memory = {name: measure.in_child(peak, options, contestant=name)["megabytes"] for name in alone}
 
     def row(name):
         step = median(seconds[name])
         cells = {"precision": used[name], "ms per step": 1000 * step, "images/s": size["batch"] / step}
         cells |= {"ours, times as fast": measure.faster(seconds, name), "PSNR (dB)": f"{psnr[name]:.2f}"}
-        cells |= {"counts": counts[name], "TFLOP/s": flop / step / 1e12}
-        cells |= {f"share of {p} product": f"{flop / step / ceilings[p]:.0%}" for p in ceilings}
-        return cells | {"memory (MB)": memory.get(name)}
+        return cells | {"counts": counts[name]}
 
-    reached = " and ".join(f"{measure.cell(value / 1e12)} TFLOP/s in {p}" for p, value in ceilings.items())
     against = [name for name in seconds if name != "ours"]
     return {
         "scale": size | {"task": "inpaint", "dataset": experiment.dataset},
         "rows": [{"contestant": name} | row(name) for name in seconds],
         "seconds": seconds,
         "comparisons": [measure.comparison(seconds, "training", n, counts["ours"] and counts[n]) for n in against],
-        "notes": [
-            f"A step is {measure.cell(flop / 1e9)} GFLOP.",
-            f"The matrix product reached {reached} in the same rounds.",
-            f"Images are loaded by {workers(options)} more {'process' if workers(options) == 1 else 'processes'}.",
-        ],
     }
 
 
@@ -232,7 +217,7 @@ def workers(options: measure.Options) -> int:
     return options.threads if options.device == "cpu" else min(WORKERS, os.cpu_count())
 
 
-# Gate, ceilings, memory
+# The gate
 
 
 def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
@@ -258,21 +243,3 @@ def same_batches(experiment, device: str):
     step = step_of(experiment, device)
     for index, low, high, *_ in batches(step, 0, allocation(experiment, step.schedule, 0, None)[0]):
         yield step.draw(index, low, high)
-
-
-def products(options: measure.Options) -> dict[str, Callable]:
-    """Precision → turn of a square matrix product, in fp32 and where it is native in bf16."""
-    a, b = torch.randn(2, sizes(options)["side"], sizes(options)["side"], device=options.device)
-    factors = {"fp32": (a, b), "bf16": (a.bfloat16(), b.bfloat16())}
-    names = dict.fromkeys(("fp32", options.precision))
-    return {p: partial(measure.seconds_of, partial(torch.matmul, *factors[p]), 10, options.device) for p in names}
-
-
-def peak(options: measure.Options, contestant: str) -> dict:
-    """Megabytes that one turn of a contestant alone in this process takes beyond the libraries."""
-    if measure.version_of("deepinv"):
-        import_module("deepinv")
-    before = measure.megabytes("VmHWM")
-    BUILD[contestant](experiment_of(options), options).turn()
-    on_gpu = torch.cuda.max_memory_allocated() / 1e6 if options.device == "cuda" else None
-    return {"megabytes": on_gpu or measure.megabytes("VmHWM") - before}

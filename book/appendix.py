@@ -1,20 +1,21 @@
-"""The tables of the pages behind the chapters: method, scale, data, reproducibility, reliability, teaching."""
+"""The tables of the pages behind the chapters: method, scale, data, reproducibility."""
 
 import re
-from functools import cache, partial
+from functools import cache
 
 import pandas as pd
 import torch
-from measured import DATASET, NOT_MEASURED, PROFILE, duration, listed, markdown
+from measured import PROFILE, ROOT, duration, listed, markdown
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion import published
 from companion.data import sets
 from companion.disk import files
 from companion.judge import number, plain
-from companion.runs import pilot, plan
+from companion.runs import plan
 from companion.training import results
 from odl import paper
+from odl.crops import CROP
 from odl.experiment import PROFILES
 from odl.network import EncoderDecoder
 
@@ -31,7 +32,11 @@ def tasks() -> str:
     return markdown(header, rows)
 
 
-flops = partial(plan.size, units={"PFLOP": 1e15, "TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6})
+def flops(amount: float) -> str:
+    """`1.23 GFLOP`: in the largest unit that it reaches."""
+    units = {"PFLOP": 1e15, "TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6}
+    unit = next(unit for unit, length in units.items() if amount >= length or unit == "MFLOP")
+    return f"{amount / units[unit]:.3g} {unit}"
 
 
 @cache
@@ -66,10 +71,18 @@ def parameter_counts() -> str:
 # Profiles and cost
 
 
+@cache
+def step_flop(channels: int, width: int, batch: int) -> int:
+    """Arithmetic of a training step, forward and backward, counted on the layers' shapes."""
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        EncoderDecoder(channels, width)(torch.zeros(batch, channels, CROP, CROP)).sum().backward()
+    return counter.get_total_flops()
+
+
 def run_flop(p: dict) -> int:
     """Of a whole training run, by the numbers of a profile or of an experiment."""
     channels = 1 if p.get("task") == "denoise" else 3
-    return p["epochs"] * p["iterations"] * plan.step_flop(channels, p["width"], p["batch_size"])
+    return p["epochs"] * p["iterations"] * step_flop(channels, p["width"], p["batch_size"])
 
 
 def rate(profile: dict) -> str:
@@ -99,9 +112,7 @@ def profiles_table() -> str:
 
 def piloted() -> str:
     """What the pilot measured, with one number of the book's profile changed at a time."""
-    table = pilot.table(DATASET)
-    if table.empty:
-        return f"The pilot is {NOT_MEASURED}: `python -m companion reproduce` does it."
+    table = pd.read_csv(ROOT / "data" / "results" / PROFILE / "tables" / "pilot.csv")
     rows = [
         [row.contestant, plain(row.task), f"{row.steps:,}", f"{row.core_seconds:,.0f}", *map("{:.2f}".format, row[5:])]
         for row in table.itertuples()
@@ -121,17 +132,11 @@ def cost() -> str:
 
 
 MS_PER_STEP = 1.0  # of the plan; times grow in proportion to it
-FLEETS = (1, 8, 64)
 
 
 def plans() -> str:
-    """What `python -m companion plan` says of a few numbers of GPUs."""
-    sets = ["celeba", "sun397"]
-    named = {gpus: dict(plan.lines(plan.plan("paper", sets, [0], gpus, MS_PER_STEP))) for gpus in FLEETS}
-    rows = [[name, *(named[gpus][name] for gpus in FLEETS)] for name in named[FLEETS[0]]]
-    own, shared = [row for row in rows if len({*row[1:]}) > 1], [row[:2] for row in rows if len({*row[1:]}) == 1]
-    header = [f"{MS_PER_STEP:g} ms a step", *(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in FLEETS)]
-    return "\n".join([markdown(header, own), "", markdown(["Whatever the number of GPUs", ""], shared)])
+    """What `python -m companion plan` says."""
+    return markdown([f"{MS_PER_STEP:g} ms a step", ""], plan.plan("paper", ["celeba", "sun397"], [0], MS_PER_STEP))
 
 
 # Files that a command has measured
@@ -142,43 +147,10 @@ def content(name: str) -> dict:
     return files.unseal(files.results() / f"{name}.json")
 
 
-def lessons() -> str:
-    """What the commands of the teaching page take."""
-    steps = content("teaching")["steps"]
-    rows = []
-    for name, step in steps.items():
-        cost = duration(step["cpu_seconds"]), f"{step['memory_gb']:.1f} GB"
-        rows.append([f"**{name}**", f"`{step['command']}`", *cost])
-    origin = next(iter(steps.values()))["provenance"]
-    table = markdown(["Step", "Command", "Processor time", "Memory"], rows)
-    return f"{table}\n\nMeasured on {origin['threads']} cores ({origin['processor']}), on the demo photographs."
-
-
 def tried(name: str) -> str:
     """The rows of a results file as a table."""
     rows = [row.get("versions", row) | row.get("checks", {}) for row in content(name)["rows"]]
     return markdown(list(rows[0]), [list(row.values()) for row in rows])
-
-
-def promises() -> str:
-    """A promise a row, with its fault and what was counted."""
-    found, table = content("faults"), []
-    measured = [*found["rows"].values()]
-    if not measured:
-        raise FileNotFoundError("the rows of faults.json")
-    for row in measured:
-        counted = [f"{row[key]:,}" for key in ("injected", "recovered", "silent")]
-        worst = row["worst_seconds"]
-        recovery = f"{worst:.1f} s" if worst >= 1 else f"{1000 * worst:.0f} ms"
-        table.append([row["promise"], row["fault"], *counted, recovery])
-    header = ["Promise", "Fault", "Injected", "Recovered", "Silent", "Worst recovery"]
-    absent = [name for name in found["all"] if name not in found["rows"]]
-    note = f"\n\nWithout rows that are {NOT_MEASURED}: {', '.join(absent)}." if absent else ""
-    known = measured[0]["provenance"]
-    versions = ", ".join(f"{name} {number}" for name, number in known["versions"].items() if number)
-    commits = ", ".join(dict.fromkeys(row["provenance"]["commit"] for row in measured))
-    origin = f"*{known['processor']}, {known['system']}, processes of one thread; {versions}; commit {commits}.*"
-    return f"{origin}\n\n{markdown(header, table)}{note}"
 
 
 # Data

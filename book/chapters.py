@@ -9,7 +9,7 @@ import one_gpu
 import reasons
 import yaml
 from answer import at_full_width, cured_within, one_in
-from appendix import GRID, flops, layers, rate, run_flop
+from appendix import GRID, flops, layers, rate, run_flop, step_flop
 from lab_page import fills
 from measured import (
     DATASET,
@@ -183,7 +183,7 @@ def long_on_faces(m, pair) -> str:
 def numbers_of(profile: str) -> dict:
     """A profile's numbers, and what follows from them."""
     p, full = PROFILES[profile], PROFILES["paper"]
-    steps, step = p["epochs"] * p["iterations"], plan.step_flop(3, p["width"], p["batch_size"])
+    steps, step = p["epochs"] * p["iterations"], step_flop(3, p["width"], p["batch_size"])
     parameters = sum(layer[3] for layer in layers(3, p["width"]))
     return {name: f"{number:,}" for name, number in p.items() if isinstance(number, int)} | {
         "steps": f"{steps:,}",
@@ -191,7 +191,7 @@ def numbers_of(profile: str) -> dict:
         "precision": p["precision"],
         "step": flops(step),
         "run": flops(run_flop(p)),
-        "less": f"{plan.step_flop(3, full['width'], 1) / plan.step_flop(3, p['width'], 1):.1f}",
+        "less": f"{step_flop(3, full['width'], 1) / step_flop(3, p['width'], 1):.1f}",
         "drawn": f"{p['batch_size'] * steps * HARD_MINING_WARM_UP / p['pool_images']:.0f}",
         "megabytes": f"{plan.STATES * 4 * parameters / 1e6:.0f}",
     }

@@ -160,7 +160,7 @@ def samples() -> str:
 def write_notebooks(folder: Path) -> None:
     """students/NAME.ipynb, the course of nbgrader and the sample answers in teachers/."""
     course = folder / "teachers" / "source" / "exercises"
-    path = files.results() / "teaching.json"  # by bench/lessons.py
+    path = files.results() / "teaching.json"  # what the solutions printed at the demo profile
     measured = files.unseal(path).get("exercises", {}) if path.exists() else {}
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)

@@ -49,12 +49,7 @@ SCORES = {  # made up: dB on levels 1 to 5
     "a level fails: 40 to 10 dB": [40, 32.5, 25, 17.5, 10],
 }
 COMMANDS = {
-    "speed-quality": "python -m bench quality",
-    "speed-packing": "python -m bench packing",
-    "lessons": "python -m bench.lessons",
-    "platforms": "python -m tests.platforms 3.11 torch==2.4.0 torchvision==0.19.0",
     "colour": "EVERY=10 python tests/test_damage.py colour",
-    "reliability-promises": "make faults",
 }
 # Pages of runs that share one scale:
 SCALED = ("introduction", "feedback", "contest", "lab", "reproducibility", "results")
@@ -177,15 +172,15 @@ FIGURES = {
     "lab-allocation.svg": lab_page.still_allocation, "lab-inpaint.png": lab_page.still_inpaint,
     "lab-seeds.svg": lab_page.still_seeds, "speed-ratios.svg": speed.ratios,
 } | drawings.FIGURES  # fmt: skip
-TABLES = {f"speed-{name.replace('_', '-')}": partial(speed.table, name) for name in speed.ORDER}
+TABLES = {f"speed-{name}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= {
     "landing": landing.figure, "results-table": results_table.results_table,
     "tasks-table": appendix.tasks, "parameter-counts": appendix.parameter_counts,
     "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
-    "plans": appendix.plans, "lessons": appendix.lessons, "reliability-promises": appendix.promises,
+    "plans": appendix.plans,
     "data-table": appendix.data_table, "checksums": appendix.checksums, "model-cards": appendix.model_cards,
 } | answer.TABLES | chapters.TABLES | reasons.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
-TABLES |= {name: partial(appendix.tried, name) for name in ("platforms", "colour")}
+TABLES |= {"colour": partial(appendix.tried, "colour")}
 README = {
     "answer": answer.answer, "limit": chapters.limit, "wide": lambda: one_gpu.facts()["wide"],
     "later": lambda: reasons.facts()["said"],

@@ -9,7 +9,10 @@ from measured import NOT_MEASURED, markdown
 from bench.measure import cell
 from companion.disk import files
 
-ORDER = ("training", "quality", "corruptions", "whole_images", "packing")
+ORDER = ("training", "corruptions")
+COLUMNS = ("task", "contestant", "precision", "ms per step", "images/s", "ours, times as fast", "PSNR (dB)")
+COLUMNS += ("difference from the loop", "counts")
+FORMER = "scikit-image"  # a contestant in stored results, which `make bench` measures no longer
 
 
 def measured() -> list[dict[str, dict]]:
@@ -17,15 +20,12 @@ def measured() -> list[dict[str, dict]]:
     devices = []
     for folder in sorted((files.results() / "benchmarks").glob("*/")):
         paths = [path for name in ORDER if (path := folder / f"{name}.json").exists()]
-        devices.append({path.stem: files.unseal(path) | {"path": path} for path in paths})
+        devices.append({path.stem: files.unseal(path) for path in paths})
     return [found for found in devices if found]
 
 
-# Tables
-
-
 def table(name: str) -> str:
-    """A benchmark's tables, one block per device. Raises FileNotFoundError where nobody has measured it."""
+    """A benchmark's table, one per device. Raises FileNotFoundError where nobody has measured it."""
     blocks = [block(found[name]) for found in measured() if name in found]
     if not blocks:
         raise FileNotFoundError(f"benchmarks/*/{name}.json")
@@ -33,37 +33,24 @@ def table(name: str) -> str:
 
 
 def block(content: dict) -> str:
-    """The device, the rows in tables that fit the page, and what goes with them."""
-    parts = [markdown(list(rows[0]), [map(cell, row.values()) for row in rows]) for rows in narrow(content["rows"])]
-    return "\n\n".join([origin(content), *parts, "\n".join(content.get("notes", ()))]).rstrip()
-
-
-def narrow(rows: list[dict]) -> list[list[dict]]:
-    """Rows in two tables where they have too many columns for one; the first column is in both."""
-    first, *rest = rows[0]
-    half = len(rest) if len(rest) < 7 else (len(rest) + 1) // 2
-    parts = [rest[i : i + half] for i in range(0, len(rest), half)]
-    return [[{first: row[first]} | {key: row[key] for key in part} for row in rows] for part in parts]
-
-
-def origin(content: dict) -> str:
-    """One line: with what the numbers below it are measured."""
+    """With what the numbers are measured, and the numbers."""
     known, sizes, rounds = content["provenance"], content["scale"], content["rounds"]
-    names = {"dataset": "{}", "width": "width {}", "batch": "batches of {}", "trials": "{} trials"}
+    names = {"dataset": "{}", "width": "width {}", "batch": "batches of {}"}
     scale = [text.format(sizes[key]) for key, text in names.items() if key in sizes]
     versions = [f"{name} {known['versions'].get(name, 'not installed')}" for name in ("torch", "deepinv")]
     where = [known["device"], known["processor"], known["capability"], f"ours in {sizes['precision_of_ours']}"]
     parts = [where, [f"{rounds} round{'s' * (rounds > 1)}", *scale], versions, [f"commit {known['commit']}"]]
-    return f"*{'; '.join(', '.join(part) for part in parts)}.*"
-
-
-# The figure
+    origin = f"*{'; '.join(', '.join(part) for part in parts)}.*"
+    columns = [name for name in COLUMNS if name in content["rows"][0]]
+    rows = [[cell(row[name]) for name in columns] for row in content["rows"] if row["contestant"] != FORMER]
+    return f"{origin}\n\n{markdown(columns, rows)}"
 
 
 def ratios():
     """How many times as fast ours is, a bar per comparison, a panel per device; lines span the rounds."""
     devices = measured() or [{}]
     bars = [[bar for content in found.values() for bar in content["comparisons"]] for found in devices]
+    bars = [[bar for bar in rows if bar["against"] != FORMER] for rows in bars]
     height = 1.0 + 0.27 * max(max(map(len, bars)), 4)
     figure, axes = plt.subplots(len(bars), 1, figsize=(8.2, height * len(bars)), squeeze=False, layout="constrained")
     for axis, found, rows in zip(axes[:, 0], devices, bars, strict=True):

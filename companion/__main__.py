@@ -45,12 +45,11 @@ def parser() -> Parser:
     option("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     option("--list", action="store_true", help="list the runs and what is done of them, and stop")
 
-    option = command("plan", run_plan, "what all runs would cost: GPU hours, wall time, disk, network")
+    option = command("plan", run_plan, "what all runs would cost: GPU hours, the longest run, disk of checkpoints")
     option("--profile", default="paper", help=f"{', '.join(PROFILES)} (default paper)")
     option("--dataset", nargs="+", default=["celeba", "sun397"],
            help=f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)")
     option("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
-    option("--gpus", type=int, default=1, help="GPUs that run at once (default 1)")
     option("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
 
     option = command("train", run_train, "train a denoiser of Table 3 that learns, resuming", "--profile", "--device")
@@ -109,12 +108,11 @@ def duration(name: str, value: str) -> float:
 def run_plan(options) -> None:
     from companion.notebook import check_seeds
     from companion.runs import plan
-    from odl.parameters import integer, number
+    from odl.parameters import number
 
-    integer("gpus", options.gpus, 1, 10**6)
     number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
     sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
-    for name, text in plan.lines(plan.plan(options.profile, sets, seeds, options.gpus, options.gpu_ms_per_step)):
+    for name, text in plan.plan(options.profile, sets, seeds, options.gpu_ms_per_step):
         print(f"{name:14} {text}")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import skimage
+import torch
 from conftest import refused
 from made import photograph
 from PIL import Image
@@ -207,20 +208,36 @@ def test_the_stride_that_nobody_names_keeps_a_cpu_to_minutes(task, shape, stride
 
 @pytest.mark.parametrize("task", paper.MASKED)
 @pytest.mark.parametrize("stride", [8, 20, 64])
-def test_what_lies_far_from_a_hole_is_not_looked_at(task, stride, noise, monkeypatch):
-    """And the hole is filled as it is in the whole image: two far holes, one of them in a corner."""
+@pytest.mark.parametrize("corner", [False, True])
+def test_what_lies_far_from_the_holes_is_not_looked_at(task, stride, corner, noise, monkeypatch):
+    """And they are filled as they are in the whole image, one of them in a corner."""
     x, mask = photograph(0, 700, 900), np.zeros((700, 900), bool)
-    mask[300:310, 200:290], mask[690:, 880:] = True, True
+    mask[300:310, 200:290] = True
+    mask[(slice(690, None), slice(880, None)) if corner else (slice(330, 333), slice(300, 304))] = True
     seen = []
     for name in ("inpaint_image", "restore_image"):
         whole = getattr(pretrained, name)
         spy = lambda network, y, *a, whole=whole, **k: seen.append(y.shape[:2]) or whole(network, y, *a, **k)  # noqa: E731
         monkeypatch.setattr(pretrained, name, spy)
-    parts = odl.restore(x, task, mask, stride)
-    assert len(seen) == 2 and sum(h * w for h, w in seen) < 0.2 * mask.size
-    monkeypatch.setattr(pretrained, "holes", lambda mask, stride: [(slice(0, 700), slice(0, 900))])
-    assert np.abs(odl.restore(x, task, mask, stride).astype(int) - parts).max() <= 1
-    assert len(seen) == 3 and (parts != x).any(-1)[mask].mean() > 0.9 and (parts == x)[~mask].all()
+    part = odl.restore(x, task, mask, stride)
+    monkeypatch.setattr(pretrained, "around", lambda mask, stride: (slice(0, 700), slice(0, 900)))
+    assert np.abs(odl.restore(x, task, mask, stride).astype(int) - part).max() <= 1
+    assert (part != x).any(-1)[mask].mean() > 0.9 and (part == x)[~mask].all()
+    [near, every] = [height * width / mask.size for height, width in seen]
+    assert near < (0.75 if corner else 0.15) and every == 1
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_a_folder_reads_its_network_once_and_none_can_change_it(tmp_path, monkeypatch, task):
+    reads, read_bytes = [], Path.read_bytes
+    counting = lambda path: reads.append(path) if path.suffix == ".safetensors" else None  # noqa: E731
+    monkeypatch.setattr(Path, "read_bytes", lambda path: counting(path) or read_bytes(path))
+    pretrained.read.cache_clear()
+    one, other = odl.load(task), odl.load(task)
+    assert len(reads) == 1 and one is not other
+    with torch.no_grad():
+        next(one.parameters()).zero_()
+    assert next(odl.load(task).parameters()).any() and next(other.parameters()).any() and len(reads) == 1
 
 
 def test_a_large_photograph_that_is_hardly_noisy_gives_the_warning_before_the_work(noise):

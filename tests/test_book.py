@@ -30,7 +30,7 @@ from companion.claims import claims
 from companion.comparators import trained
 from companion.disk import files
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
-from companion.runs import catalogue, plan
+from companion.runs import catalogue
 from companion.training.results import Result
 from odl import PROTOCOL, paper
 
@@ -85,7 +85,7 @@ def test_counted_arithmetic_is_the_networks():
     """Against a count by hand for width 64: two outer layers, six of equal cost between them, the linear map."""
     outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
     assert [flop for *_, flop in appendix.layers(3, 64)] == [outer, *[middle] * 3, linear, *[middle] * 3, outer]
-    assert plan.step_flop(3, 64, 100) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
+    assert appendix.step_flop(3, 64, 100) == 100 * (3 * (2 * outer + 6 * middle + linear) - outer)
 
 
 @pytest.mark.parametrize("right", [True, False])

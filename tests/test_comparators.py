@@ -15,7 +15,7 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import inpaint_biharmonic
 
 from companion import published
-from companion.comparators import DENOISERS, classical, context_encoder, trained
+from companion.comparators import DENOISERS, classical, context_encoder, holes, trained
 from companion.data import packs
 from companion.disk import files
 from companion.measure import blocks, denoising
@@ -257,7 +257,7 @@ class Constant(torch.nn.Module):
 @pytest.mark.parametrize(("side", "value"), [(64, 0.25), (32, -0.5)])
 def test_blocks_are_measured_inside_the_block_only(side, value):
     experiment = Experiment.of(profile="smoke", test_images=6, trials=2)
-    frame = blocks.evaluate(experiment, Constant(value, side)).set_index(["trial", "level"])
+    frame = holes.evaluate(experiment, Constant(value, side)).set_index(["trial", "level"])
     filled = np.full((3, 64, 64), (value + 1) / 2)
     for edge in [np.s_[:, :16], np.s_[:, 48:], np.s_[:, :, :16], np.s_[:, :, 48:]] if side == 32 else []:
         filled[edge] = np.array(FILL).reshape(3, 1, 1) / 255
@@ -265,7 +265,7 @@ def test_blocks_are_measured_inside_the_block_only(side, value):
         x = (crops.fixed_crops(packs.load("demo", "test"), 6, f"blocks/{trial}").numpy() + 1) / 2
         for level in ("central", "arbitrary"):
             generator = torch.Generator().manual_seed(crops.seed_of("blocks", trial, level))
-            masks = blocks.block_masks(level, 6, generator).numpy()[:, 0]
+            masks = holes.block_masks(level, 6, generator).numpy()[:, 0]
             error = [((filled - image) ** 2)[:, mask].mean() for image, mask in zip(x, masks, strict=True)]
             expected = frame.loc[(trial, level)]
             assert expected.l2 == pytest.approx(1000 * np.mean(error), rel=1e-4)
@@ -274,7 +274,7 @@ def test_blocks_are_measured_inside_the_block_only(side, value):
 
 def test_blocks_are_32_wide_in_the_middle_or_anywhere():
     generator = torch.Generator().manual_seed(0)
-    central, anywhere = (blocks.block_masks(block, 400, generator)[:, 0] for block in blocks.BLOCKS)
+    central, anywhere = (holes.block_masks(block, 400, generator)[:, 0] for block in holes.BLOCKS)
     assert central[:, 16:48, 16:48].all() and central.sum() == 400 * 32 * 32
     assert (anywhere.sum((1, 2)) == 32 * 32).all()
     top, left = (anywhere.any(axis).float().argmax(1) for axis in (2, 1))
@@ -283,8 +283,8 @@ def test_blocks_are_32_wide_in_the_middle_or_anywhere():
 
 def test_known_pixels_are_untouched_and_a_centre_network_leaves_the_rest():
     y = torch.rand(3, 3, 64, 64) * 2 - 1
-    mask = blocks.block_masks("arbitrary", 3, torch.Generator().manual_seed(3))
-    whole, centre = (blocks.inpaint(Constant(0.1, side), y, mask) for side in (64, 32))
+    mask = holes.block_masks("arbitrary", 3, torch.Generator().manual_seed(3))
+    whole, centre = (holes.inpaint(Constant(0.1, side), y, mask) for side in (64, 32))
     inside = torch.zeros_like(mask)
     inside[:, :, 16:48, 16:48] = True
     assert torch.equal(whole, torch.where(mask, torch.tensor(0.1), y))
@@ -295,7 +295,7 @@ def test_the_classical_fill_is_the_smoothest_surface_and_is_measured_on_the_same
     """A cubic surface, of which Δ² is 0, comes back; the measurement is a plain loop, kept on disk."""
     across, down = np.meshgrid(np.linspace(-0.5, 0.5, 64), np.linspace(-0.5, 0.5, 64))
     surface = torch.tensor(np.stack([across**3 - 3 * across * down**2, across * down, 0.3 + down])[None]).float()
-    mask = blocks.block_masks("arbitrary", 1, torch.Generator().manual_seed(3))
+    mask = holes.block_masks("arbitrary", 1, torch.Generator().manual_seed(3))
     filled = blocks.smoothest(delete(surface, mask), mask)
     assert torch.allclose(filled, surface, atol=2e-3) and not torch.allclose(delete(surface, mask), surface, atol=0.1)
     run = replace(catalogue.inpainters("inpaint", "demo", "smoke", 5)[-1], test_images=3, trials=2)
@@ -304,9 +304,9 @@ def test_the_classical_fill_is_the_smoothest_surface_and_is_measured_on_the_same
     found, again = blocks.run_classical(run), blocks.load_classical(run)
     assert again.path == results.path_of(run) and again.path.is_file() and again.evaluation.equals(found.evaluation)
     rows = found.evaluation.set_index(["trial", "level"])
-    for trial, level in product(range(2), blocks.BLOCKS):
+    for trial, level in product(range(2), holes.BLOCKS):
         x = (crops.fixed_crops(packs.load("demo", "test"), 3, f"blocks/{trial}").numpy() + 1) / 2
-        masks = blocks.block_masks(level, 3, torch.Generator().manual_seed(crops.seed_of("blocks", trial, level)))
+        masks = holes.block_masks(level, 3, torch.Generator().manual_seed(crops.seed_of("blocks", trial, level)))
         each = []
         for image, missing in zip(x.transpose(0, 2, 3, 1), masks.numpy()[:, 0], strict=True):
             damaged = np.where(missing[..., None], 0.5, image)
@@ -318,7 +318,7 @@ def test_the_classical_fill_is_the_smoothest_surface_and_is_measured_on_the_same
 
 def test_table2_is_in_per_cent_beside_the_papers_numbers():
     def result(schedule, offset):
-        rows = [(t, b, 10 + offset + t, 20 - offset + 0.1 * t) for t in range(3) for b in blocks.BLOCKS]
+        rows = [(t, b, 10 + offset + t, 20 - offset + 0.1 * t) for t in range(3) for b in holes.BLOCKS]
         frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "psnr"])
         return Result({"schedule": schedule}, {}, [], frame, None)
 

@@ -25,7 +25,6 @@ from companion.restore import image_files
 from companion.training import results
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
-from tests.faults.__main__ import main as faults
 
 SMOKE = ["--profile", "smoke"]
 
@@ -118,13 +117,11 @@ def test_an_unknown_option_is_one_line(run, arguments, capsys):
         (companion, "reproduce --profile smoke --dataset demo --page table1-deblurr", "nearest: 'deblur'"),
         (companion, "reproduce --device gpu", "device='gpu' is not one of auto, cpu, cuda"),
         (companion, "reproduce --profile smoke --dataset demo --only x", "only='x' is none of these runs"),
-        (companion, "plan --gpus 0 --gpu-ms-per-step 1", "gpus=0 is not from 1 to 1000000; nearest: 1"),
         (companion, "plan --gpu-ms-per-step nan", "gpu-ms-per-step=nan is not a number"),
         (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
         (companion, "train tnrdd", "nearest: 'tnrd'"),
         (companion, "train csf --profile papr", "profile='papr'"),
         (companion, "ship inpaint", "run='inpaint' has no trained network"),
-        (faults, "--only kils", "nearest: 'kills'"),
         (bench, "trainig", "nearest: 'training'"),
         (bench, "--device gpu", "device='gpu'"),
     ],

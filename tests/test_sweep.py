@@ -154,7 +154,7 @@ ENDLESS = """
 import signal
 from companion.runs import sweep
 from odl.experiment import Experiment
-from odl.machine import progress
+from companion.disk import progress
 
 progress.FIRST = progress.EVERY = 0
 if __name__ == "__main__":

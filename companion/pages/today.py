@@ -63,9 +63,7 @@ def removed(m: Measured, task: str, schedule: str) -> list[float]:
 
 def by_statistics(m: Measured) -> Verdict:
     """BatchNorm statistics of the severity remove at least half of what each fixated network lacks."""
-    parts = {
-        f"{plain(task)}, {own}": removed(m, task, name) for task in paper.TASKS for own, name in FIXATED.items()
-    }
+    parts = {f"{plain(task)}, {own}": removed(m, task, name) for task in paper.TASKS for own, name in FIXATED.items()}
     return judge.verdict_on(parts, beyond=HALF, unit="%")
 
 

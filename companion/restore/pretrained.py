@@ -1,14 +1,15 @@
 """The pretrained on-demand networks, and what they make of a photograph."""
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
-from scipy.ndimage import binary_dilation, find_objects, label
 
 from companion.data import reader
 from companion.restore import advice as doubts
@@ -45,7 +46,15 @@ def load(task: str) -> EncoderDecoder:
     choice("task", task, paper.TASKS)
     short = Experiment.of(task, "bsds500", "on_demand", profile="reference")
     long = replace(short, **LONG["reference"])
-    return network_of(long if task != "inpaint" and place_of_weights(long) else short)
+    run = long if task != "inpaint" and place_of_weights(long) else short
+    place = place_of_weights(run)
+    return copy.deepcopy(read(run, place, place and place.stat().st_mtime_ns))
+
+
+@cache
+def read(run: Experiment, place: Path | None, changed: int | None) -> EncoderDecoder:
+    """Read a run's network from its file, once a process unless the file has changed."""
+    return network_of(run)
 
 
 def restore(
@@ -82,14 +91,14 @@ def restore(
     for line in filter(None, (reader.faint(known if y.dtype == np.uint8 else 255 * known), doubt)):
         warnings.warn(line, doubts.DamageWarning, stacklevel=2)
     x_hat = np.array(y, np.float32 if y.dtype == bool else None)
-    for rows, columns, within in parts(y, missing, stride, progress):
-        part, gone = y[rows, columns], None if missing is None else missing[rows, columns]
-        by = partial(inpaint_image, mask=gone) if task == "inpaint" else restore_image
-        whole = by(network, floats(part, gone), stride=stride, progress=within, **how)
-        if y.dtype == np.uint8:
-            whole = (whole * 255).round()
-        keep = False if gone is None else ~gone if y.ndim == 2 else ~gone[..., None]
-        x_hat[rows, columns] = np.where(keep, part, whole)
+    box = (slice(None), slice(None)) if missing is None else around(missing, stride)
+    part, gone = y[box], None if missing is None else missing[box]
+    by = partial(inpaint_image, mask=gone) if task == "inpaint" else restore_image
+    whole = by(network, floats(part, gone), stride=stride, progress=progress, **how)
+    if y.dtype == np.uint8:
+        whole = (whole * 255).round()
+    keep = False if gone is None else ~gone if y.ndim == 2 else ~gone[..., None]
+    x_hat[box] = np.where(keep, part, whole)
     if task == "denoise" and not doubt and (doubt := doubts.doubt(floats(y), floats(x_hat), task)):
         warnings.warn(doubt, doubts.DamageWarning, stacklevel=2)
     return image_files.like(image, x_hat) if picture else x_hat
@@ -118,48 +127,21 @@ def before(network, y: np.ndarray, task: str, missing: np.ndarray | None, how: d
     return doubts.doubt(middle, restore_image(network, middle, STRIDES[-1], **how), task)
 
 
-def parts(y: np.ndarray, missing: np.ndarray | None, stride: int, progress):
-    """(rows, columns, progress) of the parts of an image that are restored: around its holes, else the whole."""
-    boxes = [(slice(0, y.shape[0]), slice(0, y.shape[1]))] if missing is None else holes(missing, stride)
-    areas = [y[box].size for box in boxes]
-    for k, box in enumerate(boxes):
-        done, part = sum(areas[:k]) / sum(areas), areas[k] / sum(areas)
-        yield *box, progress and (lambda share, done=done, part=part: progress(done + share * part))
-
-
-def holes(mask: np.ndarray, stride: int) -> list[tuple[slice, slice]]:
-    """The parts (rows, columns) of an image that hold every window with a missing pixel of `mask` (height, width).
-
-    Windows lie in a part as in the image, and no window of one sees what another has missing.
-    """
-    starts = [np.arange(0, side, CROP) for side in mask.shape]
-    blocks = np.logical_or.reduceat(np.logical_or.reduceat(mask, starts[0], 0), starts[1], 1)
-    near = binary_dilation(blocks, np.ones((3, 3)))  # groups more than two blocks apart
-    boxes = find_objects(label(near, np.ones((3, 3)))[0])
-    covered = np.zeros(blocks.shape, int)
-    for box in boxes:
-        covered[box] += 1
-    boxes = boxes if covered.max() == 1 else [tuple(slice(0, side) for side in blocks.shape)]
-    return [around(mask, *(slice(s.start * CROP, s.stop * CROP) for s in box), stride) for box in boxes]
-
-
-def around(mask, rows: slice, columns: slice, stride: int) -> tuple[slice, slice]:
-    """What the windows with missing pixels cover of an image, for those of its `mask` that lie in rows and columns."""
-    part, found = mask[rows, columns], []
-    for within, side, other in ((rows, mask.shape[0], 1), (columns, mask.shape[1], 0)):
-        there = np.flatnonzero(part.any(other)) + within.start
-        last = there[-1]  # no window with it begins later
-        stop = side if side - CROP <= last else last // stride * stride + CROP
-        found.append(slice(max(0, int(there[0]) - CROP + 1) // stride * stride, int(stop)))
-    return tuple(found)
+def around(missing: np.ndarray, stride: int) -> tuple[slice, slice]:
+    """Return the rows and columns that hold every window with a missing pixel; windows lie there as in the image."""
+    box = []
+    for axis, side in enumerate(missing.shape):
+        first, last = np.flatnonzero(missing.any(1 - axis))[[0, -1]].tolist()
+        start = max(0, first - CROP + 1) // stride * stride
+        box.append(slice(start, side if side - CROP <= last else last // stride * stride + CROP))
+    return tuple(box)
 
 
 def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:
     """The closest of STRIDES at which the network sees at most MAX_WINDOWS windows, to inpaint those with holes."""
     area = image.size if TASKS[task].channels == 1 else image.shape[0] * image.shape[1]
     if task == "inpaint" and min(missing.shape) > CROP:
-        area = 0
-        for part in (missing[box] for box in holes(missing, STRIDES[0])):
-            starts = [window_starts(side, STRIDES[0]) for side in part.shape]
-            area += int((shares(torch.from_numpy(part), *starts) > 0).sum()) * STRIDES[0] ** 2
+        part = missing[around(missing, STRIDES[0])]
+        starts = [window_starts(side, STRIDES[0]) for side in part.shape]
+        area = int((shares(torch.from_numpy(part), *starts) > 0).sum()) * STRIDES[0] ** 2
     return next((stride for stride in STRIDES if area / stride**2 <= MAX_WINDOWS), STRIDES[-1])

@@ -16,7 +16,6 @@ from companion.data import sets
 from companion.disk import files
 from companion.measure import blocks, denoising, gradients_and_pool, recalibration
 from companion.restore import pretrained
-from companion.runs import pilot
 from companion.show.sentences import figure2
 from companion.training import results
 from companion.training.measurement import Job, Measurement, job_of, of_network
@@ -167,8 +166,7 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     `of_faces` names an exception.
     """
     if sets.parse(dataset)[0] == FACES:
-        trained_runs = dict.fromkeys(sum(of_faces(profile, dataset, seeds), []))
-        return [job_with_all(run) for run in trained_runs] + recalibrations(profile, dataset, seeds)
+        return [job_with_all(run) for run in dict.fromkeys(sum(of_faces(profile, dataset, seeds), []))]
     first, three, page = seeds[:1], seeds[:3], {"task": "inpaint", "dataset": dataset, "profile": profile}
     order = [
         grid(profile, dataset, first, (*CLOSE, *published.FIXATED)),
@@ -178,7 +176,6 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
         doses(profile, dataset, first),
         grid(profile, dataset, first, (*published.CUMULATIVE, *published.PARTIAL, "on_demand_l2")),
         *(runs(name, **page, seeds=first) for name in ("extra_data", "table2")),
-        pilot.runs(dataset).values() if profile == "reference" else [],
         grid(profile, dataset, three[1:], published.CUMULATIVE),
         doses(profile, dataset, three[1:]),
         grid(profile, dataset, seeds[3:], CLOSE),
@@ -276,18 +273,8 @@ def plateau(profile: str, dataset: str, seeds: list[int]) -> list[list[Experimen
     ]
 
 
-def recalibrations(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
-    """Fixated networks and the staged curriculum's, scored again with BatchNorm statistics of each level."""
-    found = []
-    for run in recalibrated_runs(profile, dataset, seeds):
-        work = 1.2 * run.trials * len(TESTED) * math.ceil(run.test_images / run.batch_size)  # batches forward
-        measure = of_network(run, "recalibrated", recalibration.recalibrated, work)
-        found.append(Job(measure.name, (measure,), run))
-    return found
-
-
 def recalibrated_runs(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
-    """The runs of `recalibrations`: three seeds."""
+    """The runs whose networks are scored again with BatchNorm statistics of each level: three seeds."""
     return grid(profile, dataset, seeds[:3], recalibration.RECALIBRATED)
 
 
@@ -344,6 +331,10 @@ def job_with_all(run) -> Job:
         return blocks.job_of(run)
     if run.schedule in gradients_and_pool.MEASURED and not run.overrides:
         return gradients_and_pool.job_of(run)
+    faces = sets.parse(run.dataset)[0] == FACES
+    if faces and not run.overrides and run in recalibrated_runs(run.profile, run.dataset, SEEDS_OF_FACES):
+        work = 1.2 * run.trials * len(TESTED) * math.ceil(run.test_images / run.batch_size)  # batches forward
+        return job_of(run, of_network(run, "recalibrated", recalibration.recalibrated, work))
     ours = denoising.our_systems(run.profile, run.dataset, run.seed) if run.dataset.endswith("-native") else {}
     systems = [system for system, experiment in ours.items() if experiment == run]
     return job_of(run, *(m for system in systems for m in on_db11(system, run.profile, run)))

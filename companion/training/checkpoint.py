@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 
 from companion.disk import files
 from companion.training.store import identity
@@ -147,14 +147,20 @@ def read_checkpoint(path: Path) -> dict | None:
 
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors in a file of safetensors, checked against the SHA-256 in its header where it has one."""
+    """Return the tensors in a file of safetensors, read once.
+
+    They are checked against the manifest where they ship, else against the SHA-256 in the header where it has one.
+    """
+    content = path.read_bytes()
+    shipped = path.parent in (files.models(), files.shipped())
+    if shipped and hashlib.sha256(content).hexdigest() != files.unseal(path.parent / "manifest.json").get(path.name):
+        raise files.DamagedFile(f"{path}: its SHA-256 is not the one in manifest.json; fetch the file again")
     try:
-        weights = load_file(path)
-        expected, _ = header(path)
+        weights = load(content)
     except SafetensorError as error:
         reason = str(error).splitlines()[0]
         raise files.DamagedFile(f"{path}: not a whole file of safetensors ({reason}); delete it") from None
-    if expected and expected != hash_of(weights):
+    if not shipped and (expected := header(path)[0]) and expected != hash_of(weights):
         raise files.DamagedFile(f"{path}: changed since it was written; delete it and train again")
     return weights
 
@@ -185,10 +191,3 @@ def hash_of(weights: dict[str, torch.Tensor]) -> str:
     for name, t in sorted(weights.items()):
         total.update(f"{name} {t.dtype} {tuple(t.shape)} ".encode() + t.view(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
-
-
-def check_manifest(path: Path) -> None:
-    """Raise DamagedFile when shipped weights differ from the manifest."""
-    manifest = files.unseal(path.parent / "manifest.json")
-    if hashlib.sha256(path.read_bytes()).hexdigest() != manifest.get(path.name):
-        raise files.DamagedFile(f"{path}: its SHA-256 is not the one in manifest.json; fetch the file again")

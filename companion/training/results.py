@@ -199,8 +199,6 @@ def with_weights(network, experiment):
     if path is None:
         first = f"delete {path_of(experiment)}, and " if path_of(experiment).exists() else ""
         raise NoWeights(f"no weights for {experiment.run_id}: {first}train them with {command_of(experiment)}")
-    if path.parent in (files.models(), files.shipped()):
-        checkpoint.check_manifest(path)
     try:
         network.load_state_dict(checkpoint.read_weights(path))
     except RuntimeError as error:  # other names or shapes

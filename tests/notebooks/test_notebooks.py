@@ -9,9 +9,11 @@ import subprocess
 import sys
 import traceback
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
+from functools import cache
 from itertools import repeat
 from pathlib import Path
 
+import children
 import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
@@ -20,6 +22,7 @@ from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.pylabtools import select_figure_formats
+from papermill import inspect_notebook
 from traitlets.config import Config
 
 from companion import notebook as notebook_module
@@ -28,9 +31,9 @@ from companion.__main__ import main
 from companion.runs import catalogue
 from odl import paper
 from odl.parameters import ParameterError
-from tests.faults.campaign import ended, in_a_child
-from tests.faults.parameters import NOTEBOOKS, ROOT, begun, cases
 
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAPERMILL = Path(sys.executable).with_name("papermill")
 NAMES = [notebook.stem for notebook in NOTEBOOKS]
 SEEDED = [notebook.stem for notebook in NOTEBOOKS if '"seeds = [' in notebook.read_text(encoding="utf-8")]
@@ -54,8 +57,8 @@ def run(notebook: Path, folder: Path, edit=("", ""), **parameters) -> dict:
     sources.insert(2, "# Parameters\n" + "".join(f"{name} = {value!r}\n" for name, value in parameters.items()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODL_ROOT", str(folder))
-        child = in_a_child(run_cells, folder, sources)
-    assert ended(child, 240) == 0
+        child = children.in_a_child(run_cells, folder, sources)
+    assert children.ended(child, 240) == 0
     return json.loads((folder / "shown.json").read_text())
 
 
@@ -69,7 +72,7 @@ def run_and_draw(shell, source):
     return result
 
 
-def run_cells(_, folder, sources):
+def run_cells(folder, sources):
     """Run cells as a kernel does, until one fails; write what became of them."""
     os.chdir(folder)
     shell, said = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}})), io.StringIO()
@@ -195,6 +198,53 @@ def test_what_is_measured_on_faces_is_shown_without_them(name, tmp_path, monkeyp
         table = pd.read_csv(ROOT / table)
         assert [*table.schedule[table.worst_gap.notna()]] == [*published.SEVEN, *catalogue.NEWER]
     assert {*tmp_path.glob("data/results/**/*.json")} == before and not (tmp_path / "runs").exists()
+
+
+WRONG = {  # parameter → typo, wrong type, out of range, empty
+    "task": ["inpant", "", 3, None, ["inpaint"]],
+    "dataset": ["nowhere", "", 3, None, "/nowhere/at/all"],
+    "profile": ["demoo", "", 3, None, True],
+    "seed": [-1, "zero", "", 1.5, True, None, 2**40],
+    "seeds": [-1, "zero", "", [], [0, -1], [0.5], "[0, -1]", "[0, one]", "[]", "[0, 1", "0 1 2", "(0, 1)", "0,1", None],
+    "schedules": ["", 3, None, ["rigid"], "[rigid]", [3]],
+    "device": ["gpu", "", 0, None],
+    "train": ["never", "", 0, None],
+    "systems": [[], ["bm4d"], "[bm3d, bm4d]", "[]", "", None],
+    "sigmas": [[], [0], ["25"], "[25, 0]", "[25, many]", "25 50", None],
+    "sigma": [0, -25, "many", float("nan"), None],
+    "photographs": ["nowhere", "", 3, None],
+    "image": ["nowhere.png", 3, None],
+    "mask": ["nowhere.png", 3, None],
+    "longest": [63, "long", None],
+    "size": [63, 513, "big", None],
+    "stride": [0, 65, "eight", 2.5, None],
+    "images": [0, -1, "three", 10**9, 2.5, None],
+    "tsak": ["inpaint"],  # no notebook has it
+}
+
+
+@cache
+def cells_of(notebook: Path) -> tuple[str, str]:
+    """The cell of parameters and the first that is executed after it."""
+    code = [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
+    [i] = [i for i, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", [])]
+    return code[i].source, code[i + 1].source
+
+
+def cases() -> list[tuple[Path, str, object]]:
+    """Every notebook × every parameter of it, and one more × every wrong value."""
+    parameters = [(n, name) for n in NOTEBOOKS for name in [*inspect_notebook(n), "tsak"]]
+    return [(notebook, name, value) for notebook, name in parameters for value in WRONG[name]]
+
+
+def begun(notebook: Path, name: str, value) -> dict:
+    """What papermill does with a parameter: cell, injected value, next cell. Returns the notebook's names."""
+    parameters, first = cells_of(notebook)
+    namespace = {"In": [f"# Parameters\n{name} = {value!r}\n"]}
+    exec(parameters, namespace)
+    namespace[name] = value
+    exec(first, namespace)
+    return namespace
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
