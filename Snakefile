@@ -26,10 +26,10 @@ import build
 from companion.runs import catalogue
 from companion.notebook import check_seeds, check_text, listed, word_or_number
 from odl import paper
-from odl.data import packs, sets
+from companion.data import packs, sets
 from companion.data.sets import DataError
-from odl.experiment import PROFILES
-from odl.machine import files
+from odl.experiment import PROFILES, short
+from companion.disk import files
 from odl.parameters import ParameterError, choice, integer
 
 min_version("9.0")
@@ -69,7 +69,7 @@ def path_of(file):
 
 
 def name_of(rule, what):
-    return files.short(re.sub(r"\W", "_", f"{rule}_{what}"), 200).replace("-", "_")
+    return short(re.sub(r"\W", "_", f"{rule}_{what}"), 200).replace("-", "_")
 
 
 def pack_of(dataset):
@@ -97,7 +97,7 @@ except (ParameterError, DataError) as error:
     raise WorkflowError(str(error)) from None
 
 BASE = Path(workflow.basedir)
-CODE, PACKING = hash_of("odl", "companion"), hash_of("odl/data")
+CODE, PACKING = hash_of("odl", "companion"), hash_of("companion/data")
 LIMITS = {"mem_mb": O["mem_mb"], "runtime": O["runtime"]}
 # Every rule's command is made of these: a shell directive is read when the job runs, and sees no variable of a loop.
 PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable)}"

@@ -142,7 +142,7 @@ def hard_loss(m) -> str:
 def pulls(m) -> list[np.ndarray]:
     """Of each task the gradient norms of levels 1 to 5 under equal shares, means over seeds."""
     found = [judge.paired(m.runs, "gradients", f"{task} {PAIR[1]}") for task in paper.TASKS]
-    return [np.mean([gradients_and_pool.norms(run).to_numpy() for [run] in runs], axis=0) for runs in found if runs]
+    return [np.mean([[*gradients_and_pool.norms(run).values()] for [run] in runs], axis=0) for runs in found if runs]
 
 
 def growth(m) -> np.ndarray:

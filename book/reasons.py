@@ -80,6 +80,8 @@ LATER = {  # of minimax training: does it reach what it is made for, and at what
         judge.REPRODUCED: "Its worst gap is smaller than Equation 3's.",
         judge.EQUIVALENT: "Its worst gap is as large as Equation 3's.",
         judge.REVERSED: "Its worst gap is larger than Equation 3's.",
+        judge.MIXED: "Its worst gap is smaller than Equation 3's over all pixels and larger with the known ones put "
+        "back.",
         OPEN: "Whether its worst gap is smaller than Equation 3's is open.",
     },
     "Minimax training has the higher": {

@@ -3,7 +3,8 @@
 import os
 import re
 import shlex
-from itertools import groupby
+from functools import cache
+from itertools import chain, groupby
 from pathlib import Path
 
 from measured import DATASET, FACES, PROFILE
@@ -48,13 +49,16 @@ def of_chapter(chapter: str, scale: str = "") -> str:
     if chapter in FILES:
         pattern, made_by = FILES[chapter]
         return line([([*files.results().glob(pattern)], made_by)], scale)
-    campaigns = [(PROFILE, DATASET, seeds()), *((profile, FACES, SEEDS_OF_FACES) for profile in (PROFILE, "gpu"))]
+    campaigns = [(PROFILE, DATASET, seeds()), (PROFILE, FACES, SEEDS_OF_FACES), ("gpu", FACES, SEEDS_OF_FACES)]
+    campaigns = [(profile, dataset, tuple(each)) for profile, dataset, each in campaigns]
     pages, shown = CHAPTERS.get(chapter, ((), 0))
-    found = [
-        ({file for page in pages for file in catalogue.files_of(page, *one)}, command(*one[:2]))
-        for one in campaigns[:shown]
-    ]
+    found = [({*chain(*(files_of(page, *one) for page in pages))}, command(*one[:2])) for one in campaigns[:shown]]
     return line(found, scale)
+
+
+@cache
+def files_of(page: str, profile: str, dataset: str, seeds: tuple) -> list[Path]:
+    return catalogue.files_of(page, profile, dataset, [*seeds])
 
 
 def line(found: list[tuple], scale: str = "") -> str:

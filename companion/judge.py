@@ -9,6 +9,7 @@ and after every result on bsds500 was known.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -146,8 +147,11 @@ def interval(values, level: float = 1 - ALPHA):
     """Student's interval of the mean: (low, high)."""
     x = np.asarray(values, float)
     n = x.shape[-1]
-    half = stats.t.ppf((1 + level) / 2, n - 1) * x.std(-1, ddof=1) / np.sqrt(n)
+    half = quantile((1 + level) / 2, n - 1) * x.std(-1, ddof=1) / np.sqrt(n)
     return x.mean(-1) - half, x.mean(-1) + half
+
+
+quantile = cache(stats.t.ppf)  # of Student's distribution, with so many degrees of freedom
 
 
 def spread(margins) -> tuple[float, float, float]:
@@ -441,7 +445,8 @@ def keyed(found) -> dict:
 
 def score(run, levels=LEVELS, column="psnr") -> float:
     """Mean over trials and some levels of a column of the evaluation, in dB."""
-    return run.evaluation.groupby("level")[column].mean()[list(levels)].mean()
+    means = run.level_means[column]
+    return float(np.mean([means[level] for level in levels]))
 
 
 def paired(runs: dict, task: str, *schedules: str) -> list[list]:

@@ -160,8 +160,8 @@ def test_networks_below_their_input_get_their_word_and_that_they_are():
     assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}, harm=True).gated
     assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b", ["6"])}).gated
     assert not judge.compare(judge.Measured(runs), {"": ("deblur", "c", "b")}).gated
-    for run in runs.values():
-        run.evaluation["l2_input"] = 30.0  # by squared error both improve on it
+    for key, run in runs.items():  # by squared error both improve on it
+        runs[key] = replace(run, evaluation=run.evaluation.assign(l2_input=30.0))
     assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).gated
 
 

@@ -5,7 +5,7 @@ Nothing is trained: what is not on disk reads "to be measured".
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -57,8 +57,9 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     """Every result that a claim needs and that is here; on faces those of whole blocks alone."""
     short = profile != "paper"  # every other one has 1.3 % of the paper's training images or fewer
     if sets.parse(dataset)[0] == catalogue.FACES:
-        whole = sum(catalogue.whole_blocks(profile, dataset, seeds), [])
-        return Measured(dose.load(whole).runs | gradients_and_pool.load_all(whole), short=short)
+        once = cache(results.load)  # whether a block is whole, its runs themselves tell
+        whole = sum(catalogue.whole_blocks(profile, dataset, seeds, once), [])
+        return Measured(dose.load(whole, once).runs | gradients_and_pool.load_all(whole), short=short)
     grid = catalogue.grid(profile, dataset, seeds, (*published.SEVEN, *published.FIXATED, "on_demand_l2"))
     runs = dose.load([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
     extra = extra_data.runs("inpaint", dataset, profile, seeds)

@@ -85,9 +85,9 @@ def load_all(runs) -> dict:
     return found
 
 
-def norms(result: results.Result) -> pd.Series:
+def norms(result: results.Result) -> dict[str, float]:
     """Level → mean norm over trials."""
-    return result.evaluation.groupby("level").norm.mean()
+    return result.level_means["norm"]
 
 
 def severe_dominate(m: Measured) -> Verdict:
@@ -104,7 +104,7 @@ def remembers(m: Measured) -> Verdict:
     parts = {}
     for task in paper.TASKS:
         pairs = paired(m.runs, "pool", *(f"{task} {schedule}" for schedule in ("hard_mining", "rigid_joint")))
-        scores = [[run.evaluation.groupby("level").psnr.mean() for run in pair] for pair in pairs]
+        scores = [[run.level_means["psnr"] for run in pair] for pair in pairs]
         losses = [[score["pool"] - score["held out"] for score in pair] for pair in scores]
         parts[plain(task)] = [mining - joint for mining, joint in losses]
     return verdict_on(parts)

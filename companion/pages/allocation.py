@@ -32,7 +32,7 @@ def plot_allocation(result):
     """
     figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
     psnr = np.array([epoch["psnr"] for epoch in result.history])  # (epochs, levels)
-    epochs, damaged = range(1, len(psnr) + 1), result.evaluation.groupby("level").psnr_input.mean()
+    epochs, damaged = range(1, len(psnr) + 1), result.level_means["psnr_input"]
     for level, curve in enumerate(psnr.T, 1):
         look = {"color": figures.LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
         axes[0].plot(epochs, curve, "o-", markersize=3, **look)

@@ -286,9 +286,9 @@ def longest(profile: str, dataset: str, seeds: list[int], names) -> list[Experim
     return [replace(run, width=widths[-1], epochs=lengths[-1]) for run in grid(profile, dataset, seeds, names)]
 
 
-def whole_blocks(profile: str, dataset: str, seeds: list[int]) -> list[list[Experiment]]:
-    """The blocks on faces of which every run is measured."""
-    return [block for block in of_faces(profile, dataset, seeds) if block and all(map(results.load, block))]
+def whole_blocks(profile: str, dataset: str, seeds: list[int], load=None) -> list[list[Experiment]]:
+    """The blocks on faces of which every run is measured, as `load` says."""
+    return [block for block in of_faces(profile, dataset, seeds) if block and all(map(load or results.load, block))]
 
 
 def decayed(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import time
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -43,6 +43,11 @@ class Result:
     evaluation: pd.DataFrame
     path: Path
 
+    @cached_property
+    def level_means(self) -> dict[str, dict[str, float]]:
+        """The mean over trials of each column of the evaluation: column → level → mean."""
+        return self.evaluation.groupby("level").mean().to_dict()
+
 
 def path_of(experiment: Experiment) -> Path:
     return files.results() / f"{experiment.run_id}.json"
@@ -56,9 +61,9 @@ def load(experiment: Experiment, path: Path | None = None) -> Result | None:
 
 
 def as_result(content: dict, path: Path) -> Result:
-    frame = pd.DataFrame(content["evaluation"])
-    frame = frame.astype({name: float for name in frame if name.startswith(("l2", "psnr"))})  # null is NaN
-    return Result(content["experiment"], content["provenance"], content["history"], frame, path)
+    rows = content["evaluation"]
+    scores = {name: np.array(rows[name], float) for name in rows if name.startswith(("l2", "psnr"))}  # null is NaN
+    return Result(content["experiment"], content["provenance"], content["history"], pd.DataFrame(rows | scores), path)
 
 
 class Trained(NamedTuple):
