@@ -109,11 +109,11 @@ class Experiment:
             object.__setattr__(self, field.name, python_number(field.name, getattr(self, field.name)))
         choice("task", self.task, paper.TASKS)
         choice("schedule", self.schedule, SCHEDULES)
+        choice("network", self.network, NETWORKS)
         for name in (self.task, self.schedule, self.network):
             if not re.fullmatch(r"[\w -]{1,50}", name):
                 allowed = "at most 50 letters, digits, spaces, - and _ alone"
                 raise ParameterError(f"{name!r} names files, so it is made of {allowed}")
-        choice("network", self.network, NETWORKS)
         choice("precision", self.precision, PRECISIONS)
         check_dataset(self.dataset)
         for name, ends in WHOLE.items():
