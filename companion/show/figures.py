@@ -39,7 +39,8 @@ COLOURS = {
 }
 LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
 TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | published.SEVEN
-TITLES |= published.FIXATED | published.LATER | published.SPECIALISTS | {"on_demand_l2": "Equation 3 with L2"}
+TITLES |= published.FIXATED | published.LATER | published.SPECIALISTS | published.CLASSICAL
+TITLES |= {"on_demand_l2": "Equation 3 with L2"}
 GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
 KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
 LABEL = "#777777"  # of pictures, whose figure has no ground of its own: a page may be light or dark
