@@ -55,6 +55,7 @@ def parser() -> Parser:
     option = command("train", run_train, "train a denoiser of Table 3 that learns, resuming", "--profile", "--device")
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
 
+    command("classical", run_classical, "score what learns nothing on the test crops", "--profile", "--dataset")
     command("verdicts", run_verdicts, "write every verdict as JSON, to be cited", "--profile", "--dataset", "--seeds")
     option = command("ship", run_ship, "copy trained networks to data/models, in half precision")
     option("runs", nargs="+", metavar="RUN", help="as `reproduce --list` names them")
@@ -126,6 +127,14 @@ def run_train(options) -> None:
     with Bar(100, run.run_id) as bar:
         history = trained.train(run, device, lambda share: bar.advance(100 * share)).history
     print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
+
+
+def run_classical(options) -> None:
+    from companion.measure import classical
+
+    for task in classical.METHODS:
+        for result in classical.found(task, options.dataset, options.profile):
+            print(result.path)
 
 
 def run_verdicts(options) -> None:

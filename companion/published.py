@@ -28,6 +28,14 @@ LATER = {
     "static_easy": "The curriculum's mean shares",
     "replay": "Replay of k = 4",
 }
+CLASSICAL = {  # what learns nothing, of each task
+    "biharmonic": "Biharmonic fill",
+    "linear": "Linear interpolation",
+    "unsharp": "Unsharp mask",
+    "unsharp_told": "Unsharp mask, told the level",
+    "nlm": "Non-local means",
+    "nlm_told": "Non-local means, told the level",
+}
 SPECIALISTS = {name: f"Level {level} alone" for level, name in enumerate(rivals.SPECIALISTS, 1)}
 
 # Table 1, and the supplement's table for denoising: task → schedule → ((L2 in ‰, PSNR in dB) on CelebA, on SUN397).

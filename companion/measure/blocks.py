@@ -2,14 +2,11 @@
 
 from functools import partial
 
-import numpy as np
-import torch
-from skimage.restoration import inpaint_biharmonic
-
 from companion.comparators.holes import (
     BLOCKS,
     evaluate,
     measure,
+    smoothest,
     work_of,
 )
 from companion.data import packs, sets
@@ -31,13 +28,6 @@ def not_restored(experiment) -> list[Result]:
 # The fill that learns nothing
 
 CLASSICAL = "biharmonic"
-
-
-def smoothest(y, mask) -> torch.Tensor:
-    """y (B, C, H, W) in [-1, 1] with Δ²x̂ = 0 where mask (B, 1, H, W) is true, as scikit-image solves it."""
-    pairs = zip(y.permute(0, 2, 3, 1).double().numpy(), mask[:, 0].numpy(), strict=True)
-    filled = [inpaint_biharmonic((image + 1) / 2, missing, channel_axis=-1) for image, missing in pairs]
-    return torch.from_numpy(np.stack(filled) * 2 - 1).permute(0, 3, 1, 2).to(y.dtype)
 
 
 def classical_job(run) -> measurement.Job:

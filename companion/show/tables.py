@@ -32,8 +32,8 @@ def scores(evaluation: pd.DataFrame) -> pd.DataFrame:
     return evaluation.assign(hole_input=evaluation.psnr_input + evaluation.psnr_hole - evaluation.psnr_kept)
 
 
-def level_table(results: list[Result]) -> pd.DataFrame:
-    """PSNR (dB) per level, a row per schedule and the damaged images, means over seeds and trials.
+def level_table(results: list[Result], aside=()) -> pd.DataFrame:
+    """PSNR (dB) per level, a row per schedule and the damaged images, means over seeds and trials; `aside` comes last.
 
     Columns scored (of `SCORED`: what pixels), schedule (first `not_restored`), level_1 … level_6, mean (of these six),
     easy and hard (the severities of the fixated models).
@@ -45,11 +45,12 @@ def level_table(results: list[Result]) -> pd.DataFrame:
     rows = pd.concat([scores(r.evaluation).assign(schedule=r.experiment["schedule"]) for r in results])
     damaged = {"psnr": rows.psnr_input, "psnr_hole": rows.hole_input}
     damaged["psnr_kept"] = np.nan  # with known pixels kept the damaged image is itself
-    rows = pd.concat([rows.assign(schedule="not_restored", **damaged), rows]).rename(columns=SCORED)
+    beside = [scores(r.evaluation).assign(schedule=r.experiment["schedule"]) for r in aside]
+    rows = pd.concat([rows.assign(schedule="not_restored", **damaged), rows, *beside]).rename(columns=SCORED)
     rows = rows.melt(["schedule", "level"], SCORED.values(), "scored").dropna()
     table = rows.pivot_table("value", ["scored", "schedule"], "level", sort=False).rename(columns=levels)
     table["mean"] = table[levels.values()].mean(axis=1)
-    return table.reset_index()[columns]
+    return table.reset_index().reindex(columns=columns)
 
 
 def over_seeds(found: list[Result]) -> dict:
@@ -57,6 +58,11 @@ def over_seeds(found: list[Result]) -> dict:
     of_runs = means(found)
     mean, sd = of_runs.mean(), of_runs.std()
     return {"seeds": len(of_runs), "l2": mean.l2, "l2_sd": sd.l2, "psnr": mean.psnr, "psnr_sd": sd.psnr}
+
+
+def aside(found: list[Result]) -> pd.DataFrame:
+    """Rows schedule, l2 (‰), psnr (dB) of what stands beside the schedules of a table."""
+    return pd.DataFrame([{"schedule": r.experiment["schedule"]} | over_seeds([r]) for r in found])
 
 
 def with_spread(means, deviations, digits: int = 2) -> list[str]:

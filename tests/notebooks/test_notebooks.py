@@ -154,7 +154,7 @@ def test_table1_of_every_task(task, tmp_path):
     assert list(table.schedule) == ["not_restored", *published.SEVEN]
     table = table[1:]
     assert set(table.seeds) == {1}
-    runs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("data/results/smoke/demo/*/*.json")}
+    runs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("data/results/smoke/demo/*/*-seed0.json")}
     assert len(runs) == len(published.SEVEN)
     if once:
         done = papermill(table1, tmp_path, "out.ipynb", task=task, profile="smoke")

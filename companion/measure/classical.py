@@ -1,0 +1,131 @@
+"""What learns nothing, on the test crops of the networks: a fill or a filter for every task, scored as they are.
+
+Stored beside the networks' results, `linear-levels.json` and so on: the levels 1 to 6, the first `TRIALS` of a run's
+trials, with the same damage as theirs. Only a method that is told the level knows how severe the damage is.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
+from scipy.ndimage import gaussian_filter
+from skimage.restoration import estimate_sigma
+
+from companion import judge
+from companion.comparators.classical import nlm
+from companion.comparators.holes import smoothest
+from companion.data import packs
+from companion.disk.provenance import origin, processor
+from companion.judge import LEVELS
+from companion.show import figures
+from companion.training import results, store
+from companion.training.results import Result, evaluate
+from odl import paper
+from odl.corruptions import delete
+from odl.experiment import Experiment
+
+TRIALS = 2  # of a run's trials; the crops move a mean by more than the damage does
+
+
+def missing(y) -> torch.Tensor:
+    """True where a pixel of y (B, 3, 64, 64) has the colour of a hole: (B, 1, 64, 64)."""
+    everywhere = torch.ones_like(y[:, :1])
+    return (y == delete(torch.zeros_like(y), everywhere)).all(1, keepdim=True)
+
+
+def biharmonic(y, level) -> torch.Tensor:
+    """The smoothest surface through the known pixels."""
+    return smoothest(y, missing(y))
+
+
+def linear(y, level) -> torch.Tensor:
+    """Linear between the nearest known pixels (Delaunay's triangles); beyond the outermost, the nearest one."""
+    filled = y.permute(0, 2, 3, 1).numpy().copy()
+    for image, hole in zip(filled, missing(y)[:, 0].numpy(), strict=True):
+        if hole.any():
+            known = np.argwhere(~hole), image[~hole]
+            image[hole] = LinearNDInterpolator(*known)(np.argwhere(hole))
+            beyond = np.isnan(image[..., 0])
+            if beyond.any():
+                image[beyond] = NearestNDInterpolator(*known)(np.argwhere(beyond))
+    return torch.from_numpy(filled).permute(0, 3, 1, 2)
+
+
+def unsharp(y, level, radius: float | None = 1.0) -> torch.Tensor:
+    """Add what a Gaussian of this radius takes away; scikit-image's default, or with None the middle of the level."""
+    radius = middle("deblur", level) if radius is None else radius
+    low = gaussian_filter(y.numpy(), (0, 0, radius, radius), mode="mirror")
+    return (2 * y - torch.from_numpy(low)).clamp(-1, 1)
+
+
+def non_local_means(y, level, told: bool = False) -> torch.Tensor:
+    """Non-local means, told the middle of the level or what scikit-image estimates of σ."""
+    pixels = (y[:, 0].double().numpy() + 1) / 2
+    sigmas = [middle("denoise", level) if told else max(1.0, 255 * estimate_sigma(image)) for image in pixels]
+    denoised = [nlm(image, sigma) for image, sigma in zip(pixels, sigmas, strict=True)]
+    return torch.from_numpy(np.stack(denoised) * 2 - 1)[:, None].to(y.dtype)
+
+
+def middle(task: str, level: int) -> float:
+    return sum(paper.TASKS[task]["levels"][level - 1]) / 2
+
+
+METHODS: dict[str, dict[str, Callable]] = {  # task → name → what it makes of y, damaged at a level
+    "inpaint": {"biharmonic": biharmonic},
+    "interpolate": {"linear": linear},
+    "deblur": {"unsharp": unsharp, "unsharp_told": partial(unsharp, radius=None)},
+    "denoise": {"nlm": non_local_means, "nlm_told": partial(non_local_means, told=True)},
+}
+
+
+def found(task: str, dataset: str, profile: str, train: bool = True) -> list[Result]:
+    """What every method of a task scored; measured where it is not on disk, on the CPU in a minute, unless not `train`.
+
+    None for a task of one's own.
+    """
+    run = replace(Experiment.of(task, dataset, "on_demand", 0, profile), trials=TRIALS)
+    data = {name: value for name, value in run.asdict().items() if name in ("dataset", "images")}
+    scored = []
+    for name, restore in METHODS.get(task, {}).items():
+        asked = data | {"task": task, "schedule": name, "seed": 0, "test_images": run.test_images, "trials": TRIALS}
+        path = results.path_of(run).with_name(f"{name}-levels.json")
+        if train:
+            store.run_or_load(path, asked, partial(measure, run, restore))
+        content = store.load(path, asked)
+        scored += [results.as_result(content, path)] if content else []
+    return scored
+
+
+def measure(run: Experiment, restore: Callable) -> dict:
+    """Provenance and the rows of `evaluate`, level by level, because some methods are told the level."""
+    levels = map(int, LEVELS)
+    rows = pd.concat([evaluate(run, partial(restore, level=level), levels=[level])[0] for level in levels])
+    source = origin("cpu", "scikit-image") | {"processor": processor()}
+    source |= {"data_sha256": packs.load(run.dataset, "test").sha256}
+    return {"provenance": source, "history": [], "evaluation": rows.to_dict("list")}
+
+
+def beside(networks: list[Result], scored: list[Result]) -> str:
+    """Where each method is ahead of the on-demand networks, a sentence each; empty where either is not measured."""
+    ours, said = [run for run in networks if run.experiment["schedule"] == "on_demand"], []
+    for result in scored if ours else ():
+        parts = []
+        for column, where in (("psnr", ""), ("psnr_kept", " with the known pixels put back")):
+            gaps = [judge.score(result, i, column) - np.mean([judge.score(r, i, column) for r in ours]) for i in LEVELS]
+            if not np.isnan(gaps).any():
+                parts.append(f"{ahead(gaps)}{where} ({judge.number(np.mean(gaps))} dB in the mean)")
+        title = figures.TITLES[result.experiment["schedule"]]
+        said.append(f"{title}, which learns nothing, is ahead of the on-demand network {' and '.join(parts)}.")
+    return " ".join(said)
+
+
+def ahead(gaps) -> str:
+    """`on levels 1, 2 and 6`."""
+    on = [level for level, gap in zip(LEVELS, gaps, strict=True) if gap > 0]
+    if len(on) in (0, len(LEVELS)):
+        return "on every level" if on else "on no level"
+    return f"on level{'s' * (len(on) > 1)} {' and '.join(filter(None, (', '.join(on[:-1]), on[-1])))}"
