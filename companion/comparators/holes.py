@@ -3,6 +3,7 @@
 from functools import partial
 from math import ceil
 
+import numpy as np
 import pandas as pd
 import torch
 from skimage.restoration import inpaint_biharmonic
