@@ -8,7 +8,6 @@ teachers/  the same notebooks as a course of nbgrader with solutions and what th
 
 import argparse
 import base64
-import json
 import re
 import shutil
 import sys
@@ -251,8 +250,8 @@ def write_lecture(source: Path, folder: Path) -> str | None:
     for path in [*vendored, BOOK / "slides.css"]:
         shutil.copy2(path, assets)
     m = load()
-    facts = json.loads((source / "generated" / "facts.json").read_text(encoding="utf-8"))
-    facts = {page: {name: said(**number) for name, number in numbers.items()} for page, numbers in facts.items()}
+    numbers = figures.numbers()
+    facts = {page: {name: said(**number) for name, number in numbers[page].items()} for page in ("problem", "feedback")}
     given = QUOTED | facts | {"m": m, "card": claims.score_all(m)}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(given)
