@@ -17,10 +17,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import build
-import chapters
 import figures
 import lab_page
 import nbformat
+from _ext.facts import said
 from bs4 import BeautifulSoup
 from exercises import NOTEBOOKS
 from jinja2 import Environment, StrictUndefined
@@ -250,7 +250,8 @@ def write_lecture(source: Path, folder: Path) -> str | None:
     for path in [*vendored, BOOK / "slides.css"]:
         shutil.copy2(path, assets)
     m = load()
-    facts = {make.__name__: make() for make in (chapters.problem, chapters.feedback, chapters.contest)}
+    numbers = figures.numbers()
+    facts = {page: {name: said(**number) for name, number in numbers[page].items()} for page in ("problem", "feedback")}
     given = QUOTED | facts | {"m": m, "card": claims.score_all(m)}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(given)

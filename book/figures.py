@@ -1,7 +1,7 @@
 """Draw the book's own figures and write the tables its pages include, from the code and the results files.
 
 python book/figures.py FOLDER    everything that the pages take from /generated
-python book/figures.py --readme  the tables between markers in README.md and data/README.md, and README.md's figure
+python book/figures.py --readme  the tables between markers in data/README.md, and the pictures in book/_static
 """
 
 import argparse
@@ -14,20 +14,18 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-import answer
 import appendix
-import chapters
+import demo
 import drawings
 import exercises
+import facts
 import lab_page
-import landing
 import matplotlib.pyplot as plt
 import numpy as np
-import one_gpu
-import reasons
 import results_table
 import sources
 import speed
+import tables
 import torch
 from matplotlib.patches import Polygon
 from measured import NOT_MEASURED, ROOT
@@ -51,8 +49,6 @@ SCORES = {  # made up: dB on levels 1 to 5
 COMMANDS = {
     "colour": "EVERY=10 python tests/test_damage.py colour",
 }
-# Pages of runs that share one scale:
-SCALED = ("introduction", "feedback", "contest", "lab", "reproducibility", "results")
 BENCH = "make bench"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 plt.rcParams["savefig.facecolor"] = "white"
@@ -64,38 +60,49 @@ def main():
     parser.add_argument("--readme", action="store_true")
     options = parser.parse_args()
     if options.readme:
-        for page in results_table.READMES:
-            page.write_text(results_table.filled(page.read_text(encoding="utf-8"), README), encoding="utf-8")
-        save(concept(), ROOT / "book" / "_static" / "concept.png")
+        page = ROOT / "data" / "README.md"
+        page.write_text(results_table.filled(page.read_text(encoding="utf-8"), README), encoding="utf-8")
+        for make in (concept, drawings.answer):
+            save(make(), ROOT / "book" / "_static" / f"{make.__name__}.png")
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
-        for name, make in (FIGURES | TABLES).items():
-            made = made_or_missing(name, make)
-            if name in FIGURES:
-                save(made, options.folder / name)
-                continue
-            if name in CAPTIONS and made.startswith("| "):
-                made, _, more = made.partition("\n\n")
-                made = f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{made}\n```\n\n{more}"
-            (options.folder / f"{name}.md").write_text(f"{made}\n", encoding="utf-8")
-        numbers = {name: {key: str(value) for key, value in make().items()} for name, make in chapters.FACTS.items()}
-        (options.folder / "facts.json").write_text(json.dumps(numbers), encoding="utf-8")
+        for name, make in FIGURES.items():
+            save(make(), options.folder / name)
+        for name, make in TABLES.items():
+            (options.folder / f"{name}.md").write_text(
+                f"{titled(name, made_or_missing(name, make))}\n", encoding="utf-8"
+            )
         for page in (page.stem for page in (ROOT / "book").glob("*.md")):
-            line = sources.of_chapter(page, results_table.scale() if page in SCALED else "")
-            (options.folder / f"sources-{page}.md").write_text(line, encoding="utf-8")
+            (options.folder / f"sources-{page}.md").write_text(sources.of_chapter(page), encoding="utf-8")
+        (options.folder / "facts.json").write_text(json.dumps(numbers(), default=np.generic.item), encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
 
 
-def made_or_missing(name: str, make):
-    """Return what `make()` returns, or of a table the command that measures it."""
+def made_or_missing(name: str, make) -> str:
+    """A table, or the command that measures what it shows."""
     try:
         return make()
     except FileNotFoundError:
-        if name in FIGURES:
-            raise
         command = COMMANDS.get(name, BENCH if name.startswith("speed") else sources.command())
         return f"This is {NOT_MEASURED}: `{command}` does it."
+
+
+def titled(name: str, text: str) -> str:
+    if name not in CAPTIONS or not text.startswith("| "):
+        return text
+    table, _, more = text.partition("\n\n")
+    return f"```{{table}} {CAPTIONS[name]}\n:name: tab-{name}\n\n{table}\n```\n\n{more}"
+
+
+def numbers() -> dict:
+    """Of `facts.FACTS` what facts.json has: a value with digits and unit for each name."""
+    return {
+        page: {
+            key: fact._asdict() if isinstance(fact, facts.Number) else {"value": fact} for key, fact in make().items()
+        }
+        for page, make in facts.FACTS.items()
+    }
 
 
 def save(figure, path: Path) -> None:
@@ -174,24 +181,18 @@ FIGURES = {
 } | drawings.FIGURES  # fmt: skip
 TABLES = {f"speed-{name}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= {
-    "landing": landing.figure, "results-table": results_table.results_table,
+    "demo": demo.figure, "results-table": results_table.results_table,
     "tasks-table": appendix.tasks, "parameter-counts": appendix.parameter_counts,
     "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
     "plans": appendix.plans,
     "data-table": appendix.data_table, "checksums": appendix.checksums, "model-cards": appendix.model_cards,
-} | answer.TABLES | chapters.TABLES | reasons.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
+} | tables.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
 TABLES |= {"colour": partial(appendix.tried, "colour")}
-README = {
-    "answer": answer.answer, "limit": chapters.limit, "wide": lambda: one_gpu.facts()["wide"],
-    "later": lambda: reasons.facts()["said"],
-    "scale": results_table.scale, "verdicts": results_table.verdicts,
-    "first-command": results_table.first_command, "results-table": partial(results_table.results_table, book=False),
+README = {  # of data/README.md
     "data-table": partial(appendix.data_table, book=False), "checksums": appendix.checksums,
     "model-cards": appendix.model_cards,
 }  # fmt: skip
 CAPTIONS = {  # of the tables that stand on one page alone
-    "core-claims": "The core claims: what the paper has, and what is measured here.",
-    "predictions": "What was predicted of faces, and what came.",
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
     "results-table": "Every table and figure with results: its notebook, the paper's numbers and those measured here.",

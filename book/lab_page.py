@@ -44,10 +44,9 @@ LAB = ROOT / "book" / "lab"
 NPM = ROOT / "_build" / "npm"  # what was fetched, for the next build
 MODULES = ["rules", "corrupt", "pictures", "biharmonic", "networks", "photographs"]  # in the order of imports
 MODULES += ["predict", "fill", "fixation", "allocation", "inpaint", "seeds", "main"]
-FIXATION = ("on_demand", *published.FIXATED)  # what the pictures compare
+FIXATION = ("on_demand", "rigid_joint", *published.FIXATED)  # what the pictures compare
 # And what the fixation lab offers; their networks ship, in data/models.
-OFFERED = {"on_demand": "On-demand", "rigid_joint": "Rigid joint"} | published.FIXATED
-COLOURS = figures.COLOURS | {"rigid_joint": "#CC79A7"}  # whose own blue a fixated model has, too
+OFFERED = {"on_demand": "On-demand", "rigid_joint": "Equal shares"} | published.FIXATED
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
     "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
     "coffee.png": ("A cup of coffee, by Rachel Michetti (CC0)", (130, 20, 340)),
@@ -83,7 +82,7 @@ def data(missing: str | None) -> str:
     tasks = {name: {key: facts[key] for key in ("levels", "easy", "hard")} for name, facts in paper.TASKS.items()}
     for name, facts in tasks.items():
         facts["channels"] = TASKS[name].channels
-    schedules = {name: {"title": title, "colour": COLOURS[name]} for name, title in OFFERED.items()}
+    schedules = {name: {"title": title, "colour": figures.COLOURS[name]} for name, title in OFFERED.items()}
     photographs = [
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()

@@ -8,13 +8,14 @@ import pandas as pd
 
 from companion import judge
 from companion.claims import claims
+from companion.pages import dose
 from companion.runs import catalogue
 from companion.show import tables
 from companion.training import results
 
 ROOT = Path(__file__).resolve().parents[1]
 DATASET, PROFILE = "bsds500", "reference"  # what the book shows
-FACES = "celeba10k-native"
+FACES = f"{catalogue.FACES}-native"
 SETS = {DATASET: "scenes", FACES: "faces"}  # shown beside each other where they are measured
 SEEDS = list(range(20))
 PAIR = "on_demand", "rigid_joint"
@@ -27,6 +28,15 @@ def load(name: str = DATASET) -> judge.Measured:
     return claims.load(PROFILE, name, SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES)
 
 
+@cache
+def wide() -> judge.Measured:
+    """What a GPU has measured on faces, at the paper's width and batch."""
+    scale = "gpu", FACES, catalogue.SEEDS_OF_FACES
+    schedules = (*PAIR, "cumulative_curriculum", "group_dro", "inverse_mse")
+    return dose.load(catalogue.grid(*scale, schedules) + catalogue.doses(*scale, [4]))
+
+
+@cache
 def worlds() -> dict[str, judge.Measured]:
     """`scenes`, `faces` → what is measured on that data set, faces when a block of their campaign is whole."""
     return {title: load(name) for name, title in SETS.items() if name == DATASET or load(name).runs}

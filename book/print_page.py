@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 NAME = "book/print"
 CHROME = ".bd-sidebar-primary, .bd-sidebar-secondary, .bd-header, .bd-header-article, .prev-next-footer, .bd-footer"
 CHROME += ", .bd-footer-content, #jb-print-docs-body, .sidebar-toggle, .search-button__wrapper, dialog"
-ACTIVE = "script, .odl-lab, noscript, .headerlink, link[href*='/lab/'], input, .odl-moving label"
+ACTIVE = "script, .odl-lab, noscript, .headerlink, link[href*='/lab/'], input, .odl-scrub"
 
 
 def write(html: Path, pages: list[str]) -> None:

@@ -1,8 +1,6 @@
-"""Every table and figure of the paper with results, for the book and README; and what else README takes from them."""
+"""Every table and figure of the paper with results: its page, the paper's numbers and ours."""
 
 import re
-from itertools import pairwise
-from math import ceil
 
 import pandas as pd
 import sources
@@ -17,22 +15,17 @@ from measured import (
     duration,
     markdown,
     on_disk,
-    worlds,
     written,
 )
 from papermill import inspect_notebook
 
 from companion import judge, published
-from companion.claims import claims, scorecard
-from companion.disk import files
+from companion.claims import claims
 from companion.judge import plain
 from companion.measure import denoising
 from companion.runs import catalogue
-from companion.show import sentences
 from companion.training import results
 from odl import paper
-
-READMES = (ROOT / "README.md", ROOT / "data" / "README.md")  # hold tables between markers
 
 
 def shown_on(page: str, task: str = "inpaint", seeds=SEEDS) -> list[results.Result]:
@@ -140,61 +133,17 @@ def options(notebook: str, given: dict) -> dict:
     return {name: value for name, value in values.items() if name in declared}
 
 
-def results_table(book=True) -> str:
-    """The book links to executed pages, with the parameters of a row; README links to notebooks, with commands."""
+def results_table() -> str:
+    """A row for each table and figure of the paper, with a link to its page and the parameters of the row."""
     rows = []
     for place, notebook, given, printed, ours, runs in result_rows():
-        values = options(notebook, given)
-        if book:
-            page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
-            own = [f"<br>`-p {k} {sources.word(v)}`" for k, v in values.items() if k not in ("dataset", "profile")]
-            where = [f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}"]
-        else:
-            command = sources.papermill(notebook, values | {"train": False})
-            where = [f"[{notebook}](notebooks/{notebook}.ipynb)", f"`{command}`"]
+        page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
+        values = {name: value for name, value in options(notebook, given).items() if name not in ("dataset", "profile")}
+        own = [f"<br>`-p {name} {sources.word(value)}`" for name, value in values.items()]
         time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
-        rows.append([place, *where, printed, ours, time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")])
-    columns = ["Notebook and parameters"] if book else ["Notebook", "Command"]
-    return markdown(["In the paper", *columns, "Paper", "Here", "Time"], rows)
-
-
-# What else README has
-
-
-def scorecards() -> dict[str, pd.DataFrame]:
-    """`scenes`, `faces` → the verdict on every claim that is asked there."""
-    return {title: claims.score_all(worlds()[title], name) for name, title in SETS.items() if title in worlds()}
-
-
-def scale() -> str:
-    """What the numbers of the book were measured with."""
-    runs = book_runs()
-    if not runs:
-        return f"The runs are {NOT_MEASURED}."
-    found = worlds()["faces"].runs if "faces" in worlds() else {}
-    faces = [run for key, run in found.items() if key[1] in (*PAIR, *published.FIXATED)]
-    others = [sentences.scale(faces).replace("Scale:", "On faces:")] if faces else []
-    return " ".join([sentences.scale(runs)[:-1] + ", unless told otherwise.", *others])
-
-
-def verdicts() -> str:
-    """Of each scorecard the counts, and every claim of any with its verdicts, the core ones first."""
-    cards, words = scorecards(), {}
-    for title, card in cards.items():
-        for row in card[card.kind != claims.BUILT_IN].itertuples():
-            words.setdefault((row.kind, row.claim), {})[title] = row.told
-    rows = [[kind, claim, *(found.get(title, "–") for title in cards)] for (kind, claim), found in words.items()]
-    rows.sort(key=lambda row: claims.KINDS.index(row[0]))
-    rows = [[("" if before and before[0] == row[0] else row[0]), *row[1:]] for before, row in pairwise([None, *rows])]
-    counts = [f"On {title}: {scorecard.counted(card)}\n" for title, card in cards.items()]
-    return "\n".join([*counts, markdown(["", "Claim", *(f"On {title}" for title in cards)], rows)])
-
-
-def first_command() -> str:
-    """How long README's first command takes: Table 1 on the demo photographs, of which one run was there when timed."""
-    step, runs = files.unseal(files.results() / "teaching.json")["steps"]["table1"], len(published.SEVEN)
-    minutes = ceil(step["seconds"] * runs / (runs - 1) / 60)
-    return f"That takes about {minutes} minutes on {step['provenance']['threads']} cores, without a GPU or a download."
+        time = time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")
+        rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}", printed, ours, time])
+    return markdown(["In the paper", "Notebook and parameters", "Paper", "Here", "Time"], rows)
 
 
 def filled(text: str, tables: dict) -> str:

@@ -32,7 +32,7 @@ CHAPTERS = {  # chapter → the pages whose runs it shows, and of how many campa
     "contest": (("table1",), GPU_TOO),
     "others": (("table2", "table3", "db11_spectrum"), SCENES),
 }
-EVERYTHING = "introduction", "paper_scale", "references", "reproducibility", "results"
+EVERYTHING = "honest", "introduction", "paper_scale", "references", "reproducibility", "results"
 CHAPTERS |= dict.fromkeys(EVERYTHING, (("scorecard",), GPU_TOO))
 FILES = {  # chapter → results files, and the command that makes them
     "method": ("colour.json", "EVERY=10 python tests/test_damage.py colour"),

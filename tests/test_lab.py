@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import classroom
+import demo
 import lab_page
-import landing
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from bs4 import BeautifulSoup
@@ -24,7 +23,6 @@ from test_windows import trained_like
 
 from companion.disk import files
 from companion.disk.files import write_atomically
-from companion.show.tables import table_path
 from companion.training import checkpoint, results
 from odl import PROTOCOL
 from odl.corruptions import FILL, TASKS, Task, blur, delete, remove_square
@@ -453,32 +451,21 @@ def test_a_file_of_another_sum_is_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "runtime.js").exists()
 
 
-def test_moving_figure_shows_what_is_measured(chromium, tmp_path, monkeypatch):
+def test_the_slider_of_the_first_page_scores_the_pictures_that_it_shows(tmp_path, monkeypatch):
+    """Mean squared errors by hand at one severity, and the bars of the shares."""
     monkeypatch.setenv("ODL_ROOT", str(tmp_path))
     with pytest.raises(FileNotFoundError):
-        landing.figure()
-    made_up_result(landing.TASK)
-    draw, n = np.random.default_rng(0).uniform, len(landing.SEVERITIES)
-    same = {"severity": landing.SEVERITIES} | {key: [100, *draw(10, 30, n - 1)] for key in ("psnr_input", "psnr_kept")}
-    tables = [pd.DataFrame({"schedule": name, "psnr": draw(10, 30, n)} | same) for name in lab_page.FIXATION]
-    path = table_path("fixation_spectrum", "reference", "bsds500", landing.TASK)
-    files.write_atomically(path, pd.concat(tables).to_csv(index=False).encode())
-    figure = landing.figure()
-    css = ROOT / "book" / "_static" / "odl.css"
-    head = f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{css.as_uri()}">'
-    page = tmp_path / "landing.html"
-    page.write_text(head + figure.removeprefix("```{raw} html").removesuffix("```"))
-    chromium.go(page.as_uri())
-    said = """const shown = [...document.querySelectorAll(".odl-strip")].filter((strip) => strip.offsetHeight);
-    return shown.map((strip) => [...strip.querySelectorAll("span")].map((span) => span.textContent));"""
-    first, *others = chromium.run(said)
-    assert first[:2] == ["0 %: identical", f"5 %: {same['psnr_input'][1]:.1f} dB"]
-    assert others == [[f"{psnr:.1f} dB" for psnr in table.psnr] for table in tables]
-    assert chromium.texts(".odl-raw .odl-best")[0] == "0 %: identical"
-    chromium.type("#odl-keep", " ")
-    first, *others = chromium.run(said)
-    assert others == [["identical", *(f"{psnr:.1f} dB" for psnr in same["psnr_kept"][1:])]] * len(lab_page.FIXATION)
-    assert len(chromium.texts(".odl-kept polyline")) == 1 + len(lab_page.FIXATION)
-    bars = BeautifulSoup(figure, "html.parser").select(".odl-share")
-    assert [bar.find_next_sibling("text").get_text() for bar in bars] == [f"{share:.1f}" for share in [*SHARES[-1], 0]]
-    assert [float(bar["height"]) for bar in bars] == pytest.approx([2 * share for share in [*SHARES[-1], 0]], abs=0.06)
+        demo.figure()
+    network = lab_page.networks(demo.TASK)["on_demand"]
+    soup = BeautifulSoup(demo.html({"on_demand": network, "rigid_joint": network}, SHARES[-1]), "html.parser")
+    x = lab_page.as_input("chelsea.png")
+    y = TASKS[demo.TASK].corrupt_between(x, 5.0, 5.0, torch.Generator().manual_seed(5))
+    strips = [[span.get_text() for span in strip.select("span")] for strip in soup.select(".odl-strip")]
+    assert len(strips) == 3 and {len(strip) for strip in strips} == {len(demo.SEVERITIES)}
+    for strip, picture in ((strips[0], y), (strips[1], network(y))):
+        error = ((picture.clamp(-1, 1) - x) / 2).square().mean().item()
+        assert strip[0] == f"{-10 * np.log10(error):.1f} dB"
+    bars = [float(bar["style"].split("height: ")[1].split("px")[0]) for bar in soup.select(".odl-bars i")]
+    assert bars == pytest.approx(
+        [2 * share for pair in zip([20] * 5, SHARES[-1], strict=True) for share in pair], abs=0.06
+    )

@@ -1,12 +1,26 @@
-"""Sphinx extension: prose takes its numbers by name, `{{ feedback.dose }}`, from generated/facts.json."""
+"""Sphinx extension: prose takes its numbers by name, `{{ feedback.moved }}`, from generated/facts.json."""
 
 import json
 from pathlib import Path
 
+NOT_MEASURED = "to be measured"
+
+
+def said(value, digits=0, unit="", signed=False) -> str:
+    """`1,500,000`, `+0.02 dB`, `−0.02 to +0.01 dB`; text stays as it is."""
+    if value is None or isinstance(value, str):
+        return value or NOT_MEASURED
+    values = dict.fromkeys(
+        f"{x:{'+' * signed},.{digits}f}" for x in (value if isinstance(value, list | tuple) else [value])
+    )
+    return " to ".join(values).replace("-", "−") + unit
+
 
 def substitute(app, config):
-    path = Path(app.srcdir, "generated", "facts.json")
-    config.myst_substitutions |= json.loads(path.read_text(encoding="utf-8"))
+    facts = json.loads(Path(app.srcdir, "generated", "facts.json").read_text(encoding="utf-8"))
+    config.myst_substitutions |= {
+        name: {key: said(**number) for key, number in numbers.items()} for name, numbers in facts.items()
+    }
 
 
 def setup(app):

@@ -25,7 +25,7 @@ from odl.experiment import PROFILES, Experiment
 
 NAMES = {-4: "on_demand, k = -4", -1: "on_demand, k = -1", 0: "rigid_joint", 1: "on_demand", 4: "on_demand, k = 4"}
 K = tuple(NAMES)  # whose runs go by `name`
-COLOURS = dict(zip(K, ("#0072B2", "#009E73", "0.35", "#D55E00", "#CC79A7"), strict=True))
+COLOURS = dict(zip(K, ("#6A3D9A", "#B39DDB", "#0072B2", "#D55E00", "#7F2704"), strict=True))  # 0 and 1 as in Table 1
 WIDTHS = (("#56B4E9", "o"), ("#0072B2", "s"))  # of the ladder: narrow, wide
 OPEN = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
 PAPERS_STEPS = 1_500_000

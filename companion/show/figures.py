@@ -25,7 +25,7 @@ plt.rcParams |= {
     "legend.frameon": False,
 }
 
-# Okabe–Ito colours: told apart by readers with any colour vision.
+# Colours of Okabe and Ito, then of Tol: one for each schedule, told apart by readers with any colour vision.
 COLOURS = {
     "on_demand": "#D55E00",
     "rigid_joint": "#0072B2",
@@ -34,8 +34,12 @@ COLOURS = {
     "staged_curriculum": "#CC79A7",
     "staged_anti_curriculum": "#E69F00",
     "hard_mining": "#555555",
-    "fixated_easy": "#009E73",
-    "fixated_hard": "#0072B2",
+    "fixated_easy": "#999933",
+    "fixated_hard": "#882255",
+    "minimax_gap": "#AA4499",
+    "group_dro": "#332288",
+    "inverse_mse": "#44AA99",
+    "static_easy": "#117733",
 }
 LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
 TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | published.SEVEN

@@ -1,0 +1,328 @@
+"""Every number that a page takes from the results files, by name: `{{ feedback.moved }}`.
+
+A number has digits and a unit, and no sentence: facts.json keeps them apart, and _ext/facts.py prints them.
+"""
+
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from appendix import GRID, flops, layers, rate, run_flop, step_flop
+from lab_page import fills
+from measured import DATASET, PAIR, PROFILE, SEEDS, duration, load, wide, worlds
+from results_table import book_runs
+from scipy import stats
+
+from companion import judge, published
+from companion.disk import files
+from companion.judge import COMPOSITE, LEVELS, gaps
+from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
+from companion.runs import catalogue, plan
+from companion.training import results
+from odl import paper
+from odl.experiment import PROFILES
+from odl.schedules import HARD_MINING_WARM_UP
+
+EQUATION3, EQUAL = PAIR
+STRONG, EASY = dose.NAMES[4], dose.NAMES[-4]
+CURRICULUM, MINIMAX = "cumulative_curriculum", "minimax_gap"
+LEVEL_5 = str(paper.N_LEVELS)
+TEST_PHOTOGRAPHS = 50  # of bsds500: half of what it has for validation
+TINY = 1e-10  # a p-value that nobody would call chance
+
+
+class Number(NamedTuple):
+    """A value, or the least and the most of several; None where nothing is measured."""
+
+    value: float | tuple[float, float] | None
+    digits: int = 0
+    unit: str = ""
+    signed: bool = False
+
+
+count = Number
+psnr = partial(Number, digits=2, unit=" dB")
+margin = partial(Number, digits=2, unit=" dB", signed=True)
+
+
+def span(values, make=margin) -> Number:
+    """From the least to the most of some values."""
+    values = [value for value in values if value is not None and np.isfinite(value)]
+    return make((min(values), max(values)) if values else None)
+
+
+def mean(values, make=margin) -> Number:
+    return make(np.mean(values) if len(values) else None)
+
+
+def sets() -> dict[str, judge.Measured]:
+    """`scenes`, `faces` and, at the paper's width on a GPU, `wide` → what is measured there."""
+    return worlds() | {"wide": wide()}
+
+
+def mean_margin(name: str, task: str, one: str, other: str, *how) -> float | None:
+    """Mean over seeds of a margin (dB) on one of `sets`; `how`: levels, column of the evaluation."""
+    found = gaps(sets()[name].runs, task, one, other, *how) if name in sets() else []
+    return float(np.mean(found)) if found else None
+
+
+def over(one: str, other: str, names=("scenes", "faces", "wide"), tasks=tuple(paper.TASKS), *how) -> list[float]:
+    """`mean_margin` of every set and task that is measured."""
+    found = [mean_margin(name, task, one, other, *how) for name, task in product(names, tasks)]
+    return [value for value in found if value is not None]
+
+
+def moved(schedule: str, names=("scenes", "faces", "wide")) -> list[float]:
+    """Of 100 images how many a schedule gives to another level than equal shares would, for each set and task."""
+    runs = [
+        judge.runs_of(sets()[name].runs, schedule, [task]) for name in names if name in sets() for task in paper.TASKS
+    ]
+    doses = [np.mean([judge.dose_of(run) for run in found]) for found in runs if found]
+    return [100 * paper.N_LEVELS / 2 * each for each in doses]  # a dose is the mean deviation of a level's share
+
+
+def narrowest(margins: list[list[float]]) -> float | None:
+    """Within how many dB of 0 every 90 % interval lies."""
+    ends = [np.abs(judge.interval(each, 1 - 2 * judge.ALPHA)).max() for each in margins if len(each) >= judge.ENOUGH]
+    return max(ends) if ends else None
+
+
+# By chapter
+
+
+def shipped() -> dict:
+    sizes = [path.stat().st_size for path in files.shipped().glob("*.safetensors")]
+    return {"networks": count(len(sizes)), "megabytes": Number(sum(sizes) / 1e6, 0, " MB")}
+
+
+def profile(name: str) -> dict:
+    """A profile's numbers, and what follows from them."""
+    p = PROFILES[name]
+    steps = p["epochs"] * p["iterations"]
+    return {key: count(value) for key, value in p.items() if isinstance(value, int)} | {
+        "steps": count(steps),
+        "rate": rate(p),
+        "images": Number(steps * p["batch_size"] / 1e6, 1, " million"),
+        "less": Number(step_flop(3, 64, 1) / step_flop(3, p["width"], 1), 1),
+        "step": flops(step_flop(3, p["width"], p["batch_size"])),
+        "run": flops(run_flop(p)),
+        "megabytes": count(plan.STATES * 4 * sum(layer[3] for layer in layers(3, p["width"])) / 1e6),
+        "precision": p["precision"],
+        "drawn": count(p["batch_size"] * steps * HARD_MINING_WARM_UP / p["pool_images"]),
+    }
+
+
+def problem() -> dict:
+    """Fixation: what it costs, that equal shares cure it, and below which pictures the cure stays."""
+    tables = [fixation.control(m) for m in worlds().values()]
+    over_levels = [row for table in tables for row in table.itertuples() if not row.comparison.endswith("own severity")]
+    differ = [abs(row.on_demand - row.rigid_joint) for table in tables for row in table.itertuples()]
+    on_milder = [judge.score(run, ["1"]) for (run,) in judge.paired(sets_faces().runs, "deblur", "fixated_hard")]
+    return {
+        "least": psnr(min((row.rigid_joint for row in over_levels), default=None), digits=1),
+        "most": psnr(max((row.rigid_joint for row in over_levels), default=None), digits=1),
+        "comparisons": count(len(over_levels)),
+        "apart": psnr(max(differ, default=None)),
+        "on_milder": mean(on_milder, partial(psnr, digits=0)),
+        "harm": span((-x for x in harm("1")), partial(psnr, digits=0)),
+    }
+
+
+def harm(level: str, names=("scenes", "faces", "wide"), tasks=("inpaint", "deblur", "denoise")) -> list[float]:
+    """By how much (dB) equal shares change the PSNR of the damaged picture on a level, over all pixels."""
+    found = []
+    for name, task in product(names, tasks):
+        runs = judge.runs_of(sets()[name].runs, EQUAL, [task]) if name in sets() else []
+        if runs:
+            found.append(np.mean([judge.score(run, [level]) - judge.score(run, [level], "psnr_input") for run in runs]))
+    return found
+
+
+def feedback() -> dict:
+    """What Equation 3 and four times as much feedback move, and what comes of it by both scores."""
+    each = {(name, task): gaps(m.runs, task, *PAIR) for name, m in sets().items() for task in paper.TASKS}
+    each = {key: margins for key, margins in each.items() if margins}
+    closer = [narrowest([margins]) or 1 for margins in each.values()]
+    printed = [
+        (100 * (1 - ours / equal))
+        for t in paper.TASKS
+        for (ours, _), (equal, _) in zip(*(published.TABLE1[t][s] for s in PAIR), strict=True)
+    ]
+    late = [late_margin(m, task) for m in sets().values() for task in paper.TASKS]
+    long = dose.load(catalogue.ladder(PROFILE, DATASET, SEEDS))
+    long_pair = [f"{name}, width 32, 60,000 steps" for name in PAIR]
+    return {
+        "moved": mean(moved(EQUATION3), partial(Number, digits=1)),
+        "moved_span": span(moved(EQUATION3), count),
+        "contests": count(len(each)),
+        "within": psnr(narrowest([*each.values()])),
+        "closer": count(sum(x < judge.NARROW for x in closer)),
+        "gain": span(over(*PAIR)),
+        "paper": span(
+            np.subtract(*(np.ravel([[db for _, db in published.TABLE1[t][s]] for t in paper.TASKS]) for s in PAIR))
+        ),
+        "paper_error": Number(max(printed), 0, " %"),
+        "late": span(late),
+        "long_steps": count(60_000),
+        "long": mean(gaps(long.runs, "inpaint", *long_pair)),
+        "strong_moved": span(moved(STRONG), count),
+        "strong_most": psnr(max(map(abs, over(STRONG, EQUAL)), default=None)),
+        "strong_easy": span(over(STRONG, EQUAL, ("faces",), tuple(paper.TASKS), ["1"])),
+        "strong_hard": span(over(STRONG, EQUAL, ("faces",), tuple(paper.TASKS), [LEVEL_5])),
+        "noise_hard": psnr(mean_margin("faces", "denoise", STRONG, EQUAL, [LEVEL_5])),
+        "hole_inpaint": psnr(mean_margin("faces", "inpaint", STRONG, EQUAL, [LEVEL_5], COMPOSITE)),
+        "hole_interpolate": psnr(mean_margin("faces", "interpolate", STRONG, EQUAL, [LEVEL_5], COMPOSITE)),
+        "easy_deblur": psnr(mean_margin("faces", "deblur", EASY, EQUAL)),
+        "easy_denoise": psnr(mean_margin("faces", "denoise", EASY, EQUAL)),
+        "pull": span(pulls(), partial(Number, digits=1)),
+    }
+
+
+def late_margin(m: judge.Measured, task: str) -> float | None:
+    """Equation 3 minus equal shares by mean validation PSNR (dB) from 50 to 80 % of the epochs, at a constant rate."""
+
+    def scores(run):
+        n = len(run.history)
+        return np.mean([epoch["psnr"] for epoch in run.history[n // 2 : 8 * n // 10]])
+
+    pairs = judge.paired(m.runs, task, *PAIR)
+    return float(np.mean([scores(a) - scores(b) for a, b in pairs])) if pairs else None
+
+
+def pulls() -> list[float]:
+    """Of each set and task the gradient norm of level 5 under equal shares; level 1's is 1."""
+    tables = [dose.levels(m) for m in worlds().values()]
+    return [row.pull for table in tables for row in table[table.level == paper.N_LEVELS].itertuples()]
+
+
+def contest() -> dict:
+    """Table 1 and the rules since 2017 by both scores, and what the paper's test says of single pairs of networks."""
+    cases = [
+        (name, task)
+        for name in published.PARTIAL
+        for task in paper.TASKS
+        if (name, task) != ("staged_curriculum", "inpaint")
+    ]
+    left_out = [-x for name, task in cases for x in over(name, EQUAL, ("scenes", "faces"), [task])]
+    joint = [gap for name in (EQUATION3, *published.CUMULATIVE) for gap in over(name, EQUAL)]
+    m = load()
+    test = table1.papers_test(m)
+    small = test[test.p < TINY]
+    pair = [(t, g) for t in paper.TASKS if len(g := gaps(m.runs, t, *PAIR)) >= judge.ENOUGH]
+    ratios = [stats.sem(g) / stats.sem(photograph_margins(m, t)) for t, g in pair]
+    worst = {
+        (task, c): table1.nearer(sets_faces(), task, MINIMAX, EQUATION3, c)
+        for task in paper.TASKS
+        for c in ("psnr", COMPOSITE)
+    }
+    found = {
+        "left_out": span(left_out, partial(psnr, digits=1)),
+        "forgets_holes": psnr(
+            -(mean_margin("faces", "inpaint", "staged_curriculum", EQUAL, LEVELS, COMPOSITE) or np.nan), digits=1
+        ),
+        "collapse": mean(scores_of("faces", "deblur", "staged_curriculum"), partial(psnr, digits=1)),
+        "collapse_equal": mean(scores_of("faces", "deblur", EQUAL), partial(psnr, digits=1)),
+        "joint": span(joint),
+        "pairs": count(len(test)),
+        "small": count(len(small)),
+        "apart": psnr(small.ahead.abs().max() if len(small) else None),
+        "ahead": count(int((small.ahead > 0).sum())),
+        "behind": count(int((small.ahead < 0).sum())),
+        "ratio": span(ratios, count),
+        "half": span((np.ptp(judge.interval(g)) / 2 for _, g in pair), psnr),
+        "shares": mean(gaps(sets_faces().runs, "deblur", "static_easy", EQUAL)),
+        "order": mean(gaps(sets_faces().runs, "deblur", CURRICULUM, "static_easy")),
+        "worst": span((np.mean(g) for (_, c), g in worst.items() if g and c == "psnr"), psnr),
+        "mse": span(over("inverse_mse", EQUAL, ("faces", "wide"))),
+        "mse_composite": mean(gaps(wide().runs, "inpaint", "inverse_mse", EQUAL, LEVELS, COMPOSITE)),
+    }
+    leads = [
+        ("scenes", "deblur"),
+        ("faces", "deblur"),
+        ("wide", "deblur"),
+        ("faces", "inpaint"),
+        ("faces", "interpolate"),
+    ]
+    for name, task in [*leads, ("scenes", "denoise")]:
+        found[f"{task}_{name}"] = apart(mean_margin(name, task, CURRICULUM, EQUATION3))
+    for task in paper.MASKED:
+        found[f"{task}_faces_composite"] = apart(mean_margin("faces", task, CURRICULUM, EQUATION3, LEVELS, COMPOSITE))
+        found[f"worst_{task}_composite"] = apart(np.mean(worst[task, COMPOSITE]) if worst[task, COMPOSITE] else None)
+    return found
+
+
+def apart(margin: float | None) -> Number:
+    """A margin without its sign, which the sentence has."""
+    return psnr(None if margin is None else abs(margin))
+
+
+def sets_faces() -> judge.Measured:
+    return worlds().get("faces", judge.Measured())
+
+
+def scores_of(name: str, task: str, schedule: str) -> list[float]:
+    return [judge.score(run) for run in judge.runs_of(sets()[name].runs, schedule, [task])] if name in sets() else []
+
+
+def photograph_margins(m: judge.Measured, task: str) -> np.ndarray:
+    """The margin of `PAIR` on each test photograph, mean over seeds, levels 1…6 and the crops of it."""
+    seeds = []
+    for both in judge.paired(m.runs, task, *PAIR):
+        one, other = (results.per_image(run)[: len(LEVELS)].mean(0) for run in both)
+        seeds.append((one - other).reshape(-1, TEST_PHOTOGRAPHS))  # `crops.fixed_crops` takes photographs in turn
+    return np.mean(seeds, axis=(0, 1))
+
+
+def others() -> dict:
+    """Tables 2 and 3, Figure 6, and the fill that learns nothing."""
+    m, fill = load(), fills()
+    curves = db11_spectrum.curves(m)[["on_demand", "bm3d", "bm3d25"]].dropna()
+    gap = curves.on_demand - curves.bm3d
+    behind, near = table3.behind_specialist(m), table3.by_image(m)
+    smooth = table2.classical_wins(m).numbers
+    return {
+        "low": psnr(-gap.iloc[0] if len(gap) else None, digits=1),
+        "high": psnr(gap.iloc[-1] if len(gap) else None, digits=1),
+        "wrong": psnr((curves.bm3d - curves.bm3d25)[50] if 50 in curves.index else None, digits=1),
+        "specialist": psnr(-np.mean(behind) if len(behind) else None),
+        "specialist_paper": psnr(table3.NEAR / 2),
+        "near": count(None if near is None else int(sum(db > -table3.NEAR for db in near))),
+        "photographs": count(None if near is None else len(near)),
+        "smooth": span((-values[0] for values in smooth.values()), psnr),
+        "network": psnr(fill["network"][1], digits=1),
+        "biharmonic": psnr(fill["biharmonic"][1], digits=1),
+    }
+
+
+def cost() -> dict:
+    """What the paper's length would cost at the speed of the runs of the book."""
+    runs = book_runs()
+    speeds = [run_flop(run.experiment) / run.provenance["seconds"]["train"] for run in runs]
+    speed = np.median(speeds) if speeds else None
+    return {
+        "grid": count(GRID),
+        "runs": count(len(runs)),
+        "device": runs[0].provenance["device"] if runs else None,
+        "speed": Number(speed and speed / 1e9, 0, " GFLOP/s"),
+        "time": duration(run_flop(PROFILES["paper"]) / speed) if speed else None,
+    }
+
+
+def gpu() -> dict:
+    """On what the runs at the paper's width were trained."""
+    runs = [*wide().runs.values()]
+    cards, versions = (
+        {pick(run.provenance) for run in runs} for pick in (lambda p: p["device"], lambda p: p["versions"]["torch"])
+    )
+    named = {"device": " and ".join(sorted(cards)), "versions": " and ".join(sorted(versions))}
+    named = (
+        {"device": f"one {named['device']}", "versions": f"PyTorch {named['versions']}"}
+        if runs
+        else dict.fromkeys(named)
+    )
+    return profile("gpu") | named
+
+
+FACTS = {make.__name__: make for make in (shipped, problem, feedback, contest, others)}
+FACTS |= {name: partial(profile, name) for name in ("paper", "reference")} | {"cost": cost, "gpu": gpu}

@@ -1,0 +1,202 @@
+"""The tables of the chapters, one for each: what a figure shows, and the words of the small vocabulary."""
+
+import re
+from itertools import product
+
+import numpy as np
+import yaml
+from facts import EQUAL, EQUATION3, STRONG, sets, sets_faces
+from measured import NOT_MEASURED, ROOT, SETS, load, markdown, tab_set, worlds
+
+from companion import judge, published
+from companion.claims import claims, predictions
+from companion.disk.provenance import commit
+from companion.judge import COMPOSITE, LEVELS, gaps, number, plain
+from companion.pages import db11_spectrum, fixation, table1
+from companion.runs import catalogue
+from odl import paper
+
+TITLES = {"scenes": "Scenes", "faces": "Faces", "wide": "Faces, full width"}
+WORDS = {  # the judge's → the one that the chapters use
+    judge.REPRODUCED: "confirmed", judge.EQUIVALENT: "no difference", judge.TIED: "no difference",
+    judge.REVERSED: "opposite", judge.NOT_TESTABLE: "cannot be tested here", judge.MISSING: judge.MISSING,
+} | dict.fromkeys((judge.EXCLUDED, judge.MIXED, judge.UNDECIDED), "undecided")  # fmt: skip
+AGAINST = {"confirmed": "ahead", "opposite": "behind"}  # of a schedule against equal shares
+
+
+def cell(margins: list[float]) -> str:
+    """`+0.31 [+0.12, +0.50]`, in dB."""
+    return judge.estimate(margins, "").replace(", ", ",\u00a0") if margins else NOT_MEASURED
+
+
+def fixated() -> str:
+    """What a fixated network loses against equal shares over all levels, and gains at its own severity."""
+    rows = []
+    for task, own in product(paper.TASKS, ("easy", "hard")):
+        over, there = fixation.contests(task, own, EQUAL)
+        cells = [cell(gaps(m.runs, *pair)) for m in worlds().values() for pair in (over, there)]
+        rows.append([plain(task).capitalize(), f"{own}, {paper.TASKS[task][own]}", *cells])
+    heads = [
+        f"{title.capitalize()}: {what}" for title in worlds() for what in ("lost over all levels", "gained at home")
+    ]
+    return markdown(["Task", "Trained on", *heads], rows)
+
+
+def harmed() -> str:
+    """On which levels the network trained on equal shares is below the damaged picture, and by how much on level 1."""
+    rows = []
+    for task, (name, m) in product(paper.TASKS, sets().items()):
+        runs = judge.runs_of(m.runs, EQUAL, [task])
+        change = [
+            np.mean([judge.score(run, [k]) - judge.score(run, [k], "psnr_input") for run in runs])
+            for k in LEVELS
+            if runs
+        ]
+        below = [level for level, db in zip(LEVELS, change, strict=False) if db < 0]
+        cells = [", ".join(below) or "none", number(change[0], 1)] if change else [NOT_MEASURED] * 2
+        kept = [
+            judge.score(run, ["1"], COMPOSITE) - judge.score(run, ["1"], "psnr_input")
+            for run in runs
+            if task in paper.MASKED
+        ]
+        rows.append([plain(task).capitalize(), TITLES[name], *cells, number(np.mean(kept), 1) if kept else "–"])
+    header = [
+        "Task",
+        "Trained on",
+        "Levels below the damaged picture",
+        "Level 1, all pixels (dB)",
+        "Level 1, known pixels kept (dB)",
+    ]
+    return markdown(header, rows)
+
+
+def shares() -> str:
+    """What Equation 3 made of the PSNRs of a task: last epoch, faces, means over seeds."""
+    rows = []
+    for task in paper.TASKS:
+        runs = judge.runs_of(sets_faces().runs, EQUATION3, [task])
+        if runs:
+            scores, given = (np.mean([run.history[-1][key] for run in runs], axis=0) for key in ("psnr", "allocation"))
+            rows.append(
+                [plain(task).capitalize(), *(f"{p:.1f} dB → {s:.1f}" for p, s in zip(scores, given, strict=True))]
+            )
+    return markdown(["Task", *(f"Level {i}" for i in range(1, paper.N_LEVELS + 1))], rows)
+
+
+def scored(task: str) -> list[tuple[str, str]]:
+    """The two scores of a task that has known pixels, else one: column of the evaluation, title."""
+    return [("psnr", "all pixels"), (COMPOSITE, "composite")] if task in paper.MASKED else [("psnr", "all pixels")]
+
+
+def margins() -> str:
+    """Equation 3 and four times as much feedback, minus equal shares, by both scores."""
+    rows = []
+    for task, (name, m) in product(paper.TASKS, sets().items()):
+        for column, title in scored(task):
+            found = [cell(gaps(m.runs, task, one, EQUAL, LEVELS, column)) for one in (EQUATION3, STRONG)]
+            rows.append([plain(task).capitalize(), TITLES[name], title, *found])
+    return markdown(["Task", "Trained on", "Score", "Equation 3 (dB)", "1/PSNR⁴ (dB)"], rows)
+
+
+def word_of(margins: list[float]) -> str:
+    """How a schedule stands to equal shares, by the rule of the scorecard without its second score."""
+    word = WORDS[str(judge.decide(margins))]
+    return AGAINST.get(word, word)
+
+
+def contest() -> str:
+    """A tab for each task: every schedule minus equal shares, in the paper and here, by both scores."""
+    tabs = {}
+    for task in paper.TASKS:
+        rows = []
+        for schedule in (*(s for s in published.SEVEN if s != EQUAL), *catalogue.NEWER):
+            for column, title in scored(task):
+                found = [gaps(m.runs, task, schedule, EQUAL, LEVELS, column) for m in sets().values()]
+                cells = [f"{cell(g)}, *{word_of(g)}*" if g else "–" for g in found]
+                printed = "–"
+                if schedule in published.SEVEN and column == "psnr":
+                    printed = judge.from_to(claims.paper_gaps(schedule, EQUAL, [task]), number)
+                named = (published.SEVEN | published.LATER)[schedule].replace("Cumulative", "Cumul.")
+                rows.append([named, title, printed, *cells])
+        tabs[plain(task)] = markdown(["Minus equal shares (dB)", "Score", "Paper", *map(TITLES.get, sets())], rows)
+    return tab_set(tabs)
+
+
+def worst_gaps() -> str:
+    """How far equal shares, Equation 3 and minimax gap are behind a specialist on each level, by both scores, faces."""
+    rows, m = [], sets_faces()
+    for task in paper.TASKS:
+        for column, title in scored(task):
+            for schedule in (EQUAL, EQUATION3, "minimax_gap"):
+                runs = [run for *_, run in judge.paired(m.runs, task, "minimax_gap", EQUAL, schedule)]
+                if runs:
+                    behind = np.mean([table1.gaps_in(m, task, run, column) for run in runs], axis=0)
+                    named = (published.SEVEN | published.LATER | {EQUATION3: "Equation 3", EQUAL: "Equal shares"})[
+                        schedule
+                    ]
+                    rows.append([plain(task).capitalize(), title, named, *(f"{db:.2f}" for db in behind)])
+    return markdown(["Task", "Score", "Shares", *(f"Level {i}" for i in range(1, paper.N_LEVELS + 1))], rows)
+
+
+def denoisers() -> str:
+    """PSNR over the paper's eleven photographs, a row a system, a column a strength of the noise."""
+    curves = db11_spectrum.curves(load())
+    named = {
+        "on_demand": "On-demand network, told nothing",
+        "bm3d": "BM3D, told σ",
+        "bm3d25": "BM3D, told 25",
+        "tnrd": "TNRD, 5×5 filters, trained at 25",
+    }
+    rows = [[title, *(f"{db:.2f}" for db in curves[name])] for name, title in named.items() if len(curves)]
+    return markdown(["PSNR (dB)", *(f"σ = {sigma:g}" for sigma in curves.index)], rows)
+
+
+def verdicts() -> str:
+    """The core claims and our own question on Equation 3, in the chapters' words and in the registered ones."""
+    rows = []
+    for row in (
+        (number_, claim)
+        for number_, claim in claims.asked_of("bsds500")
+        if claim.kind == claims.CORE or claim.claim.startswith("Equation 3 at")
+    ):
+        claim, asked = row[1], {name: {c.claim for _, c in claims.asked_of(d)} for d, name in SETS.items()}
+        found = [claim.measure(m) if claim.claim in asked[name] else None for name, m in worlds().items()]
+        cells = [f"{WORDS[v.said]} ({v.told})" if v else "–" for v in found]
+        rows.append([claim.claim, *cells])
+    return markdown(["Claim", *map(TITLES.get, worlds())], rows)
+
+
+def predicted() -> str:
+    """What was predicted of faces before the first contrast there, beside what came."""
+    table = predictions.beside(sets_faces()).dropna(subset="hit")
+    rows = [
+        [row.claim, WORDS.get(row.word, row.word), WORDS.get(row.found, row.found)]
+        for row in table[table.part == ""].itertuples()
+    ]
+    return markdown(["Claim, on faces", "Predicted", "Found"], rows)
+
+
+def cite() -> str:
+    """BibTeX of this companion, with its commit, and of the paper."""
+    known = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    bibliography, code = (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), commit()
+    version = known["version"] + (f", commit {code}" if re.fullmatch(r"[0-9a-f]+", code) else "")
+    return f"""\
+```bibtex
+@software{{ondemandcompanion,
+  title   = {{{known["title"]}}},
+  author  = {{{{{known["authors"][0]["name"]}}}}},
+  version = {{{version}}},
+  year    = {{{known["date-released"].year}}},
+  license = {{{known["license"]}}},
+}}
+
+{re.search(r"(?ms)^@inproceedings.gao2017ondemand,.*?^.$", bibliography)[0]}
+```"""
+
+
+TABLES = {
+    f"table-{make.__name__.replace('_', '-')}": make
+    for make in (fixated, harmed, shares, margins, contest, worst_gaps, denoisers, verdicts, predicted)
+}
+TABLES |= {"cite": cite}
