@@ -62,8 +62,10 @@ def test_the_workflow_runs_what_ci_runs_and_publishes_the_book():
 
 def test_the_first_command_of_the_readme_is_the_users_own():
     _, first, after = (ROOT / "README.md").read_text(encoding="utf-8").split("```", 2)
-    assert first == "bash\npapermill notebooks/table1.ipynb out.ipynb -p task inpaint\n"
-    assert "Missing argument 'OUTPUT_PATH'" in after and " minutes on 2 cores" in after
+    shell, install, command = first.splitlines()
+    assert shell == "bash" and install.startswith("pip install uv -r requirements.txt -e .")
+    assert command == "papermill notebooks/table1.ipynb out.ipynb -p task inpaint"
+    assert "Missing argument 'OUTPUT_PATH'" in after and " minutes on two cores" in after
 
 
 def test_binder_has_the_core_for_a_cpu_at_the_tested_versions():
