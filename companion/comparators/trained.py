@@ -9,7 +9,6 @@ from functools import cache, partial
 
 import numpy as np
 import torch
-from odl.device import adam, forward
 from torch import nn
 
 from companion.comparators import check
@@ -22,6 +21,7 @@ from companion.disk import files
 from companion.training import results
 from odl import crops
 from odl.corruptions import add_noise
+from odl.device import adam, forward
 from odl.evaluation import psnr, squared_error
 from odl.learn import shuffled
 from odl.parameters import choice

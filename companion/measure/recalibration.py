@@ -4,13 +4,13 @@ import copy
 
 import pandas as pd
 import torch
-from odl.device import forward
 from torch import nn
 
 from companion.data import packs
 from companion.training import results
 from companion.training.results import evaluate
 from odl import crops
+from odl.device import forward
 from odl.evaluation import TESTED, images_of, task_of
 from odl.windows import restorer
 
