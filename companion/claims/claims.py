@@ -13,8 +13,8 @@ import pandas as pd
 from companion import judge, published
 from companion.data import sets
 from companion.judge import LARGE, Measured, Verdict, compare, on_tasks, plain, signed, span
-from companion.measure import blocks, denoising, gradients_and_pool
-from companion.pages import allocation, db11_spectrum, dose, extra_data, fixation, table1, table2, table3
+from companion.measure import blocks, denoising, gradients_and_pool, recalibration
+from companion.pages import allocation, db11_spectrum, dose, extra_data, fixation, table1, table2, table3, today
 from companion.pages.extra_data import OURS_HALF, RIGID_ALL, RIGID_HALF
 from companion.pages.table2 import CENTRE, RANDOM
 from companion.runs import catalogue
@@ -59,7 +59,9 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
     if sets.parse(dataset)[0] == catalogue.FACES:
         once = cache(results.load)  # whether a block is whole, its runs themselves tell
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds, once), [])
-        return Measured(dose.load(whole, once).runs | gradients_and_pool.load_all(whole), short=short)
+        runs = dose.load(whole, once).runs | gradients_and_pool.load_all(whole)
+        runs |= recalibration.load_all(catalogue.recalibrated_runs(profile, dataset, seeds))
+        return Measured(runs, short=short)
     grid = catalogue.grid(profile, dataset, seeds, (*published.SEVEN, *published.FIXATED, "on_demand_l2"))
     runs = dose.load([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
     extra = extra_data.runs("inpaint", dataset, profile, seeds)
@@ -307,4 +309,47 @@ CLAIMS += [  # what is asked later comes last, so that numbers stay
           "pictures only", "inpainting (inside the hole), interpolation and deblurring: PSNR at its own severity − on "
           "level 1, the mildest; asked when the results were known", fixation.milder),
 ]
+CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, today's network", *row) for row in [  # a residual U-Net, judged by rule 3
+    ("Today's network, trained on equal shares, is above the damaged pictures on level 1.",
+     NO_NUMBER, "residual U-Net, equal shares − damaged image, PSNR on level 1, every task", today.above_damaged),
+    ("At no more core-seconds, today's network is ahead of the paper's, both trained on equal shares.",
+     NO_NUMBER, "residual U-Net, 5,000 steps − the paper's network, 10,000 steps, mean PSNR, every task",
+     today.ahead_of_the_paper_s),
+    ("Today's network: Equation 3 at its own dose beats equal shares.",
+     NO_NUMBER, "residual U-Net: on-demand − rigid joint, mean PSNR, every task",
+     today.against("on_demand", "rigid_joint")),
+    ("Today's network: four times the dose beats equal shares.",
+     NO_NUMBER, "residual U-Net: 1/P⁴ − rigid joint, mean PSNR, every task",
+     today.against("on_demand, k = 4", "rigid_joint")),
+    ("Today's network: shares as 1/MSE beat equal shares.",
+     NO_NUMBER, "residual U-Net: shares as 1/MSE − rigid joint, mean PSNR, every task",
+     today.against("inverse_mse", "rigid_joint")),
+    ("Today's network: a model fixated on one severity is behind on-demand learning.",
+     NO_NUMBER, "residual U-Net: on-demand − fixated on easy, on hard, mean PSNR, every task",
+     today.fixated_is_behind),
+    ("Today's network: the cumulative curriculum is ahead of on-demand learning.",
+     NO_NUMBER, "residual U-Net: cumulative curriculum − on-demand, mean PSNR, every task",
+     today.against("cumulative_curriculum", "on_demand")),
+    ("Today's network: shares by the second moment of the loss beat equal shares.",
+     NO_NUMBER, "residual U-Net: shares by √E[L²], losses divided by them − rigid joint, mean PSNR, every task",
+     today.against("second_moment", "rigid_joint")),
+    ("Today's network: EDM's weights beat equal shares in denoising.",
+     NO_NUMBER, "residual U-Net: equal shares with EDM's weights − rigid joint, mean PSNR, denoising",
+     today.against("edm", "rigid_joint", ("denoise",))),
+]]
+CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, why", *row) for row in [
+    ("Statistics of the severity alone remove at least half of what a fixated network lacks.",
+     NO_NUMBER, "the paper's network, fixated on easy and on hard: per cent of its deficit to on-demand learning that "
+     "is gone when BatchNorm's statistics are those of each level and no weight moves: more than 50, every task",
+     today.by_statistics),
+    ("Told the composite, Equation 3 beats equal shares by the composite.",
+     NO_NUMBER, "Equation 3 with the composite's PSNR as feedback − rigid joint, PSNR with the known pixels put back",
+     today.told_the_composite),
+    ("Told the composite, minimax training has a smaller worst gap by the composite than Equation 3.",
+     NO_NUMBER, "the largest gap to a network trained on one level, known pixels put back: on-demand − minimax gap "
+     "told the composite", today.narrower_by_composite),
+    ("At a plateau, Equation 3 beats equal shares.",
+     NO_NUMBER, "width 8, 300,000 steps: on-demand − rigid joint, mean PSNR, denoising and inpainting",
+     today.at_the_plateau),
+]]
 # fmt: on

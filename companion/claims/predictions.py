@@ -26,26 +26,30 @@ from companion.claims import claims
 from companion.judge import MISSING, UNDECIDED, Measured
 from companion.show.tables import show_table
 
-FILE, ON_GPU = (Path(__file__).with_name(name) for name in ("predictions.csv", "predictions_gpu.csv"))
+FILES = {"reference": "predictions.csv", "gpu": "predictions_gpu.csv", "today": "predictions_today.csv"}
 COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin", "hit"]
 
 
-def load(profile: str = "reference") -> pd.DataFrame:
-    """Columns block, claim, part (empty for the claim itself), expected, low, high (dB, may be empty), word, why."""
-    file = ON_GPU if profile == "gpu" else FILE
+def load(which: str = "reference") -> pd.DataFrame:
+    """Columns block, claim, part (empty for the claim itself), expected, low, high (dB, may be empty), word, why.
+
+    `which` is a row of `FILES`: a profile, or `today`.
+    """
+    file = Path(__file__).with_name(FILES[which])
     return pd.read_csv(file, keep_default_na=False, na_values={name: [""] for name in ("expected", "low", "high")})
 
 
-def beside(measured: Measured, profile: str = "reference") -> pd.DataFrame:
+def beside(measured: Measured, which: str = "reference") -> pd.DataFrame:
     """Each prediction beside what was found: `COLUMNS`.
 
-    The words are rule 2's, by which they were predicted. A claim's prediction hits with its word; a part's when its
-    mean margin lies in the predicted interval. `hit` is None where nothing is measured, and of a claim that has too
-    few seeds for a word.
+    The words are rule 2's, by which they were predicted, and rule 3's of `today`. A claim's prediction hits with its
+    word; a part's when its mean margin lies in the predicted interval. `hit` is None where nothing is measured, and of
+    a claim that has too few seeds for a word.
     """
-    verdicts = {claim.claim: claim.measure(measured).by_rule2 for claim in claims.CLAIMS}
+    verdicts = {claim.claim: claim.measure(measured) for claim in claims.CLAIMS}
+    verdicts = verdicts if which == "today" else {claim: found.by_rule2 for claim, found in verdicts.items()}
     rows = []
-    for row in load(profile).itertuples():
+    for row in load(which).itertuples():
         found = verdicts[row.claim]
         word = found.parts.get(row.part, ("–", MISSING))[1].removesuffix(judge.GATED) if row.part else found.said
         margin = found.numbers.get(row.part, (float("nan"),))[0] if row.part else float("nan")

@@ -1,0 +1,94 @@
+"""Questions asked of a network of today: each margin against a plain computation, and what recalibration moves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from conftest import tiny
+from test_scorecard import psnr, result
+
+from companion import judge
+from companion.claims import claims, predictions
+from companion.data import packs
+from companion.judge import Measured
+from companion.measure import recalibration
+from companion.pages import today
+from companion.runs import catalogue
+from companion.training import results
+from odl import crops, paper
+from odl.corruptions import TASKS
+from odl.evaluation import images_of
+
+SEEDS = (10, 11, 12)
+
+
+def world(**levels) -> Measured:
+    """Runs of every task, three seeds each: schedule → PSNR (dB) of every level, the seed's last digit on top."""
+    runs = {
+        (t, name, k): result(psnr(db + k % 10), k) for t in paper.TASKS for name, db in levels.items() for k in SEEDS
+    }
+    return Measured(runs)
+
+
+@pytest.mark.parametrize(("moved", "share"), [(20, 0), (25, 50), (29, 90), (30, 100)])
+def test_the_share_that_recalibration_removes(moved, share):
+    m = world(on_demand=30, fixated_hard=20, fixated_easy=20)
+    for task in paper.TASKS:
+        for name in today.FIXATED.values():
+            for k in SEEDS:
+                m.runs["recalibrated", f"{task} {name}", k] = result(psnr(moved + k % 10), k)
+    assert today.removed(m, "deblur", "fixated_hard") == pytest.approx([share] * 3)
+    word = today.by_statistics(m).word
+    assert word == (judge.REPRODUCED if share > 50 else judge.UNDECIDED if share == 50 else judge.REVERSED)
+
+
+def test_today_s_network_is_compared_with_itself_and_with_the_paper_s():
+    m = world(**{"rigid_joint": 24, "rigid_joint, unet": 26, "on_demand, unet": 25, "fixated_easy, unet": 20})
+    m.runs.update(world(**{"fixated_hard, unet": 21}).runs)
+    ahead = today.ahead_of_the_paper_s(m)
+    assert ahead.word == judge.REPRODUCED and ahead.numbers["denoising"][0] == pytest.approx(2)
+    fed = today.against("on_demand", "rigid_joint")(m)
+    assert fed.word == judge.REVERSED and fed.numbers["inpainting"][0] == pytest.approx(-1)
+    behind = today.fixated_is_behind(m)
+    assert len(behind.parts) == 8 and behind.numbers["deblurring, hard"][0] == pytest.approx(4)
+    above = today.above_damaged(m)  # the damaged image has 20 dB
+    assert above.numbers["deblurring"][0] == pytest.approx(np.mean([26 + k % 10 for k in SEEDS]) - 20, abs=0.01)
+    assert above.kept_numbers["inpainting"][0] == pytest.approx(above.numbers["inpainting"][0] + 5, abs=0.01)
+
+
+@pytest.mark.parametrize("level", [1, 5, "hard"])
+def test_recalibration_moves_statistics_to_the_level_and_no_weight(demo, level):
+    """The first layer's against the mean and variance of all its outputs at once."""
+    run = tiny("deblur", "fixated_hard", width=4, epochs=2)
+    network = results.train(run).network
+    before = {name: t.clone() for name, t in network.state_dict().items()}
+    x = images_of(run, packs.load("demo", "train"), 200, "recalibrate")
+    moved = recalibration.with_statistics_of(run, network, x, level)
+    generator = torch.Generator().manual_seed(crops.seed_of("recalibrate", level))
+    y = torch.cat([TASKS["deblur"].corrupt(part, level, generator) for part in x.split(100)])
+    found = network.encoder[0](y)
+    norm = moved.encoder[1]
+    torch.testing.assert_close(norm.running_mean, found.mean((0, 2, 3)), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(norm.running_var, found.var((0, 2, 3)), rtol=5e-2, atol=1e-4)
+    for name, t in moved.state_dict().items():
+        assert ("running" in name or "num_batches" in name) or torch.equal(t, before[name]), name
+    assert all(torch.equal(t, before[name]) for name, t in network.state_dict().items())  # what was trained is kept
+
+
+def test_recalibrated_scores_have_the_rows_of_an_evaluation_and_are_read_whole(demo):
+    run = tiny("deblur", "fixated_hard", width=4)
+    [measure] = [m for m in catalogue.job_with_all(replace(run, dataset="demo")).measurements][:1]
+    assert measure.measure(device="cpu").evaluation.level.nunique() == 8
+    rows = recalibration.recalibrated(run, results.network_of(run))
+    assert sorted(rows.level.unique()) == sorted(map(str, (*range(1, 7), "easy", "hard")))
+    assert recalibration.load_all([run]) == {}
+
+
+def test_every_prediction_of_today_is_of_a_claim_that_is_asked():
+    written = predictions.load("today")
+    assert {*written.claim} <= {claim.claim for claim in claims.CLAIMS}
+    assert written.then[written.part == ""].all() and set(written.word) <= {*judge.VERDICTS, ""}
+    sized = written.dropna(subset=["low"])
+    assert ((sized.low <= sized.expected) & (sized.expected <= sized.high)).all()
+    assert predictions.beside(Measured(), "today").hit.isna().all()
