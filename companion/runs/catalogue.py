@@ -191,6 +191,14 @@ def jobs(profile: str, dataset: str, seeds: list[int]) -> list[Job]:
     return list(first_of.values())
 
 
+def by_network(runs: list[Experiment], network: str) -> list[Experiment]:
+    """Return some runs as another network has them: with its numbers, and with what each run overrides."""
+    return [
+        Experiment.of(e.task, e.dataset, e.schedule, e.seed, e.profile, **(e.overrides | {"network": network}))
+        for e in runs
+    ]
+
+
 def seeds_shown(seeds: list[int], dataset: str, train: bool) -> list[int]:
     """The seeds that a page was asked for; on faces, where it trains nothing, the campaign's if it has none of them."""
     asked = train or sets.parse(dataset)[0] != FACES or {*seeds} & {*SEEDS_OF_FACES}
