@@ -89,7 +89,7 @@ def plan(profile, dataset=None, seeds=None):
     given = {"profile": profile, "dataset": sets.absolute(dataset or DATASETS[profile]), "train": trained}
     given |= {} if trained else {"seeds": sources.seeds()}
     given |= {"seeds": seeds, "seed": seeds[0]} if seeds else {}
-    given |= {"photographs": "demo"} if trained else {"photographs": "db11", "systems": denoising.CHOICES}
+    given |= {"photographs": "demo"} if trained else {"photographs": "db11", "systems": denoising.OPPONENTS}
     pages = []
     for file, entry in toc().items():
         folder, _, name = file.partition("/")

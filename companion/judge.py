@@ -280,7 +280,8 @@ def confirmed(word: str, other) -> str:
 
 
 def against_paper(measured: dict, sign: int, printed: dict, least: str, unit: str) -> tuple[str, bool]:
-    """`; −16 % of the paper's +0.19 dB, which lies above the interval`, and whether that is so of every part.
+    """`; −16 % of the paper's +0.19 dB, which lies above the interval`, and whether that is so of every part; with
+    sign −1 the paper's is below 0 and lies below the interval.
 
     A part whose margin `in_words` does not tell is named, with that margin.
     """
@@ -292,9 +293,10 @@ def against_paper(measured: dict, sign: int, printed: dict, least: str, unit: st
     share = from_to(shares, lambda one: number(100 * one, 0))
     told = {least} if len(measured) > FEW else {*measured}
     part = "".join(f"{label} {estimate(values, unit)}, " for label, values in known.items() if label not in told)
-    above = ", each above its interval" if len(known) > 1 else ", which lies above the interval"
-    paper_has = span((printed[k] for k in known), unit)
-    return f"; {part}{share} % of the paper's {paper_has}{above * out}", out
+    beyond = "above" if sign > 0 else "below"
+    where = f", each {beyond} its interval" if len(known) > 1 else f", which lies {beyond} the interval"
+    paper_has = span((sign * printed[k] for k in known), unit)
+    return f"; {part}{share} % of the paper's {paper_has}{where * out}", out
 
 
 def tally(words: dict, margins: dict, claim: str) -> str:
@@ -424,10 +426,15 @@ def lead(m: Measured, *pair) -> tuple[float, float, float, str]:
     return *spread(gaps(m.runs, *pair)), compare(m, {"": pair}).short
 
 
-def printed_margin(m: Measured, task: str, one: str = "on_demand", other: str = "rigid_joint") -> float:
-    """The paper's margin (dB) of two schedules: CelebA's where the runs are of faces, else SUN397's."""
+def printed(m: Measured, task: str, schedule: str) -> tuple[float, float]:
+    """The paper's L2 (‰) and PSNR (dB) of a schedule: CelebA's where the runs are of faces, else SUN397's."""
     faces = any(run.experiment.get("dataset", "").startswith("celeba") for run in m.runs.values())
-    return round(published.TABLE1[task][one][not faces][1] - published.TABLE1[task][other][not faces][1], 2)
+    return published.TABLE1[task][schedule][not faces]
+
+
+def printed_margin(m: Measured, task: str, one: str = "on_demand", other: str = "rigid_joint") -> float:
+    """The paper's margin (dB) of two schedules."""
+    return round(printed(m, task, one)[1] - printed(m, task, other)[1], 2)
 
 
 def dose_of(run) -> float:
@@ -505,6 +512,16 @@ def below_input(runs: dict, task: str, schedules, levels=LEVELS, column="psnr") 
     if column != "psnr" or "l2_input" not in pairs[0][0].evaluation:
         return by_psnr
     return by_psnr and below("l2_input", "l2")
+
+
+def levels_below(runs: dict, schedule: str) -> dict[str, list[str]]:
+    """Plain name of a task → levels on which a schedule is below the damaged images by PSNR, in the mean over seeds."""
+    found = {}
+    for task in paper.TASKS:
+        own = [run for run in runs_of(runs, schedule, [task]) if "psnr_input" in run.evaluation]
+        gain = {i: np.mean([score(r, [i]) - score(r, [i], "psnr_input") for r in own] or [0]) for i in LEVELS}
+        found[plain(task)] = [level for level in LEVELS if gain[level] < 0]
+    return {task: levels for task, levels in found.items() if levels}
 
 
 # Trials of one network

@@ -79,7 +79,7 @@ def measured(monkeypatch):
 
 def test_margins_are_paired_by_seed(measured):
     table = dose.table(catalogue.every_k("smoke", "demo", SEEDS))
-    assert len(table) == len(paper.TASKS) * 3 and list(table)[:11] == dose.COLUMNS
+    assert len(table) == len(paper.TASKS) * 3 and list(table)[:15] == dose.COLUMNS
     row = table[(table.task == "deblur") & (table.k == 1)].iloc[0]
     assert row.margins == pytest.approx([0.18, 0.20, 0.22]) and row.dose == pytest.approx(1.0)
     assert (row.low, row.high) == pytest.approx(stats.t.interval(0.95, 2, 0.2, stats.sem([0.18, 0.20, 0.22])))

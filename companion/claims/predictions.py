@@ -19,6 +19,7 @@ been trained in today's network, and nothing had been told the composite.
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from companion import judge
@@ -59,6 +60,38 @@ def beside(measured: Measured, which: str = "reference") -> pd.DataFrame:
         values = row.expected, row.low, row.high, row.word, word, margin, hit
         rows.append((row.claim, row.part, *values))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def tally(measured: Measured, which: str = "reference") -> dict[str, tuple[int, int]]:
+    """How many predictions came true, of how many: words and intervals of claims and of parts, and the words of what
+    no other set had answered before.
+
+    The margin of a claim is the mean of its parts, of a claim to be the best its least.
+    """
+    verdicts = {claim.claim: (claim, claim.measure(measured)) for claim in claims.CLAIMS}
+    known = beside(measured, which)
+    known = known[known.hit.notna()]
+    counts = {"words of claims": [], "words of parts": [], "intervals of claims": [], "intervals of parts": []}
+    counts["words of new questions"] = []
+    for row in known.itertuples():
+        claim, found = verdicts[row.claim]
+        margins = [numbers[0] for numbers in found.numbers.values()]
+        margin = row.margin if row.part else (min if "best of" in row.claim else np.mean)(margins)
+        kind = "parts" if row.part else "claims"
+        if row.word == row.word and row.word:
+            counts[f"words of {kind}"].append(row.word == row.found)
+        if row.low == row.low:
+            counts[f"intervals of {kind}"].append(row.low <= margin <= row.high)
+        if not row.part and claim.place.startswith(claims.FACES_ALONE):
+            counts["words of new questions"].append(row.word == row.found)
+    return {name: (int(sum(hits)), len(hits)) for name, hits in counts.items()}
+
+
+def say(measured: Measured, which: str = "reference") -> str:
+    """The tally in a sentence; empty where nothing is measured."""
+    found = tally(measured, which)
+    each = ", ".join(f"{hits} of {n} {name}" for name, (hits, n) in found.items() if n)
+    return f"Of what is measured, these came as predicted: {each}." if each else ""
 
 
 def show(table: pd.DataFrame):

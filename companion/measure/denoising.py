@@ -37,6 +37,7 @@ SYSTEMS = DENOISERS | {
     NOISY: Denoiser("noisy, not restored", "noisy", "#737373", lambda y, sigma: y),
 }
 CHOICES = [name for name in SYSTEMS if name != NOISY]  # every one, measured or not
+OPPONENTS = [name for name in CHOICES if name != "mlp"]  # it is below total variation here: untrained rather than small
 SLOW = ("ksvd", "wnnm")  # up to minutes a photograph: Figure 6 has them fixed at 25 alone
 PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image"}
 DENSE = 'class="odl-table odl-dense"'

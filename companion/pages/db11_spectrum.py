@@ -11,7 +11,7 @@ from companion.measure import denoising
 from companion.measure.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
 from companion.show import sentences, tables
 
-TOLD, LEARNED = ("bm3d", "ksvd", "wnnm"), ("mlp", "csf", "tnrd")
+TOLD, LEARNED = ("bm3d", "ksvd", "wnnm"), ("csf", "tnrd")  # the MLP is no opponent: `denoising.OPPONENTS`
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in TOLD]
 
 
@@ -154,7 +154,7 @@ def told_25(m: Measured) -> Verdict:
 
 
 def trained_at_25(m: Measured) -> Verdict:
-    """MLP, CSF and TNRD, each trained once at σ = 25, against BM3D told the truth, beyond what they lack at 25."""
+    """CSF and TNRD, each trained once at σ = 25, against BM3D told the truth, beyond what they lack at 25."""
     loss, at_25 = loss_above_25(m, LEARNED), curves(m).reindex([FIXED]).iloc[0]
     lacks = {s: at_25.bm3d - at_25[s] - loss[s] for s in loss}
     gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in LEARNED}

@@ -30,6 +30,7 @@ WIDTHS = (("#56B4E9", "o"), ("#0072B2", "s"))  # of the ladder: narrow, wide
 OPEN = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
 PAPERS_STEPS = 1_500_000
 COLUMNS = ["task", "k", "width", "steps", "seeds", "dose", "psnr", "margin", "low", "high", "verdict"]
+COLUMNS += ["kept", "kept_low", "kept_high", "kept_verdict"]  # with the known pixels put back
 PER_SEED = ["doses", "margins"]
 
 
@@ -59,7 +60,8 @@ def load(experiments: list[Experiment], load=None) -> Measured:
 def table(experiments: list[Experiment]) -> pd.DataFrame:
     """A row for every on-demand setting: means over the seeds that it shares with rigid joint learning.
 
-    `COLUMNS` and, seed by seed, `PER_SEED`: dose in %, psnr in dB, margin in dB (see `judge.lead`).
+    `COLUMNS` and, seed by seed, `PER_SEED`: dose in %, psnr in dB, margin in dB (see `judge.lead`), and where pixels
+    are missing the margin by the composite with a word of its own.
     """
     m, rows = load(experiments), []
     settings = {replace(e, seed=0) for e in experiments if e.schedule == "on_demand"}
@@ -69,7 +71,9 @@ def table(experiments: list[Experiment]) -> pd.DataFrame:
         doses = [100 * dose_of(run) for run in ours]
         means = [np.mean(values) if values else np.nan for values in (doses, [score(run) for run in ours])]
         setting = e.task, e.sharpness, e.width, e.epochs * e.iterations, len(ours)
-        rows.append((*setting, *means, *judge.lead(m, *pair), doses, gaps(m.runs, *pair)))
+        kept = judge.composite_gaps(m.runs, *pair)
+        composite = *judge.spread(kept), str(judge.decide(kept)) if kept else ""
+        rows.append((*setting, *means, *judge.lead(m, *pair), *composite, doses, gaps(m.runs, *pair)))
     return pd.DataFrame(rows, columns=COLUMNS + PER_SEED)
 
 
@@ -167,11 +171,49 @@ def levels(m: Measured) -> pd.DataFrame:
 
 
 def verdict(experiments: list[Experiment]) -> str:
-    """Every k against equal shares, on all four tasks together."""
+    """Every k against equal shares, on all four tasks together, and Equation 3 while the learning rate is constant."""
     m = load(experiments)
     notes = {k: ", towards the easy levels" if k < 0 else ", Equation 3" * (k == 1) for k in exponents(experiments)}
     lines = {f"k = {minus(k)}{note}": dose_against_margin(m, k) for k, note in notes.items()}
-    return page(lines, list(m.runs.values()))
+    early = {plain(task): margins for task in paper.TASKS if (margins := at_constant_rate(m, task))}
+    said = "; ".join(f"{task} {estimate(margins)}" for task, margins in early.items())
+    text = f"While the learning rate is constant, over epochs 50 to 80 %, Equation 3 − equal shares is {said}, by the "
+    text += "validation PSNR of levels 1 to 5." if said else ""
+    return page(lines, list(m.runs.values()), text if said else "")
+
+
+def at_constant_rate(m: Measured, task: str, one: str = "on_demand", other: str = "rigid_joint") -> list[float]:
+    """By how many dB one schedule is ahead of another before the learning rate falls, for every seed that both have.
+
+    By the mean validation PSNR of levels 1 to 5 from 50 to 80 % of the epochs.
+    """
+
+    def early(run) -> float:
+        n = len(run.history)
+        return np.mean([epoch["psnr"] for epoch in run.history[n // 2 : 8 * n // 10]])
+
+    pairs = [pair for pair in paired(m.runs, task, one, other) if len(pair[0].history) >= 10]
+    return [early(ours) - early(theirs) for ours, theirs in pairs]
+
+
+def replayed(m: Measured) -> Verdict:
+    """A network's own feedback against recorded shares; says how little the two shares differ."""
+    found = compare(m, judge.on_tasks(NAMES[4], "replay", catalogue.CONFOUNDED))
+    moved = {task: moved_by_replay(m, task) for task in catalogue.CONFOUNDED}
+    told = {task: share for task, share in moved.items() if share}
+    if found.word == judge.MISSING or not told:
+        return found
+    each = " and ".join(f"{share:.2f} % of a batch on {plain(task)}" for task, share in told.items())
+    images = " to ".join(dict.fromkeys(f"{100 / share:.0f}" for share in sorted(told.values(), reverse=True)))
+    text = f"; recorded and own shares differ by {each}, one image in {images}, so this carries no contrast"
+    return replace(found, measured=found.measured + text)
+
+
+def moved_by_replay(m: Measured, task: str) -> float | None:
+    """Per cent of a batch that recorded shares give to other levels than a network's own, mean of epochs and seeds."""
+    pairs = paired(m.runs, task, NAMES[4], "replay")
+    both = [[np.array([epoch["allocation"] for epoch in run.history]) for run in pair] for pair in pairs]
+    return np.mean([np.abs(own - other).sum(1).mean() / 2 for own, other in both]) if both and both[0][0].size else None
 
 
 def exponents(experiments: list[Experiment]) -> list[float]:
@@ -214,9 +256,12 @@ def shares(psnr, k: float) -> np.ndarray:
 def show(table: pd.DataFrame, *differ: str):
     """The settings of a table by the columns in which they differ."""
     tasks = table.task.map(plain).where(~table.task.duplicated(), "")
-    shown = table.assign(task=tasks, margins=table.margins.map(judge.estimate))
-    shown = shown[["task", *differ, "seeds", "dose", "psnr", "margins", "verdict"]]
+    kept = [with_interval(row.kept, row.kept_low, row.kept_high) for row in table.itertuples()]
+    shown = table.assign(task=tasks, margins=table.margins.map(judge.estimate), kept=kept)
+    composite = ["kept", "kept_verdict"] if table.kept.notna().any() else []
+    shown = shown[["task", *differ, "seeds", "dose", "psnr", "margins", "verdict", *composite]]
     names = {"dose": "dose (%)", "psnr": "PSNR (dB)", "margins": "− rigid joint"}
+    names |= {"kept": "known pixels put back", "kept_verdict": "its verdict"}
     return show_table(shown.rename(columns=names), {"k": minus, "steps": "{:,}"})
 
 

@@ -19,7 +19,11 @@ def runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, l
 
 
 def table(runs: dict[str, list[Result]]) -> pd.DataFrame:
-    """Sec. 6.6: a row per name of `runs`, means and standard deviations over seeds; l2 in ‰, psnr in dB."""
+    """Sec. 6.6: a row per name of `runs`, means and standard deviations over the seeds that all have; l2 in ‰, psnr in
+    dB."""
+    seeds = [{run.experiment["seed"] for run in found} for found in runs.values()]
+    shared = set.intersection(*filter(None, seeds)) if any(seeds) else set()
+    runs = {name: [run for run in found if run.experiment["seed"] in shared] for name, found in runs.items()}
     images = {name: found[0].provenance["train_images"] if found else pd.NA for name, found in runs.items()}
     rows = [{"run": name, "train_images": images[name]} | tables.over_seeds(runs[name]) for name in runs]
     return pd.DataFrame(rows).astype({"train_images": "Int64"})

@@ -242,8 +242,15 @@ def without_feedback(m: Measured) -> str:
     apart = (margins.on_demand - margins.rigid_joint).abs().max()
     return (
         f"Rigid joint learning, which trains on the same levels without feedback, has the same mean margins over the "
-        f"fixated models within {np.ceil(100 * apart) / 100:.2f} dB."
+        f"fixated models within {apart:.2f} dB.{harmed(m)}"
     )
+
+
+def harmed(m: Measured) -> str:
+    """Where rigid joint learning is below the damaged images themselves, level by level; empty where it is nowhere."""
+    found = judge.levels_below(m.runs, "rigid_joint")
+    named = "; ".join(f"{task} on level{'s' * (len(on) > 1)} {', '.join(on)}" for task, on in found.items())
+    return f" It has a lower PSNR than the damaged images in {named}." if named else ""
 
 
 def contests(task: str, own: str, network: str = "on_demand") -> tuple[tuple, tuple]:

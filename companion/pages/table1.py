@@ -42,25 +42,31 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
     """Table 1 of one task: the damaged images, then a row per schedule; means over seeds, trials and levels 1 to 6.
 
     Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
-    over seeds), psnr_kept and psnr_hole (known pixels kept, and inside the missing ones, where pixels are missing);
-    `worst_gap`, where any specialist is on disk; ahead, low, high and verdict of `judge.lead`; kept_ahead and
-    gap_ahead, by how many dB on-demand is better with the known pixels kept, and in its worst gap, each with _low and
-    _high; then the paper's l2 and psnr on CelebA and SUN397.
+    over seeds), psnr_kept and psnr_hole (known pixels put back, and inside the missing ones, where pixels are missing);
+    `worst_gap` and `worst_gap_kept`, by either score and over the seeds that all of them have, where any specialist is
+    on disk; ahead, low, high and verdict of `judge.lead`; kept_ahead and gap_ahead, by how many dB on-demand is better
+    with the known pixels put back, and in its worst gap, each with _low and _high, and kept_verdict; then the paper's
+    l2 and psnr on CelebA and SUN397.
     """
     damaged, m = tables.means(found).mean(), Measured(judge.keyed(found))
     worst = {id(run): gaps_to(run, specialists(run)).max() for run in found}
+    worst_kept = {id(run): gaps_to(run, specialists(run), judge.COMPOSITE).max() for run in found}
+    seeds = [{r.experiment["seed"] for r in found if r.experiment["schedule"] == s} for s in schedules]
+    common = set.intersection(*filter(None, seeds)) if any(seeds) else set()
     first = {"schedule": "not_restored", "l2": damaged.l2_input, "psnr": damaged.psnr_input}
     rows = [first | {"psnr_hole": damaged.hole_input, "verdict": ""}]
     for schedule in schedules:
         own = [run for run in found if run.experiment["schedule"] == schedule]
         row = {"schedule": schedule} | tables.over_seeds(own)
         row |= tables.means(own)[["psnr_kept", "psnr_hole"]].mean().to_dict()
-        row["worst_gap"] = pd.Series([worst[id(run)] for run in own], dtype=float).mean()
+        for name, each in (("worst_gap", worst), ("worst_gap_kept", worst_kept)):
+            row[name] = pd.Series([each[id(r)] for r in own if r.experiment["seed"] in common], dtype=float).mean()
         rival, pair = schedule != "on_demand", (task, "on_demand", schedule)
         lead = judge.lead(m, *pair) if rival else (*judge.spread([]), "")
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
         both = judge.paired(m.runs, *pair) if rival else []
-        kept = [judge.score(a, column="psnr_kept") - judge.score(b, column="psnr_kept") for a, b in both]
+        kept = judge.composite_gaps(m.runs, *pair) if rival else []
+        row["kept_verdict"] = str(judge.decide(kept)) if kept else ""
         nearer = [worst[id(b)] - worst[id(a)] for a, b in both]
         for name, margins in (("kept", kept), ("gap", nearer)):
             row |= zip((f"{name}_ahead", f"{name}_low", f"{name}_high"), judge.spread(margins), strict=True)
@@ -69,7 +75,7 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
             row |= {f"paper_{name}_l2": l2, f"paper_{name}_psnr": psnr}
         rows.append(row)
     frame = pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
-    return frame if frame.worst_gap.notna().any() else frame.drop(columns=["worst_gap", *frame.filter(like="gap_")])
+    return frame if frame.worst_gap.notna().any() else frame.drop(columns=[*frame.filter(regex="(^|_)gap")])
 
 
 def gaps_to(run: Result, alone: list[Result | None], column="psnr") -> np.ndarray:
@@ -274,18 +280,26 @@ def plot_papers_test(runs: dict, task: str, rival: str = "rigid_joint"):
 
 
 def plot_scores(table: pd.DataFrame):
-    """Both scores of every schedule: mean PSNR (higher is better) against the worst gap to the specialists (lower)."""
-    figure, axis = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
-    for row, mark in zip(table.dropna(subset="worst_gap").itertuples(), cycle("osD^vP*X<>hp"), strict=False):
-        look = {"color": COLOURS.get(row.schedule, "0.4"), "label": TITLES.get(row.schedule, row.schedule)}
-        axis.plot(row.worst_gap, row.psnr, mark, markersize=7, alpha=0.8, **look)
-    axis.set(xlabel="worst gap to the specialists (dB, logarithmic beyond 1)", ylabel="mean PSNR, levels 1–6 (dB)")
-    axis.set_xscale("symlog", linthresh=1)
-    within = axis.get_xlim()
-    axis.set_xticks(ticks := [-0.5, 0, 0.5, 1, 2, 5, 10, 20], [*map(minus, ticks)])
-    axis.xaxis.set_minor_locator(plt.NullLocator())
-    axis.set_xlim(within)
-    figure.legend(loc="outside right center", fontsize=9)
+    """Mean PSNR of every schedule (higher is better) against its worst gap to the specialists (lower is better).
+
+    Where pixels are missing a second panel has the same with the known pixels put back.
+    """
+    panels = {"over all pixels": ("worst_gap", "psnr"), "known pixels put back": ("worst_gap_kept", "psnr_kept")}
+    panels = {title: columns for title, columns in panels.items() if table[columns[0]].notna().any()}
+    size = (3.4 + 4.2 * len(panels), 3.8)
+    figure, axes = plt.subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")
+    for axis, (title, (gap, mean)) in zip(axes[0], panels.items(), strict=True):
+        for row, mark in zip(table.dropna(subset=gap).to_dict("records"), cycle("osD^vP*X<>hp"), strict=False):
+            look = {"color": COLOURS.get(row["schedule"], "0.4"), "label": TITLES.get(row["schedule"], row["schedule"])}
+            axis.plot(row[gap], row[mean], mark, markersize=7, alpha=0.8, **look)
+        axis.set_xscale("symlog", linthresh=1)
+        within = axis.get_xlim()
+        axis.set_xticks(ticks := [-0.5, 0, 0.5, 1, 2, 5, 10, 20], [*map(minus, ticks)])
+        axis.xaxis.set_minor_locator(plt.NullLocator())
+        axis.set(title=title if len(panels) > 1 else "", xlim=within)
+    axes[0, 0].set_ylabel("mean PSNR, levels 1–6 (dB)")
+    figure.supxlabel("worst gap to the specialists (dB, logarithmic beyond 1)", fontsize=10)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=9)
     return figure
 
 
@@ -347,6 +361,27 @@ def best_of_seven(m: Measured, task: str) -> Verdict:
     printed = {title: judge.printed_margin(m, task, *pair) for title, (_, *pair) in pairs.items()}
     closest = min(printed, key=printed.get)
     return compare(m, pairs, best=True, printed={closest: printed[closest]})
+
+
+def at_both_widths(half: Measured, full: Measured, task="deblur", rival="cumulative_curriculum") -> str:
+    """On-demand against the rival that leads it, at half and at full width: a line each, empty without both."""
+    lines = {}
+    for width, m in (("half", half), ("full", full)):
+        found = compare(m, {"": (task, "on_demand", rival)})
+        lines[f"{plain(task).capitalize()}, on-demand − {TITLES[rival].lower()}, {width} width"] = found
+    return sentences.page(lines, []) if judge.MISSING not in {found.word for found in lines.values()} else ""
+
+
+def changed_error(m: Measured) -> Verdict:
+    """By how many per cent Equation 3 changes L2 against equal shares, on every task; below 0 it is lower."""
+    parts, papers = {}, {}
+    for task in paper.TASKS:
+        pairs = judge.paired(m.runs, task, "on_demand", "rigid_joint")
+        pairs = [[judge.score(run, column="l2") for run in pair] for pair in pairs if "l2" in pair[0].evaluation]
+        parts[plain(task)] = [100 * (ours / equal - 1) for ours, equal in pairs]
+        ours, equal = (judge.printed(m, task, schedule)[0] for schedule in ("on_demand", "rigid_joint"))
+        papers[plain(task)] = round(100 * (1 - ours / equal), 1)
+    return judge.verdict_on(parts, sign=-1, unit="%", printed=papers)
 
 
 def competitive(m: Measured) -> Verdict:
