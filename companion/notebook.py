@@ -17,11 +17,20 @@ from companion.data import packs, sets
 from companion.disk import files
 from companion.disk.provenance import commit
 from companion.training.device import DEVICES
-from odl.experiment import PROFILES
+from odl.experiment import PROFILES, check_dataset, is_folder
 from odl.parameters import ParameterError, choice, integer, nearest, number
 
 DRIVES = "/content/drive/MyDrive", "/kaggle/working"  # of Colab, once it is mounted, and of Kaggle
-TEXTS = {"task", "dataset", "profile", "device", "photographs", "image", "mask"}  # parameters that are names or paths
+TEXTS = {
+    "task",
+    "dataset",
+    "network",
+    "profile",
+    "device",
+    "photographs",
+    "image",
+    "mask",
+}  # parameters that are names or paths
 
 
 class Record(dict):
@@ -66,6 +75,10 @@ def set_up(namespace: dict, names: str) -> None:
     for name, options in (("device", DEVICES), ("profile", PROFILES)):
         if name in known:
             choice(name, namespace[name], options)
+    for name in {"dataset", "photographs"} & {*known}:
+        check_dataset(namespace[name], name)
+        if is_folder(namespace[name]) and not os.path.isdir(os.path.expanduser(namespace[name])):
+            raise ParameterError(f"{name}={namespace[name]!r}: no such folder")
     if "train" in known and not isinstance(namespace["train"], bool):
         raise ParameterError(f"train={namespace['train']!r} is not True or False")
 

@@ -370,7 +370,8 @@ def stored_runs() -> list[Path]:
     """The results files of schedules on levels, as they are committed."""
     home = Path(__file__).parents[1] / "data" / "results"
     paths = [path for path in home.glob("*/*/*/*.json") if "tables" not in path.parts]
-    return [path for path in paths if json.loads(path.read_text()).get("experiment", {}).get("schedule") in SCHEDULES]
+    told = {path: json.loads(path.read_text()).get("experiment", {}) for path in paths}
+    return [path for path, e in told.items() if e.get("schedule") in SCHEDULES and e.get("task") in paper.TASKS]
 
 
 def test_every_stored_run_is_found_by_its_description(monkeypatch):

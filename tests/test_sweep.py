@@ -265,7 +265,7 @@ def test_no_result_is_of_two_jobs_and_the_first_of_a_job_is_its_own(dataset):
     assert len(paths) == len({*paths})
     assert all(job.measurements[0].path == results.path_of(job.experiment) for job in jobs if job.experiment)
     needed = {m.path for job in jobs for m in job.needs}
-    assert len(needed) == (dataset != "demo") * (20 + 4)  # specialists of four tasks; two runs of two tasks recorded
+    assert len(needed) == (dataset != "demo") * (20 + 4 + 10)  # specialists, two runs of two tasks recorded, composite
 
 
 def test_reproduce_says_that_it_leaves_out_what_needs_photographs(root, monkeypatch, capsys):

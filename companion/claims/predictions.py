@@ -34,9 +34,9 @@ COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin"
 def load(which: str = "reference") -> pd.DataFrame:
     """Columns block, claim, part (empty for the claim itself), expected, low, high (dB, may be empty), word, why.
 
-    `which` is a row of `FILES`: a profile, or `today`.
+    `which` is a row of `FILES`: a profile (any other has reference's), or `today`.
     """
-    file = Path(__file__).with_name(FILES[which])
+    file = Path(__file__).with_name(FILES.get(which, FILES["reference"]))
     return pd.read_csv(file, keep_default_na=False, na_values={name: [""] for name in ("expected", "low", "high")})
 
 

@@ -18,7 +18,7 @@ from odl.device import adam, forward
 from odl.evaluation import psnr, task_of
 from odl.experiment import Experiment
 from odl.learn import shuffled
-from odl.network import EncoderDecoder, down, initialize, up
+from odl.network import down, initialize, make, up
 
 CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
 AREA = (0.2, 0.3)  # share of the image that a dropped region covers
@@ -105,7 +105,7 @@ def masks_of(run: Run, n: int, generator) -> torch.Tensor:
 def untrained(run: Experiment) -> nn.Module:
     """The network of a run, a context encoder's or one of ours, as PyTorch makes it."""
     if run.schedule not in INPAINTERS:
-        return EncoderDecoder(task_of(run).channels, run.width)
+        return make(run.network, task_of(run).channels, run.width)
     return ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
 
 

@@ -204,6 +204,7 @@ WRONG = {  # parameter → typo, wrong type, out of range, empty
     "task": ["inpant", "", 3, None, ["inpaint"]],
     "dataset": ["nowhere", "", 3, None, "/nowhere/at/all"],
     "profile": ["demoo", "", 3, None, True],
+    "network": ["papr", "", 3, None],
     "seed": [-1, "zero", "", 1.5, True, None, 2**40],
     "seeds": [-1, "zero", "", [], [0, -1], [0.5], "[0, -1]", "[0, one]", "[]", "[0, 1", "0 1 2", "(0, 1)", "0,1", None],
     "schedules": ["", 3, None, ["rigid"], "[rigid]", [3]],
