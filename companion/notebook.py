@@ -21,7 +21,7 @@ from odl.experiment import PROFILES, check_dataset, is_folder
 from odl.parameters import ParameterError, choice, integer, nearest, number
 
 DRIVES = "/content/drive/MyDrive", "/kaggle/working"  # of Colab, once it is mounted, and of Kaggle
-TEXTS = {
+TEXTS = {"task", "dataset", "network", "profile", "device", "photographs", "image", "mask"}  # names and paths
     "task",
     "dataset",
     "network",
