@@ -22,15 +22,6 @@ from odl.parameters import ParameterError, choice, integer, nearest, number
 
 DRIVES = "/content/drive/MyDrive", "/kaggle/working"  # of Colab, once it is mounted, and of Kaggle
 TEXTS = {"task", "dataset", "network", "profile", "device", "photographs", "image", "mask"}  # names and paths
-    "task",
-    "dataset",
-    "network",
-    "profile",
-    "device",
-    "photographs",
-    "image",
-    "mask",
-}  # parameters that are names or paths
 
 
 class Record(dict):
