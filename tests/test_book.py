@@ -24,7 +24,7 @@ from scipy import stats
 from test_scorecard import psnr, result
 
 from companion import judge, published
-from companion.claims import claims
+from companion.claims import claims, predictions
 from companion.comparators import trained
 from companion.disk import files
 from companion.pages import dose, fixation, table1, table3
@@ -242,6 +242,24 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
         behind[name] = {seed: max([*alone[i].values()][0] - own[i][seed] for i in alone) for seed in own["1"]}
     worst = [behind["minimax_gap"][seed] - behind["on_demand"][seed] for seed in behind["minimax_gap"]]
     assert facts.contest()["worst_inpaint_composite"].value == pytest.approx(np.mean(worst), abs=1e-6)
+
+
+def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
+    """An interval of a whole claim is of the mean of its parts; of one to be the best, of the part that it rests on."""
+    faces = facts.sets_faces()
+    table = predictions.beside(faces).dropna(subset="hit")
+    whole, parts = table[table.part == ""], table[table.part != ""]
+    sized = []
+    for row in whole[whole.low.notna()].itertuples():
+        found = next(claim for claim in claims.CLAIMS if claim.claim == row.claim).measure(faces)
+        best = "is the best of seven" in row.claim
+        margin = found.numbers[found.rests_on][0] if best else np.mean([db for db, *_ in found.numbers.values()])
+        sized.append(row.low <= margin <= row.high)
+    said = f"Of {len(sized) + len(parts)} predicted intervals {sum(sized) + parts.hit.sum()} held"
+    text = " ".join((ROOT / "book" / "honest.md").read_text(encoding="utf-8").split())
+    assert said in text
+    came = whole.hit.sum(), (parts.word == parts.found).sum()
+    assert f"Of {len(whole)} words for whole claims {came[0]} came, and of {len(parts)} for parts {came[1]}." in text
 
 
 def test_the_times_of_a_gpu_that_a_page_has_typed_are_those_of_its_files():
