@@ -46,9 +46,9 @@ sweep: $(READY)  ## every run, notebook and the book as one graph, on this machi
 	@mkdir -p runs/sweep
 	@PATH="$$(cd "$(BIN)" && pwd):$$PATH" ODL_ROOT="$(CURDIR)/runs/sweep" "$(BIN)/snakemake" --cores 2
 
-sweep-slurm: $(READY)  ## one task's graph on a SLURM of its own that loses a node; needs root and slurm-wlm, munge
+sweep-slurm: $(READY)  ## three runs on a SLURM of its own that loses a node; needs root and slurm-wlm, munge
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[sweep]"
-	@"$(BIN)/python" -m pytest -rs tests/slurm/on_slurm.py
+	@"$(BIN)/python" -m pytest -rs tests/on_slurm.py
 
 test: $(READY)  ## run every test, and every notebook at the smoke profile
 	@"$(BIN)/python" -m pytest -n auto --dist worksteal

@@ -1,13 +1,13 @@
-"""Every run of the paper as a graph: data → train → evaluate → notebook → book.
+"""Every run of the paper as a graph: run → notebook → book.
 
 snakemake --cores 2                                                         the smoke profile, on this machine
 snakemake --cores 2 --config profile=demo
 snakemake --executor slurm --jobs 64 --config profile=paper dataset=celeba gpu=1
 
 --config takes profile, dataset, seeds and device as `python -m companion reproduce` does, and task: that task's
-runs alone, and the pages that need no others. gpu is what a run asks the cluster for; bundle=4 trains four runs side
-by side in one job; mem_mb and runtime (minutes) are the limits of a job. What runs again follows from hashes of the
-code and of the configuration (profiles/default). Checkpoints are no outputs: a job that is queued again goes on.
+runs alone, and the pages that need no others. gpu is what a run asks the cluster for; mem_mb and runtime (minutes) are
+the limits of a job. A run is made again with another protocol, a page with other code or parameters. Checkpoints are
+no outputs: a job that is queued again goes on.
 """
 
 import hashlib
@@ -23,13 +23,14 @@ START = os.environ.setdefault("ODL_START", os.getcwd())  # of the jobs, too, whi
 
 sys.path[:0] = [workflow.basedir, f"{workflow.basedir}/book"]
 import build
-from companion.runs import catalogue
-from companion.notebook import check_seeds, check_text, listed, word_or_number
-from odl import paper
-from companion.data import packs, sets
+from companion.data import sets
 from companion.data.sets import DataError
-from odl.experiment import PROFILES, short
 from companion.disk import files
+from companion.notebook import check_seeds, meant
+from companion.runs import catalogue
+from companion.training.results import path_of
+from odl import PROTOCOL, paper
+from odl.experiment import PROFILES
 from odl.parameters import ParameterError, choice, integer
 
 min_version("9.0")
@@ -37,7 +38,7 @@ workdir: files.root()
 
 
 GIVEN = {"profile": "smoke", "dataset": "", "seeds": [0], "task": "", "device": "auto"}
-GIVEN |= {"gpu": 0, "bundle": 1, "mem_mb": 8000, "runtime": 1440}
+GIVEN |= {"gpu": 0, "mem_mb": 8000, "runtime": 1440}
 
 
 def options():
@@ -47,37 +48,26 @@ def options():
     given = GIVEN | config
     choice("profile", given["profile"], PROFILES)
     choice("task", given["task"], ("", *paper.TASKS))
-    for name, low, high in (("gpu", 0, 64), ("bundle", 1, 64), ("mem_mb", 1, 10**7), ("runtime", 1, 10**6)):
+    for name, low, high in (("gpu", 0, 64), ("mem_mb", 1, 10**7), ("runtime", 1, 10**6)):
         integer(name, given[name], low, high)
-    dataset = check_text("dataset", given["dataset"] or build.DATASETS[given["profile"]])
-    dataset = sets.absolute(dataset, START)
-    seeds = listed(given["seeds"])
-    seeds = [word_or_number(str(seed)) for seed in (seeds if isinstance(seeds, list) else [seeds])]  # [0,1] is text
-    return given | {"dataset": dataset, "seeds": check_seeds(seeds)}
+    dataset = meant("dataset", given["dataset"] or build.DATASETS[given["profile"]])
+    seeds = check_seeds(meant("seeds", str(given["seeds"]).replace("'", "")))  # of [0,1] Snakemake makes two texts
+    return given | {"dataset": sets.absolute(dataset, START), "seeds": seeds}
 
 
-def pages():
-    """The pages of the book all of whose runs are in this sweep."""
-    names = {job.name for job in JOBS}
-    shown = [(page, {job.name for job in catalogue.shown_on(page.name, EVERY, *SCALE)}) for page in build.plan(*SCALE)]
-    return [page for page, needed in shown if needed <= names and (needed or not O["task"])]
+def below_root(paths):
+    """Paths as Snakemake has them."""
+    return [str(path.relative_to(files.root())) for path in paths]
 
 
-def path_of(file):
-    """A path as Snakemake has it: below the root."""
-    return str(file.relative_to(files.root()))
-
-
-def name_of(rule, what):
-    return short(re.sub(r"\W", "_", f"{rule}_{what}"), 200).replace("-", "_")
-
-
-def pack_of(dataset):
-    return path_of(packs.folder_of(dataset) / "index.json")
-
-
-def results_of(measurements):
-    return [path_of(m.path) for m in measurements]
+def needed(jobs):
+    """Each results file of the jobs → those that have to be there first."""
+    found = {}
+    for job in jobs:
+        first, *more = [m.path for m in job.measurements]
+        found[first] = [m.path for m in job.needs] + [path_of(job.experiment)] * bool(job.experiment)
+        found |= dict.fromkeys(more, [first] if job.experiment else [])
+    return {path: [other for other in others if other in found and other != path] for path, others in found.items()}
 
 
 def hash_of(*names):
@@ -97,120 +87,70 @@ except (ParameterError, DataError) as error:
     raise WorkflowError(str(error)) from None
 
 BASE = Path(workflow.basedir)
-CODE, PACKING = hash_of("odl", "companion"), hash_of("companion/data")
 LIMITS = {"mem_mb": O["mem_mb"], "runtime": O["runtime"]}
-# Every rule's command is made of these: a shell directive is read when the job runs, and sees no variable of a loop.
 PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable)}"
 GIVE = join(["--dataset", O["dataset"], "--seeds", *map(str, O["seeds"])])
-MEASURE = f"{PYTHON} -m companion reproduce --profile {O['profile']} {GIVE}"
-MEASURE += " " + join(["--device", O["device"], "--only"])
+MEASURE = f"{PYTHON} -m companion reproduce --profile {O['profile']} {GIVE} --workers 1 --device {quote(O['device'])}"
 BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE}"
-JOBS = [job for job in EVERY if not O["task"] or job.experiment and job.experiment.task == O["task"]]
-TRAINED = [job for job in JOBS if job.experiment]
-BUNDLES = [TRAINED[i : i + O["bundle"]] for i in range(0, len(TRAINED), O["bundle"])]
-MADE = {m.path for job in JOBS for m in job.measurements}
-REST = {job.name: job.measurements[bool(job.experiment) :] for job in JOBS}
-PAGES = pages()
-BOOK = [] if O["task"] else [path_of(build.BUILD / "html" / "index.html")]
+NEEDED = needed([job for job in EVERY if not O["task"] or job.experiment and job.experiment.task == O["task"]])
+NEEDED = {one: below_root(others) for path, others in NEEDED.items() for one in below_root([path])}
+SHOWN = {}  # page of the book all of whose results are in this sweep → these
+for page in build.plan(*SCALE):
+    results = [m.path for job in catalogue.shown_on(page.name, EVERY, *SCALE) for m in job.measurements]
+    if (results or not O["task"]) and {*below_root(results)} <= NEEDED.keys():
+        SHOWN[page.name] = page, below_root(results)
+NOTEBOOKS = below_root([build.BUILD / "notebooks"])[0]
+EXECUTED = {name: f"{NOTEBOOKS}/{name}.ipynb" for name in SHOWN}
+BOOK = [] if O["task"] else below_root([build.BUILD / "html" / "index.html"])
 
 
 rule all:
     input:
-        [path_of(page.executed) for page in PAGES],
-        results_of(m for job in JOBS for m in job.measurements),
-        BOOK,
+        [*NEEDED, *EXECUTED.values(), *BOOK],
 
 
-for dataset in sorted({job.experiment.dataset for job in TRAINED}):
-
-    rule:
-        name:
-            name_of("data", dataset)
-        output:
-            pack_of(dataset),
-        params:
-            code=PACKING,
-            dataset=dataset,
-        resources:
-            **LIMITS,
-        log:
-            f"runs/logs/{name_of('data', dataset)}.log",
-        shell:
-            "{PYTHON} -m odl data prepare {params.dataset:q} > {log} 2>&1"
-
-
-for bundle in BUNDLES:
-    first = [job.measurements[0] for job in bundle]
-    here = all(m.path.exists() for m in first)
-    needed = {m.path for job in bundle for m in job.needs} & MADE - {m.path for m in first}
-    packs_of_bundle = sorted({pack_of(job.experiment.dataset) for job in bundle})
-
-    rule:
-        name:
-            name_of("train", first[0].name)
-        input:
-            [] if here else packs_of_bundle,  # a set packed anew by the same code is the same
-            sorted(map(path_of, needed)),
-        output:
-            results_of(first),
-        params:
-            code=CODE,
-        threads: len(bundle)
-        resources:
-            gpu=O["gpu"],
-            **LIMITS,
-        log:
-            f"runs/logs/{first[0].name}.log",
-        shell:
-            "{MEASURE} {output} --workers {threads} > {log} 2>&1"
+rule run:
+    input:
+        lambda wildcards: NEEDED[wildcards.file],
+    output:
+        "{file}",
+    wildcard_constraints:
+        file="|".join(map(re.escape, NEEDED)),
+    params:
+        protocol=PROTOCOL,
+    resources:
+        gpu=O["gpu"],
+        **LIMITS,
+    log:
+        "runs/logs/{file}.log",
+    shell:
+        "{MEASURE} --only {output} > {log} 2>&1"
 
 
-for job in (job for job in JOBS if REST[job.name]):
-
-    rule:
-        name:
-            name_of("evaluate", job.name)
-        input:
-            results_of(job.measurements[:1]) if job.experiment else [],
-        output:
-            results_of(REST[job.name]),
-        params:
-            code=CODE,
-        resources:
-            gpu=O["gpu"],
-            **LIMITS,
-        log:
-            f"runs/logs/{job.name}-evaluate.log",
-        shell:
-            "{MEASURE} {output} --workers 1 > {log} 2>&1"
-
-
-for page in PAGES:
-    rule:
-        name:
-            name_of("notebook", page.name)
-        input:
-            results_of(m for job in catalogue.shown_on(page.name, JOBS, *SCALE) for m in job.measurements),
-            [path_of(p.executed) for p in PAGES if page.name == build.LAST != p.name],  # whose tables it judges
-        output:
-            path_of(page.executed),
-        params:
-            code=CODE,
-            notebook=hash_of(page.template.relative_to(BASE)),
-            page=page.name,
-            parameters=page.parameters,
-        resources:
-            **LIMITS,
-        log:
-            text=f"runs/logs/notebooks/{page.name}.log",
-            notebook=f"runs/logs/notebooks/{page.name}.ipynb",  # what is kept of one that failed
-        shell:
-            "{BUILD} --page {params.page} > {log.text} 2>&1 || {{ cp {output} {log.notebook}; exit 1; }}"
+rule notebook:
+    input:
+        lambda wildcards: SHOWN[wildcards.page][1],
+        # The last page judges the tables of the others.
+        lambda wildcards: [file for page, file in EXECUTED.items() if wildcards.page == build.LAST != page],
+    output:
+        NOTEBOOKS + "/{page}.ipynb",
+    wildcard_constraints:
+        page="|".join(map(re.escape, SHOWN)),
+    params:
+        code=lambda wildcards: hash_of("odl", "companion", SHOWN[wildcards.page][0].template.relative_to(BASE)),
+        parameters=lambda wildcards: SHOWN[wildcards.page][0].parameters,
+    resources:
+        **LIMITS,
+    log:
+        text="runs/logs/notebooks/{page}.log",
+        notebook="runs/logs/notebooks/{page}.ipynb",  # what is kept of one that failed
+    shell:
+        "{BUILD} --page {wildcards.page} > {log.text} 2>&1 || {{ cp {output} {log.notebook}; exit 1; }}"
 
 
 rule book:
     input:
-        [path_of(page.executed) for page in PAGES],
+        [*EXECUTED.values()],
     output:
         BOOK or "runs/logs/no-book-of-one-task",
     params:

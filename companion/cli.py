@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from companion.data import reader
 from companion.data.sets import DATASETS, is_here, unread
+from companion.disk import ending
 from companion.disk.files import DiskError
 from companion.disk.progress import Bar
 from companion.restore import image_files
@@ -30,7 +31,7 @@ AGAIN = "what is named above is restored; the same command with --overwrite rest
 
 def main(arguments=None, commands=None) -> int:
     """Run one command of a parser; a user's mistake is one line on stderr and exit status 2."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    ending.handle(ending.leave)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started this in the background
     with suppress(AttributeError):  # a notebook's, which takes every sign
         sys.stdout.reconfigure(errors="replace")  # to a file on Windows, whose code page lacks some

@@ -7,6 +7,7 @@ import sys
 
 import torch
 
+from companion.cli import main
 from companion.training import checkpoint, results
 
 SERVER = multiprocessing.get_context("forkserver")
@@ -43,6 +44,18 @@ def train(experiment, steps, death=None) -> None:
     if death:
         deadly(*death)
     results.train(experiment, progress=lambda _: setattr(steps, "value", steps.value + 1))
+
+
+def command(arguments: list[str], epochs) -> None:
+    """Run `python -m odl`, and count the whole epochs that it trains."""
+    add = checkpoint.Log.add
+
+    def counted(log, entry):
+        add(log, entry)
+        epochs.value += 1
+
+    checkpoint.Log.add = counted
+    raise SystemExit(main(arguments))
 
 
 def deadly(name: str, count: int, after: bool) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 import random
 import signal
 import threading
@@ -22,7 +23,7 @@ from filelock import FileLock, Timeout
 from skimage import metrics
 
 from companion.data import packs
-from companion.disk import files
+from companion.disk import ending, files
 from companion.training import checkpoint, results
 from odl import crops, learn, paper
 from odl.corruptions import FILL, TASKS
@@ -96,6 +97,20 @@ def test_a_run_killed_again_and_again_ends_bit_for_bit_as_in_one_piece(whole, sc
         kept.append(len(saved_by(experiment)["history"]))
     assert kept == sorted(kept) and KILLS // 2 <= kept[-1] < experiment.epochs
     whole(experiment)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, *ending.ENDING], ids=lambda sent: sent.name)
+def test_a_signal_keeps_every_whole_epoch_though_no_checkpoint_was_due(demo, sent):
+    """And ends with the status that a shell has for it; SLURM warns by USR1, a limit of processor time by XCPU."""
+    experiment, epochs = tiny(epochs=9999), children.SERVER.Value("l", 0, lock=False)
+    numbers = [f"--set={name}={value}" for name, value in experiment.overrides.items()]
+    arguments = ["train", "--task", experiment.task, "--profile", "smoke", "--device", "cpu", *numbers]
+    child = children.in_a_child(children.command, arguments, epochs)
+    while child.is_alive() and epochs.value < 3:
+        time.sleep(0.01)
+    os.kill(child.pid, sent)
+    assert children.ended(child) == 128 + sent
+    assert len(saved_by(experiment)["history"]) >= epochs.value >= 3
 
 
 def interrupted(experiment, done, every=0):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep
+from time import monotonic
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from loky import ProcessPoolExecutor, cpu_count
 from tqdm import tqdm
 
 from companion.data.packs import load
+from companion.disk import ending
 from companion.disk.progress import Bar
 from companion.training.device import check_device
 from companion.training.measurement import Job, job_of
@@ -132,31 +133,44 @@ def in_turn(todo, device, deadline, show) -> None:
 def side_by_side(todo, device, deadline, show, workers: int) -> None:
     """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream.
 
-    A second Ctrl-C does not wait for what the first one has told to stop.
+    A second Ctrl-C does not wait for what the first one has told to stop. Raises Ended.
     """
+    ASKED.clear()
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        shares = np.memmap(Path(folder, "shares"), float, "w+", shape=len(todo) + 1)  # the last one tells all to stop
+        shares = np.memmap(Path(folder, "shares"), float, "w+", shape=len(todo))
         if device == "cuda":
             pool, leave = ThreadPoolExecutor(workers, initializer=start_thread), {"wait": False, "cancel_futures": True}
         else:
-            given = {"initializer": start_process, "initargs": (os.getpid(), shares.filename)}
+            given = {"timeout": IDLE, "initializer": start_process, "initargs": (os.getpid(),)}
             pool, leave = ProcessPoolExecutor(workers, **given), {"kill_workers": True}
-        futures = [pool.submit(work, job, device, i, shares.filename, TABLES) for i, job in enumerate(todo)]
+        futures = [pool.submit(work, job, device, deadline, i, shares.filename, TABLES) for i, job in enumerate(todo)]
         try:
             while wait(futures, timeout=1.0).not_done:
-                show(shares[:-1])
-                if monotonic() > deadline:
-                    shares[-1] = STOP
-            show(shares[:-1])
+                show(shares)
+            show(shares)
+            ended = [future.result() for future in futures]
+        except (KeyboardInterrupt, SystemExit):
             for future in futures:
-                future.result()
+                future.cancel()
+            ASKED.set()
+            for process in [] if device == "cuda" else [*pool._processes.values()]:
+                process.terminate()
+            raise
         finally:
-            shares[-1] = INTERRUPTED
             try:
                 pool.shutdown()
             except KeyboardInterrupt:
                 pool.shutdown(**leave)
                 raise
+    if any(ended):  # else the others would seem to be all
+        raise Ended("a worker was ended from outside; the same command goes on from the checkpoints")
+
+
+# A worker
+
+IDLE = 10  # seconds without a job after which a process ends
+ASKED = threading.Event()  # to end: set by a signal in a process of its own, by the main thread for its other threads
+WORKER = {"parent": None, "running": False}  # the process that started this one, and whether a run can be left
 
 
 def start_thread() -> None:
@@ -164,77 +178,56 @@ def start_thread() -> None:
     torch.cuda.set_stream(torch.cuda.Stream())
 
 
-STOP, INTERRUPTED = 1, 2  # what `shares` ends with: stop when you next say how far you are; or else in `GRACE` seconds
-GRACE = 5  # for what does not say: it waits for another process, or for a denoiser
-
-
-class Worker:
-    """What a process that works for another is at, and whether it has been asked to end."""
-
-    at, asked = "rest", None  # "work"; "leave": an exception is on its way out of the run; time of the asking
-
-
-def start_process(parent: int, file: str) -> None:
-    """Set up a worker: one thread, Ctrl-C left to the parent, and an end when the parent is gone or asks for it.
-
-    Not only a cluster does: a notebook's kernel that is shut down terminates its children.
-    """
+def start_process(parent: int) -> None:
+    """Set up a worker: one thread, and an end in order at Ctrl-C and at every signal that ends a run."""
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, end_worker)
-    threading.Thread(target=end_with, args=(parent, file), daemon=True).start()
-
-
-def end_with(parent: int, file: str) -> None:
-    """End this worker when the process that started it is gone, however it went, was interrupted, or asks for it.
-
-    While the parent lives, not at once: the death of one worker makes it kill the others, which may be writing.
-    """
-    shares, interrupted = np.memmap(file, float, "r"), None
-    while True:
-        sleep(0.2)
-        alive = os.getppid() == parent
-        if shares[-1] == INTERRUPTED:
-            interrupted = interrupted or monotonic()
-        if not alive or interrupted and monotonic() > interrupted + GRACE:
-            os.kill(os.getpid(), signal.SIGTERM)
-        if Worker.asked and Worker.at == "rest" and not (alive and monotonic() < Worker.asked + GRACE):
-            os._exit(1)
+    WORKER["parent"] = parent
+    ending.handle(end_worker, [signal.SIGINT, *ending.ENDING])
 
 
 def end_worker(*_) -> None:
-    """Leave the run that this worker is at, which then keeps its last whole epoch, and begin no other."""
-    Worker.asked = Worker.asked or monotonic()
-    if Worker.at == "work":
-        Worker.at = "leave"  # once: what is being written now has to become whole
+    """Leave the run that this worker is at, once: it writes its checkpoint then. No other is begun."""
+    ASKED.set()
+    if WORKER["running"]:
+        WORKER["running"] = False
         raise SystemExit
 
 
-def work(job: Job, device, i: int, file: str, tables) -> None:
-    """Run one job in a worker, reporting its share in place i of a file; `tables` has what was added elsewhere."""
+def orphaned() -> bool:
+    """True if the process that started this one is gone."""
+    return WORKER["parent"] not in (None, os.getppid())
+
+
+def work(job: Job, device, deadline: float, i: int, file: str, tables) -> bool:
+    """Run one job in a worker, with its share of work done in place i of a file; True if the worker was asked to end.
+
+    `tables` has what was added elsewhere.
+    """
     shares = np.memmap(file, float, "r+")
     for here, there in zip(TABLES, tables, strict=True):
         here |= there
 
     def progress(share):
         shares[i] = min(share, 0.999)
-        if shares[-1] or Worker.asked:
-            Worker.at = "leave"
+        if ASKED.is_set() or monotonic() > deadline or orphaned():
+            WORKER["running"] = False
             raise Stopped
 
     try:
         with suppress(Stopped, SystemExit):
-            Worker.at = "work"
+            WORKER["running"] = True
             progress(0)
             measure(job, device, progress)
             shares[i] = 1.0
+            WORKER["running"] = False
     except Exception as error:
         tqdm.write(f"{job.name}: {error}", file=sys.stderr)
         raise
     finally:
-        Worker.at = "rest"
-    if Worker.asked and not shares[-1]:  # else the others would seem to be all
-        raise Ended("a worker was ended from outside; the same command goes on from the checkpoints")
+        WORKER["running"] = False
+    if orphaned():
+        os._exit(1)  # nobody waits for an answer
+    return ASKED.is_set()
 
 
 def measure(job: Job, device, progress) -> None:
