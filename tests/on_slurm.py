@@ -28,11 +28,9 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
 SlurmUser=root
 SlurmdUser=root
-AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 StateSaveLocation={folder}/state
@@ -43,14 +41,13 @@ SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
 # A node counts as lost after ten seconds, and its job is queued again.
 SlurmdTimeout=10
-KillWait=2
 MinJobAge=600
-ReturnToService=0
 NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1 RealMemory=2000 State=UNKNOWN
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1 RealMemory=2000 State=UNKNOWN
 PartitionName=odl Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-RESULTS = [f"data/results/smoke/demo/interpolate/{name}-seed0.json" for name in ("on_demand", "hard_mining", "level_1")]
+SCHEDULES = ("on_demand", "hard_mining", "rigid_joint")
+RESULTS = [f"data/results/smoke/demo/interpolate/{name}-seed0.json" for name in SCHEDULES]
 CONFIG = ("--config", "task=interpolate", "mem_mb=900", "runtime=60")
 ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1", "--slurm-no-account")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3")
@@ -63,8 +60,8 @@ def cluster(folder: Path):
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
         ports = [one.getsockname()[1] for one in sockets]
     (folder / "bin").mkdir(parents=True)
-    conf = CONF.format(host=socket.gethostname().split(".")[0], ports=ports, folder=folder)
-    (folder / "slurm.conf").write_text(conf)
+    host = socket.gethostname().split(".")[0]
+    (folder / "slurm.conf").write_text(CONF.format(host=host, ports=ports, folder=folder))
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n")
     found = shutil.which("srun", path=SEARCH)  # inside a job the plugin drops SLURM's variables
     (folder / "bin" / "srun").write_text(f'#!/bin/sh\nSLURM_CONF={folder}/slurm.conf exec {found} "$@"\n')
@@ -104,16 +101,13 @@ def said(environment: dict, *command: str) -> str:
 
 
 def lose(node: str, environment: dict) -> None:
-    """Kill everything on a node at once, its daemon included: a machine that lost power.
-
-    A step daemon writes its title over its environment; it is known by its children.
-    """
+    """Kill everything on a node at once, its daemon included: a machine that lost power."""
     everything, on_it = list(psutil.process_iter(["environ", "name", "ppid"])), []
     for process in everything:
         known = process.info["environ"] or {}  # none of another user's
         if known.get("SLURM_CONF") == environment["SLURM_CONF"]:
             on_it += [process] * (node in (known.get("ODL_NODE"), known.get("SLURMD_NODENAME")))
-    above = {process.info["ppid"] for process in on_it}
+    above = {process.info["ppid"] for process in on_it}  # a step daemon writes its title over its environment
     on_it += [p for p in everything if p.info["name"] == "slurmstepd" and p.pid in above]
     for end in (psutil.Process.suspend, psutil.Process.kill):  # first nobody can report that another one died
         for process in on_it:
