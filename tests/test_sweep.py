@@ -210,7 +210,7 @@ def test_ctrl_c_in_a_notebook_keeps_every_run(demo, after):
 def test_a_worker_is_not_torn_out_of_what_it_writes(monkeypatch):
     """Once an exception is on its way out of a run, which writes its checkpoint then, no other one comes."""
     monkeypatch.setattr(sweep, "ASKED", threading.Event())
-    monkeypatch.setattr(sweep, "WORKER", {"parent": None, "running": False})
+    monkeypatch.setattr(sweep, "WORKER", {"parent": None, "busy": True, "running": False})
     sweep.end_worker()  # between two runs
     sweep.WORKER["running"] = True
     with pytest.raises(SystemExit):

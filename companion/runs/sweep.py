@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import monotonic, sleep
 
 import numpy as np
 import torch
@@ -141,7 +141,7 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
         if device == "cuda":
             pool, leave = ThreadPoolExecutor(workers, initializer=start_thread), {"wait": False, "cancel_futures": True}
         else:
-            given = {"timeout": IDLE, "initializer": start_process, "initargs": (os.getpid(),)}
+            given = {"initializer": start_process, "initargs": (os.getpid(),)}
             pool, leave = ProcessPoolExecutor(workers, **given), {"kill_workers": True}
         futures = [pool.submit(work, job, device, deadline, i, shares.filename, TABLES) for i, job in enumerate(todo)]
         try:
@@ -168,9 +168,8 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
 
 # A worker
 
-IDLE = 10  # seconds without a job after which a process ends
 ASKED = threading.Event()  # to end: set by a signal in a process of its own, by the main thread for its other threads
-WORKER = {"parent": None, "running": False}  # the process that started this one, and whether a run can be left
+WORKER = {"parent": None, "busy": False, "running": False}  # busy: has a job; running: a signal may leave its run
 
 
 def start_thread() -> None:
@@ -182,6 +181,7 @@ def start_process(parent: int) -> None:
     """Set up a worker: one thread, and an end in order at Ctrl-C and at every signal that ends a run."""
     torch.set_num_threads(1)
     WORKER["parent"] = parent
+    threading.Thread(target=end_with_parent, daemon=True).start()
     ending.handle(end_worker, [signal.SIGINT, *ending.ENDING])
 
 
@@ -196,6 +196,13 @@ def end_worker(*_) -> None:
 def orphaned() -> bool:
     """True if the process that started this one is gone."""
     return WORKER["parent"] not in (None, os.getppid())
+
+
+def end_with_parent() -> None:
+    """End this process when it has no job and nobody to ask for one."""
+    while WORKER["busy"] or not orphaned():
+        sleep(1)
+    os._exit(1)
 
 
 def work(job: Job, device, deadline: float, i: int, file: str, tables) -> bool:
@@ -215,7 +222,7 @@ def work(job: Job, device, deadline: float, i: int, file: str, tables) -> bool:
 
     try:
         with suppress(Stopped, SystemExit):
-            WORKER["running"] = True
+            WORKER.update(busy=True, running=True)
             progress(0)
             measure(job, device, progress)
             shares[i] = 1.0
@@ -224,9 +231,7 @@ def work(job: Job, device, deadline: float, i: int, file: str, tables) -> bool:
         tqdm.write(f"{job.name}: {error}", file=sys.stderr)
         raise
     finally:
-        WORKER["running"] = False
-    if orphaned():
-        os._exit(1)  # nobody waits for an answer
+        WORKER.update(busy=False, running=False)
     return ASKED.is_set()
 
 
