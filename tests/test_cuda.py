@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from companion.disk import files
 from companion.runs import sweep
-from companion.training import device, graphs, results
-from odl import corruptions, evaluation, paper
+from companion.training import graphs, results
+from odl import corruptions, device, evaluation, paper
 from odl.crops import CROP, Pack, crop, grey
 from odl.experiment import Experiment
 from odl.network import EncoderDecoder

@@ -185,7 +185,7 @@ def test_the_line_under_what_is_measured_names_folders_with_as_many_files(soup):
             for folder, count in re.findall(r"(data/results/[\w/.-]*) \((\d+) files?\)", line.get_text()):
                 assert len([*(ROOT / folder).rglob("*.json")]) >= int(count) > 0
                 named += 1
-            assert re.search(r"; (python|papermill|make) ", line.get_text())
+            assert re.search(r"; (\w+=\w+ )?(python|papermill|make) ", line.get_text())
     assert named > 10
 
 

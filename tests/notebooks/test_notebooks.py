@@ -287,7 +287,7 @@ def test_a_name_that_papermill_made_a_number_is_refused_with_the_way_to_pass_it(
     with pytest.raises(ParameterError, match=f"(?s){name}=.* is no text.*papermill's -r {name}"):
         notebook_module.set_up({name: typed}, name)
     namespace = {name: Path("a folder")}
-    with pytest.raises(ParameterError) if name in ("profile", "device") else nullcontext():
+    with pytest.raises(ParameterError) if name in ("profile", "device", "dataset", "photographs") else nullcontext():
         notebook_module.set_up(namespace, name)
     assert namespace[name] == "a folder"
 
