@@ -165,7 +165,7 @@ def damaged(task: str, x, severity: float, draws: dict):
     if task == "interpolate":
         return delete(x, torch.tensor(draws["uniform"]).view(1, 1, 64, 64) < severity / 100)
     if task == "deblur":
-        return blur(x, torch.tensor([[severity, severity, 0.0]]), None)
+        return blur(x, torch.tensor([[severity, severity]]), None)
     noise = torch.tensor(draws["normal"]).view(1, 1, 64, 64)
     return (x + noise * severity / 127.5).clamp(-1, 1)
 
