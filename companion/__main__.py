@@ -55,6 +55,10 @@ def parser() -> Parser:
     option = command("train", run_train, "train a denoiser of Table 3 that learns, resuming", "--profile", "--device")
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
 
+    option = command("photographs", run_photographs, "train the networks for photographs, resuming", "--device")
+    option("--train", action="store_true", required=True, help="train what is not trained yet")
+    option("--task", help="photo_denoise, photo_deblur or photo_fill (default: one after the other)")
+
     command("classical", run_classical, "score what learns nothing on the test crops", "--profile", "--dataset")
     command("verdicts", run_verdicts, "write every verdict as JSON, to be cited", "--profile", "--dataset", "--seeds")
     option = command("ship", run_ship, "copy trained networks to data/models, in half precision")
@@ -127,6 +131,23 @@ def run_train(options) -> None:
     with Bar(100, run.run_id) as bar:
         history = trained.train(run, device, lambda share: bar.advance(100 * share)).history
     print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
+
+
+def run_photographs(options) -> None:
+    from companion.disk.progress import Bar
+    from companion.restore import photographs
+    from companion.training import results
+    from companion.training.device import check_device
+    from odl.parameters import choice
+
+    photographs.add()
+    if options.task is not None:
+        choice("task", options.task, photographs.LEVELS)
+    device = check_device(options.device)
+    for run in map(photographs.run_of, [options.task] if options.task else photographs.LEVELS):
+        with Bar(100, run.task) as bar:
+            result = results.run_or_load(run, device, lambda share, bar=bar: bar.advance(100 * share))
+        print(result.path)
 
 
 def run_classical(options) -> None:

@@ -34,6 +34,7 @@ class Task:
     channels: int
     draw: Callable  # (low, high, size, generator, centred) -> severity (B, k)
     apply: Callable  # (x, severity, generator) -> y, in [-1, 1] or not far beyond
+    grey_every: int = 0  # of a task in colour, one crop of so many is grey in all three channels (0: none)
 
     def __post_init__(self):
         last, row = paper.N_LEVELS + 1, paper.TASKS.get(self.name, {})

@@ -32,9 +32,16 @@ def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor
     return in_its_channels(experiment, crops.fixed_crops(pack, n, stream))
 
 
-def in_its_channels(experiment, x) -> torch.Tensor:
-    """Colour crops as the task has them: grey where it has one channel."""
-    return crops.grey(x) if task_of(experiment).channels == 1 else x
+def in_its_channels(experiment, x, first: int = 0) -> torch.Tensor:
+    """Colour crops, the first of them the so many-th, as the task has them: grey where it has one channel.
+
+    Where some of its crops are grey in three channels, these are changed in place.
+    """
+    task = task_of(experiment)
+    if task.grey_every:
+        some = slice(-first % task.grey_every, None, task.grey_every)
+        x[some] = crops.grey(x[some])
+    return crops.grey(x) if task.channels == 1 else x
 
 
 @torch.inference_mode()

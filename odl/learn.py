@@ -188,7 +188,7 @@ def hard_pool(run, pack) -> torch.Tensor:
     for k in range(run.pool_images):
         generator.manual_seed(crops.seed_of(run.seed, "pool", k))
         visit, image = divmod(k, n)
-        x = in_its_channels(run, crops.crop(pack, torch.tensor([image]), generator))
+        x = in_its_channels(run, crops.crop(pack, torch.tensor([image]), generator), k)
         y = task.corrupt(x, (visit + image) % paper.N_LEVELS + 1, generator)
         pool[:, k] = ((torch.cat([x, y]) + 1) * 127.5).round().clamp(0, 255)
     return pool.to(device)

@@ -122,6 +122,10 @@ class ResidualUNet(nn.Module):
         nn.init.zeros_(self.tail.bias)
 
     def forward(self, y):
+        return y + self.correction(y)
+
+    def correction(self, y):
+        """Return what is added, (B, channels, H, W), from the planes that the first convolution takes."""
         height, width = y.shape[2:]
         below, right = -height % self.STRIDE, -width % self.STRIDE
         padded = functional.pad(y, (0, right, 0, below), mode="replicate") if below or right else y
@@ -130,7 +134,7 @@ class ResidualUNet(nn.Module):
         coarse = self.coarse(self.down_2(middle))  # (B, 4f, H / 8, W / 8)
         middle = self.middle_again(self.up_2(coarse) + middle)
         fine = self.fine_again(self.up_1(middle) + fine)
-        return y + functional.pixel_shuffle(self.tail(fine), 2)[..., :height, :width]
+        return functional.pixel_shuffle(self.tail(fine), 2)[..., :height, :width]
 
 
 # Each row is a function (channels, width) -> module that maps (B, channels, 64, 64) in [-1, 1] to the same shape.
