@@ -11,9 +11,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from companion import published
 from companion.data import sets
 from companion.disk import files
-from companion.judge import number, plain
+from companion.judge import plain
 from companion.runs import plan
 from companion.training import results
+from companion.words import number
 from odl import paper
 from odl.crops import CROP
 from odl.experiment import PROFILES

@@ -31,7 +31,7 @@ from pybtex.database import parse_file
 from pybtex.richtext import Text
 from sphinx.directives.code import LiteralIncludeReader
 
-from companion import judge
+from companion import judge, words
 from companion.claims import claims, scorecard
 from companion.disk import files
 from odl import paper, schedules
@@ -217,7 +217,7 @@ def slides(text: str) -> list:
 
 BLUR, NOISE = 2.0, 60.0  # σ of the photographs of the deck, in pixels and of 255
 QUOTED = {"claims": claims, "judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
-QUOTED |= {"BLUR": BLUR, "NOISE": NOISE}
+QUOTED |= {"words": words, "BLUR": BLUR, "NOISE": NOISE}
 SHOT = partial(lab_page.restorations, "astronaut.png", "deblur", BLUR)
 DRAWN = {  # pictures of the deck alone
     "deck-title.png": partial(lab_page.restorations, "astronaut.png", "denoise", NOISE, ["on_demand"]),

@@ -153,7 +153,7 @@ def contest():
 
 def frame(axis) -> None:
     """Equal shares as a line, and the smallest gain that the paper reports as a band."""
-    axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.92", zorder=0, linewidth=0)
+    axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.92", zorder=0, linewidth=0)
     axis.axvline(0, color=figures.COLOURS[EQUAL], linestyle=":", linewidth=1.5)
 
 
@@ -162,7 +162,7 @@ def draw(axis, name: str, task: str, schedule: str, y: float, column: str, colou
     margins = judge.gaps(sets()[name].runs, task, schedule, EQUAL, column=column)
     if margins:
         axis.plot(np.mean(margins), y, MARKS[name], color=colour, markersize=4)
-    if len(margins) >= judge.ENOUGH:
+    if len(margins) >= judge.MIN_SEEDS:
         axis.hlines(y, *judge.interval(margins), color=colour, linewidth=1.5)
 
 

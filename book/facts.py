@@ -84,7 +84,7 @@ def moved(schedule: str, names=("scenes", "faces", "wide")) -> list[float]:
 
 def narrowest(margins: list[list[float]]) -> float | None:
     """Within how many dB of 0 every 90 % interval lies."""
-    ends = [np.abs(judge.interval(each, 1 - 2 * judge.ALPHA)).max() for each in margins if len(each) >= judge.ENOUGH]
+    ends = [np.abs(judge.narrow_interval(each)).max() for each in margins if len(each) >= judge.MIN_SEEDS]
     return max(ends) if ends else None
 
 
@@ -157,7 +157,7 @@ def feedback() -> dict:
         "moved_span": span(moved(EQUATION3), count),
         "contests": count(len(each)),
         "within": psnr(narrowest([*each.values()])),
-        "closer": count(sum(x < judge.NARROW for x in closer)),
+        "closer": count(sum(x < judge.NARROW_EQUIVALENCE for x in closer)),
         "gain": span(over(*PAIR)),
         "paper": span(
             np.subtract(*(np.ravel([[db for _, db in published.TABLE1[t][s]] for t in paper.TASKS]) for s in PAIR))
@@ -209,7 +209,7 @@ def contest() -> dict:
     m = load()
     test = table1.papers_test(m)
     small = test[test.p < TINY]
-    pair = [(t, g) for t in paper.TASKS if len(g := gaps(m.runs, t, *PAIR)) >= judge.ENOUGH]
+    pair = [(t, g) for t in paper.TASKS if len(g := gaps(m.runs, t, *PAIR)) >= judge.MIN_SEEDS]
     ratios = [stats.sem(g) / stats.sem(photograph_margins(m, t)) for t, g in pair]
     worst = {
         (task, c): table1.nearer(sets_faces(), task, MINIMAX, EQUATION3, c)
@@ -280,7 +280,7 @@ def others() -> dict:
     curves = db11_spectrum.curves(m)[["on_demand", "bm3d", "bm3d25"]].dropna()
     gap = curves.on_demand - curves.bm3d
     behind, near = table3.behind_specialist(m), table3.by_image(m)
-    smooth = table2.classical_wins(m).numbers
+    smooth = table2.classical_wins(m).measured
     return {
         "low": psnr(-gap.iloc[0] if len(gap) else None, digits=1),
         "high": psnr(gap.iloc[-1] if len(gap) else None, digits=1),
@@ -289,7 +289,7 @@ def others() -> dict:
         "specialist_paper": psnr(table3.NEAR / 2),
         "near": count(None if near is None else int(sum(db > -table3.NEAR for db in near))),
         "photographs": count(None if near is None else len(near)),
-        "smooth": span((-values[0] for values in smooth.values()), psnr),
+        "smooth": span((-part.mean for part in smooth.values()), psnr),
         "network": psnr(fill["network"][1], digits=1),
         "biharmonic": psnr(fill["biharmonic"][1], digits=1),
     }

@@ -34,6 +34,7 @@ from companion.pages import dose, table1
 from companion.runs import catalogue
 from companion.show import figures
 from companion.training import results
+from companion.words import describe
 from odl import paper
 from odl.corruptions import FILL, TASKS
 from odl.crops import grey
@@ -118,7 +119,7 @@ def seeds(m: judge.Measured) -> list[dict]:
 def margin(m: judge.Measured, task: str, schedule: str) -> str:
     """How far a schedule is ahead of rigid joint learning, and the verdict on that."""
     verdict = judge.compare(m, {"": (task, schedule, "rigid_joint")})
-    return NOT_MEASURED if verdict.word == judge.MISSING else f"{verdict.measured}: {verdict.word}"
+    return NOT_MEASURED if verdict.word == judge.MISSING else f"{describe(verdict)}: {verdict.word}"
 
 
 def reference(task: str, schedule: str) -> Experiment:

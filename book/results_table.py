@@ -19,12 +19,13 @@ from measured import (
 )
 from papermill import inspect_notebook
 
-from companion import judge, published
+from companion import published
 from companion.claims import claims
 from companion.judge import plain
 from companion.measure import denoising
 from companion.runs import catalogue
 from companion.training import results
+from companion.words import signed, span
 from odl import paper
 
 
@@ -88,8 +89,8 @@ def allocation_row() -> tuple:
 def dose_row() -> tuple:
     rows = written("dose", "all")
     every_k = {} if rows is None else rows[rows.task == "inpaint"].set_index("k").margin
-    margins = "; ".join(judge.signed(every_k[k]) if k in every_k else NOT_MEASURED for k in (1, 4))
-    printed = judge.span(claims.paper_gaps(*PAIR, ["inpaint"]))
+    margins = "; ".join(signed(every_k[k]) if k in every_k else NOT_MEASURED for k in (1, 4))
+    printed = span(claims.paper_gaps(*PAIR, ["inpaint"]))
     runs = on_disk(run for run in catalogue.every_k(PROFILE, DATASET, SEEDS) if run.task == "inpaint")
     place = "Dose, inpainting: margin over equal shares of Equation 3; of 1/P⁴"
     return place, "dose", {"task": "inpaint"}, printed, margins, runs

@@ -11,9 +11,10 @@ from measured import NOT_MEASURED, ROOT, SETS, load, markdown, tab_set, worlds
 from companion import judge, published
 from companion.claims import claims, predictions
 from companion.disk.provenance import commit
-from companion.judge import COMPOSITE, LEVELS, gaps, number, plain
+from companion.judge import COMPOSITE, LEVELS, gaps, plain
 from companion.pages import db11_spectrum, fixation, table1
 from companion.runs import catalogue
+from companion.words import estimate, from_to, number, qualify
 from odl import paper
 
 TITLES = {"scenes": "Scenes", "faces": "Faces", "wide": "Faces, full width"}
@@ -26,7 +27,7 @@ AGAINST = {"confirmed": "ahead", "opposite": "behind"}  # of a schedule against 
 
 def cell(margins: list[float]) -> str:
     """`+0.31 [+0.12, +0.50]`, in dB."""
-    return judge.estimate(margins, "").replace(", ", ",\u00a0") if margins else NOT_MEASURED
+    return estimate(margins, "").replace(", ", ",\u00a0") if margins else NOT_MEASURED
 
 
 def fixated() -> str:
@@ -115,7 +116,7 @@ def contest() -> str:
                 cells = [f"{cell(g)}, *{word_of(g)}*" if g else "–" for g in found]
                 printed = "–"
                 if schedule in published.SEVEN and column == "psnr":
-                    printed = judge.from_to(claims.paper_gaps(schedule, EQUAL, [task]), number)
+                    printed = from_to(claims.paper_gaps(schedule, EQUAL, [task]), number)
                 named = (published.SEVEN | published.LATER)[schedule].replace("Cumulative", "Cumul.")
                 rows.append([named, title, printed, *cells])
         tabs[plain(task)] = markdown(["Minus equal shares (dB)", "Score", "Paper", *map(TITLES.get, sets())], rows)
@@ -161,7 +162,7 @@ def verdicts() -> str:
     ):
         claim, asked = row[1], {name: {c.claim for _, c in claims.asked_of(d)} for d, name in SETS.items()}
         found = [claim.measure(m) if claim.claim in asked[name] else None for name, m in worlds().items()]
-        cells = [f"{WORDS[v.said]} ({v.told})" if v else "–" for v in found]
+        cells = [f"{WORDS[v.published_word]} ({qualify(v)})" if v else "–" for v in found]
         rows.append([claim.claim, *cells])
     return markdown(["Claim", *map(TITLES.get, worlds())], rows)
 

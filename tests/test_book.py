@@ -29,6 +29,7 @@ from companion.comparators import trained
 from companion.disk import files
 from companion.pages import dose, fixation, table1, table3
 from companion.runs import catalogue
+from companion.words import estimate
 from odl import PROTOCOL, paper
 
 FACES = measured.FACES
@@ -123,7 +124,7 @@ def holds(word: str, margins: list[float], printed: float) -> bool:
     decided = tables.WORDS[str(judge.decide(margins))]
     return {
         "ahead": low > 0, "behind": high < 0, "not certain": low <= 0 <= high, "less than the paper": high < printed,
-        "no difference": decided == word, "opposite": decided == word or high < 0 and abs(high) > judge.WITHIN,
+        "no difference": decided == word, "opposite": decided == word or high < 0 and abs(high) > judge.EQUIVALENCE,
     }[word]  # fmt: skip
 
 
@@ -136,13 +137,13 @@ def test_what_a_page_states_holds_in_the_results(row):
     for name in row.sets.split():
         if row.score == "claim":
             [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(row.one)]
-            assert tables.WORDS[claim.measure(measured_sets()[name]).said] == row.word, (row.statement, name)
+            assert tables.WORDS[claim.measure(measured_sets()[name]).published_word] == row.word, (row.statement, name)
             continue
         for task in paper.TASKS if row.tasks == "all" else row.tasks.split():
             for margins in margins_of(row, name, task):
                 printed = papers_error(name, task) if row.score == "squared error" else 0
-                assert len(margins) >= judge.ENOUGH, (row.statement, name, task)
-                assert holds(row.word, margins, printed), (row.statement, name, task, judge.estimate(margins))
+                assert len(margins) >= judge.MIN_SEEDS, (row.statement, name, task)
+                assert holds(row.word, margins, printed), (row.statement, name, task, estimate(margins))
 
 
 NAMES = r"(?i)\b(?:levels?|tables?|figures?|equations?|chapters?|k =|σ =|told|images of|all of|\w+ of 100 images)"
@@ -253,7 +254,8 @@ def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
     for row in whole[whole.low.notna()].itertuples():
         found = next(claim for claim in claims.CLAIMS if claim.claim == row.claim).measure(faces)
         best = "is the best of seven" in row.claim
-        margin = found.numbers[found.rests_on][0] if best else np.mean([db for db, *_ in found.numbers.values()])
+        means = {label: part.mean for label, part in found.measured.items()}
+        margin = means[found.rests_on] if best else np.mean([*means.values()])
         sized.append(row.low <= margin <= row.high)
     said = f"Of {len(sized) + len(parts)} predicted intervals {sum(sized) + parts.hit.sum()} held"
     text = " ".join((ROOT / "book" / "honest.md").read_text(encoding="utf-8").split())

@@ -17,6 +17,7 @@ from companion.pages import dose
 from companion.runs import catalogue
 from companion.show import sentences
 from companion.training import results
+from companion.words import ERROR_SLOPE, describe, signed
 from odl import paper
 from odl.experiment import Experiment
 from odl.learn import allocation
@@ -153,13 +154,13 @@ def test_the_slope_of_the_margin_on_the_dose_against_least_squares(turned, word)
     y = np.array([margins[k] for k in (-4, 1, 4)])
     expected = np.linalg.lstsq(x[:, None], y, rcond=None)[0][0] * 1.1
     found = dose.slope(judge.Measured(runs))
-    assert found.numbers[""][0] == pytest.approx(expected) and found.word == word
+    assert found.parts[""].mean == pytest.approx(expected) and found.word == word
     errors = [[error(25 + turned * db * (1 + 0.1 * seed)) - error(25) for seed in SEEDS] for db in y]
     each = np.linalg.lstsq(x[:, None], errors, rcond=None)[0][0]
     assert dose.slopes(judge.Measured(runs), "l2") == pytest.approx(each)
-    assert f"squared error {judge.signed(each.mean(), judge.ERROR_SLOPE)} [" in found.measured
+    assert f"squared error {signed(each.mean(), ERROR_SLOPE)} [" in describe(found)
     del runs["deblur", "rigid_joint", 0]
-    assert "2 seeds" in dose.slope(judge.Measured(runs)).measured
+    assert "2 seeds" in describe(dose.slope(judge.Measured(runs)))
 
 
 @pytest.mark.parametrize(("turned", "word"), [(1, judge.REPRODUCED), (-1, judge.MIXED)])
@@ -174,7 +175,7 @@ def test_the_confound_is_what_the_lead_loses_with_the_other_decay(turned, word):
             runs[task, name + decay, seed] = replace(run, evaluation=frame)
     found = dose.confounded(judge.Measured(runs))
     assert found.word == word
-    assert [mean for mean, *_ in found.numbers.values()] == pytest.approx([0.2 * 1.01] * 2)
+    assert [part.mean for part in found.measured.values()] == pytest.approx([0.2 * 1.01] * 2)
 
 
 def texts(figure) -> str:

@@ -9,11 +9,12 @@ from scipy import stats
 from test_scorecard import TESTED, frame
 
 from companion import judge, published
-from companion.judge import EQUIVALENT, MISSING, MIXED, REPRODUCED, REVERSED, TIED, UNDECIDED, WITHIN, decide
+from companion.judge import EQUIVALENCE, EQUIVALENT, MISSING, MIXED, REPRODUCED, REVERSED, TIED, UNDECIDED, decide
 from companion.pages import allocation, extra_data, fixation, table1
 from companion.runs import catalogue
 from companion.show import sentences
 from companion.training import results
+from companion.words import conclude, describe, estimate, qualify
 from odl import paper
 from odl.experiment import Experiment
 
@@ -22,8 +23,8 @@ def by_scipy(x, equivalence=True):
     """One part, by SciPy's own tests."""
     if len(x) < 3:
         return UNDECIDED
-    above = stats.ttest_1samp(x, -WITHIN, alternative="greater").pvalue
-    below = stats.ttest_1samp(x, WITHIN, alternative="less").pvalue
+    above = stats.ttest_1samp(x, -EQUIVALENCE, alternative="greater").pvalue
+    below = stats.ttest_1samp(x, EQUIVALENCE, alternative="less").pvalue
     if equivalence and max(above, below) < 0.05:
         return EQUIVALENT
     low, high = stats.ttest_1samp(x, 0).confidence_interval(0.95)
@@ -40,10 +41,10 @@ def test_one_part_against_scipy():
     found = set()
     for seed in range(400):
         margins = made_up(seed)
-        assert decide(margins) == judge.verdict_on({"": margins}).word == by_scipy(margins), margins
+        assert decide(margins) == judge.decide_claim({"": margins}).word == by_scipy(margins), margins
         for sign in (1, -1):
             value = [sign * m + 3 for m in margins]
-            assert judge.verdict_on({"": value}, beyond=3, sign=sign).word == by_scipy(margins, equivalence=False)
+            assert judge.decide_claim({"": value}, beyond=3, sign=sign).word == by_scipy(margins, equivalence=False)
         found.add(by_scipy(margins))
     assert found == {EQUIVALENT, REPRODUCED, REVERSED, UNDECIDED}
 
@@ -74,7 +75,7 @@ def test_several_parts_against_a_plain_loop():
         expected = REVERSED if against else UNDECIDED
         if not against and set(words) <= {REPRODUCED, EQUIVALENT}:
             expected = EQUIVALENT if EQUIVALENT in words else REPRODUCED
-        assert judge.verdict_on(parts).word == expected, parts
+        assert judge.decide_claim(parts).word == expected, parts
         found.add(expected)
     assert len(found) == 4
 
@@ -84,16 +85,15 @@ def test_rule_3_asks_the_composite_too_and_rule_2_stands_beside():
     found = set()
     for seed in range(600):
         margins, kept = made_up(seed), made_up(seed + 10_000)
-        verdict, own, other = judge.verdict_on({"": margins}, {"": kept}), by_scipy(margins), by_scipy(kept)
+        verdict, own, other = judge.decide_claim({"": margins}, {"": kept}), by_scipy(margins), by_scipy(kept)
         turned = False
         if len(kept) > 2:
             low, high = stats.ttest_1samp(kept, 0).confidence_interval(0.95)
             turned = own == REPRODUCED and high < 0 or own == REVERSED and low > 0
             turned |= own == EQUIVALENT and other in (REPRODUCED, REVERSED)
         assert verdict.word == (MIXED if turned else own), (margins, kept)
-        assert verdict.by_rule2.word == own and verdict.kept[""][1] == other
-        assert verdict.kept_numbers[""][0] == pytest.approx(np.mean(kept))
-        assert f"known pixels put back: {judge.estimate(kept)}, {other}" in verdict.measured
+        assert verdict.by_rule2.word == own and verdict.parts[""].composite_word == other
+        assert f"known pixels put back: {estimate(kept)}, {other}" in describe(verdict)
         found.add((own, turned))
     assert found == {(word, turned) for word in (REPRODUCED, REVERSED, EQUIVALENT) for turned in (True, False)} | {
         (UNDECIDED, False)
@@ -106,42 +106,42 @@ def test_the_composite_is_asked_on_tasks_with_known_pixels_of_what_is_scored_ove
         run = run_of(all_pixels, 20)
         runs[task, name, seed] = replace(run, evaluation=run.evaluation.assign(psnr_kept=kept, psnr_hole=20.0 + seed))
     found = judge.compare(judge.Measured(runs), judge.on_tasks("a", "b"))
-    assert {*found.kept} == {"inpainting", "interpolation"} and found.word == MIXED
-    assert found.by_rule2.word == REPRODUCED and found.kept_numbers["inpainting"][0] == -2
-    assert found.parts["interpolation"][1] == MIXED and found.parts["denoising"][1] == REPRODUCED
+    assert {*found.composites} == {"inpainting", "interpolation"} and found.word == MIXED
+    assert found.by_rule2.word == REPRODUCED and np.mean(found.parts["inpainting"].composite) == -2
+    assert found.parts["interpolation"].word == MIXED and found.parts["denoising"].word == REPRODUCED
     inside = judge.compare(judge.Measured(runs), {"": ("inpaint", "a", "b", judge.LEVELS, "psnr_hole")})
-    assert not inside.kept and inside.word == EQUIVALENT
-    assert not judge.verdict_on({"": [0.1, 0.2, 0.3]}, {"": []}).kept
+    assert not inside.composites and inside.word == EQUIVALENT
+    assert not judge.decide_claim({"": [0.1, 0.2, 0.3]}, {"": []}).composites
 
 
 def test_a_bound_holds_for_the_composite_too():
     margins, kept = [0.05, 0.04, 0.06], [-0.3, -0.31, -0.29]
-    assert judge.verdict_on({"": margins}, {"": kept}, beyond=-0.1).word == MIXED
-    assert judge.verdict_on({"": margins}, {"": [-0.05, -0.04, -0.06]}, beyond=-0.1).word == REPRODUCED
+    assert judge.decide_claim({"": margins}, {"": kept}, beyond=-0.1).word == MIXED
+    assert judge.decide_claim({"": margins}, {"": [-0.05, -0.04, -0.06]}, beyond=-0.1).word == REPRODUCED
 
 
 def test_what_is_alike_is_first_alike_within_0_05():
     near, far = [0.01, 0.02, 0.015], [0.06, 0.065, 0.07]
     for margins, band in ((near, "0.05"), (far, "0.10")):
         reach = max(map(abs, stats.t.interval(0.9, 2, np.mean(margins), stats.sem(margins))))
-        said = judge.verdict_on({"": margins}).measured
+        said = describe(judge.decide_claim({"": margins}))
         assert f"alike within ±{band} dB (at 90 % ±{reach:.2f})" in said
 
 
 def test_an_absolute_claim_is_not_testable_with_short_networks():
     def measure(m):
-        return judge.verdict_on({"": [-2.0, -2.1, -2.2]} if m.runs else {})
+        return judge.decide_claim({"": [-2.0, -2.1, -2.2]} if m.runs else {})
 
     words = [judge.absolute(judge.Measured({"a": 1}, short=short), measure) for short in (True, False)]
     assert [word.word for word in words] == [judge.NOT_TESTABLE, REVERSED]
-    assert {word.by_rule2.word for word in words} == {REVERSED} and "−2.10 dB" in words[0].measured
+    assert {word.by_rule2.word for word in words} == {REVERSED} and "−2.10 dB" in describe(words[0])
     assert judge.absolute(judge.Measured(short=True), measure).word == MISSING
 
 
 def test_seeds_without_spread_decide_and_none_or_two_do_not():
     assert decide([0.5] * 3) == REPRODUCED and decide([-0.5] * 3) == REVERSED and decide([0.0] * 3) == EQUIVALENT
     assert decide([5.0, 5.0]) == decide([5.0]) == UNDECIDED
-    assert judge.verdict_on({"a": [], "b": []}).word == MISSING
+    assert judge.decide_claim({"a": [], "b": []}).word == MISSING
 
 
 def run_of(psnr, damaged, l2=10.0, l2_damaged=20.0, **where):
@@ -156,42 +156,42 @@ def test_networks_below_their_input_get_their_word_and_that_they_are():
         ("deblur", s, k): run_of(p, 24, 20 - p / 10, 10) for s, p in (("a", 23), ("b", 22), ("c", 25)) for k in range(3)
     }
     found = judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")})
-    assert found.word == REPRODUCED and found.gated and "below doing nothing" in str(found) and "(" in found.short
-    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}, harm=True).gated
-    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b", ["6"])}).gated
-    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "c", "b")}).gated
+    assert found.word == REPRODUCED and found.below and "(below doing nothing)" in conclude(found)
+    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}, harm=True).below
+    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b", ["6"])}).below
+    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "c", "b")}).below
     for key, run in runs.items():  # by squared error both improve on it
         runs[key] = replace(run, evaluation=run.evaluation.assign(l2_input=30.0))
-    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).gated
+    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).below
 
 
 def test_the_other_score_decided_the_other_way_makes_a_mixed_word():
     margins, agree, against, open_ = [0.5, 0.51, 0.52], [0.1, 0.11, 0.1], [-0.1, -0.11, -0.1], [-0.1, 0.2, 0.1]
-    words = [judge.verdict_on({"": margins}, confirm={"": other}).word for other in (agree, open_, against, [])]
+    words = [judge.decide_claim({"": margins}, confirm={"": other}).word for other in (agree, open_, against, [])]
     assert words == [REPRODUCED, REPRODUCED, MIXED, REPRODUCED]
-    assert judge.verdict_on({"": [-x for x in margins]}, confirm={"": agree}).word == MIXED
+    assert judge.decide_claim({"": [-x for x in margins]}, confirm={"": agree}).word == MIXED
     parts = {"sure": [-0.5, -0.51, -0.52], "mixed": margins}  # one part that is lost is enough, whatever the other is
-    assert judge.verdict_on(parts, confirm={"mixed": against}).word == REVERSED
+    assert judge.decide_claim(parts, confirm={"mixed": against}).word == REVERSED
     runs = {("deblur", s, k): run_of(p, 20, l2) for s, p, l2 in (("a", 23, 9.0), ("b", 22, 8.0)) for k in range(3)}
     assert judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).word == MIXED
 
 
 def test_a_claim_to_be_best_is_tied_and_a_paper_margin_is_excluded():
     even, wide = [0.01, -0.02, 0.0], [-0.2, 0.12, -0.1]
-    assert judge.verdict_on({"": even}, best=True).word == TIED and judge.verdict_on({"": even}).word == EQUIVALENT
+    assert judge.decide_claim({"": even}, best=True).word == TIED and judge.decide_claim({"": even}).word == EQUIVALENT
     low, high = stats.ttest_1samp(wide, 0).confidence_interval(0.95)
     for printed in (high + 0.01, high - 0.01):
-        found = judge.verdict_on({"a": wide}, best=True, printed={"a": printed})
+        found = judge.decide_claim({"a": wide}, best=True, printed={"a": printed})
         assert found.word == (judge.EXCLUDED if printed > high else UNDECIDED)
-        assert found.numbers["a"] == pytest.approx((np.mean(wide), low, high))
-        assert f"{100 * np.mean(wide) / printed:+.0f} % of the paper's".replace("-", "−") in found.measured
+        assert judge.spread(found.parts["a"].values) == pytest.approx((np.mean(wide), low, high))
+        assert f"{100 * np.mean(wide) / printed:+.0f} % of the paper's".replace("-", "−") in describe(found)
 
 
 def test_not_behind_is_non_inferiority():
     behind = {"own": [-0.05, -0.06, -0.04], "elsewhere": [0.5, 0.6, 0.55]}
-    assert judge.verdict_on(behind).word == EQUIVALENT
-    assert judge.verdict_on(behind, beyond={"own": -WITHIN}).word == REPRODUCED
-    assert judge.verdict_on(behind | {"own": [-0.2, -0.21, -0.22]}, beyond={"own": -WITHIN}).word == REVERSED
+    assert judge.decide_claim(behind).word == EQUIVALENT
+    assert judge.decide_claim(behind, beyond={"own": -EQUIVALENCE}).word == REPRODUCED
+    assert judge.decide_claim(behind | {"own": [-0.2, -0.21, -0.22]}, beyond={"own": -EQUIVALENCE}).word == REVERSED
 
 
 def test_pairs_are_of_one_kind_of_arithmetic_and_of_the_same_photographs():
@@ -202,7 +202,8 @@ def test_pairs_are_of_one_kind_of_arithmetic_and_of_the_same_photographs():
     cards = {name: run_of(22, 20, arithmetic="bf16", device=name) for name in ("an H100", "an H200")}
     runs |= {("deblur", f"on {name}", 3): run for name, run in cards.items()}
     assert [len(judge.paired(runs, "deblur", "a", f"on {name}")) for name in cards] == [1, 0]
-    said = [judge.compare(judge.Measured(runs), {"": ("deblur", "a", other)}).measured for other in ("b", "on an H100")]
+    pairs = [judge.compare(judge.Measured(runs), {"": ("deblur", "a", other)}) for other in ("b", "on an H100")]
+    said = [*map(describe, pairs)]
     assert "; on" not in said[0] and said[1].endswith("; on an H100")
     runs |= {("deblur", "c", k): run_of(22, 20, data_sha256=pixels) for k, pixels in enumerate(["one", "one", "other"])}
     runs |= {("deblur", "d", k): run_of(22, 20, data_sha256="one") for k in range(3)}
@@ -212,10 +213,10 @@ def test_pairs_are_of_one_kind_of_arithmetic_and_of_the_same_photographs():
 def test_a_reversed_claim_names_and_draws_the_part_that_is_against_it():
     """Not the one whose mean is lowest, where that one is open."""
     margins = {f"part {i}": [0.5, 0.51, 0.49] for i in range(4)} | {"open": [-0.6, 0.3, -0.4]}
-    found = judge.verdict_on(margins | {"against": [-0.1, -0.101, -0.099]})
+    found = judge.decide_claim(margins | {"against": [-0.1, -0.101, -0.099]})
     assert found.word == REVERSED and found.rests_on == "against"
-    assert found.measured.startswith("least −0.10 dB [−0.10, −0.10] (against), 3 seeds")
-    assert judge.verdict_on(margins | {"against": [0.1, 0.12, 0.11]}).rests_on == "open"
+    assert describe(found).startswith("least −0.10 dB [−0.10, −0.10] (against), 3 seeds")
+    assert judge.decide_claim(margins | {"against": [0.1, 0.12, 0.11]}).rests_on == "open"
 
 
 @pytest.mark.parametrize(
@@ -229,22 +230,22 @@ def test_a_reversed_claim_names_and_draws_the_part_that_is_against_it():
     ],
 )
 def test_a_claim_whose_parts_differ_is_not_told_by_its_word_alone(margins, told):
-    assert judge.verdict_on(margins).told == told
+    assert qualify(judge.decide_claim(margins)) == told
 
 
 def test_a_claim_of_many_parts_says_how_many_got_which_verdict():
     margins = {"for": [0.5, 0.51, 0.49], "alike": [0.01, -0.02, 0], "against": [-0.3, -0.35, -0.25]}
     margins |= {"open": [1, -1, 0.5], "below": [0.5, 0.6, 0.7], "missing": []}
-    found = judge.verdict_on(margins, below=["below"])
+    found = judge.decide_claim(margins, below=["below"])
     tally = "6 parts: 2 for it, 1 alike within ±0.05 dB (at 90 % ±0.03), 1 against it"
-    assert found.word == UNDECIDED and tally in found.measured
-    assert "against it on its own, too little among so many" in found.measured  # p = 0.0046 of a sixth of 0.025
+    assert found.word == UNDECIDED and tally in describe(found)
+    assert "against it on its own, too little among so many" in describe(found)  # p = 0.0046 of a sixth of 0.025
     words = [REPRODUCED, EQUIVALENT, REVERSED, UNDECIDED, "reproduced (below doing nothing)", MISSING]
-    assert [word for _, word in found.parts.values()] == words and found.parts["missing"][0] == "–"
+    assert [part.full_word for part in found.parts.values()] == words and not len(found.parts["missing"].values)
     margins["against"] = [-0.3, -0.31, -0.29]
-    lost = judge.verdict_on(margins, below=["below"])
-    assert lost.word == REVERSED and "too little" not in lost.measured and not lost.gated
-    assert lost.numbers["against"][0] == pytest.approx(-0.3) and "missing" not in lost.numbers
+    lost = judge.decide_claim(margins, below=["below"])
+    assert lost.word == REVERSED and "too little" not in describe(lost) and not lost.below
+    assert lost.parts["against"].mean == pytest.approx(-0.3) and "missing" not in lost.measured
 
 
 def test_false_decisions_are_rare_when_seeds_are_planned():
@@ -298,10 +299,10 @@ def test_a_verdict_rests_on_the_part_that_decides_it():
     """The weakest, of those beyond 0 where some are; of an excluded claim the margin that the paper prints."""
     steady = np.array([-0.01, 0.0, 0.01])
     parts = {"a": 0.5 + steady, "b": 0.3 + steady, "own": 0.05 + steady}
-    found = judge.verdict_on(parts, beyond={"own": -0.1})
+    found = judge.decide_claim(parts, beyond={"own": -0.1})
     assert (found.word, found.rests_on) == (REPRODUCED, "b")
     low, high = stats.t.interval(0.9, 2, 0.3, steady.std(ddof=1) / 3**0.5)
-    assert found.narrow["b"] == pytest.approx((low, high))
-    found = judge.verdict_on({"a": 5 * steady - 0.12, "b": steady}, printed={"b": 0.2})
+    assert judge.narrow_interval(found.parts["b"].values) == pytest.approx((low, high))
+    found = judge.decide_claim({"a": 5 * steady - 0.12, "b": steady}, printed={"b": 0.2})
     assert (found.word, found.rests_on) == (judge.EXCLUDED, "b")
-    assert judge.verdict_on({"a": [0.1]}).rests_on == "a" and not judge.verdict_on({"a": [0.1]}).narrow
+    assert judge.decide_claim({"a": [0.1]}).rests_on == "a"

@@ -19,6 +19,7 @@ from companion.judge import EQUIVALENT, EXCLUDED, MIXED, NOT_TESTABLE, REPRODUCE
 from companion.measure import denoising
 from companion.pages import db11_spectrum, dose, extra_data, fixation, table1, table2
 from companion.runs import catalogue
+from companion.words import describe, estimate
 
 T95 = {3: 4.302653, 5: 2.776445}  # seeds → quantile of Student's distribution, two-sided
 T90 = {3: 2.919986, 5: 2.131847}
@@ -94,12 +95,13 @@ def test_the_worst_gap_of_minimax_training_is_told_by_both_scores(sets):
         names = pairs("faces", task, "on_demand-{}", "minimax_gap-{}")
         folder = f"{SETS['faces'][0]}/{task}"
         nearer = [worst_gap(a, folder, column) - worst_gap(b, folder, column) for a, b in names]
-        numbers = found.numbers if column == "psnr" else found.kept_numbers
-        assert numbers[TASKS[task]] == pytest.approx(ends(nearer), abs=1e-6)
-    rounded = {task: [round(n, 2) for n in found.kept_numbers[task]] for task in found.kept}
+        part = found.parts[TASKS[task]]
+        values = part.values if column == "psnr" else part.composite
+        assert judge.spread(values) == pytest.approx(ends(nearer), abs=1e-6)
+    rounded = {task: [round(n, 2) for n in judge.spread(part.composite)] for task, part in found.composites.items()}
     assert rounded == {"inpainting": [-0.93, -1.11, -0.74], "interpolation": [-0.21, -0.27, -0.14]}
-    assert {word for _, word in found.kept.values()} == {REVERSED} and found.word == MIXED
-    assert found.by_rule2.word == REPRODUCED and "known pixels put back" in found.measured
+    assert {part.composite_word for part in found.composites.values()} == {REVERSED} and found.word == MIXED
+    assert found.by_rule2.word == REPRODUCED and "known pixels put back" in describe(found)
 
 
 def test_by_the_composite_equal_shares_are_furthest_behind_on_level_5_and_equation_3_helps_there(sets):
@@ -123,15 +125,15 @@ def test_every_claim_over_all_pixels_has_the_composite_beside_it(sets):
     for where, m in sets.items():
         for claim in claims.CLAIMS:
             found = claim.measure(m)
-            if "Inpainting: on-demand learning is the best" in claim.claim and found.numbers:
-                assert {*found.kept} == {*found.numbers}
+            if "Inpainting: on-demand learning is the best" in claim.claim and found.measured:
+                assert {*found.composites} == {*found.measured}
                 for rival in published.SEVEN:
-                    if published.SEVEN[rival] in found.numbers:
+                    if published.SEVEN[rival] in found.measured:
                         by_hand = margins(where, "inpaint", "on_demand-{}", f"{rival}-{{}}", "psnr_kept")
-                        assert found.kept_numbers[published.SEVEN[rival]][0] == pytest.approx(np.mean(by_hand))
+                        assert np.mean(found.parts[published.SEVEN[rival]].composite) == pytest.approx(np.mean(by_hand))
     equal = claim_that_begins("Equation 3 at its own").measure(sets["gpu"])
-    assert {*equal.kept} == {"inpainting", "interpolation"}
-    assert {word for _, word in equal.kept.values()} == {EQUIVALENT} and equal.word == EQUIVALENT
+    assert {*equal.composites} == {"inpainting", "interpolation"}
+    assert {part.composite_word for part in equal.composites.values()} == {EQUIVALENT} and equal.word == EQUIVALENT
 
 
 def test_the_papers_gain_in_l2_lies_outside_every_interval(sets):
@@ -141,13 +143,13 @@ def test_the_papers_gain_in_l2_lies_outside_every_interval(sets):
         assert found.word == EXCLUDED and found.unit == "%"
         for task, plain in TASKS.items():
             change = [100 * (score(a, "l2") / score(b, "l2") - 1) for a, b in pairs(where, task, *PAIR)]
-            assert found.numbers[plain] == pytest.approx(ends(change), abs=1e-6)
+            assert judge.spread(found.parts[plain].values) == pytest.approx(ends(change), abs=1e-6)
             printed = [np.array(published.TABLE1[task][s])[:, 0] for s in ("on_demand", "rigid_joint")]
             papers = 100 * (printed[0] / printed[1] - 1)  # on CelebA and SUN397
             outside += papers[int(where == "scenes")] < ends(change)[1]
             assert -0.61 < np.mean(change) < 0.23 and -10.9 < min(papers) < max(papers) < -0.9
     assert outside == 12
-    assert "−9.10 to −0.90 %, each below its interval" in claim.measure(sets["scenes"]).measured
+    assert "−9.10 to −0.90 %, each below its interval" in describe(claim.measure(sets["scenes"]))
 
 
 def test_all_twelve_contests_lie_within_0_07_db_and_eleven_within_0_05(sets):
@@ -155,10 +157,10 @@ def test_all_twelve_contests_lie_within_0_07_db_and_eleven_within_0_05(sets):
     for where, task in product(SETS, TASKS):
         _, low, high = ends(margins(where, task, *PAIR), T90)
         reach[where, task] = max(-low, high)
-        narrow = claim_that_begins("Equation 3 at its own").measure(sets[where]).narrow[TASKS[task]]
-        assert narrow == pytest.approx((low, high), abs=1e-6)
+        part = claim_that_begins("Equation 3 at its own").measure(sets[where]).parts[TASKS[task]]
+        assert judge.narrow_interval(part.values) == pytest.approx((low, high), abs=1e-6)
     assert len(reach) == 12 and max(reach.values()) < 0.07 and sum(db < 0.05 for db in reach.values()) == 11
-    said = claim_that_begins("Equation 3 at its own").measure(sets["scenes"]).measured
+    said = describe(claim_that_begins("Equation 3 at its own").measure(sets["scenes"]))
     assert "4 alike within ±0.05 dB (at 90 % ±0.05)" in said
 
 
@@ -168,8 +170,8 @@ def test_the_curriculum_leads_on_deblurring_at_half_width_and_is_alike_at_full_w
     assert max(map(abs, ends(margins("gpu", "deblur", *pair), T90)[1:])) < 0.1
     assert ends(margins("faces", "deblur", *pair))[2] < 0
     said = table1.at_both_widths(sets["faces"], sets["gpu"]).splitlines()
-    assert f"half width: {judge.estimate(margins('faces', 'deblur', *pair))}" in said[0] and REVERSED in said[0]
-    assert f"full width: {judge.estimate(margins('gpu', 'deblur', *pair))}" in said[1] and EQUIVALENT in said[1]
+    assert f"half width: {estimate(margins('faces', 'deblur', *pair))}" in said[0] and REVERSED in said[0]
+    assert f"full width: {estimate(margins('gpu', 'deblur', *pair))}" in said[1] and EQUIVALENT in said[1]
     assert table1.at_both_widths(sets["faces"], judge.Measured()) == ""
 
 
@@ -181,9 +183,9 @@ def test_the_levels_below_doing_nothing_are_named(sets):
             gain = {i: np.mean([of_level(n, "psnr", i) - of_level(n, "psnr_input", i) for n in names]) for i in LEVELS}
             if worse := [level for level, db in gain.items() if db < 0]:
                 below[plain] = worse
-        assert judge.levels_below(m.runs, "rigid_joint") == below
-    assert judge.levels_below(sets["scenes"].runs, "rigid_joint")["inpainting"] == ["1", "2", "3"]
-    assert judge.levels_below(sets["faces"].runs, "rigid_joint")["inpainting"] == ["1", "2"]
+        assert fixation.levels_below(m.runs, "rigid_joint") == below
+    assert fixation.levels_below(sets["scenes"].runs, "rigid_joint")["inpainting"] == ["1", "2", "3"]
+    assert fixation.levels_below(sets["faces"].runs, "rigid_joint")["inpainting"] == ["1", "2"]
     said = fixation.harmed(sets["scenes"])
     assert said.endswith("in inpainting on levels 1, 2, 3; deblurring on level 1; denoising on level 1.")
 
@@ -193,7 +195,7 @@ def test_absolute_psnrs_are_not_testable_and_the_specialist_is_a_question_of_our
     assert by_number[6].kind == claims.ASKED and by_number[6].claim.startswith("The on-demand network is close")
     for number in (20, 21, 22, 24, 25, 26):
         found = by_number[number].measure(sets["scenes"])
-        assert found.word == NOT_TESTABLE and found.by_rule2.word in (REPRODUCED, REVERSED) and found.numbers
+        assert found.word == NOT_TESTABLE and found.by_rule2.word in (REPRODUCED, REVERSED) and found.measured
     assert sum(claim.kind == claims.CORE for claim in claims.CLAIMS) == 6
 
 
@@ -209,8 +211,10 @@ def test_our_own_network_for_the_centre_stands_beside_the_weak_encoder(sets):
         )
     )
     found = claim_that_begins("A network for the centre alone").measure(sets["scenes"])
-    assert found.word == REPRODUCED and found.numbers[""] == pytest.approx(ends(np.subtract(own, ours)), abs=1e-6)
-    assert round(np.mean(own) - np.mean(block), 2) == 0.80 and "so there +0.80 dB" in found.measured
+    assert found.word == REPRODUCED and judge.spread(found.parts[""].values) == pytest.approx(
+        ends(np.subtract(own, ours)), abs=1e-6
+    )
+    assert round(np.mean(own) - np.mean(block), 2) == 0.80 and "so there +0.80 dB" in describe(found)
     assert np.mean(encoder) < np.mean(block) < np.mean(own)
     experiments = catalogue.runs("applications", "inpaint", "bsds500", "reference", [*seeds])
     row = table2.table([], table2.own_runs(experiments)).iloc[-1]
@@ -218,7 +222,7 @@ def test_our_own_network_for_the_centre_stands_beside_the_weak_encoder(sets):
 
 
 def test_recorded_shares_hardly_differ_from_a_networks_own(sets):
-    said = claim_that_begins("A network's own feedback").measure(sets["faces"]).measured
+    said = describe(claim_that_begins("A network's own feedback").measure(sets["faces"]))
     moved = {}
     for task in ("deblur", "denoise"):
         names = pairs("faces", task, "on_demand-{}-sharpness=4", "replay-{}")

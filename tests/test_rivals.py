@@ -181,7 +181,7 @@ def test_a_sweep_trains_the_specialists_first(demo):
     other = sweep.run_many([replace(run, schedule="on_demand")], "cpu", workers=1)
     alone = [results.load(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
     m = judge.Measured(judge.keyed([found, *other, *alone]))
-    ahead = table1.narrower(m, "minimax_gap", "on_demand").numbers["interpolation"][0]
+    ahead = table1.narrower(m, "minimax_gap", "on_demand").parts["interpolation"].mean
     assert ahead == pytest.approx(max_gap(run, "on_demand") - max_gap(run, "minimax_gap"))
     rows = table1.table([found, *other], "interpolate", ["on_demand", "minimax_gap"]).set_index("schedule")
     assert rows.gap_ahead["minimax_gap"] == pytest.approx(-ahead) and np.isnan(rows.gap_ahead["on_demand"])

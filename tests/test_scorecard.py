@@ -19,6 +19,7 @@ from companion.pages.table3 import images_won
 from companion.runs import catalogue
 from companion.show import tables
 from companion.training import results
+from companion.words import describe
 from odl import paper
 
 SEEDS = (0, 1, 2)
@@ -147,7 +148,9 @@ def test_every_claim_can_be_reproduced_and_can_be_reversed(claim):
 
 def test_what_learns_at_25_is_judged_by_what_it_loses_beyond_its_distance_there():
     m = world(True)
-    assert db11_spectrum.trained_at_25(m).parts["TNRD"][0] == "−7.50 dB"  # 8 dB behind above 25, 0.5 dB at 25
+    assert db11_spectrum.trained_at_25(m).parts["TNRD"].mean == pytest.approx(
+        -7.5
+    )  # 8 dB behind above 25, 0.5 dB at 25
     elsewhere = Measured(spectrum=m.spectrum[m.spectrum.sigma != 25])
     assert db11_spectrum.trained_at_25(elsewhere).word == MISSING
 
@@ -163,7 +166,7 @@ def test_one_rival_that_is_not_measured_keeps_on_demand_from_being_best():
     for seed in SEEDS:
         del measured.runs["deblur", "hard_mining", seed]
     verdict = table1.best_of_seven(measured, "deblur")
-    assert verdict.word == UNDECIDED and "1 to be measured" in verdict.measured and not verdict.due
+    assert verdict.word == UNDECIDED and "1 to be measured" in describe(verdict) and not verdict.is_final
     assert verdict_on("Deblurring: on-demand learning is the best", measured) == MISSING
     assert table1.best_of_seven(measured, "inpaint").word == REPRODUCED
 
@@ -301,7 +304,7 @@ def test_a_prediction_is_of_the_word_whether_or_not_both_networks_are_below_the_
         if "psnr_input" in run.evaluation:
             run.evaluation[["psnr_input", "l2_input"]] = 50.0, 0.0
     [parts] = [c.measure(m).parts for c in claims.CLAIMS if c.claim == claim]
-    assert all(word == REPRODUCED + judge.GATED for _, word in parts.values())
+    assert all(part.full_word == REPRODUCED + judge.BELOW_INPUT for part in parts.values())
     rows = predictions.beside(m)
     assert set(rows[(rows.claim == claim) & (rows.part != "")].found) == {REPRODUCED}
 
@@ -370,15 +373,15 @@ def test_rate_share_order_and_feedback_are_told_apart():
 
 def test_a_control_and_a_weak_opponent_stand_in_their_lines():
     m = world(True)
-    assert "batches of 100" not in table1.hard_mining(m).measured
+    assert "batches of 100" not in describe(table1.hard_mining(m))
     m.runs["deblur", "hard_mining, batch 100", 0] = result(psnr(29))
     plain, told = table1.hard_mining(world(True)), table1.hard_mining(m)
-    assert told.word == plain.word and told.measured.endswith("+1.00 dB (1 seed)")
+    assert told.word == plain.word and describe(told).endswith("+1.00 dB (1 seed)")
     centre, arbitrary = BLOCKS[True][CENTRE]
     for own, weak in ((centre - 1, False), (centre + 1, True)):
         for seed in SEEDS:
             m.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
-        assert ("the centre encoder is weak" in table2.on_block(m, CENTRE, ["on_demand"], "central").measured) == weak
+        assert ("the centre encoder is weak" in describe(table2.on_block(m, CENTRE, ["on_demand"], "central"))) == weak
 
 
 @pytest.mark.parametrize(("ahead", "word"), [(1, REPRODUCED), (-1, REVERSED), (0, EQUIVALENT)])
@@ -387,6 +390,6 @@ def test_the_fill_that_learns_nothing_is_judged_in_both_places_on_every_seed(ahe
     both = [np.mean([judge.score(m.runs["blocks", "on_demand", s], [b]) for s in SEEDS]) for b in blocks.BLOCKS]
     m.runs["blocks", blocks.CLASSICAL, 0] = result(dict(zip(blocks.BLOCKS, [db + ahead for db in both], strict=True)))
     found = table2.classical_wins(m)
-    assert found.word == word and len(found.numbers["central"]) == 3
-    assert found.numbers["central"][0] == pytest.approx(ahead, abs=0.01)
+    assert found.word == word and len(found.parts["central"].values) == 3
+    assert found.parts["central"].mean == pytest.approx(ahead, abs=0.01)
     assert table2.classical_wins(world(True)).word == MISSING

@@ -47,14 +47,14 @@ def test_today_s_network_is_compared_with_itself_and_with_the_paper_s():
     m = world(**{"rigid_joint": 24, "rigid_joint, unet": 26, "on_demand, unet": 25, "fixated_easy, unet": 20})
     m.runs.update(world(**{"fixated_hard, unet": 21}).runs)
     ahead = today.ahead_of_the_paper_s(m)
-    assert ahead.word == judge.REPRODUCED and ahead.numbers["denoising"][0] == pytest.approx(2)
+    assert ahead.word == judge.REPRODUCED and ahead.parts["denoising"].mean == pytest.approx(2)
     fed = today.against("on_demand", "rigid_joint")(m)
-    assert fed.word == judge.REVERSED and fed.numbers["inpainting"][0] == pytest.approx(-1)
+    assert fed.word == judge.REVERSED and fed.parts["inpainting"].mean == pytest.approx(-1)
     behind = today.fixated_is_behind(m)
-    assert len(behind.parts) == 8 and behind.numbers["deblurring, hard"][0] == pytest.approx(4)
+    assert len(behind.parts) == 8 and behind.parts["deblurring, hard"].mean == pytest.approx(4)
     above = today.above_damaged(m)  # the damaged image has 20 dB
-    assert above.numbers["deblurring"][0] == pytest.approx(np.mean([26 + k % 10 for k in SEEDS]) - 20, abs=0.01)
-    assert above.kept_numbers["inpainting"][0] == pytest.approx(above.numbers["inpainting"][0] + 5, abs=0.01)
+    assert above.parts["deblurring"].mean == pytest.approx(np.mean([26 + k % 10 for k in SEEDS]) - 20, abs=0.01)
+    assert np.mean(above.parts["inpainting"].composite) == pytest.approx(above.parts["inpainting"].mean + 5, abs=0.01)
 
 
 @pytest.mark.parametrize("level", [1, 5, "hard"])

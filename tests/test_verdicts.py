@@ -38,7 +38,7 @@ def test_every_claim_has_the_scorecard_s_word(written):
 def test_a_claim_with_parts_to_be_measured_has_no_word(monkeypatch):
     """Also where those that are measured lie below the paper's margin, and no other seed could change that."""
     parts = {"measured": [0.01, 0.02, -0.03], "not": []}
-    found = judge.verdict_on(parts, printed={"measured": 0.3})
+    found = judge.decide_claim(parts, printed={"measured": 0.3})
     claim = claims.CLAIMS[0]._replace(measure=lambda measured: found)
     assert found.word == judge.EXCLUDED and as_json.record(claim, 1, judge.Measured())["verdict"] == judge.MISSING
     monkeypatch.setattr(claims, "CLAIMS", [claim])

@@ -3,37 +3,40 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
 from companion.claims import claims
 from companion.disk import files
-from companion.judge import Measured, Verdict
+from companion.judge import Measured, Part, spread
+from companion.words import describe
 from odl import PROTOCOL
 from odl.experiment import slug
 
 
 def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
-    """One claim: its test, the verdict, what was measured in words, and each part in numbers."""
+    """Return a claim with its test, its verdict, what was measured in words, and each part in numbers."""
     found = claim.measure(measured)
     said = {name: getattr(claim, name) for name in ("kind", "place", "claim", "test", "paper")}
     return {"number": number} | said | {
-        "verdict": found.said,
-        "by_rule_2": found.by_rule2.said,
-        "measured": found.measured,
-        "parts": [part(found, name) for name in found.parts],
+        "verdict": found.published_word,
+        "by_rule_2": found.by_rule2.published_word,
+        "measured": describe(found),
+        "parts": [record_part(name, part, found.unit) for name, part in found.parts.items()],
     }  # fmt: skip
 
 
-def part(found: Verdict, name: str) -> dict:
-    """A part's margin with unit and 95 % interval, null where there is none, and its word; the composite's likewise."""
-    unit = found.unit if name in found.numbers else None
-    told = {"part": name, "unit": unit} | numbers(found.numbers.get(name)) | {"verdict": found.parts[name][1]}
-    if name in found.kept:
-        told["composite"] = numbers(found.kept_numbers[name]) | {"verdict": found.kept[name][1]}
-    return told
+def record_part(name: str, part: Part, unit: str) -> dict:
+    """Return a part's margin with unit and 95 % interval, null where there is none, and its word; so the composite."""
+    unit = unit if len(part.values) else None
+    recorded = {"part": name, "unit": unit} | numbers(part.values) | {"verdict": part.full_word}
+    if len(part.composite):
+        recorded["composite"] = numbers(part.composite) | {"verdict": part.composite_word}
+    return recorded
 
 
-def numbers(found: tuple | None) -> dict:
-    margin, *ends = [round(float(n), 4) for n in found] if found else [None]
-    return {"margin": margin, "interval": ends or None}
+def numbers(values) -> dict:
+    margin, *ends = (None if np.isnan(n) else round(float(n), 4) for n in spread(values))
+    return {"margin": margin, "interval": None if None in ends else ends}
 
 
 def write(measured: Measured, profile: str, dataset: str) -> Path:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from companion import judge, published
 from companion.data import sets
-from companion.judge import LARGE, Measured, Verdict, compare, on_tasks, plain, signed, span
+from companion.judge import EQUIVALENCE, LARGE_EFFECT, Decision, Measured, compare, on_tasks, plain
 from companion.measure import blocks, denoising, gradients_and_pool, recalibration
 from companion.pages import allocation, db11_spectrum, dose, extra_data, fixation, table1, table2, table3, today
 from companion.pages.extra_data import OURS_HALF, RIGID_ALL, RIGID_HALF
@@ -20,6 +20,7 @@ from companion.pages.table2 import CENTRE, RANDOM
 from companion.runs import catalogue
 from companion.runs.catalogue import CLOSE
 from companion.training import results
+from companion.words import MAX_NAMED_PARTS, describe, estimate, qualify, signed, span
 from odl import paper
 
 CORE, SECONDARY, ASKED, BUILT_IN = KINDS = ("Core", "Secondary", "Asked here", "By construction")
@@ -34,13 +35,13 @@ def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
     rows = []
     for number, c in asked_of(dataset):
         found = c.measure(measured)
-        value = "; ".join(filter(None, (found.measured, judge.GATED.strip(" ()") * found.gated)))
-        parts = [f"{label} {margin}: {word}" for label, (margin, word) in found.parts.items()]
-        differ = len({word for _, word in found.parts.values()}) > 1
-        each = "; ".join(parts) if len(parts) > judge.FEW or differ else ""
-        before = "" if c.place.endswith(BY_RULE_3) else found.by_rule2.said
-        words = found.said, found.told, before
-        rows.append((number, c.kind, c.place, c.claim, c.paper, value, each, c.test, *words))
+        value = "; ".join(filter(None, (describe(found), judge.BELOW_INPUT.strip(" ()") * found.below)))
+        parts = [f"{label} {estimate(p.values, found.unit)}: {p.full_word}" for label, p in found.parts.items()]
+        differ = len({part.full_word for part in found.parts.values()}) > 1
+        each = "; ".join(parts) if len(parts) > MAX_NAMED_PARTS or differ else ""
+        before = "" if c.place.endswith(BY_RULE_3) else found.by_rule2.published_word
+        row = number, c.kind, c.place, c.claim, c.paper, value, each, c.test
+        rows.append((*row, found.published_word, qualify(found), before))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -127,7 +128,7 @@ class Claim(NamedTuple):
     claim: str
     paper: str
     test: str
-    measure: Callable[[Measured], Verdict]
+    measure: Callable[[Measured], Decision]
 
 
 # fmt: off
@@ -144,7 +145,7 @@ CLAIMS += [Claim(*row) for row in [
      "Fixation: trained at one severity, a model is good there and falls behind the on-demand network elsewhere.",
      CURVES_ONLY,
      "four tasks, easy and hard: on-demand − fixated, levels 1–6, and fixated − on-demand at its own severity, at most "
-     f"{judge.WITHIN:.2f} dB behind; inpainting inside the hole",
+     f"{EQUIVALENCE:.2f} dB behind; inpainting inside the hole",
      fixation.problem),
     (ASKED, "Table 3", "The on-demand network is close to the network trained for σ = 25 alone.",
      "30.40 and 30.54 dB",
@@ -175,8 +176,8 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      }, best=True)),
     ("Table 1", "A staged curriculum collapses on deblurring.",
      span(paper_gaps("rigid_joint", "staged_curriculum", ["deblur"])),
-     f"rigid joint − staged curriculum, mean PSNR: more than {LARGE} dB",
-     partial(compare, pairs={plain("deblur"): ("deblur", "rigid_joint", "staged_curriculum")}, beyond=LARGE,
+     f"rigid joint − staged curriculum, mean PSNR: more than {LARGE_EFFECT} dB",
+     partial(compare, pairs={plain("deblur"): ("deblur", "rigid_joint", "staged_curriculum")}, beyond=LARGE_EFFECT,
              harm=True)),
     ("Sec. 6.6, Supp. E", "A staged curriculum overfits to what it saw last, level 5.",
      f"over all levels {span(paper_gaps('rigid_joint', 'staged_curriculum'))}",
@@ -204,7 +205,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      gradients_and_pool.severe_dominate),
     ("Sec. 6.6", "Twice the images do not help rigid joint learning.",
      NO_NUMBER, "inpainting, rigid joint: all images − half of them, mean PSNR: at most 0.1 dB",
-     partial(compare, pairs={"": ("inpaint", RIGID_ALL, RIGID_HALF)}, beyond=judge.WITHIN, sign=-1)),
+     partial(compare, pairs={"": ("inpaint", RIGID_ALL, RIGID_HALF)}, beyond=EQUIVALENCE, sign=-1)),
     ("Sec. 6.6", "On-demand learning with half as many images stays ahead of rigid joint learning.",
      NO_NUMBER, "inpainting, on-demand with half of the images − rigid joint with all, mean PSNR",
      partial(compare, pairs={"": ("inpaint", OURS_HALF, RIGID_ALL)})),
@@ -235,8 +236,8 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      absolute(db11_spectrum.whole_spectrum)),
     ("Fig. 6, Supp. H", "MLP, CSF and TNRD, trained at σ = 25, fail at stronger noise.",
      CURVES_ONLY,
-     f"DB11, retrained here, − BM3D told the true σ: more than {LARGE} dB lower at some σ above 25 than at 25; without "
-     "the MLP, which is no opponent here",
+     f"DB11, retrained here, − BM3D told the true σ: more than {LARGE_EFFECT} dB lower at some σ above 25 than at 25; "
+     "without the MLP, which is no opponent here",
      db11_spectrum.trained_at_25),
 ]]
 
@@ -268,8 +269,9 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
      NO_NUMBER, "its lead when the rate falls over the last fifth − when it falls over the last two fifths: above 0",
      dose.confounded),
     ("The cumulative curriculum's mean shares, from the first step on and in no order, are as good as it.",
-     NO_NUMBER, f"static shares 46/26/16/9/4 − cumulative curriculum, deblurring and denoising: at most {judge.WITHIN} "
-     "dB behind", partial(compare, pairs=on_confounded("static_easy", "cumulative_curriculum"), beyond=-judge.WITHIN)),
+     NO_NUMBER, "static shares 46/26/16/9/4 − cumulative curriculum, deblurring and denoising: at most "
+     f"{EQUIVALENCE} dB behind",
+     partial(compare, pairs=on_confounded("static_easy", "cumulative_curriculum"), beyond=-EQUIVALENCE)),
     ("Leaning to the easy levels from the first step on beats equal shares, without any order.",
      NO_NUMBER, "static shares 46/26/16/9/4 − equal shares, mean PSNR, deblurring and denoising",
      partial(compare, pairs=on_confounded("static_easy", "rigid_joint"))),
@@ -304,10 +306,10 @@ CLAIMS += [Claim(BUILT_IN, *row) for row in [  # what could hardly come out othe
      allocation.never_abandons),
     ("Table 2", "The context encoder for the centre fails on a block anywhere else.",
      signed(ENCODERS[0][0] - ENCODERS[0][1]),
-     f"centre encoder, central − arbitrary block: more than {LARGE} dB; it fills nothing outside the centre",
+     f"centre encoder, central − arbitrary block: more than {LARGE_EFFECT} dB; it fills nothing outside the centre",
      table2.centre_fails),
     ("Fig. 6, Supp. H", "BM3D, K-SVD and WNNM break down at other noise levels when they are told 25.",
-     CURVES_ONLY, f"DB11, − BM3D told the truth: more than {LARGE} dB lost at some σ above 25",
+     CURVES_ONLY, f"DB11, − BM3D told the truth: more than {LARGE_EFFECT} dB lost at some σ above 25",
      db11_spectrum.told_25),
 ]]
 CLAIMS += [  # what is asked later comes last, so that numbers stay

@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from companion import judge
 from companion.claims import claims
-from companion.judge import MISSING, UNDECIDED, Measured
+from companion.judge import MIN_SEEDS, MISSING, UNDECIDED, Measured, Part
 from companion.show.tables import show_table
+from companion.words import number
 
 FILES = {"reference": "predictions.csv", "gpu": "predictions_gpu.csv", "today": "predictions_today.csv"}
 COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin", "hit"]
@@ -52,9 +52,10 @@ def beside(measured: Measured, which: str = "reference") -> pd.DataFrame:
     rows = []
     for row in load(which).itertuples():
         found = verdicts[row.claim]
-        word = found.parts.get(row.part, ("–", MISSING))[1].removesuffix(judge.GATED) if row.part else found.said
-        margin = found.numbers.get(row.part, (float("nan"),))[0] if row.part else float("nan")
-        early = not row.part and found.word == UNDECIDED and len(found.narrow) < len(found.parts)
+        part = found.parts.get(row.part, Part())
+        word, margin = (part.word, part.mean) if row.part else (found.published_word, float("nan"))
+        few = any(len(part.values) < MIN_SEEDS for part in found.parts.values())
+        early = not row.part and found.word == UNDECIDED and few
         hit = (row.low <= margin <= row.high) if row.part else word == row.word
         hit = None if early or word == MISSING else bool(hit)
         values = row.expected, row.low, row.high, row.word, word, margin, hit
@@ -75,7 +76,7 @@ def tally(measured: Measured, which: str = "reference") -> dict[str, tuple[int, 
     counts["words of new questions"] = []
     for row in known.itertuples():
         claim, found = verdicts[row.claim]
-        margins = [numbers[0] for numbers in found.numbers.values()]
+        margins = [part.mean for part in found.measured.values()]
         margin = row.margin if row.part else (min if "best of" in row.claim else np.mean)(margins)
         kind = "parts" if row.part else "claims"
         if row.word == row.word and row.word:
@@ -99,12 +100,10 @@ def show(table: pd.DataFrame):
     alone = table.claim + " (" + table.part + ")"
     rows = table.assign(
         claim=table.claim.where(table.part == "", ("– " + table.part).where(table.claim == table.claim.shift(), alone)),
-        interval=[
-            f"{judge.number(r.low)} to {judge.number(r.high)}" if r.low == r.low else "–" for r in table.itertuples()
-        ],
+        interval=[f"{number(r.low)} to {number(r.high)}" if r.low == r.low else "–" for r in table.itertuples()],
         hit=table.hit.map({True: "✓", False: "✗", None: "–"}),
     )
     names = {"interval": "predicted margin (dB)", "word": "predicted word", "margin": "found margin (dB)"}
     names["found"] = "found word"
     shown = rows[["claim", "interval", "word", "margin", "found", "hit"]]
-    return show_table(shown.rename(columns=names), {"found margin (dB)": judge.number})
+    return show_table(shown.rename(columns=names), {"found margin (dB)": number})

@@ -92,10 +92,10 @@ def keep(text: str) -> str:
 def plot_rule(examples: dict):
     """Margins in dB, one per seed, with their 95 % intervals and the verdict that each set gets: name → margins."""
     figure, axis = plt.subplots(figsize=(7, 0.5 + 0.35 * len(examples)), layout="constrained")
-    axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.88", zorder=0, linewidth=0)
+    axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.88", zorder=0, linewidth=0)
     wide = max(1, 1.05 * max(abs(m) for margins in examples.values() for m in margins))
     for row, margins in enumerate(examples.values()):
-        word = judge.verdict_on({"": margins}).word
+        word = judge.decide_claim({"": margins}).word
         if len(margins) > 1:
             axis.plot(judge.interval(margins), [row, row], color=COLOURS[word], linewidth=1.5)
         axis.plot(margins, [row] * len(margins), "o", color=COLOURS[word], markersize=4)

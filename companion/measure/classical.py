@@ -24,6 +24,7 @@ from companion.judge import LEVELS
 from companion.show import figures
 from companion.training import results, store
 from companion.training.results import Result, evaluate
+from companion.words import number
 from odl import paper
 from odl.corruptions import delete
 from odl.experiment import Experiment
@@ -117,7 +118,7 @@ def beside(networks: list[Result], scored: list[Result]) -> str:
         for column, where in (("psnr", ""), ("psnr_kept", " with the known pixels put back")):
             gaps = [judge.score(result, i, column) - np.mean([judge.score(r, i, column) for r in ours]) for i in LEVELS]
             if not np.isnan(gaps).any():
-                parts.append(f"{ahead(gaps)}{where} ({judge.number(np.mean(gaps))} dB in the mean)")
+                parts.append(f"{ahead(gaps)}{where} ({number(np.mean(gaps))} dB in the mean)")
         title = figures.TITLES[result.experiment["schedule"]]
         said.append(f"{title}, which learns nothing, is ahead of the on-demand network {' and '.join(parts)}.")
     return " ".join(said)

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from companion.data import packs
-from companion.judge import Measured, Verdict, paired, plain, verdict_on
+from companion.judge import Decision, Measured, decide_claim, paired, plain
 from companion.training import measurement, results
 from odl import crops, paper
 from odl.device import forward
@@ -90,16 +90,16 @@ def norms(result: results.Result) -> dict[str, float]:
     return result.level_means["norm"]
 
 
-def severe_dominate(m: Measured) -> Verdict:
+def severe_dominate(m: Measured) -> Decision:
     """Level 5 has a larger gradient than level 1, in per cent, on every task."""
     parts = {}
     for task in paper.TASKS:
         found = [norms(run) for [run] in paired(m.runs, "gradients", f"{task} rigid_joint")]
         parts[plain(task)] = [100 * (norm["5"] / norm["1"] - 1) for norm in found]
-    return verdict_on(parts, unit="%")
+    return decide_claim(parts, unit="%")
 
 
-def remembers(m: Measured) -> Verdict:
+def remembers(m: Measured) -> Decision:
     """Hard mining loses more from its pool to held-out examples than rigid joint learning does, on every task."""
     parts = {}
     for task in paper.TASKS:
@@ -107,4 +107,4 @@ def remembers(m: Measured) -> Verdict:
         scores = [[run.level_means["psnr"] for run in pair] for pair in pairs]
         losses = [[score["pool"] - score["held out"] for score in pair] for pair in scores]
         parts[plain(task)] = [mining - joint for mining, joint in losses]
-    return verdict_on(parts)
+    return decide_claim(parts)

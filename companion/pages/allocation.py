@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from companion import judge
-from companion.judge import Measured, Verdict, plain, verdict_on
+from companion.judge import Decision, Measured, decide_claim, plain
 from companion.show import figures, sentences
 from odl import paper
 from odl.schedules import allocate, on_demand
@@ -108,16 +108,17 @@ def verdict(runs: dict) -> str:
     return f"The dose is {doses}.\n\n{words}\n\n{sentences.scale([*found.values()])}"
 
 
-def shifts(m: Measured) -> Verdict:
+def shifts(m: Measured) -> Decision:
     """Level 5 against level 1 in the last epoch."""
-    return verdict_on({task: [s[-1, -1] - s[-1, 0] for s in found] for task, found in shares(m).items()}, unit="points")
+    moved = {task: [s[-1, -1] - s[-1, 0] for s in found] for task, found in shares(m).items()}
+    return decide_claim(moved, unit="points")
 
 
-def never_abandons(m: Measured) -> Verdict:
+def never_abandons(m: Measured) -> Decision:
     """The smallest share that level 1 ever has: more than half of an equal one."""
     least = {task: [s[:, 0].min() for s in found] for task, found in shares(m).items()}
     text = "; ".join(f"{task} {np.mean(values):.1f} %" for task, values in least.items() if values)
-    return verdict_on(least, beyond=100 / paper.N_LEVELS / 2, unit="%", text=text)
+    return decide_claim(least, beyond=100 / paper.N_LEVELS / 2, unit="%", text=text)
 
 
 def shares(m: Measured) -> dict:

@@ -7,8 +7,8 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.morphology import dilation
 from skimage.morphology import disk as ball
 
-from companion.judge import signed, span
 from companion.show import figures, sentences
+from companion.words import signed, span
 
 NETWORK, CLASSICAL = "on-demand", "biharmonic"
 

@@ -1,15 +1,14 @@
 """Figure 6: PSNR against the noise level, of systems told it, told 25, and told nothing (Sec. 6.7)."""
 
-from dataclasses import replace
-
 import matplotlib.pyplot as plt
 import pandas as pd
 
 from companion import judge
-from companion.judge import LARGE, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured, Verdict
+from companion.judge import LARGE_EFFECT, MISSING, REPRODUCED, REVERSED, UNDECIDED, Decision, Measured
 from companion.measure import denoising
 from companion.measure.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
 from companion.show import sentences, tables
+from companion.words import signed
 
 TOLD, LEARNED = ("bm3d", "ksvd", "wnnm"), ("csf", "tnrd")  # the MLP is no opponent: `denoising.OPPONENTS`
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in TOLD]
@@ -122,11 +121,11 @@ def curves(m: Measured) -> pd.DataFrame:
     return wide.reindex(columns=[f"{system}{told or ''}" for system, told in CURVES])
 
 
-def whole_spectrum(m: Measured) -> Verdict:
+def whole_spectrum(m: Measured) -> Decision:
     """The on-demand network, told nothing, is nowhere more than 0.5 dB behind BM3D, told the truth."""
     seeds = m.spectrum[m.spectrum.system == "on_demand"].pivot(index="sigma", columns="seed", values="psnr")
     gaps = seeds.astype(float).sub(curves(m).bm3d, axis="index")
-    return judge.verdict_on({f"σ = {sigma:g}": [*gap.dropna()] for sigma, gap in gaps.iterrows()}, beyond=-0.5)
+    return judge.decide_claim({f"σ = {sigma:g}": [*gap.dropna()] for sigma, gap in gaps.iterrows()}, beyond=-0.5)
 
 
 def loss_above_25(m: Measured, systems) -> dict:
@@ -143,24 +142,23 @@ def below_noisy(table: pd.DataFrame) -> list[str]:
     return [f"the on-demand network is below the noisy photographs themselves at σ = {', '.join(below)}"] * bool(below)
 
 
-def told_25(m: Measured) -> Verdict:
+def told_25(m: Measured) -> Decision:
     """BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
     loss = loss_above_25(m, [f"{system}{FIXED}" for system in TOLD])
-    words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {judge.signed(-db)}" for name, db in loss.items())
+    words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {signed(-db)}" for name, db in loss.items())
     if len(loss) < len(TOLD):
-        return Verdict(UNDECIDED, f"{words}, {len(TOLD) - len(loss)} {MISSING}") if loss else Verdict(MISSING)
-    word = REPRODUCED if min(loss.values()) > LARGE else REVERSED
-    return Verdict(word, f"{words}, no seeds needed: nothing is trained")
+        return Decision(UNDECIDED, text=f"{words}, {len(TOLD) - len(loss)} {MISSING}") if loss else Decision(MISSING)
+    word = REPRODUCED if min(loss.values()) > LARGE_EFFECT else REVERSED
+    return Decision(word, text=f"{words}, no seeds needed: nothing is trained")
 
 
-def trained_at_25(m: Measured) -> Verdict:
+def trained_at_25(m: Measured) -> Decision:
     """CSF and TNRD, each trained once at σ = 25, against BM3D told the truth, beyond what they lack at 25."""
     loss, at_25 = loss_above_25(m, LEARNED), curves(m).reindex([FIXED]).iloc[0]
     lacks = {s: at_25.bm3d - at_25[s] - loss[s] for s in loss}
     gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in LEARNED}
-    found = judge.verdict_on(gaps, beyond=-LARGE, sign=-1)
-    once = ", each trained once, with no further seed planned"
-    return replace(found, measured=found.measured + once * all(gaps.values()))
+    found = judge.decide_claim(gaps, beyond=-LARGE_EFFECT, sign=-1)
+    return found.with_note(", each trained once, with no further seed planned" * all(gaps.values()))
 
 
 def verdict(table: pd.DataFrame, results) -> str:

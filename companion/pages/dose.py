@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from companion import judge, published
-from companion.judge import Measured, Verdict, compare, compare_levels, dose_of, estimate, gaps, paired, plain, score
+from companion.judge import Decision, Measured, compare, compare_levels, dose_of, gaps, paired, plain, score
 from companion.measure import gradients_and_pool
 from companion.runs import catalogue
 from companion.runs.catalogue import LADDER
@@ -20,6 +20,7 @@ from companion.show.figures import minus
 from companion.show.sentences import page
 from companion.show.tables import show_table, with_interval
 from companion.training import results
+from companion.words import ERROR_SLOPE, SLOPE, estimate, number, signed
 from odl import paper, schedules
 from odl.experiment import PROFILES, Experiment
 
@@ -80,25 +81,25 @@ def table(experiments: list[Experiment]) -> pd.DataFrame:
 # The answer
 
 
-def dose_against_margin(m: Measured, k: int = 4) -> Verdict:
+def dose_against_margin(m: Measured, k: int = 4) -> Decision:
     """B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
     printed = {plain(task): judge.printed_margin(m, task) for task in paper.TASKS if k == 1}  # the paper's own k
     verdict = compare(m, judge.on_tasks(NAMES[k], "rigid_joint"), printed=printed)
     if verdict.word == judge.MISSING:
         return verdict
     doses = [100 * dose_of(run) for run in judge.runs_of(m.runs, NAMES[k])]
-    return replace(verdict, measured=f"{verdict.measured}, dose {np.mean(doses):.2f} %")
+    return verdict.with_note(f", dose {np.mean(doses):.2f} %")
 
 
-def slope(m: Measured) -> Verdict:
+def slope(m: Measured) -> Decision:
     """How the margin over equal shares changes with the dose to the hard levels: the four tasks' mean, seed by seed.
 
     In dB for each per cent of a batch that a level is away from its equal share, by least squares through no margin at
     no dose; a dose to the easy levels counts as negative. The same of the squared error, which should rise, confirms.
     """
     by_psnr, by_error, kept = (slopes(m, column) for column in ("psnr", "l2", judge.COMPOSITE))
-    text = "; mean squared error ".join([estimate(by_psnr, judge.SLOPE), estimate(by_error, judge.ERROR_SLOPE)])
-    return judge.verdict_on({"": by_psnr}, {"": kept}, sign=-1, unit=judge.SLOPE, text=text, confirm={"": by_error})
+    text = "; mean squared error ".join([estimate(by_psnr, SLOPE), estimate(by_error, ERROR_SLOPE)])
+    return judge.decide_claim({"": by_psnr}, {"": kept}, sign=-1, unit=SLOPE, text=text, confirm={"": by_error})
 
 
 def slopes(m: Measured, asked: str) -> list[float]:
@@ -118,7 +119,7 @@ def slopes(m: Measured, asked: str) -> list[float]:
     return [np.mean(each) for each in found_of.values() if len(each) == len(paper.TASKS)]
 
 
-def confounded(m: Measured) -> Verdict:
+def confounded(m: Measured) -> Decision:
     """How much of the cumulative curriculum's lead over on-demand learning is lost with a rate that falls earlier."""
     schedules, parts, confirm = ("cumulative_curriculum", "on_demand"), {}, {}
     for task in catalogue.CONFOUNDED:
@@ -127,7 +128,7 @@ def confounded(m: Measured) -> Verdict:
         parts[plain(task)] = [(a - b) - (c - d) for a, b, c, d in leads]
         errors = [[score(run, column="l2") for run in runs] for runs in four]
         confirm[plain(task)] = [(b - a) - (d - c) for a, b, c, d in errors]
-    return judge.verdict_on(parts, confirm=confirm)
+    return judge.decide_claim(parts, confirm=confirm)
 
 
 CONTROLS = {  # what may make the cumulative curriculum win: contrast → one run and another, by `name`
@@ -196,7 +197,7 @@ def at_constant_rate(m: Measured, task: str, one: str = "on_demand", other: str 
     return [early(ours) - early(theirs) for ours, theirs in pairs]
 
 
-def replayed(m: Measured) -> Verdict:
+def replayed(m: Measured) -> Decision:
     """A network's own feedback against recorded shares; says how little the two shares differ."""
     found = compare(m, judge.on_tasks(NAMES[4], "replay", catalogue.CONFOUNDED))
     moved = {task: moved_by_replay(m, task) for task in catalogue.CONFOUNDED}
@@ -205,8 +206,8 @@ def replayed(m: Measured) -> Verdict:
         return found
     each = " and ".join(f"{share:.2f} % of a batch on {plain(task)}" for task, share in told.items())
     images = " to ".join(dict.fromkeys(f"{100 / share:.0f}" for share in sorted(told.values(), reverse=True)))
-    text = f"; recorded and own shares differ by {each}, one image in {images}, so this carries no contrast"
-    return replace(found, measured=found.measured + text)
+    note = f"; recorded and own shares differ by {each}, one image in {images}, so this carries no contrast"
+    return found.with_note(note)
 
 
 def moved_by_replay(m: Measured, task: str) -> float | None:
@@ -257,7 +258,7 @@ def show(table: pd.DataFrame, *differ: str):
     """The settings of a table by the columns in which they differ."""
     tasks = table.task.map(plain).where(~table.task.duplicated(), "")
     kept = [with_interval(row.kept, row.kept_low, row.kept_high) for row in table.itertuples()]
-    shown = table.assign(task=tasks, margins=table.margins.map(judge.estimate), kept=kept)
+    shown = table.assign(task=tasks, margins=table.margins.map(estimate), kept=kept)
     composite = ["kept", "kept_verdict"] if table.kept.notna().any() else []
     shown = shown[["task", *differ, "seeds", "dose", "psnr", "margins", "verdict", *composite]]
     names = {"dose": "dose (%)", "psnr": "PSNR (dB)", "margins": "− rigid joint"}
@@ -280,7 +281,7 @@ def show_levels(table: pd.DataFrame):
 
 def show_controls(table: pd.DataFrame):
     """Those rows of `controls` that are measured."""
-    shown, numbers = table[table.seeds > 0], dict.fromkeys(("difference (dB)", "low", "high"), judge.number)
+    shown, numbers = table[table.seeds > 0], dict.fromkeys(("difference (dB)", "low", "high"), number)
     return show_table(shown.rename(columns={"margin": "difference (dB)"}), numbers)
 
 
@@ -311,7 +312,7 @@ def plot_margins(table: pd.DataFrame):
         points = [(np.sign(r.k) * x, y) for r in rows.itertuples() for x, y in zip(r.doses, r.margins, strict=True)]
         if (rows.seeds > 0).sum() > 1 and np.isfinite(slope := slope_of(points)):
             axis.axline((0, 0), slope=slope, color="0.4", linestyle=":", linewidth=1, zorder=1)
-            text = judge.signed(slope, judge.SLOPE)
+            text = signed(slope, SLOPE)
             axis.text(0.02, 0.03, text, transform=axis.transAxes, color="0.4", fontsize=8)
         absent = ", ".join(minus(k) for k in rows.k[rows.seeds == 0])
         if absent or rows.empty:
@@ -350,7 +351,7 @@ def plot_levels(experiments: list[Experiment]):
             for place, (level, margins) in zip(places, found.items(), strict=True):
                 full = "white" if judge.below_input(m.runs, task, pair, [level]) else COLOURS[k]
                 axis.plot(place, np.mean(margins), "o", color=COLOURS[k], markerfacecolor=full, markersize=5)
-                if len(margins) >= judge.ENOUGH:
+                if len(margins) >= judge.MIN_SEEDS:
                     axis.vlines(place, *judge.interval(margins), color=COLOURS[k], linewidth=1)
         axis.set_xticks(range(1, 7), [*range(1, paper.N_LEVELS + 1), "6\nnot trained"])
     figure.supxlabel("level", fontsize=10)
@@ -363,7 +364,7 @@ def plot_controls(table: pd.DataFrame):
     """Each measured contrast of `controls` with its 95 % interval, a colour for each task."""
     shown = [contrast for contrast in CONTROLS if table.seeds[table.contrast == contrast].any()]
     figure, axis = plt.subplots(figsize=(8.6, 1.4 + 0.35 * len(shown)), layout="constrained")
-    axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.93", zorder=0, linewidth=0)
+    axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.93", zorder=0, linewidth=0)
     axis.axvline(0, color="0.4", linewidth=1)
     looks = zip((-0.15, 0.15), ("#0072B2", "#D55E00"), strict=True)
     for (beside, colour), (task, rows) in zip(looks, table.groupby("task", sort=False), strict=True):
@@ -406,7 +407,7 @@ def plot_ladder(table: pd.DataFrame):
 def frame_of(axis, title: str, corners) -> None:
     """A panel's title, the places it shows at least, its line of no margin, and the band equivalent to that."""
     axis.set_title(title, fontsize=10)
-    axis.axhspan(-judge.WITHIN, judge.WITHIN, color="0.93", zorder=0, linewidth=0)
+    axis.axhspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.93", zorder=0, linewidth=0)
     axis.axhline(0, color="0.4", linewidth=1)
     axis.update_datalim(corners)
 
@@ -414,9 +415,7 @@ def frame_of(axis, title: str, corners) -> None:
 def draw(axis, places, row, colour, mark, label) -> None:
     """An open mark for every seed's margin; from three seeds on the mean, its 95 % interval, and thick the 90 % one."""
     axis.plot(places, row.margins, mark, color=colour, label=label, **OPEN)
-    if row.seeds >= judge.ENOUGH:
+    if row.seeds >= judge.MIN_SEEDS:
         ends = [[row.margin - row.low], [row.high - row.margin]]
         axis.errorbar(np.mean(places), row.margin, ends, fmt="_", color=colour, markersize=9, capsize=3)
-        axis.vlines(
-            np.mean(places), *judge.interval(row.margins, 1 - 2 * judge.ALPHA), color=colour, linewidth=6, alpha=0.3
-        )
+        axis.vlines(np.mean(places), *judge.narrow_interval(row.margins), color=colour, linewidth=6, alpha=0.3)

@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from companion import judge, published
 from companion.data import packs, sets
-from companion.judge import Measured, Verdict, compare, plain
+from companion.judge import Decision, Measured, compare, plain
 from companion.show import figures, sentences, tables
 from companion.show.figures import COLOURS, GREY, KEPT, ROOM, TITLES
 from companion.show.pictures import restored_by
@@ -187,10 +187,10 @@ def verdict(results, task: str, joint=()) -> str:
     return sentences.page(lines, results, without_feedback(Measured(judge.keyed([*results, *joint]))))
 
 
-def problem(m: Measured, network: str = "on_demand") -> Verdict:
+def problem(m: Measured, network: str = "on_demand") -> Decision:
     """Both fixated models of every task: behind a network over the spectrum, and at their own severity not behind it.
 
-    Not behind is at most `judge.WITHIN` behind.
+    Not behind is at most `judge.EQUIVALENCE` behind.
     """
     pairs, bounds = {}, {}
     for task in paper.TASKS:
@@ -198,11 +198,11 @@ def problem(m: Measured, network: str = "on_demand") -> Verdict:
             over, there = contests(task, own, network)
             name = f"{plain(task)}, fixated on {own}, "
             pairs |= {f"{name}{SIDES[0]}": over, f"{name}{SIDES[1]}": there}
-            bounds[f"{name}{SIDES[1]}"] = -judge.WITHIN
+            bounds[f"{name}{SIDES[1]}"] = -judge.EQUIVALENCE
     return compare(m, pairs, harm=True, beyond=bounds)
 
 
-def milder(m: Measured) -> Verdict:
+def milder(m: Measured) -> Decision:
     """The model fixated on hard damage against itself: at its own severity, and on level 1.
 
     On the tasks of which the paper shows that model.
@@ -213,7 +213,7 @@ def milder(m: Measured) -> Verdict:
             *_, (own,), column = contests(task, "hard")[1]
             runs = [run for (run,) in judge.paired(m.runs, task, "fixated_hard")]
             parts[plain(task)] = [judge.score(run, [own], column) - judge.score(run, ["1"], column) for run in runs]
-    return judge.verdict_on(parts)
+    return judge.decide_claim(parts)
 
 
 def control(m: Measured) -> pd.DataFrame:
@@ -248,9 +248,19 @@ def without_feedback(m: Measured) -> str:
 
 def harmed(m: Measured) -> str:
     """Where rigid joint learning is below the damaged images themselves, level by level; empty where it is nowhere."""
-    found = judge.levels_below(m.runs, "rigid_joint")
+    found = levels_below(m.runs, "rigid_joint")
     named = "; ".join(f"{task} on level{'s' * (len(on) > 1)} {', '.join(on)}" for task, on in found.items())
     return f" It has a lower PSNR than the damaged images in {named}." if named else ""
+
+
+def levels_below(runs: dict, schedule: str) -> dict[str, list[str]]:
+    """Return plain name of a task → levels on which a schedule is below the damaged images, in the mean over seeds."""
+    found = {}
+    for task in paper.TASKS:
+        own = [run for run in judge.runs_of(runs, schedule, [task]) if "psnr_input" in run.evaluation]
+        gain = {i: [judge.score(run, [i]) - judge.score(run, [i], "psnr_input") for run in own] for i in judge.LEVELS}
+        found[plain(task)] = [level for level in judge.LEVELS if own and np.mean(gain[level]) < 0]
+    return {task: levels for task, levels in found.items() if levels}
 
 
 def contests(task: str, own: str, network: str = "on_demand") -> tuple[tuple, tuple]:

@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 
 from companion import judge, published
-from companion.judge import Measured, Verdict, compare, plain
+from companion.judge import Decision, Measured, compare, plain
 from companion.notebook import several
 from companion.show import sentences, tables
 from companion.show.figures import COLOURS, LEVEL_COLOURS, TITLES, minus
 from companion.training import results
 from companion.training.results import Result
+from companion.words import count_seeds, estimate, number
 from odl import paper
 from odl.evaluation import overall
 from odl.experiment import Experiment
@@ -110,13 +111,13 @@ def gap_in(m: Measured, task: str, run: Result, column="psnr") -> float:
     return gaps_in(m, task, run, column).max()
 
 
-def narrower(m: Measured, one: str, other: str) -> Verdict:
+def narrower(m: Measured, one: str, other: str) -> Decision:
     """Whether the worst gap to the specialists is smaller with one schedule than with another, on every task."""
 
     def by(column: str, tasks) -> dict:
         return {plain(task): nearer(m, task, one, other, column) for task in tasks}
 
-    return judge.verdict_on(by("psnr", paper.TASKS), by(judge.COMPOSITE, paper.MASKED))
+    return judge.decide_claim(by("psnr", paper.TASKS), by(judge.COMPOSITE, paper.MASKED))
 
 
 def nearer(m: Measured, task: str, one: str, other: str, column="psnr") -> list[float]:
@@ -159,8 +160,10 @@ def who_leads(table: pd.DataFrame) -> str:
         return sentences.NOTHING
     rival, by = ahead.idxmin(), f"{abs(ahead.min()):.2f} dB ahead of"
     first, second = (ours, rival) if ahead.min() > 0 else (rival, ours)
-    if abs(ahead.min()) < judge.WITHIN:
-        here = f"nobody leads: {first} is {by} {second}, and less than {judge.WITHIN:.2f} dB counts as no difference"
+    if abs(ahead.min()) < judge.EQUIVALENCE:
+        here = (
+            f"nobody leads: {first} is {by} {second}, and less than {judge.EQUIVALENCE:.2f} dB counts as no difference"
+        )
     elif rows.low[rival] * rows.high[rival] > 0:
         here = f"{first} leads, {by} {second}"
     else:
@@ -172,7 +175,7 @@ def who_leads(table: pd.DataFrame) -> str:
             led.setdefault(best.index[0], []).append(f"{best.iloc[0] - best.iloc[1]:.2f} dB on {where}")
     there = " and ".join(f"{name} led by {' and '.join(by)}" for name, by in led.items())
     there = f"; in the paper {there}" if there else ""
-    return f"Here, with {judge.count_seeds({'': range(rows.seeds[rival])})}, {here}{there}."
+    return f"Here, with {count_seeds([range(rows.seeds[rival])])}, {here}{there}."
 
 
 # Figures
@@ -221,7 +224,7 @@ def plot_differences(gaps: dict, table: pd.DataFrame | None = None, reach: float
     beyond `reach` dB stands at the edge with its number.
     """
     figure, axis = plt.subplots(figsize=(7, 0.9 + 0.45 * len(gaps)), layout="constrained")
-    axis.axvspan(-judge.WITHIN, judge.WITHIN, color="0.92", zorder=0, label="no difference")
+    axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.92", zorder=0, label="no difference")
     axis.plot([], [], "o", color="black", label="here")
     for place, (schedule, values) in enumerate(gaps.items()):
         look, (mean, low, high) = {"color": COLOURS.get(schedule, "0.3")}, judge.spread(values)
@@ -254,7 +257,7 @@ def put(axis, value: float, place: float, marker: str, reach: float, **look) -> 
     if abs(value) > reach:
         side = 1 if value > 0 else -1
         text = {"xytext": (-8 * side, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
-        axis.annotate(judge.number(value), (side * reach, place), ha="right" if side > 0 else "left", **text, **look)
+        axis.annotate(number(value), (side * reach, place), ha="right" if side > 0 else "left", **text, **look)
         value, marker = side * reach, ">" if side > 0 else "<"
     axis.plot(value, place, marker, markersize=5, **look)
 
@@ -355,7 +358,7 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
 # Judged claims
 
 
-def best_of_seven(m: Measured, task: str) -> Verdict:
+def best_of_seven(m: Measured, task: str) -> Decision:
     """On-demand against each of the six others; the paper's margin is that over its closest rival."""
     pairs = {published.SEVEN[rival]: (task, "on_demand", rival) for rival in RIVALS}
     printed = {title: judge.printed_margin(m, task, *pair) for title, (_, *pair) in pairs.items()}
@@ -372,7 +375,7 @@ def at_both_widths(half: Measured, full: Measured, task="deblur", rival="cumulat
     return sentences.page(lines, []) if judge.MISSING not in {found.word for found in lines.values()} else ""
 
 
-def changed_error(m: Measured) -> Verdict:
+def changed_error(m: Measured) -> Decision:
     """By how many per cent Equation 3 changes L2 against equal shares, on every task; below 0 it is lower."""
     parts, papers = {}, {}
     for task in paper.TASKS:
@@ -381,10 +384,10 @@ def changed_error(m: Measured) -> Verdict:
         parts[plain(task)] = [100 * (ours / equal - 1) for ours, equal in pairs]
         ours, equal = (judge.printed(m, task, schedule)[0] for schedule in ("on_demand", "rigid_joint"))
         papers[plain(task)] = round(100 * (1 - ours / equal), 1)
-    return judge.verdict_on(parts, sign=-1, unit="%", printed=papers)
+    return judge.decide_claim(parts, sign=-1, unit="%", printed=papers)
 
 
-def competitive(m: Measured) -> Verdict:
+def competitive(m: Measured) -> Decision:
     """Each jointly trained schedule against each of the other three, on every task."""
     names = {rival: title.lower() for rival, title in published.SEVEN.items()}
     pairs = {
@@ -395,13 +398,12 @@ def competitive(m: Measured) -> Verdict:
     return compare(m, pairs)
 
 
-def hard_mining(m: Measured) -> Verdict:
+def hard_mining(m: Measured) -> Decision:
     """On-demand against hard mining on every task, and beside it the control with batches of 100, as in the paper."""
     found = compare(m, judge.on_tasks("on_demand", "hard_mining"), harm=True)
     control = judge.paired(m.runs, "deblur", "on_demand", "hard_mining, batch 100")
     if not control:
         return found
     margins = [judge.score(ours) - judge.score(mined) for ours, mined in control]
-    text = f"; to deblurring with batches of 100, of which 10 count, three times the images, {judge.estimate(margins)}"
-    text += f" ({judge.count_seeds({'': margins})})"
-    return replace(found, measured=found.measured + text)
+    note = f"; to deblurring with batches of 100, of which 10 count, three times the images, {estimate(margins)}"
+    return found.with_note(f"{note} ({count_seeds([margins])})")

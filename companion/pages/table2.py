@@ -8,10 +8,11 @@ import pandas as pd
 from companion import judge, published
 from companion.comparators import INPAINTERS
 from companion.comparators.holes import BLOCKS
-from companion.judge import Measured, Verdict
+from companion.judge import Decision, Measured
 from companion.measure.blocks import CLASSICAL
 from companion.show import sentences, tables
 from companion.training.results import Result, load
+from companion.words import count_seeds, estimate, signed
 
 CENTRE, RANDOM = INPAINTERS
 OWN = "fixated_hard"  # our own network for the central block alone
@@ -74,7 +75,7 @@ def show(table: pd.DataFrame):
 # Verdicts
 
 
-def on_block(m: Measured, one: str, others, block: str) -> Verdict:
+def on_block(m: Measured, one: str, others, block: str) -> Decision:
     """One method against others on the central or on an arbitrary block; says so where the centre encoder is weak."""
     labels = [TITLES[other] if len(others) > 1 else "" for other in others]
     found = judge.compare(m, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)})
@@ -83,19 +84,19 @@ def on_block(m: Measured, one: str, others, block: str) -> Verdict:
     if found.word == judge.MISSING or not own or np.mean(own) < np.mean(encoder):
         return found
     weak = f"; the centre encoder is weak, {np.mean(encoder):.2f} dB where our own fixated network has "
-    return replace(found, measured=f"{found.measured}{weak}{np.mean(own):.2f}")
+    return found.with_note(f"{weak}{np.mean(own):.2f}")
 
 
-def specialist_ahead(m: Measured) -> Verdict:
+def specialist_ahead(m: Measured) -> Decision:
     """Our own network fixated on the central block against the on-demand network, inside it and on the same crops;
     where Table 2 is measured."""
     found = judge.compare(m, {"": ("inpaint", OWN, "on_demand", ["hard"], "psnr_hole")})
     ours = [judge.score(run, ["central"]) for run in judge.runs_of(m.runs, "on_demand", ["blocks"])]
     own = [inside_hole(run) for run in judge.runs_of(m.runs, OWN, ["inpaint"])]
     if found.word == judge.MISSING or not ours:
-        return Verdict(judge.MISSING)
-    text = f"; {np.mean(own):.2f} dB, on-demand on the crops of Table 2 {np.mean(ours):.2f} dB, so there "
-    return replace(found, measured=f"{found.measured}{text}{judge.signed(np.mean(own) - np.mean(ours))}")
+        return Decision(judge.MISSING)
+    note = f"; {np.mean(own):.2f} dB, on-demand on the crops of Table 2 {np.mean(ours):.2f} dB, so there "
+    return found.with_note(f"{note}{signed(np.mean(own) - np.mean(ours))}")
 
 
 def places(m: Measured, method: str) -> np.ndarray:
@@ -104,19 +105,19 @@ def places(m: Measured, method: str) -> np.ndarray:
     return np.array([judge.score(run, ["central"]) - judge.score(run, ["arbitrary"]) for [run] in runs])
 
 
-def centre_fails(m: Measured) -> Verdict:
+def centre_fails(m: Measured) -> Decision:
     """What the centre encoder loses on an arbitrary block."""
-    return judge.verdict_on({"": places(m, CENTRE)}, beyond=judge.LARGE)
+    return judge.decide_claim({"": places(m, CENTRE)}, beyond=judge.LARGE_EFFECT)
 
 
-def same_in_both(m: Measured) -> Verdict:
+def same_in_both(m: Measured) -> Decision:
     """Less than 1 dB between the two places for the on-demand network, either way."""
     gap, printed = places(m, "on_demand"), np.subtract(*(psnr for _, psnr in published.TABLE2["on_demand"]))
-    other = f"; the paper's {judge.signed(printed)} has the other sign" * bool(len(gap) and gap.mean() * printed < 0)
-    return judge.verdict_on({"central": gap, "arbitrary": -gap}, beyond=-1, text=judge.estimate(gap) + other)
+    other = f"; the paper's {signed(printed)} has the other sign" * bool(len(gap) and gap.mean() * printed < 0)
+    return judge.decide_claim({"central": gap, "arbitrary": -gap}, beyond=-1, text=estimate(gap) + other)
 
 
-def classical_wins(m: Measured) -> Verdict:
+def classical_wins(m: Measured) -> Decision:
     """The biharmonic equation, which has no seed, against the on-demand network of every seed, inside either block."""
     fills, ours = judge.paired(m.runs, "blocks", CLASSICAL), judge.paired(m.runs, "blocks", "on_demand")
 
@@ -124,7 +125,7 @@ def classical_wins(m: Measured) -> Verdict:
         scores = {b: [judge.score(run, [b], column) for [run] in ours] for b in BLOCKS}
         return {b: [judge.score(fill, [b], column) - db for [fill] in fills for db in scores[b]] for b in BLOCKS}
 
-    return judge.verdict_on(leads("psnr"), confirm={b: np.negative(more) for b, more in leads("l2").items()})
+    return judge.decide_claim(leads("psnr"), confirm={b: np.negative(more) for b, more in leads("l2").items()})
 
 
 def own_specialist(results, ours) -> str:
@@ -137,7 +138,7 @@ def own_specialist(results, ours) -> str:
     weak += "and say little of a longer training."
     return (
         f"Our own network, fixated on the central 32×32 block, has {np.mean(found):.2f} dB inside it, "
-        f"{judge.count_seeds({'': found})}, on crops drawn anew; the encoder for the centre has "
+        f"{count_seeds([found])}, on crops drawn anew; the encoder for the centre has "
         f"{np.mean(centre):.2f} dB here and {published.TABLE2[CENTRE][0][1]:.2f} dB in the paper. "
         f"{weak if np.mean(found) > np.mean(centre) else ''}"
     )

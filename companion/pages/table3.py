@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 
 from companion import judge, published
-from companion.judge import Measured, Verdict
+from companion.judge import Decision, Measured
 from companion.measure import denoising
 from companion.show import sentences, tables
+from companion.words import estimate, number
 
 OTHERS = published.TABLE3_SYSTEMS[:6]  # published by others
 NEAR = 2 * 0.14  # dB: twice the paper's 30.54 − 30.40
@@ -85,11 +86,11 @@ def on_db11(m: Measured, system: str, clipped=False) -> pd.DataFrame:
     return rows.pivot(index="image", columns="seed", values="psnr").astype(float).dropna(axis="columns")
 
 
-def near_specialist(m: Measured) -> Verdict:
+def near_specialist(m: Measured) -> Decision:
     """The on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
     free, clipped = (behind_specialist(m, clipped) for clipped in (False, True))
-    text = f"{judge.estimate(free)}, on clipped noise {judge.estimate(clipped)}"
-    return judge.verdict_on({"": free}, beyond=-NEAR, text=text)
+    text = f"{estimate(free)}, on clipped noise {estimate(clipped)}"
+    return judge.decide_claim({"": free}, beyond=-NEAR, text=text)
 
 
 def behind_specialist(m: Measured, clipped=False) -> list[float]:
@@ -112,11 +113,11 @@ def by_photograph(m: Measured) -> str:
     printed = pd.DataFrame(published.TABLE3).T
     printed = (printed.on_demand - printed.fixated)[gap.index]
     most, near, (low, high) = gap.nsmallest(4), int((gap > -NEAR).sum()), judge.interval(gap)
-    lost = ", ".join(f"{name} {judge.number(db)}" for name, db in most.items())
+    lost = ", ".join(f"{name} {number(db)}" for name, db in most.items())
     return (
         f"The photographs differ more than the seeds. On {near} of the {len(gap)} the on-demand network is within "
         f"{NEAR:.2f} dB of the fixated one; the four on which it loses most are {lost} dB. Over the photographs, means "
-        f"over seeds, the 95 % interval of the difference is [{judge.number(low)}, {judge.number(high)}] dB"
+        f"over seeds, the 95 % interval of the difference is [{number(low)}, {number(high)}] dB"
         f"{unsure(m)}. "
         f"The paper's own differences follow much the same order: their rank correlation with ours is "
         f"{gap.corr(printed, 'spearman'):.2f}, and the four on which its network loses most are "
@@ -143,14 +144,14 @@ def images_won(system: str) -> int:
     return int((published_leads(pd.DataFrame(published.TABLE3).loc[system]) > 0).sum())
 
 
-def wins(m: Measured, system: str) -> Verdict:
+def wins(m: Measured, system: str) -> Decision:
     """As many images won as in the paper, n: the n-th best lead is positive, on noise that is not clipped."""
     free, clipped = ([published_leads(psnr) for _, psnr in on_db11(m, system, c).items()] for c in (False, True))
     n, images = images_won(system), len(published.TABLE3)
     margins = [leads.iloc[n - 1] for leads in free if len(leads) == images]
     won, beside = ("–".join(map(str, sorted({(leads > 0).sum() for leads in seeds}))) for seeds in (free, clipped))
-    text = f"{won} of {images} images, on clipped noise {beside}; the {n}th best margin is {judge.estimate(margins)}"
-    return judge.verdict_on({"": margins}, text=text)
+    text = f"{won} of {images} images, on clipped noise {beside}; the {n}th best margin is {estimate(margins)}"
+    return judge.decide_claim({"": margins}, text=text)
 
 
 def verdict(table: pd.DataFrame, results) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from companion import judge
-from companion.judge import COMPOSITE, Measured, Verdict, compare, on_tasks, plain, score
+from companion.judge import COMPOSITE, Decision, Measured, compare, on_tasks, plain, score
 from companion.pages import table1
 from odl import paper
 
@@ -20,7 +20,7 @@ def against(one: str, other: str, tasks=tuple(paper.TASKS)):
     return partial(compare, pairs=on_tasks(one + OF_UNET, other + OF_UNET, tasks))
 
 
-def above_damaged(m: Measured) -> Verdict:
+def above_damaged(m: Measured) -> Decision:
     """Today's network on equal shares is above the damaged images on level 1 of every task."""
 
     def gained(column: str, tasks) -> dict:
@@ -30,15 +30,15 @@ def above_damaged(m: Measured) -> Verdict:
             for task, found in runs.items()
         }
 
-    return judge.verdict_on(gained("psnr", paper.TASKS), gained(COMPOSITE, paper.MASKED))
+    return judge.decide_claim(gained("psnr", paper.TASKS), gained(COMPOSITE, paper.MASKED))
 
 
-def ahead_of_the_paper_s(m: Measured) -> Verdict:
+def ahead_of_the_paper_s(m: Measured) -> Decision:
     """Today's network is ahead of the paper's on every task, both trained on equal shares."""
     return compare(m, on_tasks(f"rigid_joint{OF_UNET}", "rigid_joint"))
 
 
-def fixated_is_behind(m: Measured) -> Verdict:
+def fixated_is_behind(m: Measured) -> Decision:
     """In today's network both fixated models of every task are behind on-demand learning over all levels."""
     pairs = {
         f"{plain(task)}, {own}": (task, f"on_demand{OF_UNET}", name + OF_UNET)
@@ -61,30 +61,30 @@ def removed(m: Measured, task: str, schedule: str) -> list[float]:
     return shares
 
 
-def by_statistics(m: Measured) -> Verdict:
+def by_statistics(m: Measured) -> Decision:
     """BatchNorm statistics of the severity remove at least half of what each fixated network lacks."""
     parts = {f"{plain(task)}, {own}": removed(m, task, name) for task in paper.TASKS for own, name in FIXATED.items()}
-    return judge.verdict_on(parts, beyond=HALF, unit="%")
+    return judge.decide_claim(parts, beyond=HALF, unit="%")
 
 
-def told_the_composite(m: Measured) -> Verdict:
+def told_the_composite(m: Measured) -> Decision:
     """Equation 3 told the composite beats equal shares by the composite."""
     parts = {
         plain(task): judge.gaps(m.runs, task, "on_demand_composite", "rigid_joint", column=COMPOSITE)
         for task in paper.MASKED
     }
-    return judge.verdict_on(parts)
+    return judge.decide_claim(parts)
 
 
-def narrower_by_composite(m: Measured) -> Verdict:
+def narrower_by_composite(m: Measured) -> Decision:
     """Minimax training told the composite has a smaller worst gap by the composite than Equation 3."""
     parts = {
         plain(task): table1.nearer(m, task, "minimax_gap_composite", "on_demand", COMPOSITE) for task in paper.MASKED
     }
-    return judge.verdict_on(parts)
+    return judge.decide_claim(parts)
 
 
-def at_the_plateau(m: Measured) -> Verdict:
+def at_the_plateau(m: Measured) -> Decision:
     """At 300,000 steps of the narrow network Equation 3 beats equal shares."""
     longest = ", width 8, 300,000 steps"
     return compare(m, on_tasks(f"on_demand{longest}", f"rigid_joint{longest}", ("denoise", "inpaint")))

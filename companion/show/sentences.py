@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 
 from companion import judge
+from companion.words import conclude, count_seeds, from_to
 from odl import paper
 
 NOTHING = "Not all that this page compares is measured, so its question is open."
@@ -16,20 +17,20 @@ def scale(results) -> str:
     for r in results:
         seeds.setdefault(str(r.experiment | {"seed": None}), set()).add(r.experiment["seed"])
 
-    range_of = partial(judge.from_to, say="{:,}".format, to="–")
+    range_of = partial(from_to, say="{:,}".format, to="–")
     width = range_of(r.experiment["width"] for r in results)
     steps = range_of(r.experiment["epochs"] * r.experiment["iterations"] for r in results)
     photographs = range_of(r.provenance["train_images"] for r in results)
     return (
         f"Scale: width {width} (paper: 64), {steps} steps of {e['batch_size']} images (1,500,000 of 100), "
-        f"{photographs} photographs of {e['dataset']} (100,000), {judge.count_seeds(seeds)}, {where['device']}."
+        f"{photographs} photographs of {e['dataset']} (100,000), {count_seeds(seeds.values())}, {where['device']}."
     )
 
 
-def page(verdicts: dict[str, judge.Verdict], results, *more: str) -> str:
+def page(verdicts: dict[str, judge.Decision], results, *more: str) -> str:
     """A line per comparison, further sentences, and the scale; one line where nothing of it is measured."""
     known = any(verdict.word != judge.MISSING for verdict in verdicts.values())
-    lines = "\n".join(f"- {label}: {verdict}." for label, verdict in verdicts.items()) if known else ""
+    lines = "\n".join(f"- {label}: {conclude(verdict)}." for label, verdict in verdicts.items()) if known else ""
     first = lines if known or results and not verdicts else NOTHING
     return "\n\n".join(filter(None, (first, *more, results and scale(results))))
 

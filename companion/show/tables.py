@@ -10,6 +10,7 @@ from companion.disk import files
 from companion.show import sentences
 from companion.show.figures import TITLES
 from companion.training.results import Result
+from companion.words import number
 from odl import paper
 from odl.experiment import slug
 
@@ -73,8 +74,8 @@ def with_spread(means, deviations, digits: int = 2) -> list[str]:
 
 def with_interval(value: float, low: float, high: float) -> str:
     """`+0.31<br>[+0.12, +0.50]`: a margin, and where there is one its interval, below it in a table."""
-    interval = "" if pd.isna(low) else f"<br>[{judge.number(low)}, {judge.number(high)}]"
-    return "–" if pd.isna(value) else f"{judge.number(value)}{interval}"
+    interval = "" if pd.isna(low) else f"<br>[{number(low)}, {number(high)}]"
+    return "–" if pd.isna(value) else f"{number(value)}{interval}"
 
 
 def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
