@@ -252,7 +252,7 @@ def write_lecture(source: Path, folder: Path) -> str | None:
     m = load()
     numbers = figures.numbers()
     facts = {page: {name: said(**number) for name, number in numbers[page].items()} for page in ("problem", "feedback")}
-    given = QUOTED | facts | {"m": m, "card": claims.score_all(m)}
+    given = QUOTED | facts | {"m": m, "card": claims.claims_table(claims.judge_claims(m))}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(given)
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):

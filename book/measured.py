@@ -25,7 +25,7 @@ NOT_MEASURED = judge.MISSING
 @cache
 def load(name: str = DATASET) -> judge.Measured:
     """What is measured on a data set, read once."""
-    return claims.load(PROFILE, name, SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES)
+    return claims.load_measured(PROFILE, name, SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES)
 
 
 @cache

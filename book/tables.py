@@ -169,7 +169,7 @@ def verdicts() -> str:
 
 def predicted() -> str:
     """What was predicted of faces before the first contrast there, beside what came."""
-    table = predictions.beside(sets_faces()).dropna(subset="hit")
+    table = predictions.predictions_table(claims.judge_claims(sets_faces())).dropna(subset="hit")
     rows = [
         [row.claim, WORDS.get(row.word, row.word), WORDS.get(row.found, row.found)]
         for row in table[table.part == ""].itertuples()

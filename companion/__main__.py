@@ -161,8 +161,8 @@ def run_classical(options) -> None:
 def run_verdicts(options) -> None:
     from companion.claims import as_json, claims
 
-    measured = claims.load(options.profile, options.dataset, seeds_of(options))
-    print(as_json.write(measured, options.profile, options.dataset))
+    measured = claims.load_measured(options.profile, options.dataset, seeds_of(options))
+    print(as_json.write_claims(claims.judge_claims(measured), options.profile, options.dataset))
 
 
 def run_ship(options) -> None:

@@ -248,7 +248,7 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
 def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
     """An interval of a whole claim is of the mean of its parts; of one to be the best, of the part that it rests on."""
     faces = facts.sets_faces()
-    table = predictions.beside(faces).dropna(subset="hit")
+    table = predictions.predictions_table(claims.judge_claims(faces)).dropna(subset="hit")
     whole, parts = table[table.part == ""], table[table.part != ""]
     sized = []
     for row in whole[whole.low.notna()].itertuples():

@@ -215,7 +215,7 @@ def test_every_slide_fits_says_little_and_has_a_picture_or_a_vote(deck, chromium
 
 def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     text, stored = BeautifulSoup(deck.read_text(), "html.parser").get_text(), classroom.LECTURE.read_text()
-    card = claims.score_all(measured.load())
+    card = claims.claims_table(claims.judge_claims(measured.load()))
     assert not re.findall(r"[+−-]?\d+\.\d+ (?:dB|%)", re.sub(r"(?s)\{[{%].*?[%}]\}", "", stored))
     [fixated] = card[card.claim.str.startswith("Fixation")].verdict
     assert fixated == judge.REPRODUCED and "falls behind elsewhere: confirmed. Equal shares cure it" in text

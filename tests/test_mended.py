@@ -247,19 +247,19 @@ def test_at_a_constant_rate_equation_3_gains_nothing_either(sets):
 
 
 def test_the_tally_of_predictions_is_whole(sets):
-    tally = predictions.tally(sets["faces"])
+    tally = predictions.count_hits(claims.judge_claims(sets["faces"]))
     assert tally["words of claims"] == (19, 26) and tally["words of parts"] == (15, 17)
     assert tally["intervals of claims"] == (17, 18) and tally["intervals of parts"] == (17, 17)
     assert tally["words of new questions"] == (7, 10)
-    assert "17 of 18 intervals of claims" in predictions.say(sets["faces"])
-    [missed] = predictions.load().query("claim.str.startswith('Minimax training is less far')").itertuples()
+    assert "17 of 18 intervals of claims" in predictions.describe_hits(claims.judge_claims(sets["faces"]))
+    [missed] = predictions.load_predictions().query("claim.str.startswith('Minimax training is less far')").itertuples()
     gaps = []
     for task in TASKS:
         folder = f"{SETS['faces'][0]}/{task}"
         names = pairs("faces", task, "on_demand-{}", "minimax_gap-{}")
         gaps.append(np.mean([worst_gap(a, folder, "psnr") - worst_gap(b, folder, "psnr") for a, b in names]))
     assert np.mean(gaps) > missed.high
-    assert predictions.say(judge.Measured()) == ""
+    assert predictions.describe_hits(claims.judge_claims(judge.Measured())) == ""
 
 
 def test_one_image_in_55_moves_over_the_twelve_contests():

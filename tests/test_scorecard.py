@@ -120,7 +120,7 @@ def spectrum(right: bool, seeds) -> pd.DataFrame:
 
 def verdicts(measured: Measured) -> dict:
     """A claim of the paper → its verdict."""
-    table = claims.score_all(measured)
+    table = claims.claims_table(claims.judge_claims(measured))
     table = table[table.kind != claims.ASKED]
     return dict(zip(table.claim, table.verdict, strict=True))
 
@@ -210,7 +210,7 @@ def test_a_world_below_its_input_says_so_beside_its_words():
         if "psnr_input" in run.evaluation:
             run.evaluation["psnr_input"] = 40.0  # above the output, and above it with the known pixels kept
             run.evaluation["l2_input"] = 0.0
-    found = claims.score_all(measured)
+    found = claims.claims_table(claims.judge_claims(measured))
     found = found[found.kind != claims.ASKED]
     assert set(found.verdict[found.claim.str.contains("schedule|mining is|curriculum")]) == {REPRODUCED}
     ahead = found.claim.str.contains("best of seven|level on which")
@@ -265,12 +265,12 @@ def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
 
 
 def test_the_page_says_every_verdict_without_colour():
-    table = claims.score_all(world(False))
-    html = scorecard.show(table).data
+    table = claims.claims_table(claims.judge_claims(world(False)))
+    html = scorecard.show_claims(table).data
     for word, n in table.verdict.value_counts().items():
         assert html.count(f"{scorecard.SYMBOLS[word]}&nbsp;{word}") == n
     parts = {"verdict": judge.UNDECIDED, "told": "undecided (of 2 parts 1 reproduced)"}
-    assert ">of 2 parts 1 reproduced</span>" in scorecard.show(table.assign(**parts)).data
+    assert ">of 2 parts 1 reproduced</span>" in scorecard.show_claims(table.assign(**parts)).data
     assert "<script" not in html and html.index("Core") < html.index("Secondary") < html.index("By construction")
     rule = scorecard.plot_rule({"a": [1, 1.1, 1.2], "b": [2]}).axes[0]
     assert {text.get_text()[2:] for text in rule.texts} == {"reproduced", "undecided"}
@@ -278,8 +278,8 @@ def test_the_page_says_every_verdict_without_colour():
 
 @pytest.mark.parametrize("profile", ["reference", "gpu"])
 def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has(profile):
-    rows = predictions.beside(world(True), profile)
-    written = predictions.load(profile)
+    rows = predictions.predictions_table(claims.judge_claims(world(True)), profile)
+    written = predictions.load_predictions(profile)
     measured = {c.claim: c.measure(world(True)) for c in claims.CLAIMS if c.claim in {*written.claim}}
     known = {claim: {*found.parts} for claim, found in measured.items() if found.parts}
     assert all(row.part in known[row.claim] for row in written[written.part != ""].itertuples() if row.claim in known)
@@ -291,9 +291,9 @@ def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has(profile):
     assert close.margin == pytest.approx(2, abs=0.02) and not close.hit  # 30 and 28 dB in this world
     [hit] = rows[rows.claim.str.contains("stronger gradient" if profile == "gpu" else "Hard mining is")].hit
     assert hit
-    assert predictions.beside(Measured(), profile).hit.isna().all()
+    assert predictions.predictions_table(claims.judge_claims(Measured()), profile).hit.isna().all()
     one_seed = Measured({key: run for key, run in world(True).runs.items() if key[2] == 0})
-    rows = predictions.beside(one_seed, profile)
+    rows = predictions.predictions_table(claims.judge_claims(one_seed), profile)
     early = rows[(rows.part == "") & (rows.found == "undecided")]
     assert len(early) and early.hit.isna().all() and rows.hit[rows.part != ""].notna().any()
 
@@ -305,7 +305,7 @@ def test_a_prediction_is_of_the_word_whether_or_not_both_networks_are_below_the_
             run.evaluation[["psnr_input", "l2_input"]] = 50.0, 0.0
     [parts] = [c.measure(m).parts for c in claims.CLAIMS if c.claim == claim]
     assert all(part.full_word == REPRODUCED + judge.BELOW_INPUT for part in parts.values())
-    rows = predictions.beside(m)
+    rows = predictions.predictions_table(claims.judge_claims(m))
     assert set(rows[(rows.claim == claim) & (rows.part != "")].found) == {REPRODUCED}
 
 
@@ -320,12 +320,12 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
         "companion.training.results.load", lambda run, path=None: object() if run in {*blocks[0]} else None
     )
     monkeypatch.setattr("companion.measure.gradients_and_pool.load_all", lambda runs: {})
-    assert {key[1] for key in claims.load(*scale).runs} == {"on_demand", "rigid_joint"}
+    assert {key[1] for key in claims.load_measured(*scale).runs} == {"on_demand", "rigid_joint"}
     monkeypatch.undo()
     monkeypatch.setattr(
         "companion.training.results.load", lambda run, path=None: None if path and run.overrides else object()
     )
-    whole = claims.load(*scale).runs  # a longer run, which has no gradients, stands in nobody's place
+    whole = claims.load_measured(*scale).runs  # a longer run, which has no gradients, stands in nobody's place
     assert {key[2] for key in whole if key[:2] == ("gradients", "deblur rigid_joint")} == {*scale[2]}
     assert {key[2] for key in whole if key[:2] == ("pool", "deblur hard_mining")} == {*scale[2][:3]}
     static = {(run.task, run.seed) for block in blocks for run in block if run.schedule == "static_easy"}
@@ -333,7 +333,7 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     named = {dose.name(run) for block in blocks for run in block}  # what claims and contrasts ask for is planned
     assert {name for pair in dose.CONTROLS.values() for name in pair} <= named
     assert {f"{schedule}{claims.LONGEST}" for schedule in catalogue.CLOSE} | {"hard_mining, batch 100"} <= named
-    predicted = {*predictions.load().claim, *predictions.load("today").claim}
+    predicted = {*predictions.load_predictions().claim, *predictions.load_predictions("today").claim}
     asked = {c.claim for _, c in claims.asked_of("celeba10k") if c.kind == claims.ASKED}
     assert asked <= predicted <= {c.claim for c in claims.CLAIMS}
 

@@ -48,7 +48,7 @@ def test_today_s_network_is_compared_with_itself_and_with_the_paper_s():
     m.runs.update(world(**{"fixated_hard, unet": 21}).runs)
     ahead = today.ahead_of_the_paper_s(m)
     assert ahead.word == judge.REPRODUCED and ahead.parts["denoising"].mean == pytest.approx(2)
-    fed = today.against("on_demand", "rigid_joint")(m)
+    fed = claims.contest_today("on_demand", "rigid_joint")(m)
     assert fed.word == judge.REVERSED and fed.parts["inpainting"].mean == pytest.approx(-1)
     behind = today.fixated_is_behind(m)
     assert len(behind.parts) == 8 and behind.parts["deblurring, hard"].mean == pytest.approx(4)
@@ -86,9 +86,9 @@ def test_recalibrated_scores_have_the_rows_of_an_evaluation_and_are_read_whole(d
 
 
 def test_every_prediction_of_today_is_of_a_claim_that_is_asked():
-    written = predictions.load("today")
+    written = predictions.load_predictions("today")
     assert {*written.claim} <= {claim.claim for claim in claims.CLAIMS}
     assert written.then[written.part == ""].all() and set(written.word) <= {*judge.VERDICTS, ""}
     sized = written.dropna(subset=["low"])
     assert ((sized.low <= sized.expected) & (sized.expected <= sized.high)).all()
-    assert predictions.beside(Measured(), "today").hit.isna().all()
+    assert predictions.predictions_table(claims.judge_claims(Measured()), "today").hit.isna().all()

@@ -20,13 +20,13 @@ def written():
     """The verdicts on what comes with the repository, and the table of the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ODL_ROOT", raising=False)
-        measured = claims.load("reference", "bsds500", SEEDS)
+        decisions = claims.judge_claims(claims.load_measured("reference", "bsds500", SEEDS))
         patch.setattr(as_json.files, "write_atomically", lambda path, content: kept.append(content))
         kept = []
-        as_json.write(measured, "reference", "bsds500")
-        as_json.write(measured, "reference", "bsds500")
+        as_json.write_claims(decisions, "reference", "bsds500")
+        as_json.write_claims(decisions, "reference", "bsds500")
     assert kept[0] == kept[1]  # the same results, the same file
-    return json.loads(kept[0]), claims.score_all(measured)
+    return json.loads(kept[0]), claims.claims_table(decisions)
 
 
 def test_every_claim_has_the_scorecard_s_word(written):
@@ -40,9 +40,9 @@ def test_a_claim_with_parts_to_be_measured_has_no_word(monkeypatch):
     parts = {"measured": [0.01, 0.02, -0.03], "not": []}
     found = judge.decide_claim(parts, printed={"measured": 0.3})
     claim = claims.CLAIMS[0]._replace(measure=lambda measured: found)
-    assert found.word == judge.EXCLUDED and as_json.record(claim, 1, judge.Measured())["verdict"] == judge.MISSING
+    assert found.word == judge.EXCLUDED and as_json.record_claim(1, claim, found)["verdict"] == judge.MISSING
     monkeypatch.setattr(claims, "CLAIMS", [claim])
-    assert [*claims.score_all(judge.Measured()).verdict] == [judge.MISSING]
+    assert [*claims.claims_table(claims.judge_claims(judge.Measured())).verdict] == [judge.MISSING]
 
 
 def test_margins_are_numbers_with_their_intervals(written):
@@ -84,7 +84,7 @@ def test_a_page_names_the_result_files_that_it_shows():
 def test_nothing_is_taken_from_another_scale(scale, monkeypatch):
     """But for the paper's rivals on the eleven photographs, which have no other."""
     monkeypatch.delenv("ODL_ROOT", raising=False)
-    table = claims.score_all(claims.load(*scale))
+    table = claims.claims_table(claims.judge_claims(claims.load_measured(*scale)))
     assert {*table.verdict[~table.claim.str.startswith(("BM3D", "MLP"))]} == {judge.MISSING}
 
 

@@ -7,15 +7,14 @@ import numpy as np
 
 from companion.claims import claims
 from companion.disk import files
-from companion.judge import Measured, Part, spread
+from companion.judge import Decision, Part, spread
 from companion.words import describe
 from odl import PROTOCOL
 from odl.experiment import slug
 
 
-def record(claim: claims.Claim, number: int, measured: Measured) -> dict:
+def record_claim(number: int, claim: claims.Claim, found: Decision) -> dict:
     """Return a claim with its test, its verdict, what was measured in words, and each part in numbers."""
-    found = claim.measure(measured)
     said = {name: getattr(claim, name) for name in ("kind", "place", "claim", "test", "paper")}
     return {"number": number} | said | {
         "verdict": found.published_word,
@@ -39,9 +38,9 @@ def numbers(values) -> dict:
     return {"margin": margin, "interval": None if None in ends else ends}
 
 
-def write(measured: Measured, profile: str, dataset: str) -> Path:
+def write_claims(decisions: dict[str, Decision], profile: str, dataset: str) -> Path:
     """Write every verdict, sealed; it has neither date nor commit, so that the same results make the same file."""
-    records = [record(claim, number, measured) for number, claim in claims.asked_of(dataset)]
+    records = [record_claim(number, claim, decisions[claim.claim]) for number, claim in claims.asked_of(dataset)]
     content = {"protocol": PROTOCOL, "profile": profile, "dataset": slug(dataset), "claims": records}
     content |= {"seal": files.seal_of(content)}
     path = files.results() / profile / "tables" / f"verdicts-{slug(dataset)}.json"

@@ -30,24 +30,33 @@ UNPLANNED = ("PSNR is a better feedback", "Twice the images", "On-demand learnin
 COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "parts", "test", "verdict", "told", "before"]
 
 
-def score_all(measured: Measured, dataset: str = "") -> pd.DataFrame:
-    """A row per claim, with `COLUMNS`: verdict is one of `judge.VERDICTS`, told says more of it; before is rule 2's."""
+def judge_claims(measured: Measured) -> dict[str, Decision]:
+    """Return claim → the decision on it; each is asked once."""
+    return {claim.claim: claim.measure(measured) for claim in CLAIMS}
+
+
+def claims_table(decisions: dict[str, Decision], dataset: str = "") -> pd.DataFrame:
+    """Return a row per claim, with `COLUMNS`: verdict is one of `judge.VERDICTS`, told says more of it, before is rule
+    2's."""
     rows = []
-    for number, c in asked_of(dataset):
-        found = c.measure(measured)
+    for number, claim in asked_of(dataset):
+        found = decisions[claim.claim]
         value = "; ".join(filter(None, (describe(found), judge.BELOW_INPUT.strip(" ()") * found.below)))
         parts = [f"{label} {estimate(p.values, found.unit)}: {p.full_word}" for label, p in found.parts.items()]
         differ = len({part.full_word for part in found.parts.values()}) > 1
         each = "; ".join(parts) if len(parts) > MAX_NAMED_PARTS or differ else ""
-        before = "" if c.place.endswith(BY_RULE_3) else found.by_rule2.published_word
-        row = number, c.kind, c.place, c.claim, c.paper, value, each, c.test
+        before = "" if claim.place.endswith(BY_RULE_3) else found.by_rule2.published_word
+        row = number, claim.kind, claim.place, claim.claim, claim.paper, value, each, claim.test
         rows.append((*row, found.published_word, qualify(found), before))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def asked_of(dataset: str) -> list[tuple[int, "Claim"]]:
-    """The claims with their numbers, kind by kind: of faces without what the paper measures on blocks or on the eleven
-    photographs, and what that campaign does not train; of any other set without what only it can answer."""
+    """Return the claims that a data set can answer, with their numbers, kind by kind.
+
+    Faces are not asked what the paper measures on blocks or on the eleven photographs, nor what their campaign does not
+    train; any other set is not asked what faces alone can answer.
+    """
     never, unplanned = (ELSEWHERE, UNPLANNED) if sets.parse(dataset)[0] == catalogue.FACES else ((FACES_ALONE,), ())
     asked = [
         (number, claim)
@@ -57,8 +66,8 @@ def asked_of(dataset: str) -> list[tuple[int, "Claim"]]:
     return sorted(asked, key=lambda row: KINDS.index(row[1].kind))
 
 
-def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
-    """Every result that a claim needs and that is here; on faces those of whole blocks alone."""
+def load_measured(profile: str, dataset: str, seeds: list[int]) -> Measured:
+    """Return every result that a claim needs and that is here; on faces those of whole blocks alone."""
     short = profile != "paper"  # every other one has 1.3 % of the paper's training images or fewer
     if sets.parse(dataset)[0] == catalogue.FACES:
         once = cache(results.load)  # whether a block is whole, its runs themselves tell
@@ -91,18 +100,18 @@ def load(profile: str, dataset: str, seeds: list[int]) -> Measured:
 
 
 def paper_gaps(one: str, other: str, tasks=tuple(published.TABLE1)) -> list[float]:
-    """Published differences in PSNR of two schedules on CelebA and SUN397."""
+    """Return published differences in PSNR of two schedules on CelebA and SUN397."""
     return [published.TABLE1[task][one][k][1] - published.TABLE1[task][other][k][1] for task in tasks for k in (0, 1)]
 
 
 def paper_margins(task: str) -> list[float]:
-    """On-demand against its closest rival in Table 1, on CelebA and SUN397."""
+    """Return the published margin over the closest rival in Table 1, on CelebA and SUN397."""
     rows = published.TABLE1[task]
     return [min(rows["on_demand"][k][1] - rows[rival][k][1] for rival in table1.RIVALS) for k in (0, 1)]
 
 
 def paper_errors() -> list[float]:
-    """Published changes of L2 by on-demand learning against rigid joint learning on CelebA and SUN397, in per cent."""
+    """Return published changes of L2 (%) by on-demand learning against rigid joint learning, CelebA and SUN397."""
     cells = [[published.TABLE1[task][s][k][0] for s in CLOSE] for task in published.TABLE1 for k in (0, 1)]
     return [100 * (ours / equal - 1) for ours, equal in cells]
 
@@ -116,8 +125,18 @@ DB11 = "DB11, noise not clipped, this network − the best published number of a
 
 
 def absolute(measure: Callable, **how) -> Callable:
-    """`judge.absolute` of a claim's measure."""
+    """Return `judge.absolute` of a claim's measure."""
     return partial(judge.absolute, measure=partial(measure, **how))
+
+
+def contest(one: str, other: str, tasks=tuple(paper.TASKS), **how) -> Callable:
+    """Return the measure of a claim that one schedule is ahead of another in mean PSNR, on every task or on some."""
+    return partial(compare, pairs=on_tasks(one, other, tasks), **how)
+
+
+def contest_today(one: str, other: str, tasks=tuple(paper.TASKS)) -> Callable:
+    """Return `contest` of two schedules of today's network."""
+    return contest(one + today.OF_UNET, other + today.OF_UNET, tasks)
 
 
 class Claim(NamedTuple):
@@ -199,7 +218,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      table1.competitive),
     ("Sec. 5.3", "PSNR is a better feedback than L2.",
      NO_NUMBER, "on-demand − on-demand with shares by squared error, mean PSNR, every task",
-     partial(compare, pairs=on_tasks("on_demand", "on_demand_l2"))),
+     contest("on_demand", "on_demand_l2")),
     ("Sec. 6.6", "The hardest level that is trained on has a stronger gradient than the easiest.",
      NO_NUMBER, "rigid joint, after training: norm of level 5's gradient beyond that of level 1's, every task",
      gradients_and_pool.severe_dominate),
@@ -242,7 +261,6 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
 ]]
 
 
-on_confounded = partial(on_tasks, tasks=catalogue.CONFOUNDED)  # where the cumulative curriculum is ahead on scenes
 LONGEST = ", width 32, 60,000 steps"  # as `dose.name` has it
 CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the feedback does, and why
     ("Equation 3 at its own dose beats equal shares.",
@@ -253,7 +271,7 @@ CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the f
      partial(judge.compare_levels, one=dose.NAMES[4], other="rigid_joint", more="5", less="1")),
     ("The cumulative curriculum, which leans to the easy levels, is ahead of on-demand learning.",
      NO_NUMBER, "cumulative curriculum − on-demand, mean PSNR, deblurring and denoising",
-     partial(compare, pairs=on_confounded("cumulative_curriculum", "on_demand"))),
+     contest("cumulative_curriculum", "on_demand", catalogue.CONFOUNDED)),
     ("Equal shares of all levels, without feedback, cure fixation as well.",
      "“inadequate” (Sec. 4)", "the comparisons of the core claim on fixation, rigid joint in the place of on-demand "
      "learning", partial(fixation.problem, network="rigid_joint")),
@@ -261,7 +279,7 @@ CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the f
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
     ("Leaning to the easy levels instead (P⁴) beats equal shares.",
      NO_NUMBER, "P⁴ − equal shares, mean PSNR, every task",
-     partial(compare, pairs=on_tasks(dose.NAMES[-4], "rigid_joint"))),
+     contest(dose.NAMES[-4], "rigid_joint")),
     ("The more a batch leans to the hard levels, the lower the mean PSNR.",
      NO_NUMBER, "slope of the margin over equal shares on the dose, k = −4, 1 and 4, mean of the four tasks: below 0",
      dose.slope),
@@ -271,16 +289,16 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
     ("The cumulative curriculum's mean shares, from the first step on and in no order, are as good as it.",
      NO_NUMBER, "static shares 46/26/16/9/4 − cumulative curriculum, deblurring and denoising: at most "
      f"{EQUIVALENCE} dB behind",
-     partial(compare, pairs=on_confounded("static_easy", "cumulative_curriculum"), beyond=-EQUIVALENCE)),
+     contest("static_easy", "cumulative_curriculum", catalogue.CONFOUNDED, beyond=-EQUIVALENCE)),
     ("Leaning to the easy levels from the first step on beats equal shares, without any order.",
      NO_NUMBER, "static shares 46/26/16/9/4 − equal shares, mean PSNR, deblurring and denoising",
-     partial(compare, pairs=on_confounded("static_easy", "rigid_joint"))),
+     contest("static_easy", "rigid_joint", catalogue.CONFOUNDED)),
     ("A network's own feedback beats the shares that another seed's feedback recorded.",
      NO_NUMBER, "1/P⁴ − the next seed's shares under 1/P⁴, epoch by epoch, mean PSNR, deblurring and denoising",
      dose.replayed),
     ("After six times the training, Equation 3 beats equal shares.",
      NO_NUMBER, "60,000 steps: on-demand − rigid joint, mean PSNR, every task",
-     partial(compare, pairs=on_tasks(f"on_demand{LONGEST}", f"rigid_joint{LONGEST}"))),
+     contest(f"on_demand{LONGEST}", f"rigid_joint{LONGEST}")),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, later work", *row) for row in [
     ("Minimax training is less far behind the specialists than Equation 3, on the level where it is furthest.",
@@ -289,13 +307,13 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, later work", *row) for row in [
      partial(table1.narrower, one="minimax_gap", other="on_demand")),
     ("Minimax training has the higher mean PSNR, too.",
      NO_NUMBER, "minimax gap − on-demand, mean PSNR, every task",
-     partial(compare, pairs=on_tasks("minimax_gap", "on_demand"))),
+     contest("minimax_gap", "on_demand")),
     ("Group DRO, which weights the loss of the worst levels, beats Equation 3.",
      NO_NUMBER, "group DRO − on-demand, mean PSNR, every task",
-     partial(compare, pairs=on_tasks("group_dro", "on_demand"))),
+     contest("group_dro", "on_demand")),
     ("Shares as 1/MSE, for which the mean PSNR itself asks, beat equal shares.",
      NO_NUMBER, "shares as 1/MSE − equal shares, mean PSNR, every task",
-     partial(compare, pairs=on_tasks("inverse_mse", "rigid_joint"))),
+     contest("inverse_mse", "rigid_joint")),
 ]]
 CLAIMS += [Claim(BUILT_IN, *row) for row in [  # what could hardly come out otherwise
     ("Sec. 6.6", "During training the batch shifts to the harder levels.",
@@ -329,25 +347,25 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, today's network", *row) for row in [  #
      today.ahead_of_the_paper_s),
     ("Today's network: Equation 3 at its own dose beats equal shares.",
      NO_NUMBER, "residual U-Net: on-demand − rigid joint, mean PSNR, every task",
-     today.against("on_demand", "rigid_joint")),
+     contest_today("on_demand", "rigid_joint")),
     ("Today's network: four times the dose beats equal shares.",
      NO_NUMBER, "residual U-Net: 1/P⁴ − rigid joint, mean PSNR, every task",
-     today.against("on_demand, k = 4", "rigid_joint")),
+     contest_today("on_demand, k = 4", "rigid_joint")),
     ("Today's network: shares as 1/MSE beat equal shares.",
      NO_NUMBER, "residual U-Net: shares as 1/MSE − rigid joint, mean PSNR, every task",
-     today.against("inverse_mse", "rigid_joint")),
+     contest_today("inverse_mse", "rigid_joint")),
     ("Today's network: a model fixated on one severity is behind on-demand learning.",
      NO_NUMBER, "residual U-Net: on-demand − fixated on easy, on hard, mean PSNR, every task",
      today.fixated_is_behind),
     ("Today's network: the cumulative curriculum is ahead of on-demand learning.",
      NO_NUMBER, "residual U-Net: cumulative curriculum − on-demand, mean PSNR, every task",
-     today.against("cumulative_curriculum", "on_demand")),
+     contest_today("cumulative_curriculum", "on_demand")),
     ("Today's network: shares by the second moment of the loss beat equal shares.",
      NO_NUMBER, "residual U-Net: shares by √E[L²], losses divided by them − rigid joint, mean PSNR, every task",
-     today.against("second_moment", "rigid_joint")),
+     contest_today("second_moment", "rigid_joint")),
     ("Today's network: EDM's weights beat equal shares in denoising.",
      NO_NUMBER, "residual U-Net: equal shares with EDM's weights − rigid joint, mean PSNR, denoising",
-     today.against("edm", "rigid_joint", ("denoise",))),
+     contest_today("edm", "rigid_joint", ("denoise",))),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, why", *row) for row in [
     ("Statistics of the severity alone remove at least half of what a fixated network lacks.",

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from companion.claims import claims
-from companion.judge import MIN_SEEDS, MISSING, UNDECIDED, Measured, Part
+from companion.judge import MIN_SEEDS, MISSING, UNDECIDED, Decision, Part
 from companion.show.tables import show_table
 from companion.words import number
 
@@ -31,8 +31,8 @@ FILES = {"reference": "predictions.csv", "gpu": "predictions_gpu.csv", "today": 
 COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin", "hit"]
 
 
-def load(which: str = "reference") -> pd.DataFrame:
-    """Columns block, claim, part (empty for the claim itself), expected, low, high (dB, may be empty), word, why.
+def load_predictions(which: str = "reference") -> pd.DataFrame:
+    """Return block, claim, part (empty for the claim itself), expected, low, high (dB, may be empty), word and why.
 
     `which` is a row of `FILES`: a profile (any other has reference's), or `today`.
     """
@@ -40,63 +40,58 @@ def load(which: str = "reference") -> pd.DataFrame:
     return pd.read_csv(file, keep_default_na=False, na_values={name: [""] for name in ("expected", "low", "high")})
 
 
-def beside(measured: Measured, which: str = "reference") -> pd.DataFrame:
-    """Each prediction beside what was found: `COLUMNS`.
+def predictions_table(decisions: dict[str, Decision], which: str = "reference") -> pd.DataFrame:
+    """Return each prediction beside what was found: `COLUMNS`.
 
     The words are rule 2's, by which they were predicted, and rule 3's of `today`. A claim's prediction hits with its
     word; a part's when its mean margin lies in the predicted interval. `hit` is None where nothing is measured, and of
     a claim that has too few seeds for a word.
     """
-    verdicts = {claim.claim: claim.measure(measured) for claim in claims.CLAIMS}
-    verdicts = verdicts if which == "today" else {claim: found.by_rule2 for claim, found in verdicts.items()}
     rows = []
-    for row in load(which).itertuples():
-        found = verdicts[row.claim]
+    for row in load_predictions(which).itertuples():
+        found = decisions[row.claim] if which == "today" else decisions[row.claim].by_rule2
         part = found.parts.get(row.part, Part())
         word, margin = (part.word, part.mean) if row.part else (found.published_word, float("nan"))
         few = any(len(part.values) < MIN_SEEDS for part in found.parts.values())
         early = not row.part and found.word == UNDECIDED and few
         hit = (row.low <= margin <= row.high) if row.part else word == row.word
         hit = None if early or word == MISSING else bool(hit)
-        values = row.expected, row.low, row.high, row.word, word, margin, hit
-        rows.append((row.claim, row.part, *values))
+        rows.append((row.claim, row.part, row.expected, row.low, row.high, row.word, word, margin, hit))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def tally(measured: Measured, which: str = "reference") -> dict[str, tuple[int, int]]:
-    """How many predictions came true, of how many: words and intervals of claims and of parts, and the words of what
-    no other set had answered before.
+def count_hits(decisions: dict[str, Decision], which: str = "reference") -> dict[str, tuple[int, int]]:
+    """Return how many predictions came true, of how many: words and intervals of claims and of parts, and the words of
+    what no other set had answered before.
 
     The margin of a claim is the mean of its parts, of a claim to be the best its least.
     """
-    verdicts = {claim.claim: (claim, claim.measure(measured)) for claim in claims.CLAIMS}
-    known = beside(measured, which)
-    known = known[known.hit.notna()]
-    counts = {"words of claims": [], "words of parts": [], "intervals of claims": [], "intervals of parts": []}
+    new = {claim.claim for claim in claims.CLAIMS if claim.place.startswith(claims.FACES_ALONE)}
+    counts = {f"{what} of {whose}": [] for what in ("words", "intervals") for whose in ("claims", "parts")}
     counts["words of new questions"] = []
-    for row in known.itertuples():
-        claim, found = verdicts[row.claim]
-        margins = [part.mean for part in found.measured.values()]
+    known = predictions_table(decisions, which)
+    for row in known[known.hit.notna()].itertuples():
+        margins = [part.mean for part in decisions[row.claim].measured.values()]
         margin = row.margin if row.part else (min if "best of" in row.claim else np.mean)(margins)
-        kind = "parts" if row.part else "claims"
+        whose = "parts" if row.part else "claims"
         if row.word == row.word and row.word:
-            counts[f"words of {kind}"].append(row.word == row.found)
+            counts[f"words of {whose}"].append(row.word == row.found)
         if row.low == row.low:
-            counts[f"intervals of {kind}"].append(row.low <= margin <= row.high)
-        if not row.part and claim.place.startswith(claims.FACES_ALONE):
+            counts[f"intervals of {whose}"].append(row.low <= margin <= row.high)
+        if not row.part and row.claim in new:
             counts["words of new questions"].append(row.word == row.found)
     return {name: (int(sum(hits)), len(hits)) for name, hits in counts.items()}
 
 
-def say(measured: Measured, which: str = "reference") -> str:
-    """The tally in a sentence; empty where nothing is measured."""
-    found = tally(measured, which)
+def describe_hits(decisions: dict[str, Decision], which: str = "reference") -> str:
+    """Return the counts in a sentence; empty where nothing is measured."""
+    found = count_hits(decisions, which)
     each = ", ".join(f"{hits} of {n} {name}" for name, (hits, n) in found.items() if n)
     return f"Of what is measured, these came as predicted: {each}." if each else ""
 
 
-def show(table: pd.DataFrame):
-    """The predictions beside what was found; a tick where they hit."""
+def show_predictions(table: pd.DataFrame):
+    """Show the predictions beside what was found; a tick where they hit."""
     alone = table.claim + " (" + table.part + ")"
     rows = table.assign(
         claim=table.claim.where(table.part == "", ("– " + table.part).where(table.claim == table.claim.shift(), alone)),

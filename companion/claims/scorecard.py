@@ -13,22 +13,22 @@ from odl import paper
 from odl.experiment import slug
 
 
-def counted(table: pd.DataFrame) -> str:
-    """How many claims got which verdict, the core ones first; those by construction are not counted."""
+def count_verdicts(table: pd.DataFrame) -> str:
+    """Return how many claims got which verdict, the core ones first; those by construction are not counted."""
     counts = pd.crosstab(table.kind, table.verdict).reindex(index=KINDS, columns=judge.VERDICTS, fill_value=0)
     words = {kind: ", ".join(f"{n} {word}" for word, n in counts.loc[kind].items() if n) for kind in KINDS[:-1]}
     titles = dict(zip(KINDS, ("core claims", "secondary claims", "questions of our own"), strict=False))
     return " ".join(f"{counts.loc[kind].sum()} {titles[kind]}: {text}." for kind, text in words.items())
 
 
-def summary(table: pd.DataFrame, runs: dict, dataset: str) -> str:
-    """The count of verdicts, and what limits the scale (Markdown)."""
+def summarize(table: pd.DataFrame, runs: dict, dataset: str) -> str:
+    """Return the count of verdicts, and what limits the scale (Markdown)."""
     said = "No schedule is measured with this profile and data set; `table1.ipynb` and `fixation.ipynb` train them."
     trained = [run for key, run in runs.items() if key[0] in paper.TASKS and key[1] in published.SEVEN]
     if trained:
         told = f"{sentences.scale(trained)[:-1]}, unless told otherwise."
         said = f"{told} What is claimed of CelebA and SUN397 is tried on {slug(dataset)} here."
-    return f"{counted(table)}\n\n{said}"
+    return f"{count_verdicts(table)}\n\n{said}"
 
 
 LIGHT = ("#00875A", "#C8501E", "#0072B2", "#0072B2", "#8A4FA3", "#8A6D00", "#767676", "#767676", "#767676")  # on white
@@ -74,23 +74,23 @@ TABLE = """
 </table>"""
 
 
-def show(table: pd.DataFrame):
-    """The claims, core ones first; in small print the place in the paper and the test."""
+def show_claims(table: pd.DataFrame):
+    """Show the claims, core ones first; in small print the place in the paper and the test."""
     from IPython.display import HTML
 
     page = Environment(autoescape=True)
-    page.filters["keep"] = keep
+    page.filters["keep"] = keep_units
     given = {"widths": WIDTHS, "not_counted": BUILT_IN, "light": COLOURS, "dark": IN_THE_DARK, "symbols": SYMBOLS}
     return HTML(page.from_string(TABLE).render(given, table=table))
 
 
-def keep(text: str) -> str:
-    """The text with each number on one line with its unit."""
+def keep_units(text: str) -> str:
+    """Return the text with each number on one line with its unit."""
     return re.sub(r"(?<=\d) (?=dB|of \d|seeds?\b|images?\b)| (?=[–=])|(?<==) ", "\N{NO-BREAK SPACE}", text)
 
 
 def plot_rule(examples: dict):
-    """Margins in dB, one per seed, with their 95 % intervals and the verdict that each set gets: name → margins."""
+    """Draw margins (dB, one per seed) with their 95 % intervals and the word that each set gets; name → margins."""
     figure, axis = plt.subplots(figsize=(7, 0.5 + 0.35 * len(examples)), layout="constrained")
     axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.88", zorder=0, linewidth=0)
     wide = max(1, 1.05 * max(abs(m) for margins in examples.values() for m in margins))
@@ -109,7 +109,7 @@ def plot_rule(examples: dict):
 
 
 def show_simulation(frame: pd.DataFrame):
-    """`judge.simulate` in per cent."""
+    """Show `judge.simulate` in per cent."""
     names = {"seeds": "seeds", "spread": "spread (dB)", "false": "false at 0 dB", "even": "equivalent at 0 dB"}
     names |= {"excluded": "0.19 dB excluded at 0 dB", "even_0.1": "equivalent at 0.1 dB"}
     names |= {"power_0.1": "reproduced at 0.1 dB", "power_0.2": "at 0.2 dB"}

@@ -1,7 +1,5 @@
 """Does it matter today? The paper's questions asked of a residual U-Net, and what fixation is made of."""
 
-from functools import partial
-
 import numpy as np
 
 from companion import judge
@@ -13,11 +11,6 @@ OF_UNET = ", unet"  # what `dose.name` puts behind the schedule of a run with to
 LEVEL_1 = ["1"]
 HALF = 50  # per cent of a deficit
 FIXATED = {"easy": "fixated_easy", "hard": "fixated_hard"}
-
-
-def against(one: str, other: str, tasks=tuple(paper.TASKS)):
-    """Return the judge on two schedules of today's network, in mean PSNR on every task."""
-    return partial(compare, pairs=on_tasks(one + OF_UNET, other + OF_UNET, tasks))
 
 
 def above_damaged(m: Measured) -> Decision:
