@@ -101,7 +101,7 @@ def levels():
     figure, axes = plt.subplots(
         len(paper.TASKS), 3, figsize=(WIDE, 6.8), sharex=True, sharey="col", layout="constrained"
     )
-    table, places = dose.levels(sets_faces()), np.arange(1, paper.N_LEVELS + 1)
+    table, places = dose.levels_table(sets_faces()), np.arange(1, paper.N_LEVELS + 1)
     tried = [k for k in LEANS if (table.k == k).any()]
     for row, task in zip(axes, paper.TASKS, strict=True):
         row[0].set_ylabel(judge.plain(task).capitalize())
@@ -206,7 +206,7 @@ def systems():
 def spectrum():
     """PSNR minus that of BM3D told the truth, against the strength of the noise."""
     figure, axis = plt.subplots(figsize=(WIDE, 3), layout="constrained")
-    curves = db11_spectrum.curves(load())
+    curves = db11_spectrum.mean_curves(load())
     named = {"on_demand": ("on-demand network, told nothing", figures.COLOURS["on_demand"])}
     named |= {"bm3d25": ("BM3D, told 25", "0.35"), "tnrd": ("TNRD, trained at 25", "0.65")}
     for name, (label, colour) in named.items():

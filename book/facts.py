@@ -115,7 +115,7 @@ def profile(name: str) -> dict:
 
 def problem() -> dict:
     """Fixation: what it costs, that equal shares cure it, and below which pictures the cure stays."""
-    tables = [fixation.control(m) for m in worlds().values()]
+    tables = [fixation.margins_table(m) for m in worlds().values()]
     over_levels = [row for table in tables for row in table.itertuples() if not row.comparison.endswith("own severity")]
     differ = [abs(row.on_demand - row.rigid_joint) for table in tables for row in table.itertuples()]
     on_milder = [judge.score(run, ["1"]) for (run,) in judge.paired(sets_faces().runs, "deblur", "fixated_hard")]
@@ -149,8 +149,8 @@ def feedback() -> dict:
         for t in paper.TASKS
         for (ours, _), (equal, _) in zip(*(published.TABLE1[t][s] for s in PAIR), strict=True)
     ]
-    late = [late_margin(m, task) for m in sets().values() for task in paper.TASKS]
-    long = dose.load(catalogue.ladder(PROFILE, DATASET, SEEDS))
+    late = [dose.early_margins(m, task) for m in sets().values() for task in paper.TASKS]
+    long = dose.load_runs(catalogue.ladder(PROFILE, DATASET, SEEDS))
     long_pair = [f"{name}, width 32, 60,000 steps" for name in PAIR]
     return {
         "moved": mean(moved(EQUATION3), partial(Number, digits=1)),
@@ -163,7 +163,7 @@ def feedback() -> dict:
             np.subtract(*(np.ravel([[db for _, db in published.TABLE1[t][s]] for t in paper.TASKS]) for s in PAIR))
         ),
         "paper_error": Number(max(printed), 0, " %"),
-        "late": span(late),
+        "late": span(np.mean(margins) for margins in late if margins),
         "long_steps": count(60_000),
         "long": mean(gaps(long.runs, "inpaint", *long_pair)),
         "strong_moved": span(moved(STRONG), count),
@@ -179,20 +179,9 @@ def feedback() -> dict:
     }
 
 
-def late_margin(m: judge.Measured, task: str) -> float | None:
-    """Equation 3 minus equal shares by mean validation PSNR (dB) from 50 to 80 % of the epochs, at a constant rate."""
-
-    def scores(run):
-        n = len(run.history)
-        return np.mean([epoch["psnr"] for epoch in run.history[n // 2 : 8 * n // 10]])
-
-    pairs = judge.paired(m.runs, task, *PAIR)
-    return float(np.mean([scores(a) - scores(b) for a, b in pairs])) if pairs else None
-
-
 def pulls() -> list[float]:
     """Of each set and task the gradient norm of level 5 under equal shares; level 1's is 1."""
-    tables = [dose.levels(m) for m in worlds().values()]
+    tables = [dose.levels_table(m) for m in worlds().values()]
     return [row.pull for table in tables for row in table[table.level == paper.N_LEVELS].itertuples()]
 
 
@@ -212,7 +201,7 @@ def contest() -> dict:
     pair = [(t, g) for t in paper.TASKS if len(g := gaps(m.runs, t, *PAIR)) >= judge.MIN_SEEDS]
     ratios = [stats.sem(g) / stats.sem(photograph_margins(m, t)) for t, g in pair]
     worst = {
-        (task, c): table1.nearer(sets_faces(), task, MINIMAX, EQUATION3, c)
+        (task, c): table1.worst_gap_margins(sets_faces(), task, MINIMAX, EQUATION3, c)
         for task in paper.TASKS
         for c in ("psnr", COMPOSITE)
     }
@@ -277,10 +266,10 @@ def photograph_margins(m: judge.Measured, task: str) -> np.ndarray:
 def others() -> dict:
     """Tables 2 and 3, Figure 6, and the fill that learns nothing."""
     m, fill = load(), fills()
-    curves = db11_spectrum.curves(m)[["on_demand", "bm3d", "bm3d25"]].dropna()
+    curves = db11_spectrum.mean_curves(m)[["on_demand", "bm3d", "bm3d25"]].dropna()
     gap = curves.on_demand - curves.bm3d
     behind, near = table3.behind_specialist(m), table3.by_image(m)
-    smooth = table2.classical_wins(m).measured
+    smooth = table2.judge_classical(m).measured
     return {
         "low": psnr(-gap.iloc[0] if len(gap) else None, digits=1),
         "high": psnr(gap.iloc[-1] if len(gap) else None, digits=1),

@@ -88,7 +88,7 @@ def data(missing: str | None) -> str:
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
-    m = dose.load(catalogue.every_k(PROFILE, DATASET, SEEDS))
+    m = dose.load_runs(catalogue.every_k(PROFILE, DATASET, SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
     lab |= {"seeds": seeds(m), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     every_k = sorted((0, 1, *catalogue.DOSES))
@@ -237,7 +237,7 @@ def still_fixation():
 
 def still_seeds(seeds=tuple(SEEDS)):
     """Of each task a dot for each seed's pair of networks, and the largest p of the paper's test of them."""
-    m = dose.load(catalogue.every_k(PROFILE, DATASET, seeds))
+    m = dose.load_runs(catalogue.every_k(PROFILE, DATASET, seeds))
     found, titles = table1.papers_test(m), [judge.plain(task) for task in TASKS]
     figure, axis = plt.subplots(figsize=(8.6, 2.6), layout="constrained")
     axis.axvline(0, color="0.3", linewidth=1.5)

@@ -33,7 +33,7 @@ def wide() -> judge.Measured:
     """What a GPU has measured on faces, at the paper's width and batch."""
     scale = "gpu", FACES, catalogue.SEEDS_OF_FACES
     schedules = (*PAIR, "cumulative_curriculum", "group_dro", "inverse_mse")
-    return dose.load(catalogue.grid(*scale, schedules) + catalogue.doses(*scale, [4]))
+    return dose.load_runs(catalogue.grid(*scale, schedules) + catalogue.doses(*scale, [4]))
 
 
 @cache

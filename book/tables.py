@@ -141,7 +141,7 @@ def worst_gaps() -> str:
 
 def denoisers() -> str:
     """PSNR over the paper's eleven photographs, a row a system, a column a strength of the noise."""
-    curves = db11_spectrum.curves(load())
+    curves = db11_spectrum.mean_curves(load())
     named = {
         "on_demand": "On-demand network, told nothing",
         "bm3d": "BM3D, told σ",

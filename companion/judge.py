@@ -265,9 +265,8 @@ class Measured:
 
     # (task, schedule, seed) → Result; for the task also "blocks" of Table 2, and what `gradients_and_pool` measures
     runs: dict = field(default_factory=dict)
-    table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr", "seed")  # table3.table of our two systems
-    spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr", "seed")  # db11_spectrum.table of `CURVES`
-    long: dict = field(default_factory=dict)  # (task, seed) → Result of an on-demand network trained longer
+    table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr", "seed")  # table3.denoisers_table, ours
+    spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr", "seed")  # db11_spectrum.curves_table
     short: bool = False  # trained so much shorter than in the paper that no claim on an absolute PSNR is testable
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from companion.judge import (
+    BELOW_INPUT,
     EQUIVALENCE,
     EQUIVALENT,
     MIN_SEEDS,
@@ -19,7 +20,7 @@ from companion.judge import (
     excludes,
     interval,
     narrow_interval,
-)  # fmt: skip
+)
 
 SLOPE = "dB for each %"
 ERROR_SLOPE = "‰ for each %"

@@ -91,7 +91,7 @@ READING = ["introduction", "problem", "idea", "feedback", "contest", "others", "
 
 @cache
 def measured_sets() -> dict:
-    return facts.sets() | {"long": dose.load(catalogue.ladder("reference", "bsds500", measured.SEEDS))}
+    return facts.sets() | {"long": dose.load_runs(catalogue.ladder("reference", "bsds500", measured.SEEDS))}
 
 
 def margins_of(row, name: str, task: str) -> list[list[float]]:
@@ -100,7 +100,8 @@ def margins_of(row, name: str, task: str) -> list[list[float]]:
     runs = m.runs
     score, _, level = row.score.partition(" of ")
     if score.startswith("worst gap"):
-        return [table1.nearer(m, task, row.one, row.other, judge.COMPOSITE if "composite" in score else "psnr")]
+        column = judge.COMPOSITE if "composite" in score else "psnr"
+        return [table1.worst_gap_margins(m, task, row.one, row.other, column)]
     levels = [(level or score).removeprefix("level ")] if level or score.startswith("level") else judge.LEVELS
     levels = [[each] for each in judge.LEVELS] if level == "each level" else [levels]
     column = SCORES.get(score, "psnr")
@@ -299,7 +300,7 @@ def test_rigid_joint_learning_stands_beside_on_demand_learning_over_the_fixated_
     scores |= {"fixated_easy": psnr(24, easy=33), "fixated_hard": psnr(25, hard=34)}
     keys = [*product(paper.TASKS, scores, range(3))]
     runs = {(task, schedule, seed): result(scores[schedule], seed) for task, schedule, seed in keys}
-    table = fixation.control(judge.Measured(runs)).set_index("comparison")
+    table = fixation.margins_table(judge.Measured(runs)).set_index("comparison")
     assert len(table) == 4 * len(paper.TASKS)
     for comparison, margins in table.iterrows():
         own = "easy" if "on easy" in comparison else "hard"
@@ -307,9 +308,9 @@ def test_rigid_joint_learning_stands_beside_on_demand_learning_over_the_fixated_
         for schedule, margin in margins.items():
             gaps = [scores[schedule][level] - scores[f"fixated_{own}"][level] for level in levels]
             assert margin == pytest.approx(sign * np.mean(gaps))
-    said = fixation.without_feedback(judge.Measured(runs))
+    said = fixation.compare_with_equal_shares(judge.Measured(runs))
     assert "within 0.49 dB" in said if feedback else "within 0.00 dB" in said
-    assert not fixation.without_feedback(judge.Measured())
+    assert not fixation.compare_with_equal_shares(judge.Measured())
 
 
 def test_the_photographs_of_table_3_are_counted_and_set_beside_the_papers():
@@ -320,12 +321,13 @@ def test_the_photographs_of_table_3_are_counted_and_set_beside_the_papers():
         for system in ("on_demand", "fixated")
     ]
     m = judge.Measured(table3=pd.DataFrame(rows, columns=["image", "system", "clipped", "psnr", "seed"]))
-    said, lost = table3.by_photograph(m), {i: 4 * (p["on_demand"] - p["fixated"]) for i, p in published.TABLE3.items()}
+    said = table3.describe_photographs(m)
+    lost = {i: 4 * (p["on_demand"] - p["fixated"]) for i, p in published.TABLE3.items()}
     near = sum(db > -0.28 for db in lost.values())
     assert f"On {near} of the 11" in said and "rank correlation with ours is 1.00" in said
     low, high = stats.t.interval(0.95, 10, np.mean([*lost.values()]), stats.sem([*lost.values()]))
     assert f"[{low:+.2f}, {high:+.2f}]".replace("-", "−") in said
-    assert table3.by_photograph(judge.Measured(table3=m.table3[m.table3.image != "Lena"])) == ""
+    assert table3.describe_photographs(judge.Measured(table3=m.table3[m.table3.image != "Lena"])) == ""
 
 
 def test_tables_numbers_and_drawings_are_made_when_nothing_is_measured(tmp_path):

@@ -82,7 +82,10 @@ def test_bad_input_is_one_clear_line(system):
     ("ask", "words"),
     [
         (lambda: denoising.Case("bm3"), ("system='bm3' is not one of bm3d, ", "nearest: 'bm3d'")),
-        (lambda: table3.table(["nlm", "fixatd"], dataset="demo"), ("'fixatd' is not one of ", "nearest: 'fixated'")),
+        (
+            lambda: table3.denoisers_table(["nlm", "fixatd"], dataset="demo"),
+            ("'fixatd' is not one of ", "nearest: 'fixated'"),
+        ),
         (lambda: run("context_encoder_center", width=-3), ("width=-3",)),
     ],
 )
@@ -105,7 +108,7 @@ def db(image, x_hat):
 
 def test_table3_measures_noise_and_systems():
     systems = [denoising.NOISY, "nlm"]
-    table = table3.table(systems, dataset="demo", profile="once")
+    table = table3.denoisers_table(systems, dataset="demo", profile="once")
     psnr = table.set_index(["system", "clipped", "image"]).psnr.sort_index()
     assert list(table.clipped) == 2 * ([False] * 3 + [True] * 3)
     for name, image in denoising.grey_photographs("demo"):
@@ -124,7 +127,7 @@ def test_a_system_told_25_is_told_25_in_curves_and_pictures(monkeypatch, tmp_pat
     monkeypatch.setattr(files, "shipped", lambda: tmp_path)
     listens = replace(DENOISERS["nlm"], denoise=lambda y, sigma: told.append(sigma) or y)
     monkeypatch.setitem(denoising.SYSTEMS, "nlm", listens)
-    frame = db11_spectrum.table([("nlm", None), ("nlm", 25)], [50], dataset="demo", profile="told")
+    frame = db11_spectrum.curves_table([("nlm", None), ("nlm", 25)], [50], dataset="demo", profile="told")
     assert len(frame) == 2 and frame.psnr[0] == frame.psnr[1] < 20
     denoisers = denoising.denoisers(["nlm", "tnrd", "on_demand"], denoising.our_systems("paper"))
     shown = gallery.pictures(denoisers, [10, 75], "x", image)
@@ -145,12 +148,12 @@ def test_without_its_package_a_row_says_so(monkeypatch):
     monkeypatch.setattr(classical, "find_spec", lambda name: None)
     assert not DENOISERS["bm3d"].here() and DENOISERS["nlm"].here()
     refused(lambda: DENOISERS["bm3d"].denoise(noisy(25), 25), 'pip install -e ".[bm3d]"', "non-commercial")
-    table = table3.table(["bm3d"], dataset="demo", profile="nobm3d")
+    table = table3.denoisers_table(["bm3d"], dataset="demo", profile="nobm3d")
     assert table.psnr.isna().all() and table.note.str.contains("bm3d is not installed").all()
     assert not (files.results() / "nobm3d").exists()
     monkeypatch.delenv("ODL_ROOT")  # for the results that come with the repository
-    assert table3.table(["bm3d"]).psnr.notna().all()
-    assert db11_spectrum.table([("bm3d", None), ("bm3d", 25)]).psnr.notna().all()
+    assert table3.denoisers_table(["bm3d"]).psnr.notna().all()
+    assert db11_spectrum.curves_table([("bm3d", None), ("bm3d", 25)]).psnr.notna().all()
 
 
 def test_only_its_extra_brings_bm3d():
@@ -323,7 +326,7 @@ def test_table2_is_in_per_cent_beside_the_papers_numbers():
         return Result({"schedule": schedule}, {}, [], frame, None)
 
     ours = [result("on_demand", offset) for offset in (-0.5, 0.5)]
-    table = table2.table([*ours, result("context_encoder_center", 5)]).set_index("method")
+    table = table2.blocks_table([*ours, result("context_encoder_center", 5)]).set_index("method")
     assert list(table.index) == ["context_encoder_center", "on_demand"]
     assert table.central_l2.to_dict() == pytest.approx({"context_encoder_center": 1.6, "on_demand": 1.1})
     assert table.arbitrary_psnr.to_dict() == pytest.approx({"context_encoder_center": 15.1, "on_demand": 20.1})

@@ -241,7 +241,7 @@ def test_the_spectrum_of_severities(added):
     measured = [results.run_or_load(experiment, "cpu") for experiment in experiments]
     frame = fixation.spectrum(experiments)
     assert {*frame.schedule} == {e.schedule for e in experiments} and frame.psnr.notna().all()
-    assert fixation.plot_spectrum(frame, "speckle").axes and fixation.verdict(measured, "speckle")
+    assert fixation.plot_spectrum(frame, "speckle").axes and fixation.describe_fixation(measured, "speckle")
 
 
 class Tiny(torch.nn.Module):

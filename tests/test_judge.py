@@ -279,10 +279,10 @@ def texts(found):
     of = {task: [r for r in found if r.experiment["task"] == task] for task in paper.TASKS}
     runs = {task: next((r for r in of[task] if r.experiment["schedule"] == "on_demand"), None) for task in of}
     halves = dict(zip(catalogue.EXTRA_DATA, (of["inpaint"][k : k + 3] for k in (0, 3, 6)), strict=True))
-    yield from (table1.verdict(of[task], task) for task in of)
-    yield from (fixation.verdict(of[task], task) for task in of)
-    yield allocation.verdict(runs)
-    yield extra_data.verdict(halves, "inpaint")
+    yield from (table1.describe_schedules(of[task], task) for task in of)
+    yield from (fixation.describe_fixation(of[task], task) for task in of)
+    yield allocation.describe_doses(runs)
+    yield extra_data.describe_halves(halves, "inpaint")
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1), (0, 1, 2)])

@@ -75,7 +75,7 @@ def worst_gap(run: str, folder: str, column: str) -> float:
 @pytest.fixture(scope="module")
 def sets():
     scale = "gpu", "celeba10k-native", catalogue.SEEDS_OF_FACES
-    wide = dose.load(catalogue.grid(*scale, ("on_demand", "rigid_joint", "cumulative_curriculum")))
+    wide = dose.load_runs(catalogue.grid(*scale, ("on_demand", "rigid_joint", "cumulative_curriculum")))
     return {"scenes": measured.load("bsds500"), "faces": measured.load("celeba10k-native"), "gpu": wide}
 
 
@@ -114,7 +114,7 @@ def test_by_the_composite_equal_shares_are_furthest_behind_on_level_5_and_equati
     assert helped["inpaint", "on_demand-{}-sharpness=4"] == [0.119, 0.103, 0.136]
     assert helped["inpaint", "inverse_mse-{}"][2] < 0 and helped["interpolate", "inverse_mse-{}"][2] < 0
     for task in MASKED:
-        found = table1.nearer(sets["faces"], task, "on_demand", "rigid_joint", judge.COMPOSITE)
+        found = table1.worst_gap_margins(sets["faces"], task, "on_demand", "rigid_joint", judge.COMPOSITE)
         assert judge.spread(found) == pytest.approx(helped[task, "on_demand-{}"], abs=6e-4)
         equal = judge.runs_of(sets["faces"].runs, "rigid_joint", [task])
         gaps = [table1.gaps_in(sets["faces"], task, run, judge.COMPOSITE) for run in equal]
@@ -169,10 +169,10 @@ def test_the_curriculum_leads_on_deblurring_at_half_width_and_is_alike_at_full_w
     assert [round(n, 3) for n in ends(margins("gpu", "deblur", *pair))] == [-0.041, -0.056, -0.026]
     assert max(map(abs, ends(margins("gpu", "deblur", *pair), T90)[1:])) < 0.1
     assert ends(margins("faces", "deblur", *pair))[2] < 0
-    said = table1.at_both_widths(sets["faces"], sets["gpu"]).splitlines()
+    said = table1.compare_widths(sets["faces"], sets["gpu"]).splitlines()
     assert f"half width: {estimate(margins('faces', 'deblur', *pair))}" in said[0] and REVERSED in said[0]
     assert f"full width: {estimate(margins('gpu', 'deblur', *pair))}" in said[1] and EQUIVALENT in said[1]
-    assert table1.at_both_widths(sets["faces"], judge.Measured()) == ""
+    assert table1.compare_widths(sets["faces"], judge.Measured()) == ""
 
 
 def test_the_levels_below_doing_nothing_are_named(sets):
@@ -186,7 +186,7 @@ def test_the_levels_below_doing_nothing_are_named(sets):
         assert fixation.levels_below(m.runs, "rigid_joint") == below
     assert fixation.levels_below(sets["scenes"].runs, "rigid_joint")["inpainting"] == ["1", "2", "3"]
     assert fixation.levels_below(sets["faces"].runs, "rigid_joint")["inpainting"] == ["1", "2"]
-    said = fixation.harmed(sets["scenes"])
+    said = fixation.describe_harm(sets["scenes"])
     assert said.endswith("in inpainting on levels 1, 2, 3; deblurring on level 1; denoising on level 1.")
 
 
@@ -217,7 +217,7 @@ def test_our_own_network_for_the_centre_stands_beside_the_weak_encoder(sets):
     assert round(np.mean(own) - np.mean(block), 2) == 0.80 and "so there +0.80 dB" in describe(found)
     assert np.mean(encoder) < np.mean(block) < np.mean(own)
     experiments = catalogue.runs("applications", "inpaint", "bsds500", "reference", [*seeds])
-    row = table2.table([], table2.own_runs(experiments)).iloc[-1]
+    row = table2.blocks_table([], table2.own_runs(experiments)).iloc[-1]
     assert row.method == "fixated_hard" and row.central_psnr == pytest.approx(np.mean(own)) and np.isnan(row.central_l2)
 
 
@@ -241,7 +241,7 @@ def test_at_a_constant_rate_equation_3_gains_nothing_either(sets):
             curves = [np.array([epoch["psnr"] for epoch in content(name)["history"]]) for name in pair]
             early = [curve[len(curve) // 2 : len(curve) * 4 // 5].mean() for curve in curves]
             each.append(early[0] - early[1])
-        assert dose.at_constant_rate(sets[where], task) == pytest.approx(each)
+        assert dose.early_margins(sets[where], task) == pytest.approx(each)
         found.append(np.mean(each))
     assert len(found) == 12 and min(found) > -0.07 and max(found) < 0.005
 
@@ -275,7 +275,7 @@ def test_worst_gaps_are_of_one_set_of_seeds_and_minimax_gives_level_1_33_to_42_p
     for task in TASKS:
         rules = ("rigid_joint", "on_demand", "minimax_gap")
         shown = [run for (t, name, _), run in runs.items() if t == task and name in rules]
-        table = table1.table(shown, task, rules).set_index("schedule")
+        table = table1.schedules_table(shown, task, rules).set_index("schedule")
         for rule, column in product(rules, ("psnr", "psnr_kept")):
             if column == "psnr" or task in MASKED:
                 folder = f"{SETS['faces'][0]}/{task}"
@@ -297,12 +297,12 @@ def test_margins_over_fixated_networks_are_within_what_is_said_rounded_like_ever
                 for name in ("on_demand", "rigid_joint")
             ]
             apart.append(abs(np.mean(both[0]) - np.mean(both[1])))
-    assert round(max(apart), 2) == 0.07 and "within 0.07 dB." in fixation.without_feedback(sets["faces"])
+    assert round(max(apart), 2) == 0.07 and "within 0.07 dB." in fixation.compare_with_equal_shares(sets["faces"])
 
 
 def test_halves_are_compared_over_the_seeds_that_all_have():
-    found = extra_data.runs("inpaint", "bsds500", "reference", [*range(5)])
-    table = extra_data.table(found).set_index("run")
+    found = extra_data.load_runs("inpaint", "bsds500", "reference", [*range(5)])
+    table = extra_data.halves_table(found).set_index("run")
     half = score("reference/bsds500/inpaint/on_demand-seed0-train_images=200")
     whole = score("reference/bsds500/inpaint/rigid_joint-seed0")
     assert table.psnr[extra_data.OURS_HALF] == pytest.approx(half)
@@ -316,4 +316,4 @@ def test_an_untrained_mlp_is_no_opponent(sets):
     assert (round(means["mlp"], 2), round(means["tv"], 2)) == (27.26, 28.15)
     assert np.mean([row["mlp"] for row in published.TABLE3.values()]) - means["mlp"] > 2.9
     assert "mlp" not in denoising.OPPONENTS and "mlp" in denoising.CHOICES
-    assert {*db11_spectrum.trained_at_25(sets["scenes"]).parts} == {"CSF", "TNRD"}
+    assert {*db11_spectrum.judge_trained_at_25(sets["scenes"]).parts} == {"CSF", "TNRD"}

@@ -98,11 +98,11 @@ def test_without_missing_pixels_there_is_one_way_to_score(demo, task, missing):
     for name in ("psnr_kept", "psnr_hole"):
         assert result.evaluation[name].dtype == float and result.evaluation[name].isna().all() == missing
         assert (content[name] == [None] * 16) == missing
-    table, shown = tables.level_table([result]), table1.table([result], task).set_index("schedule")
+    table, shown = tables.level_table([result]), table1.schedules_table([result], task).set_index("schedule")
     assert shown[["psnr_kept", "psnr_hole"]].isna().all(axis=None) == missing
     if missing:
         assert list(table.scored) == ["all pixels"] * 2 and list(table.schedule) == ["not_restored", "on_demand"]
-    html = table1.show(shown.reset_index()).to_html()
+    html = table1.show_schedules(shown.reset_index()).to_html()
     assert "not_restored" not in html and f"{mean_of([result], 'psnr_input'):.2f}" in html
 
 
@@ -213,7 +213,7 @@ def mean_of(runs, column):
 def test_table1_against_scipy(task):
     runs = {name: [made_up(name, seed, task=task) for seed in (0, 1, 2)] for name in reversed(published.SEVEN)}
     everything = [r for group in runs.values() for r in group]
-    table = table1.table(everything, task)
+    table = table1.schedules_table(everything, task)
     paper_columns = ["paper_celeba_l2", "paper_celeba_psnr", "paper_sun397_l2", "paper_sun397_psnr"]
     assert list(table.schedule) == ["not_restored", *published.SEVEN]
     damaged, table = table.iloc[0], table.iloc[1:]
@@ -265,23 +265,23 @@ def shifted(*dbs, task="deblur") -> list:
     ],
 )
 def test_one_sentence_says_who_leads(dbs, said):
-    text = table1.who_leads(table1.table(shifted(*dbs), "deblur"))
+    text = table1.describe_leader(table1.schedules_table(shifted(*dbs), "deblur"))
     assert text.startswith(f"Here, with 3 seeds, {said}") and text.count(". ") == 0
     assert text.endswith("; in the paper on-demand learning led by 0.18 dB on CelebA and 0.17 dB on SUN397.")
 
 
 def test_two_seeds_let_nobody_lead():
     two = [run for run in shifted(0, 0.3, 0, 0, 0, 0, 0) if run.experiment["seed"] < 2]
-    assert "comes first, 0.29 dB ahead of on-demand learning, but other seeds may" in table1.who_leads(
-        table1.table(two, "deblur")
+    assert "comes first, 0.29 dB ahead of on-demand learning, but other seeds may" in table1.describe_leader(
+        table1.schedules_table(two, "deblur")
     )
-    assert table1.who_leads(table1.table([], "deblur")) == sentences.NOTHING
+    assert table1.describe_leader(table1.schedules_table([], "deblur")) == sentences.NOTHING
 
 
 def test_the_table_at_a_glance_has_the_best_of_each_column_bold():
-    table = table1.table(shifted(0, 0.3, 0, 0, 0, 0, -0.4), "deblur")
+    table = table1.schedules_table(shifted(0, 0.3, 0, 0, 0, 0, -0.4), "deblur")
     aside = pd.DataFrame([{"schedule": "A filter", "psnr": 99.0, "l2": 0.01}])
-    html = BeautifulSoup(table1.show(table, aside).to_html(), "html.parser")
+    html = BeautifulSoup(table1.show_schedules(table, aside).to_html(), "html.parser")
     rows = [[cell.text for cell in row.select("td")] for row in html.select("tbody tr")]
     assert [row[0] for row in rows] == [*published.SEVEN.values(), "Not restored", "A filter"] and len(rows[0]) == 5
     style = html.style.text
@@ -292,7 +292,7 @@ def test_the_table_at_a_glance_has_the_best_of_each_column_bold():
 def test_table1_pairs_only_what_both_have_and_leaves_room_for_what_is_missing():
     """Schedules are compared over the seeds that they have in common."""
     runs = [made_up(*run) for run in (("on_demand", 0), ("on_demand", 2), ("rigid_joint", 0), ("rigid_joint", 1))]
-    table = table1.table(runs, "inpaint").set_index("schedule")
+    table = table1.schedules_table(runs, "inpaint").set_index("schedule")
     expected = mean_of(runs[:1], "psnr") - mean_of(runs[2:3], "psnr")
     assert table.ahead["rigid_joint"] == pytest.approx(expected) and np.isnan(table.ahead["hard_mining"])
     assert table.verdict["rigid_joint"] == "undecided" and table.verdict["hard_mining"] == "to be measured"
@@ -330,7 +330,7 @@ def test_a_table_is_written_where_the_design_says_if_it_has_a_number_of_ours(roo
     path = written("table1", schedule=["on_demand"], psnr=[30.5])
     assert path == root / "data/results/demo/tables/table1-demo-inpaint.csv"
     assert pd.read_csv(path).to_dict("list") == {"schedule": ["on_demand"], "psnr": [30.5]}
-    assert not tables.write_table(table1.table([], "deblur"), "table1", "demo", "demo", "deblur").exists()
+    assert not tables.write_table(table1.schedules_table([], "deblur"), "table1", "demo", "demo", "deblur").exists()
     assert not written("scorecard", claim=["a"], verdict=["to be measured"], paper=[1.0]).exists()
     assert not written("table2", method=[], central_psnr=[]).exists()
     assert written("scorecard", claim=["a"], verdict=["undecided"]).exists()

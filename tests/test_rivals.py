@@ -171,19 +171,19 @@ def test_a_sweep_trains_the_specialists_first(demo):
         gap = [history[k]["psnr"][i] - before["psnr"][i] for i, history in enumerate(alone)]
         expected = np.array(projected(expected + MinimaxGap.RATE / 4 * np.array(gap)))
         np.testing.assert_allclose(after["allocation"], 100 * expected, atol=5)  # a batch of 20 in one step
-    [row] = table1.table([found], "interpolate", ["minimax_gap"]).to_dict("records")[1:]
+    [row] = table1.schedules_table([found], "interpolate", ["minimax_gap"]).to_dict("records")[1:]
     assert row["worst_gap"] == pytest.approx(max_gap(run, "minimax_gap"))
     folder = run.asdict() | {"dataset": "own", "images": "ab12"}  # whose place is not kept
     changes = [{"experiment": e} for e in (replace(run, seed=run.seed + 5).asdict(), folder)]
     changes += [{"provenance": found.provenance | {"arithmetic": "bf16 native"}}]
     for change in changes:
-        assert "worst_gap" not in table1.table([replace(found, **change)], "interpolate", ["minimax_gap"])
+        assert "worst_gap" not in table1.schedules_table([replace(found, **change)], "interpolate", ["minimax_gap"])
     other = sweep.run_many([replace(run, schedule="on_demand")], "cpu", workers=1)
     alone = [results.load(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
     m = judge.Measured(judge.keyed([found, *other, *alone]))
-    ahead = table1.narrower(m, "minimax_gap", "on_demand").parts["interpolation"].mean
+    ahead = table1.judge_worst_gap(m, "minimax_gap", "on_demand").parts["interpolation"].mean
     assert ahead == pytest.approx(max_gap(run, "on_demand") - max_gap(run, "minimax_gap"))
-    rows = table1.table([found, *other], "interpolate", ["on_demand", "minimax_gap"]).set_index("schedule")
+    rows = table1.schedules_table([found, *other], "interpolate", ["on_demand", "minimax_gap"]).set_index("schedule")
     assert rows.gap_ahead["minimax_gap"] == pytest.approx(-ahead) and np.isnan(rows.gap_ahead["on_demand"])
 
 

@@ -148,11 +148,11 @@ def test_every_claim_can_be_reproduced_and_can_be_reversed(claim):
 
 def test_what_learns_at_25_is_judged_by_what_it_loses_beyond_its_distance_there():
     m = world(True)
-    assert db11_spectrum.trained_at_25(m).parts["TNRD"].mean == pytest.approx(
+    assert db11_spectrum.judge_trained_at_25(m).parts["TNRD"].mean == pytest.approx(
         -7.5
     )  # 8 dB behind above 25, 0.5 dB at 25
     elsewhere = Measured(spectrum=m.spectrum[m.spectrum.sigma != 25])
-    assert db11_spectrum.trained_at_25(elsewhere).word == MISSING
+    assert db11_spectrum.judge_trained_at_25(elsewhere).word == MISSING
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)])
@@ -165,10 +165,10 @@ def test_one_rival_that_is_not_measured_keeps_on_demand_from_being_best():
     measured = world(True)
     for seed in SEEDS:
         del measured.runs["deblur", "hard_mining", seed]
-    verdict = table1.best_of_seven(measured, "deblur")
+    verdict = table1.judge_best_of_seven(measured, "deblur")
     assert verdict.word == UNDECIDED and "1 to be measured" in describe(verdict) and not verdict.is_final
     assert verdict_on("Deblurring: on-demand learning is the best", measured) == MISSING
-    assert table1.best_of_seven(measured, "inpaint").word == REPRODUCED
+    assert table1.judge_best_of_seven(measured, "inpaint").word == REPRODUCED
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_claim_about_one_level_looks_at_that_level(level, schedule, claim):
     for seed in SEEDS:
         measured.runs["inpaint", schedule, seed] = result(RIGHT[schedule] | {level: 33}, seed)
     assert verdict_on(claim, measured) == REVERSED
-    assert table1.best_of_seven(measured, "inpaint").word == fixation.problem(measured).word == REPRODUCED
+    assert table1.judge_best_of_seven(measured, "inpaint").word == fixation.judge_fixation(measured).word == REPRODUCED
 
 
 def test_inpainting_is_judged_inside_the_hole():
@@ -193,7 +193,7 @@ def test_inpainting_is_judged_inside_the_hole():
         for rival in (run, measured.runs["inpaint", "on_demand", seed]):
             rival.evaluation["psnr_input"] = 29.0
             rival.evaluation["psnr"] -= 25  # below the damaged image as a whole, but not where pixels are missing
-    assert fixation.problem(measured).word == verdict_on(RANDOM_PLACES, measured) == REPRODUCED
+    assert fixation.judge_fixation(measured).word == verdict_on(RANDOM_PLACES, measured) == REPRODUCED
 
 
 @pytest.mark.parametrize(("staged", "word"), [(24, REPRODUCED), (27, REVERSED)])
@@ -360,7 +360,7 @@ def test_rate_share_order_and_feedback_are_told_apart():
     trained |= {"cumulative_curriculum, decay 0.4": 28.5, "on_demand, decay 0.4": 26}
     for task, (name, db), seed in product(catalogue.CONFOUNDED, trained.items(), SEEDS):
         m.runs[task, name, seed] = result(psnr(db), seed)
-    table = dose.controls(m).set_index("contrast")
+    table = dose.controls_table(m).set_index("contrast")
     assert len(table) == 2 * len(dose.CONTROLS) and (table.seeds[table.margin.notna()] == len(SEEDS)).all()
     expected = {"cumulative curriculum − on-demand": -2, "the same, rate falling over the last 2/5": 2.5}
     expected |= {"its mean shares alone − equal shares": -1, "its mean shares alone − the curriculum": -1}
@@ -368,20 +368,22 @@ def test_rate_share_order_and_feedback_are_told_apart():
     for contrast, db in expected.items():
         assert table.margin[contrast].to_list() == pytest.approx([db, db], abs=0.02)
     assert (table.verdict["the same, constant rate"] == MISSING).all()
-    dose.plot_controls(dose.controls(m))
+    dose.plot_controls(dose.controls_table(m))
 
 
 def test_a_control_and_a_weak_opponent_stand_in_their_lines():
     m = world(True)
-    assert "batches of 100" not in describe(table1.hard_mining(m))
+    assert "batches of 100" not in describe(table1.judge_hard_mining(m))
     m.runs["deblur", "hard_mining, batch 100", 0] = result(psnr(29))
-    plain, told = table1.hard_mining(world(True)), table1.hard_mining(m)
+    plain, told = table1.judge_hard_mining(world(True)), table1.judge_hard_mining(m)
     assert told.word == plain.word and describe(told).endswith("+1.00 dB (1 seed)")
     centre, arbitrary = BLOCKS[True][CENTRE]
     for own, weak in ((centre - 1, False), (centre + 1, True)):
         for seed in SEEDS:
             m.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
-        assert ("the centre encoder is weak" in describe(table2.on_block(m, CENTRE, ["on_demand"], "central"))) == weak
+        assert (
+            "the centre encoder is weak" in describe(table2.judge_block(m, CENTRE, ["on_demand"], "central"))
+        ) == weak
 
 
 @pytest.mark.parametrize(("ahead", "word"), [(1, REPRODUCED), (-1, REVERSED), (0, EQUIVALENT)])
@@ -389,7 +391,7 @@ def test_the_fill_that_learns_nothing_is_judged_in_both_places_on_every_seed(ahe
     m = world(True)
     both = [np.mean([judge.score(m.runs["blocks", "on_demand", s], [b]) for s in SEEDS]) for b in blocks.BLOCKS]
     m.runs["blocks", blocks.CLASSICAL, 0] = result(dict(zip(blocks.BLOCKS, [db + ahead for db in both], strict=True)))
-    found = table2.classical_wins(m)
+    found = table2.judge_classical(m)
     assert found.word == word and len(found.parts["central"].values) == 3
     assert found.parts["central"].mean == pytest.approx(ahead, abs=0.01)
-    assert table2.classical_wins(world(True)).word == MISSING
+    assert table2.judge_classical(world(True)).word == MISSING

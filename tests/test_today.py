@@ -38,21 +38,21 @@ def test_the_share_that_recalibration_removes(moved, share):
         for name in today.FIXATED.values():
             for k in SEEDS:
                 m.runs["recalibrated", f"{task} {name}", k] = result(psnr(moved + k % 10), k)
-    assert today.removed(m, "deblur", "fixated_hard") == pytest.approx([share] * 3)
-    word = today.by_statistics(m).word
+    assert today.removed_shares(m, "deblur", "fixated_hard") == pytest.approx([share] * 3)
+    word = today.judge_statistics(m).word
     assert word == (judge.REPRODUCED if share > 50 else judge.UNDECIDED if share == 50 else judge.REVERSED)
 
 
 def test_today_s_network_is_compared_with_itself_and_with_the_paper_s():
     m = world(**{"rigid_joint": 24, "rigid_joint, unet": 26, "on_demand, unet": 25, "fixated_easy, unet": 20})
     m.runs.update(world(**{"fixated_hard, unet": 21}).runs)
-    ahead = today.ahead_of_the_paper_s(m)
+    ahead = claims.contest("rigid_joint, unet", "rigid_joint")(m)
     assert ahead.word == judge.REPRODUCED and ahead.parts["denoising"].mean == pytest.approx(2)
     fed = claims.contest_today("on_demand", "rigid_joint")(m)
     assert fed.word == judge.REVERSED and fed.parts["inpainting"].mean == pytest.approx(-1)
-    behind = today.fixated_is_behind(m)
+    behind = today.judge_fixated(m)
     assert len(behind.parts) == 8 and behind.parts["deblurring, hard"].mean == pytest.approx(4)
-    above = today.above_damaged(m)  # the damaged image has 20 dB
+    above = today.judge_above_damaged(m)  # the damaged image has 20 dB
     assert above.parts["deblurring"].mean == pytest.approx(np.mean([26 + k % 10 for k in SEEDS]) - 20, abs=0.01)
     assert np.mean(above.parts["inpainting"].composite) == pytest.approx(above.parts["inpainting"].mean + 5, abs=0.01)
 

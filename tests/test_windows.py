@@ -113,6 +113,6 @@ def test_psnr_inside_is_of_the_missing_pixels_alone():
     x, mask = np.full((8, 8, 3), 0.5), np.zeros((8, 8), bool)
     mask[2:4, 2:4] = True
     off = {"a": np.where(mask[..., None], 0.6, x)}
-    table = applications.table(x, {"a": mask}, {"damaged": off})
+    table = applications.repairs_table(x, {"a": mask}, {"damaged": off})
     assert table.damaged[0] == pytest.approx(20) and table.missing[0] == 4 / 64
-    assert applications.verdict(table, [None]) == "No trained network is here."
+    assert applications.describe_repairs(table, [None]) == "No trained network is here."

@@ -4,7 +4,6 @@ Nothing is trained: what is not on disk reads "to be measured".
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -72,26 +71,23 @@ def load_measured(profile: str, dataset: str, seeds: list[int]) -> Measured:
     if sets.parse(dataset)[0] == catalogue.FACES:
         once = cache(results.load)  # whether a block is whole, its runs themselves tell
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds, once), [])
-        runs = dose.load(whole, once).runs | gradients_and_pool.load_all(whole)
+        runs = dose.load_runs(whole, once).runs | gradients_and_pool.load_all(whole)
         runs |= recalibration.load_all(catalogue.recalibrated_runs(profile, dataset, seeds))
         return Measured(runs, short=short)
     grid = catalogue.grid(profile, dataset, seeds, (*published.SEVEN, *published.FIXATED, "on_demand_l2"))
-    runs = dose.load([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
-    extra = extra_data.runs("inpaint", dataset, profile, seeds)
+    runs = dose.load_runs([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
+    extra = extra_data.load_runs("inpaint", dataset, profile, seeds)
     runs |= {("inpaint", name, run.experiment["seed"]): run for name, found in extra.items() for run in found}
     reads = {"on_demand": blocks.load, blocks.CLASSICAL: blocks.load_classical}
     for run in catalogue.runs("table2", "inpaint", dataset, profile, seeds):
         runs["blocks", run.schedule, run.seed] = reads.get(run.schedule, results.load)(run)
     runs |= gradients_and_pool.load_all(grid)
-
     ours = denoising.our_runs(profile, dataset, seeds)
-    long = [replace(run, seed=seed) for run in catalogue.long_runs(profile, dataset) for seed in seeds]
     on_db11 = {"dataset": "db11", "profile": profile, "ours": ours, "measure": False}
     return Measured(
         {key: result for key, result in runs.items() if result},
-        table3.table(denoising.OURS, **on_db11),
-        db11_spectrum.table(db11_spectrum.CURVES, **on_db11),
-        long={(run.task, run.seed): result for run in long if (result := results.load(run))},
+        table3.denoisers_table(denoising.OURS, **on_db11),
+        db11_spectrum.curves_table(db11_spectrum.CURVES, **on_db11),
         short=short,
     )
 
@@ -156,7 +152,7 @@ CLAIMS = [
           f"{plain(task).capitalize()}: on-demand learning is the best of seven schedules.",
           f"{span(paper_margins(task))} over the closest rival",
           "on-demand − each of six rivals, mean PSNR, levels 1–6",
-          partial(table1.best_of_seven, task=task))
+          partial(table1.judge_best_of_seven, task=task))
     for task in published.TABLE1
 ]
 CLAIMS += [Claim(*row) for row in [
@@ -165,17 +161,17 @@ CLAIMS += [Claim(*row) for row in [
      CURVES_ONLY,
      "four tasks, easy and hard: on-demand − fixated, levels 1–6, and fixated − on-demand at its own severity, at most "
      f"{EQUIVALENCE:.2f} dB behind; inpainting inside the hole",
-     fixation.problem),
+     fixation.judge_fixation),
     (ASKED, "Table 3", "The on-demand network is close to the network trained for σ = 25 alone.",
      "30.40 and 30.54 dB",
      f"our reading of two columns: DB11, noise not clipped, at most {table3.NEAR:.2f} dB behind, twice the difference "
      "of what the paper prints; it does not say close",
-     table3.near_specialist),
+     table3.judge_specialist),
     (CORE, "Sec. 6.6",
      "Moving the batch towards the hard levels matters: at four times Equation 3's dose it beats equal shares.",
      NO_NUMBER,
      "our test, the paper has none: Equation 3 with 1/P⁴, about four times its dose, − equal shares, every task",
-     dose.dose_against_margin),
+     dose.judge_dose),
 ]]
 CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands beside it
     ("Sec. 6.4, Supp. D",
@@ -208,14 +204,14 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      partial(judge.compare_levels, one="rigid_joint", other="staged_anti_curriculum", more="5", less="1")),
     ("Table 1, Sec. 6.6, Supp. E", "Hard mining is inferior.",
      span(paper_gaps("on_demand", "hard_mining")), "on-demand − hard mining, mean PSNR, every task",
-     table1.hard_mining),
+     table1.judge_hard_mining),
     ("Sec. 6.6", "Hard mining overfits to its pool.",
      NO_NUMBER, "the drop in PSNR from the pool's examples to held-out ones: hard mining − rigid joint, every task",
      gradients_and_pool.remembers),
     ("Table 1, Sec. 6.6, Supp. E",
      "Rigid joint and both cumulative schedules are stronger rivals than the staged ones and hard mining.",
      span(GROUPS), f"each of the {len(published.JOINT)} − each of the others, mean PSNR, every task",
-     table1.competitive),
+     table1.judge_joint_schedules),
     ("Sec. 5.3", "PSNR is a better feedback than L2.",
      NO_NUMBER, "on-demand − on-demand with shares by squared error, mean PSNR, every task",
      contest("on_demand", "on_demand_l2")),
@@ -231,41 +227,41 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
     ("Table 2", "A context encoder for the centre beats the on-demand network on the central block.",
      signed(ENCODERS[0][0] - FILLED[0]), "centre encoder − on-demand, PSNR inside the central block; the encoder is "
      "retrained here, as long as the on-demand network",
-     absolute(table2.on_block, one=CENTRE, others=["on_demand"], block="central")),
+     absolute(table2.judge_block, one=CENTRE, others=["on_demand"], block="central")),
     ("Table 2", "The on-demand network beats both context encoders on an arbitrary block.",
      span(FILLED[1] - other[1] for other in ENCODERS),
      "on-demand − each encoder, PSNR inside an arbitrary block",
-     absolute(table2.on_block, one="on_demand", others=[CENTRE, RANDOM], block="arbitrary")),
+     absolute(table2.judge_block, one="on_demand", others=[CENTRE, RANDOM], block="arbitrary")),
     ("Table 2", "With random region dropout, a context encoder is still behind the on-demand network.",
      span(a - b for a, b in zip(FILLED, ENCODERS[1], strict=True)),
      "on-demand − that encoder, PSNR inside either block; the encoder is retrained here, as long as the other",
      absolute(compare, pairs={block: ("blocks", "on_demand", RANDOM, [block]) for block in blocks.BLOCKS})),
     ("Table 2", "The on-demand network fills a central and an arbitrary block about equally well.",
      signed(FILLED[0] - FILLED[1]), "on-demand, central − arbitrary block: less than 1 dB apart, either way",
-     table2.same_in_both),
+     table2.judge_both_blocks),
     ("Table 3", f"At σ = 25 the on-demand network beats six published denoisers on {WON} of 11 images.",
      f"{WON} of 11", DB11 + f"the {WON}th best lead is above 0",
-     absolute(table3.wins, system="on_demand")),
+     absolute(table3.judge_images_won, system="on_demand")),
     ("Table 3",
      f"At σ = 25 the same network trained for it beats six published denoisers on {WON_FIXATED} of 11 images.",
      f"{WON_FIXATED} of 11", DB11 + f"the {WON_FIXATED}th best lead is above 0",
-     absolute(table3.wins, system="fixated")),
+     absolute(table3.judge_images_won, system="fixated")),
     ("Fig. 6", "The on-demand network does well at every noise level without knowing σ.",
      CURVES_ONLY, "DB11, clipped noise, − BM3D told the true σ: nowhere more than 0.5 dB behind",
-     absolute(db11_spectrum.whole_spectrum)),
+     absolute(db11_spectrum.judge_whole_spectrum)),
     ("Fig. 6, Supp. H", "MLP, CSF and TNRD, trained at σ = 25, fail at stronger noise.",
      CURVES_ONLY,
      f"DB11, retrained here, − BM3D told the true σ: more than {LARGE_EFFECT} dB lower at some σ above 25 than at 25; "
      "without the MLP, which is no opponent here",
-     db11_spectrum.trained_at_25),
+     db11_spectrum.judge_trained_at_25),
 ]]
 
 
-LONGEST = ", width 32, 60,000 steps"  # as `dose.name` has it
+LONGEST, PLATEAU = ", width 32, 60,000 steps", ", width 8, 300,000 steps"  # as `dose.name` has them
 CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the feedback does, and why
     ("Equation 3 at its own dose beats equal shares.",
      span(paper_gaps("on_demand", "rigid_joint")), "on-demand − rigid joint, mean PSNR, every task",
-     partial(dose.dose_against_margin, k=1)),
+     partial(dose.judge_dose, k=1)),
     ("At four times the dose, level 5 gains on level 1.",
      NO_NUMBER, "1/P⁴ − equal shares: on level 5 more than on level 1, every task",
      partial(judge.compare_levels, one=dose.NAMES[4], other="rigid_joint", more="5", less="1")),
@@ -274,7 +270,7 @@ CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the f
      contest("cumulative_curriculum", "on_demand", catalogue.CONFOUNDED)),
     ("Equal shares of all levels, without feedback, cure fixation as well.",
      "“inadequate” (Sec. 4)", "the comparisons of the core claim on fixation, rigid joint in the place of on-demand "
-     "learning", partial(fixation.problem, network="rigid_joint")),
+     "learning", partial(fixation.judge_fixation, network="rigid_joint")),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
     ("Leaning to the easy levels instead (P⁴) beats equal shares.",
@@ -282,10 +278,10 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
      contest(dose.NAMES[-4], "rigid_joint")),
     ("The more a batch leans to the hard levels, the lower the mean PSNR.",
      NO_NUMBER, "slope of the margin over equal shares on the dose, k = −4, 1 and 4, mean of the four tasks: below 0",
-     dose.slope),
+     dose.judge_slope),
     ("The cumulative curriculum is ahead because its last stage meets the falling learning rate.",
      NO_NUMBER, "its lead when the rate falls over the last fifth − when it falls over the last two fifths: above 0",
-     dose.confounded),
+     dose.judge_decay),
     ("The cumulative curriculum's mean shares, from the first step on and in no order, are as good as it.",
      NO_NUMBER, "static shares 46/26/16/9/4 − cumulative curriculum, deblurring and denoising: at most "
      f"{EQUIVALENCE} dB behind",
@@ -295,7 +291,7 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
      contest("static_easy", "rigid_joint", catalogue.CONFOUNDED)),
     ("A network's own feedback beats the shares that another seed's feedback recorded.",
      NO_NUMBER, "1/P⁴ − the next seed's shares under 1/P⁴, epoch by epoch, mean PSNR, deblurring and denoising",
-     dose.replayed),
+     dose.judge_replay),
     ("After six times the training, Equation 3 beats equal shares.",
      NO_NUMBER, "60,000 steps: on-demand − rigid joint, mean PSNR, every task",
      contest(f"on_demand{LONGEST}", f"rigid_joint{LONGEST}")),
@@ -304,7 +300,7 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, later work", *row) for row in [
     ("Minimax training is less far behind the specialists than Equation 3, on the level where it is furthest.",
      NO_NUMBER, "the largest gap to a network trained on one level, levels 1–5: on-demand − minimax gap, every task; "
      "one set of such networks serves all seeds, so no interval holds its chance",
-     partial(table1.narrower, one="minimax_gap", other="on_demand")),
+     partial(table1.judge_worst_gap, one="minimax_gap", other="on_demand")),
     ("Minimax training has the higher mean PSNR, too.",
      NO_NUMBER, "minimax gap − on-demand, mean PSNR, every task",
      contest("minimax_gap", "on_demand")),
@@ -318,33 +314,33 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, later work", *row) for row in [
 CLAIMS += [Claim(BUILT_IN, *row) for row in [  # what could hardly come out otherwise
     ("Sec. 6.6", "During training the batch shifts to the harder levels.",
      NO_NUMBER, "level 5 − level 1, per cent of the batch in the last epoch: Equation 3 gives more to a lower PSNR",
-     allocation.shifts),
+     allocation.judge_shift),
     ("Sec. 6.6", "The easiest level is never abandoned.",
      NO_NUMBER, "least share of level 1 in any epoch: more than 10 %, half of an equal one",
-     allocation.never_abandons),
+     allocation.judge_easiest_share),
     ("Table 2", "The context encoder for the centre fails on a block anywhere else.",
      signed(ENCODERS[0][0] - ENCODERS[0][1]),
      f"centre encoder, central − arbitrary block: more than {LARGE_EFFECT} dB; it fills nothing outside the centre",
-     table2.centre_fails),
+     table2.judge_centre_encoder),
     ("Fig. 6, Supp. H", "BM3D, K-SVD and WNNM break down at other noise levels when they are told 25.",
      CURVES_ONLY, f"DB11, − BM3D told the truth: more than {LARGE_EFFECT} dB lost at some σ above 25",
-     db11_spectrum.told_25),
+     db11_spectrum.judge_told_25),
 ]]
 CLAIMS += [  # what is asked later comes last, so that numbers stay
     Claim(ASKED, "Table 2, beside it",
           "A fill that learns nothing, the biharmonic equation, beats the on-demand network inside a missing block.",
-          NO_NUMBER, "biharmonic − on-demand, PSNR inside either block", table2.classical_wins),
+          NO_NUMBER, "biharmonic − on-demand, PSNR inside either block", table2.judge_classical),
     Claim(SECONDARY, "Sec. 1, Supp. C",
           "A model fixated on hard damage does worse on milder damage than on its own.",
           "pictures only", "inpainting (inside the hole), interpolation and deblurring: PSNR at its own severity − on "
-          "level 1, the mildest; asked when the results were known", fixation.milder),
+          "level 1, the mildest; asked when the results were known", fixation.judge_hard_model_on_mild_damage),
 ]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, today's network", *row) for row in [  # a residual U-Net, judged by rule 3
     ("Today's network, trained on equal shares, is above the damaged pictures on level 1.",
-     NO_NUMBER, "residual U-Net, equal shares − damaged image, PSNR on level 1, every task", today.above_damaged),
+     NO_NUMBER, "residual U-Net, equal shares − damaged image, PSNR on level 1, every task", today.judge_above_damaged),
     ("At no more core-seconds, today's network is ahead of the paper's, both trained on equal shares.",
      NO_NUMBER, "residual U-Net, 5,000 steps − the paper's network, 10,000 steps, mean PSNR, every task",
-     today.ahead_of_the_paper_s),
+     contest("rigid_joint" + today.OF_UNET, "rigid_joint")),
     ("Today's network: Equation 3 at its own dose beats equal shares.",
      NO_NUMBER, "residual U-Net: on-demand − rigid joint, mean PSNR, every task",
      contest_today("on_demand", "rigid_joint")),
@@ -356,7 +352,7 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, today's network", *row) for row in [  #
      contest_today("inverse_mse", "rigid_joint")),
     ("Today's network: a model fixated on one severity is behind on-demand learning.",
      NO_NUMBER, "residual U-Net: on-demand − fixated on easy, on hard, mean PSNR, every task",
-     today.fixated_is_behind),
+     today.judge_fixated),
     ("Today's network: the cumulative curriculum is ahead of on-demand learning.",
      NO_NUMBER, "residual U-Net: cumulative curriculum − on-demand, mean PSNR, every task",
      contest_today("cumulative_curriculum", "on_demand")),
@@ -371,27 +367,27 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, why", *row) for row in [
     ("Statistics of the severity alone remove at least half of what a fixated network lacks.",
      NO_NUMBER, "the paper's network, fixated on easy and on hard: per cent of its deficit to on-demand learning that "
      "is gone when BatchNorm's statistics are those of each level and no weight moves: more than 50, every task",
-     today.by_statistics),
+     today.judge_statistics),
     ("Told the composite, Equation 3 beats equal shares by the composite.",
      NO_NUMBER, "Equation 3 with the composite's PSNR as feedback − rigid joint, PSNR with the known pixels put back",
-     today.told_the_composite),
+     today.judge_composite_feedback),
     ("Told the composite, minimax training has a smaller worst gap by the composite than Equation 3.",
      NO_NUMBER, "the largest gap to a network trained on one level, known pixels put back: on-demand − minimax gap "
-     "told the composite", today.narrower_by_composite),
+     "told the composite", today.judge_composite_worst_gap),
     ("At a plateau, Equation 3 beats equal shares.",
      NO_NUMBER, "width 8, 300,000 steps: on-demand − rigid joint, mean PSNR, denoising and inpainting",
-     today.at_the_plateau),
+     contest("on_demand" + PLATEAU, "rigid_joint" + PLATEAU, ("denoise", "inpaint"))),
 ]]
 CLAIMS += [
     Claim(SECONDARY, "Table 1, Supp. E",
           "Equation 3 lowers L2, the mean squared error, which training minimises.",
           f"{span(paper_errors(), '%')} against equal shares",
           "change of L2 by on-demand against rigid joint learning, per cent, every task: below 0; asked when the "
-          "results were known", table1.changed_error),
+          "results were known", table1.judge_error),
     Claim(SECONDARY, "Table 2",
           "A network for the centre alone beats the on-demand network on the central block.",
           signed(ENCODERS[0][0] - FILLED[0]),
           "in the place of the centre encoder our own network fixated on the central 32×32 block − on-demand, PSNR "
-          "inside it, on the same crops; asked when the results were known", table2.specialist_ahead),
+          "inside it, on the same crops; asked when the results were known", table2.judge_specialist),
 ]
 # fmt: on

@@ -9,6 +9,7 @@ from jinja2 import Environment
 from companion import judge, published
 from companion.claims.claims import BUILT_IN, KINDS
 from companion.show import sentences, tables
+from companion.show.figures import mark_equivalence
 from odl import paper
 from odl.experiment import slug
 
@@ -92,7 +93,7 @@ def keep_units(text: str) -> str:
 def plot_rule(examples: dict):
     """Draw margins (dB, one per seed) with their 95 % intervals and the word that each set gets; name → margins."""
     figure, axis = plt.subplots(figsize=(7, 0.5 + 0.35 * len(examples)), layout="constrained")
-    axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.88", zorder=0, linewidth=0)
+    mark_equivalence(axis)
     wide = max(1, 1.05 * max(abs(m) for margins in examples.values() for m in margins))
     for row, margins in enumerate(examples.values()):
         word = judge.decide_claim({"": margins}).word
@@ -100,7 +101,6 @@ def plot_rule(examples: dict):
             axis.plot(judge.interval(margins), [row, row], color=COLOURS[word], linewidth=1.5)
         axis.plot(margins, [row] * len(margins), "o", color=COLOURS[word], markersize=4)
         axis.text(1.05 * wide, row, f"{SYMBOLS[word]} {word}", va="center", color=COLOURS[word], fontsize=9)
-    axis.axvline(0, color="0.4", linewidth=1)
     axis.set(xlim=(-wide, wide), xlabel="margin in favour of a claim (dB), a point per seed")
     axis.set_ylim(len(examples) - 0.4, -0.6)
     axis.set_yticks(range(len(examples)), examples)

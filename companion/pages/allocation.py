@@ -14,7 +14,7 @@ from odl.schedules import allocate, on_demand
 
 
 def plot_shares(given: dict):
-    """Eq. 3 before any training: the images of a batch that PSNRs (dB per level) would get; given: title → PSNRs."""
+    """Draw Eq. 3 before any training: the images of a batch that PSNRs would get; given: title → dB per level."""
     figure, axes = figures.share_panels(given, size=(2.2 * len(given), 2.5))
     for axis, psnr in zip(axes, given.values(), strict=True):
         counts = allocate(on_demand(0, psnr, len(psnr)), paper.BATCH_SIZE)
@@ -26,7 +26,7 @@ def plot_shares(given: dict):
 
 
 def plot_allocation(result):
-    """Validation PSNR and share of the batch per level after each epoch of one run, and its dose.
+    """Draw validation PSNR and share of the batch per level after each epoch of one run, and its dose.
 
     Dashed on the left: the damaged test images of a level, where they are near enough to be drawn.
     """
@@ -51,7 +51,7 @@ def plot_allocation(result):
 
 
 def draw_allocation(axis, shares: np.ndarray) -> None:
-    """Shares (epochs, levels) in per cent of the batch against epoch, and the equal share, dotted."""
+    """Draw shares (epochs, levels; per cent of the batch) against epoch, and the equal share, dotted."""
     for level, share in enumerate(shares.T, 1):
         look = {"color": figures.LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
         axis.step(range(1, len(share) + 1), share, where="mid", **look)
@@ -61,7 +61,7 @@ def draw_allocation(axis, shares: np.ndarray) -> None:
 
 
 def plot_allocations(runs: dict):
-    """Per cent of the batch per level over training of all tasks; runs: task → Result or None."""
+    """Draw per cent of the batch per level over training of all tasks; runs: task → Result or None."""
     figure, axes = plt.subplots(2, -(-len(runs) // 2), figsize=(8.6, 4.6), sharey=True, layout="constrained")
     for axis, (task, result) in zip(axes.flat, runs.items(), strict=False):
         axis.set_title(paper.TASKS[task]["title"], fontsize=10)
@@ -70,7 +70,7 @@ def plot_allocations(runs: dict):
             entries = axis.get_legend_handles_labels()
         else:
             axis.set_xticks([])
-            axis.text(0.5, 0.5, judge.MISSING, transform=axis.transAxes, ha="center", color="0.4")
+            figures.say_missing(axis)
     figure.supylabel("per cent of the batch", fontsize=10)
     if any(runs.values()):
         figure.legend(*entries, title="level", loc="outside right center")
@@ -80,8 +80,8 @@ def plot_allocations(runs: dict):
 # The table, and what is said of it
 
 
-def table(runs: dict) -> pd.DataFrame:
-    """Each level's share (%) in the first and last epoch, least and most, and the dose; runs: task → Result or None."""
+def shares_table(runs: dict) -> pd.DataFrame:
+    """Return each level's share (%), first, last, least and most, and the dose; runs: task → Result or None."""
     rows = []
     for task, result in runs.items():
         for level, share in enumerate(percent(result).T if result else (), 1):
@@ -91,12 +91,12 @@ def table(runs: dict) -> pd.DataFrame:
 
 
 def percent(run) -> np.ndarray:
-    """Per cent of the batch that each level had in each epoch of a run: (epochs, levels)."""
+    """Return per cent of the batch that each level had in each epoch of a run: (epochs, levels)."""
     return np.array([epoch["allocation"] for epoch in run.history])
 
 
-def verdict(runs: dict) -> str:
-    """How large the dose is; runs: task → Result or None. No claim is decided by this."""
+def describe_doses(runs: dict) -> str:
+    """Say how large the dose is; runs: task → Result or None. No claim is decided by this."""
     found = {task: run for task, run in runs.items() if run}
     if not found:
         return sentences.NOTHING
@@ -108,19 +108,19 @@ def verdict(runs: dict) -> str:
     return f"The dose is {doses}.\n\n{words}\n\n{sentences.scale([*found.values()])}"
 
 
-def shifts(m: Measured) -> Decision:
-    """Level 5 against level 1 in the last epoch."""
+def judge_shift(m: Measured) -> Decision:
+    """Judge level 5 against level 1 in the last epoch."""
     moved = {task: [s[-1, -1] - s[-1, 0] for s in found] for task, found in shares(m).items()}
     return decide_claim(moved, unit="points")
 
 
-def never_abandons(m: Measured) -> Decision:
-    """The smallest share that level 1 ever has: more than half of an equal one."""
+def judge_easiest_share(m: Measured) -> Decision:
+    """Judge the smallest share that level 1 ever has: more than half of an equal one."""
     least = {task: [s[:, 0].min() for s in found] for task, found in shares(m).items()}
     text = "; ".join(f"{task} {np.mean(values):.1f} %" for task, values in least.items() if values)
     return decide_claim(least, beyond=100 / paper.N_LEVELS / 2, unit="%", text=text)
 
 
 def shares(m: Measured) -> dict:
-    """Plain name of a task → `percent` of its on-demand runs, one array per seed."""
+    """Return plain name of a task → `percent` of its on-demand runs, one array per seed."""
     return {plain(task): [percent(run) for [run] in judge.paired(m.runs, task, "on_demand")] for task in paper.TASKS}

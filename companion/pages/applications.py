@@ -14,7 +14,7 @@ NETWORK, CLASSICAL = "on-demand", "biharmonic"
 
 
 def curves(size, rng: np.random.Generator, n: int, reach: float, thickness: int) -> np.ndarray:
-    """n bent lines, each in a box of `reach` times the image's sides: (height, width), true where pixels are lost."""
+    """Return n bent lines, each in a box of `reach` times the image's sides: (height, width), true where lost."""
     mask = np.zeros(size, bool)
     boxes = [(side, max(1, round(reach * side))) for side in size]
     for _ in range(n):
@@ -24,7 +24,7 @@ def curves(size, rng: np.random.Generator, n: int, reach: float, thickness: int)
 
 
 def dust(size, rng: np.random.Generator, n: int, radius: int) -> np.ndarray:
-    """n spots of dust with radii from 1 to `radius`."""
+    """Return n spots of dust with radii from 1 to `radius`."""
     mask = np.zeros(size, bool)
     places = rng.integers(0, size[0], n), rng.integers(0, size[1], n), rng.integers(1, radius + 1, n)
     for row, column, r in zip(*places, strict=True):
@@ -33,15 +33,15 @@ def dust(size, rng: np.random.Generator, n: int, radius: int) -> np.ndarray:
 
 
 def spot(size, top: float, left: float, bottom: float, right: float) -> np.ndarray:
-    """An ellipse that covers an object; its box in shares of the image."""
+    """Return an ellipse that covers an object; its box in shares of the image."""
     rows, columns = np.ogrid[: size[0], : size[1]]
     y = (rows / size[0] - (top + bottom) / 2) / ((bottom - top) / 2)
     x = (columns / size[1] - (left + right) / 2) / ((right - left) / 2)
     return y**2 + x**2 <= 1
 
 
-def table(photograph, masks: dict, pictures: dict) -> pd.DataFrame:
-    """PSNR (dB) inside each mask: columns mask, missing (share of the pixels) and one for each of `pictures`.
+def repairs_table(photograph, masks: dict, pictures: dict) -> pd.DataFrame:
+    """Return PSNR (dB) inside each mask: columns mask, missing (share of the pixels) and one for each of `pictures`.
 
     pictures: name → mask's name → image.
     """
@@ -51,12 +51,12 @@ def table(photograph, masks: dict, pictures: dict) -> pd.DataFrame:
 
 
 def psnr_inside(x_hat, x, mask) -> float:
-    """PSNR in dB over the pixels of the mask."""
+    """Return PSNR in dB over the pixels of the mask."""
     return peak_signal_noise_ratio(x[mask], x_hat[mask], data_range=1)
 
 
 def plot_repairs(photograph, masks: dict, pictures: dict):
-    """The photograph and, for each mask, `pictures` of `table` with the PSNR inside."""
+    """Draw the photograph and, for each mask, `pictures` of `repairs_table` with the PSNR inside."""
     rows, scores = [], []
     for name, mask in masks.items():
         shown = [of[name] for of in pictures.values()]
@@ -65,8 +65,8 @@ def plot_repairs(photograph, masks: dict, pictures: dict):
     return figures.picture_grid(rows, ["original", *pictures], list(masks), scores, size=2.1)
 
 
-def by_length(table: pd.DataFrame) -> str:
-    """What the longer of two trainings gains on the square of `table`'s last row and on every other shape.
+def compare_lengths(table: pd.DataFrame) -> str:
+    """Say what the longer of two trainings gains on the square of `repairs_table`'s last row and on every other shape.
 
     Empty where the weights of either are not here.
     """
@@ -80,8 +80,8 @@ def by_length(table: pd.DataFrame) -> str:
     )
 
 
-def verdict(table: pd.DataFrame, results) -> str:
-    """In how many masks the on-demand network's number is the higher one, and the scale."""
+def describe_repairs(table: pd.DataFrame, results) -> str:
+    """Say in how many masks the on-demand network's number is the higher one, and the scale."""
     if not results or NETWORK not in table:
         return "No trained network is here."
     above = {name: (table[NETWORK] > table[name]).sum() for name in ("damaged", CLASSICAL)}

@@ -14,10 +14,10 @@ TOLD, LEARNED = ("bm3d", "ksvd", "wnnm"), ("csf", "tnrd")  # the MLP is no oppon
 CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in TOLD]
 
 
-def table(
+def curves_table(
     curves, sigmas=SPECTRUM, dataset="db11", profile="reference", ours=None, measure=True, device="auto"
 ) -> pd.DataFrame:
-    """The curves of `denoising.curves_of` on clipped noise: system, trained_on, told, sigma, seed, psnr.
+    """Return the curves of `denoising.curves_of` on clipped noise: system, trained_on, told, sigma, seed, psnr.
 
     psnr is in dB, the mean over the images. `ours` is system → its runs, one for each `seed`, as `denoising.our_runs`
     has them.
@@ -37,20 +37,20 @@ def table(
 
 
 def by_curve(table: pd.DataFrame):
-    """The rows of each curve, means over seeds: ((system, σ that it is told or 0 for the truth), rows)."""
+    """Return the rows of each curve, means over seeds: ((system, σ that it is told or 0 for the truth), rows)."""
     curve = ["system", "told"]
     means = table.fillna({"told": 0}).groupby([*curve, "sigma"], sort=False).psnr.mean().reset_index()
     return means.groupby(curve, sort=False)
 
 
 def curve_name(system: str, told) -> str:
-    """`BM3D, told σ`, `BM3D, told 25`; nothing is added where a system is told nothing."""
+    """Return `BM3D, told σ`, `BM3D, told 25`; nothing is added where a system is told nothing."""
     entry = SYSTEMS[system]
     return entry.title + (f", told {f'{told:g}' if told else 'σ'}" if entry.knows_sigma else "")
 
 
-def lacking(table: pd.DataFrame) -> list[str]:
-    """What the table lacks: a line per reason that names the curves."""
+def list_missing_curves(table: pd.DataFrame) -> list[str]:
+    """Return what the table lacks: a line per reason that names the curves."""
     lacking = {}
     for (system, told), part in by_curve(table):
         if part.psnr.notna().all():
@@ -60,8 +60,8 @@ def lacking(table: pd.DataFrame) -> list[str]:
     return [f"{why}: {'; '.join(names)}" for why, names in lacking.items()]
 
 
-def show(table: pd.DataFrame):
-    """PSNR (dB), a row per system, a column per σ."""
+def show_curves(table: pd.DataFrame):
+    """Show PSNR (dB), a row per system, a column per σ."""
     rows = {curve_name(*curve): part.set_index("sigma").psnr for curve, part in by_curve(table.dropna(subset="psnr"))}
     frame = pd.DataFrame(rows).T.reindex(columns=sorted({*table.sigma}))
     frame.columns = [f"σ\u00a0=\u00a0{sigma:g}" for sigma in frame.columns]  # not broken over lines
@@ -72,7 +72,7 @@ def show(table: pd.DataFrame):
 
 
 def is_fixed(system: str, told) -> bool:
-    """Whether a curve is that of a system made for σ = 25 or told it whatever comes."""
+    """Return whether a curve is that of a system made for σ = 25 or told it whatever comes."""
     return bool(told) or SYSTEMS[system].at_25
 
 
@@ -84,7 +84,7 @@ def look_of(system: str, told) -> dict:
 
 
 def plot_curves(table: pd.DataFrame):
-    """PSNR against σ: on the left the paper's systems and DnCNN, on the right everything that is fixed at σ = 25.
+    """Draw PSNR against σ: on the left the paper's systems and DnCNN, on the right everything that is fixed at σ = 25.
 
     In both the noisy photographs.
     """
@@ -114,36 +114,36 @@ def plot_curves(table: pd.DataFrame):
 # Verdicts
 
 
-def curves(m: Measured) -> pd.DataFrame:
-    """Mean PSNR per σ, a column per curve: `on_demand`, `bm3d`, `bm3d25`, …; NaN where nothing is measured."""
+def mean_curves(m: Measured) -> pd.DataFrame:
+    """Return mean PSNR per σ, a column per curve: `on_demand`, `bm3d`, `bm3d25`, …; NaN where nothing is measured."""
     name = m.spectrum.system + m.spectrum.told.map(lambda told: "" if pd.isna(told) else f"{told:g}")
     wide = m.spectrum.psnr.astype(float).groupby([m.spectrum.sigma, name]).mean().unstack()
     return wide.reindex(columns=[f"{system}{told or ''}" for system, told in CURVES])
 
 
-def whole_spectrum(m: Measured) -> Decision:
-    """The on-demand network, told nothing, is nowhere more than 0.5 dB behind BM3D, told the truth."""
+def judge_whole_spectrum(m: Measured) -> Decision:
+    """Judge whether the on-demand network, told nothing, is nowhere more than 0.5 dB behind BM3D, told the truth."""
     seeds = m.spectrum[m.spectrum.system == "on_demand"].pivot(index="sigma", columns="seed", values="psnr")
-    gaps = seeds.astype(float).sub(curves(m).bm3d, axis="index")
+    gaps = seeds.astype(float).sub(mean_curves(m).bm3d, axis="index")
     return judge.decide_claim({f"σ = {sigma:g}": [*gap.dropna()] for sigma, gap in gaps.iterrows()}, beyond=-0.5)
 
 
 def loss_above_25(m: Measured, systems) -> dict:
-    """System → the most that it is behind BM3D told the truth at a σ above 25 (dB); only what is measured."""
-    gap = curves(m)[lambda frame: frame.index > FIXED]
+    """Return system → the most that it is behind BM3D told the truth at a σ above 25 (dB); only what is measured."""
+    gap = mean_curves(m)[lambda frame: frame.index > FIXED]
     return gap[list(systems)].rsub(gap.bm3d, axis=0).max().dropna().to_dict()
 
 
-def below_noisy(table: pd.DataFrame) -> list[str]:
-    """A line on where the on-demand network is below the noisy photographs themselves; none where it is not."""
+def list_below_noisy(table: pd.DataFrame) -> list[str]:
+    """Return a line on where the on-demand network is below the noisy photographs themselves; none where it is not."""
     psnr = {system: part.set_index("sigma").psnr for (system, _), part in by_curve(table)}
     ours, noisy = (psnr.get(name, pd.Series(dtype=float)) for name in ("on_demand", NOISY))
     below = [f"{sigma:g}" for sigma in ours.index[(ours - noisy).reindex(ours.index) < 0]]
     return [f"the on-demand network is below the noisy photographs themselves at σ = {', '.join(below)}"] * bool(below)
 
 
-def told_25(m: Measured) -> Decision:
-    """BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
+def judge_told_25(m: Measured) -> Decision:
+    """Judge BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
     loss = loss_above_25(m, [f"{system}{FIXED}" for system in TOLD])
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {signed(-db)}" for name, db in loss.items())
     if len(loss) < len(TOLD):
@@ -152,23 +152,24 @@ def told_25(m: Measured) -> Decision:
     return Decision(word, text=f"{words}, no seeds needed: nothing is trained")
 
 
-def trained_at_25(m: Measured) -> Decision:
-    """CSF and TNRD, each trained once at σ = 25, against BM3D told the truth, beyond what they lack at 25."""
-    loss, at_25 = loss_above_25(m, LEARNED), curves(m).reindex([FIXED]).iloc[0]
+def judge_trained_at_25(m: Measured) -> Decision:
+    """Judge CSF and TNRD, each trained once at σ = 25, against BM3D told the truth, beyond what they lack at 25."""
+    loss, at_25 = loss_above_25(m, LEARNED), mean_curves(m).reindex([FIXED]).iloc[0]
     lacks = {s: at_25.bm3d - at_25[s] - loss[s] for s in loss}
     gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in LEARNED}
     found = judge.decide_claim(gaps, beyond=-LARGE_EFFECT, sign=-1)
     return found.with_note(", each trained once, with no further seed planned" * all(gaps.values()))
 
 
-def verdict(table: pd.DataFrame, results) -> str:
-    """What a wrong σ costs, and how far the on-demand network is from BM3D told the truth."""
+def describe_curves(table: pd.DataFrame, results) -> str:
+    """Say what a wrong σ costs, and how far the on-demand network is from BM3D told the truth."""
     m = Measured(spectrum=table)
     lines = {
-        "Told 25 − BM3D told the truth, the lowest above σ = 25": told_25(m),
-        "The same for what was retrained here at σ = 25, beyond its distance there": trained_at_25(m),
-        "On-demand − BM3D told the truth, nowhere below −0.5 dB": whole_spectrum(m),
+        "Told 25 − BM3D told the truth, the lowest above σ = 25": judge_told_25(m),
+        "The same for what was retrained here at σ = 25, beyond its distance there": judge_trained_at_25(m),
+        "On-demand − BM3D told the truth, nowhere below −0.5 dB": judge_whole_spectrum(m),
     }
-    absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in [*below_noisy(table), *lacking(table)])
+    notes = [*list_below_noisy(table), *list_missing_curves(table)]
+    absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in notes)
     known = results or any(line.word != MISSING for line in lines.values())
     return sentences.page(lines, results, absent) if known else absent or sentences.NOTHING

@@ -27,7 +27,7 @@ from odl.experiment import PROFILES, Experiment
 NAMES = {-4: "on_demand, k = -4", -1: "on_demand, k = -1", 0: "rigid_joint", 1: "on_demand", 4: "on_demand, k = 4"}
 K = tuple(NAMES)  # whose runs go by `name`
 COLOURS = dict(zip(K, ("#6A3D9A", "#B39DDB", "#0072B2", "#D55E00", "#7F2704"), strict=True))  # 0 and 1 as in Table 1
-WIDTHS = (("#56B4E9", "o"), ("#0072B2", "s"))  # of the ladder: narrow, wide
+LADDER_LOOKS = (("#56B4E9", "o"), ("#0072B2", "s"))  # narrow, wide
 OPEN = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
 PAPERS_STEPS = 1_500_000
 COLUMNS = ["task", "k", "width", "steps", "seeds", "dose", "psnr", "margin", "low", "high", "verdict"]
@@ -36,35 +36,31 @@ PER_SEED = ["doses", "margins"]
 
 
 def name(e: Experiment) -> str:
-    """The schedule of a run, its k, its network, and what is not the profile's: decay, batch, width and steps."""
-    k = f", k = {e.sharpness:g}" if e.sharpness != 1 else ""
-    decay = f", decay {e.decay:g}" if "decay" in e.overrides else ""
-    batch = f", batch {e.batch_size}" if "batch_size" in e.overrides else ""
-    network = f", {e.network}" if e.network != "paper" else ""
+    """Return a run's schedule, k and network, and what is not the profile's: decay, batch, width and steps."""
     other = {*e.overrides} - {"sharpness", "decay", "batch_size", "network"}
-    return (
-        e.schedule
-        + k
-        + network
-        + decay
-        + batch
-        + (f", width {e.width}, {e.epochs * e.iterations:,} steps" if other else "")
-    )
+    differs = {
+        f"k = {e.sharpness:g}": e.sharpness != 1,
+        e.network: e.network != "paper",
+        f"decay {e.decay:g}": "decay" in e.overrides,
+        f"batch {e.batch_size}": "batch_size" in e.overrides,
+        f"width {e.width}, {e.epochs * e.iterations:,} steps": other,
+    }
+    return ", ".join([e.schedule, *(said for said, shown in differs.items() if shown)])
 
 
-def load(experiments: list[Experiment], load=None) -> Measured:
-    """What is on disk of some runs, which go by `name`."""
+def load_runs(experiments: list[Experiment], load=None) -> Measured:
+    """Return what is on disk of some runs, which go by `name`."""
     found = {(e.task, name(e), e.seed): (load or results.load)(e) for e in experiments}
     return Measured({key: run for key, run in found.items() if run})
 
 
-def table(experiments: list[Experiment]) -> pd.DataFrame:
-    """A row for every on-demand setting: means over the seeds that it shares with rigid joint learning.
+def doses_table(experiments: list[Experiment]) -> pd.DataFrame:
+    """Return a row for every on-demand setting: means over the seeds that it shares with rigid joint learning.
 
     `COLUMNS` and, seed by seed, `PER_SEED`: dose in %, psnr in dB, margin in dB (see `judge.lead`), and where pixels
     are missing the margin by the composite with a word of its own.
     """
-    m, rows = load(experiments), []
+    m, rows = load_runs(experiments), []
     settings = {replace(e, seed=0) for e in experiments if e.schedule == "on_demand"}
     for e in sorted(settings, key=lambda e: (list(paper.TASKS).index(e.task), e.width, e.epochs, e.sharpness)):
         pair = e.task, name(e), name(replace(e, schedule="rigid_joint", sharpness=1.0))
@@ -78,21 +74,21 @@ def table(experiments: list[Experiment]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS + PER_SEED)
 
 
-# The answer
+# Judged claims
 
 
-def dose_against_margin(m: Measured, k: int = 4) -> Decision:
-    """B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
+def judge_dose(m: Measured, k: int = 4) -> Decision:
+    """Judge B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
     printed = {plain(task): judge.printed_margin(m, task) for task in paper.TASKS if k == 1}  # the paper's own k
-    verdict = compare(m, judge.on_tasks(NAMES[k], "rigid_joint"), printed=printed)
-    if verdict.word == judge.MISSING:
-        return verdict
+    found = compare(m, judge.on_tasks(NAMES[k], "rigid_joint"), printed=printed)
+    if found.word == judge.MISSING:
+        return found
     doses = [100 * dose_of(run) for run in judge.runs_of(m.runs, NAMES[k])]
-    return verdict.with_note(f", dose {np.mean(doses):.2f} %")
+    return found.with_note(f", dose {np.mean(doses):.2f} %")
 
 
-def slope(m: Measured) -> Decision:
-    """How the margin over equal shares changes with the dose to the hard levels: the four tasks' mean, seed by seed.
+def judge_slope(m: Measured) -> Decision:
+    """Judge how the margin over equal shares changes with the dose to the hard levels: the four tasks' mean.
 
     In dB for each per cent of a batch that a level is away from its equal share, by least squares through no margin at
     no dose; a dose to the easy levels counts as negative. The same of the squared error, which should rise, confirms.
@@ -103,32 +99,63 @@ def slope(m: Measured) -> Decision:
 
 
 def slopes(m: Measured, asked: str) -> list[float]:
-    """The slope of one score, of every seed with all doses on every task; the composite's where a task has known
-    pixels."""
-    found_of = {}  # seed → a slope for each task
+    """Return the slope of one score for every seed with all doses on every task.
+
+    The composite's is that of PSNR on the tasks without known pixels.
+    """
+    ks, of_seeds = (-4, 1, 4), {}  # seed → a slope for each task
     for task in paper.TASKS:
-        found, column = {}, "psnr" if asked == judge.COMPOSITE and task not in paper.MASKED else asked
-        for k in (-4, 1, 4):
-            pairs = paired(m.runs, task, NAMES[k], "rigid_joint")
-            for ours, equal in (pair for pair in pairs if all(column in run.evaluation for run in pair)):
-                point = np.sign(k) * 100 * dose_of(ours), score(ours, column=column) - score(equal, column=column)
-                found.setdefault(ours.experiment["seed"], []).append(point)
-        for seed, points in found.items():
-            if len(points) == 3:
-                found_of.setdefault(seed, []).append(slope_of(points))
-    return [np.mean(each) for each in found_of.values() if len(each) == len(paper.TASKS)]
+        column = "psnr" if asked == judge.COMPOSITE and task not in paper.MASKED else asked
+        for equal, *others in paired(m.runs, task, "rigid_joint", *map(NAMES.get, ks)):
+            if all(column in run.evaluation for run in (equal, *others)):
+                margins = [score(run, column=column) - score(equal, column=column) for run in others]
+                doses = [np.sign(k) * 100 * dose_of(run) for k, run in zip(ks, others, strict=True)]
+                of_seeds.setdefault(equal.experiment["seed"], []).append(slope_of(doses, margins))
+    return [np.mean(each) for each in of_seeds.values() if len(each) == len(paper.TASKS)]
 
 
-def confounded(m: Measured) -> Decision:
-    """How much of the cumulative curriculum's lead over on-demand learning is lost with a rate that falls earlier."""
-    schedules, parts, confirm = ("cumulative_curriculum", "on_demand"), {}, {}
-    for task in catalogue.CONFOUNDED:
-        four = paired(m.runs, task, *schedules, *(f"{name}, decay 0.4" for name in schedules))
-        leads = [[score(run) for run in runs] for runs in four]
-        parts[plain(task)] = [(a - b) - (c - d) for a, b, c, d in leads]
-        errors = [[score(run, column="l2") for run in runs] for runs in four]
-        confirm[plain(task)] = [(b - a) - (d - c) for a, b, c, d in errors]
-    return judge.decide_claim(parts, confirm=confirm)
+def slope_of(doses, margins) -> float:
+    """Return dB for each per cent by least squares through no margin at no dose; NaN where no dose differs from 0."""
+    x, y = np.array(doses), np.array(margins)
+    return x @ y / (x @ x or np.nan)
+
+
+def judge_decay(m: Measured) -> Decision:
+    """Judge how much of the cumulative curriculum's lead over on-demand learning is lost if the rate falls earlier."""
+    schedules = ("cumulative_curriculum", "on_demand")
+    four = (*schedules, *(f"{schedule}, decay 0.4" for schedule in schedules))
+
+    def lost(column: str) -> dict:
+        found = {}
+        for task in catalogue.CONFOUNDED:
+            scores = [[score(run, column=column) for run in runs] for runs in paired(m.runs, task, *four)]
+            found[plain(task)] = np.array([(a - b) - (c - d) for a, b, c, d in scores])
+        return found
+
+    return judge.decide_claim(lost("psnr"), confirm={task: -values for task, values in lost("l2").items()})
+
+
+def judge_replay(m: Measured) -> Decision:
+    """Judge a network's own feedback against recorded shares, and say how little the two shares differ."""
+    found = compare(m, judge.on_tasks(NAMES[4], "replay", catalogue.CONFOUNDED))
+    moved = {task: moved_by_replay(m, task) for task in catalogue.CONFOUNDED}
+    told = {task: share for task, share in moved.items() if share}
+    if found.word == judge.MISSING or not told:
+        return found
+    each = " and ".join(f"{share:.2f} % of a batch on {plain(task)}" for task, share in told.items())
+    images = " to ".join(dict.fromkeys(f"{100 / share:.0f}" for share in sorted(told.values(), reverse=True)))
+    note = f"; recorded and own shares differ by {each}, one image in {images}, so this carries no contrast"
+    return found.with_note(note)
+
+
+def moved_by_replay(m: Measured, task: str) -> float | None:
+    """Return the per cent of a batch that recorded shares give to other levels, mean of epochs and seeds."""
+    pairs = paired(m.runs, task, NAMES[4], "replay")
+    both = [[np.array([epoch["allocation"] for epoch in run.history]) for run in pair] for pair in pairs]
+    return np.mean([np.abs(own - other).sum(1).mean() / 2 for own, other in both]) if both and both[0][0].size else None
+
+
+# Tables
 
 
 CONTROLS = {  # what may make the cumulative curriculum win: contrast → one run and another, by `name`
@@ -141,8 +168,8 @@ CONTROLS = {  # what may make the cumulative curriculum win: contrast → one ru
 }
 
 
-def controls(m: Measured) -> pd.DataFrame:
-    """Rate, share, order and feedback apart: columns contrast, task, seeds, margin, low and high (dB), verdict."""
+def controls_table(m: Measured) -> pd.DataFrame:
+    """Return rate, share, order and feedback apart: contrast, task, seeds, margin, low and high (dB), verdict."""
     rows = []
     for task in catalogue.CONFOUNDED:
         for contrast, pair in CONTROLS.items():
@@ -151,8 +178,8 @@ def controls(m: Measured) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["contrast", "task", "seeds", "margin", "low", "high", "verdict"])
 
 
-def levels(m: Measured) -> pd.DataFrame:
-    """Of each task, k and level from 1 to 5: how hard it pulls, what feedback gives it, and what came of it.
+def levels_table(m: Measured) -> pd.DataFrame:
+    """Return for each task, k and level how hard it pulls, what feedback gives it, and what came of it.
 
     Columns task, k, level; pull: the norm of its gradient under equal shares, level 1's is 1; share: per cent of the
     images in the last epoch; seeds, margin (dB over equal shares) and its 95 % interval, low and high.
@@ -171,20 +198,22 @@ def levels(m: Measured) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def verdict(experiments: list[Experiment]) -> str:
-    """Every k against equal shares, on all four tasks together, and Equation 3 while the learning rate is constant."""
-    m = load(experiments)
+# Sentences
+
+
+def describe_doses(experiments: list[Experiment]) -> str:
+    """Say every k against equal shares, on all tasks together, and Equation 3 while the learning rate is constant."""
+    m = load_runs(experiments)
     notes = {k: ", towards the easy levels" if k < 0 else ", Equation 3" * (k == 1) for k in exponents(experiments)}
-    lines = {f"k = {minus(k)}{note}": dose_against_margin(m, k) for k, note in notes.items()}
-    early = {plain(task): margins for task in paper.TASKS if (margins := at_constant_rate(m, task))}
-    said = "; ".join(f"{task} {estimate(margins)}" for task, margins in early.items())
-    text = f"While the learning rate is constant, over epochs 50 to 80 %, Equation 3 − equal shares is {said}, by the "
-    text += "validation PSNR of levels 1 to 5." if said else ""
-    return page(lines, list(m.runs.values()), text if said else "")
+    lines = {f"k = {minus(k)}{note}": judge_dose(m, k) for k, note in notes.items()}
+    early = {plain(task): margins for task in paper.TASKS if (margins := early_margins(m, task))}
+    each = "; ".join(f"{task} {estimate(margins)}" for task, margins in early.items())
+    text = f"While the learning rate is constant, over epochs 50 to 80 %, Equation 3 − equal shares is {each}, by the "
+    return page(lines, list(m.runs.values()), f"{text}validation PSNR of levels 1 to 5." if each else "")
 
 
-def at_constant_rate(m: Measured, task: str, one: str = "on_demand", other: str = "rigid_joint") -> list[float]:
-    """By how many dB one schedule is ahead of another before the learning rate falls, for every seed that both have.
+def early_margins(m: Measured, task: str, one: str = "on_demand", other: str = "rigid_joint") -> list[float]:
+    """Return by how many dB one schedule is ahead before the learning rate falls, for every seed that both have.
 
     By the mean validation PSNR of levels 1 to 5 from 50 to 80 % of the epochs.
     """
@@ -197,65 +226,45 @@ def at_constant_rate(m: Measured, task: str, one: str = "on_demand", other: str 
     return [early(ours) - early(theirs) for ours, theirs in pairs]
 
 
-def replayed(m: Measured) -> Decision:
-    """A network's own feedback against recorded shares; says how little the two shares differ."""
-    found = compare(m, judge.on_tasks(NAMES[4], "replay", catalogue.CONFOUNDED))
-    moved = {task: moved_by_replay(m, task) for task in catalogue.CONFOUNDED}
-    told = {task: share for task, share in moved.items() if share}
-    if found.word == judge.MISSING or not told:
-        return found
-    each = " and ".join(f"{share:.2f} % of a batch on {plain(task)}" for task, share in told.items())
-    images = " to ".join(dict.fromkeys(f"{100 / share:.0f}" for share in sorted(told.values(), reverse=True)))
-    note = f"; recorded and own shares differ by {each}, one image in {images}, so this carries no contrast"
-    return found.with_note(note)
-
-
-def moved_by_replay(m: Measured, task: str) -> float | None:
-    """Per cent of a batch that recorded shares give to other levels than a network's own, mean of epochs and seeds."""
-    pairs = paired(m.runs, task, NAMES[4], "replay")
-    both = [[np.array([epoch["allocation"] for epoch in run.history]) for run in pair] for pair in pairs]
-    return np.mean([np.abs(own - other).sum(1).mean() / 2 for own, other in both]) if both and both[0][0].size else None
-
-
 def exponents(experiments: list[Experiment]) -> list[float]:
-    """The k of some runs, from the easy levels to the hard ones."""
+    """Return the k of some runs, from the easy levels to the hard ones."""
     return sorted({e.sharpness for e in experiments if e.schedule == "on_demand"})
 
 
-def levels_verdict(experiments: list[Experiment]) -> str:
-    """Every k against equal shares: whether the level that gets more images gains more than the one that gets fewer."""
-    m, lines = load(experiments), {}
+def describe_levels(experiments: list[Experiment]) -> str:
+    """Say of every k whether the level that gets more images gains more than the one that gets fewer."""
+    m, lines = load_runs(experiments), {}
     for k in exponents(experiments):
         more, fewer = ("1", "5") if k < 0 else ("5", "1")
-        verdict = compare_levels(m, NAMES[k], "rigid_joint", more, fewer)
-        lines[f"k = {minus(k)}, level {more} − level {fewer}"] = verdict
+        found = compare_levels(m, NAMES[k], "rigid_joint", more, fewer)
+        lines[f"k = {minus(k)}, level {more} − level {fewer}"] = found
     return page(lines, [])
 
 
-def strongest(ladder: list[Experiment]) -> str:
-    """On-demand learning against `catalogue.STRONGEST`, after the profile's length and after the ladder's longest."""
+def describe_strongest_rival(ladder: list[Experiment]) -> str:
+    """Say on-demand learning against `catalogue.STRONGEST`, at the profile's length and at the ladder's longest."""
     task, rival = catalogue.STRONGEST
     longest = [e for e in ladder if (e.task, e.schedule) == (task, rival)]
     lines = {}
     for epochs in sorted({n for e in longest for n in (PROFILES[e.profile]["epochs"], e.epochs)}):
         pair = [[replace(e, schedule=s, epochs=epochs) for e in longest] for s in ("on_demand", rival)]
-        m = load(sum(pair, []))
+        m = load_runs(sum(pair, []))
         title = f"{plain(task).capitalize()}, {epochs * longest[0].iterations:,} steps"
         lines[title] = compare(m, {"": (task, *(name(runs[0]) for runs in pair))})
     return page(lines, [])
 
 
+# On the page
+
+
 def shares(psnr, k: float) -> np.ndarray:
-    """Share of the batch of each level from its PSNR in dB, as training has it."""
+    """Return the share of the batch of each level from its PSNR in dB, as training has it."""
     weights = schedules.on_demand(0, psnr, len(psnr)) ** float(k)
     return weights / weights.sum()
 
 
-# On the page
-
-
-def show(table: pd.DataFrame, *differ: str):
-    """The settings of a table by the columns in which they differ."""
+def show_doses(table: pd.DataFrame, *differ: str):
+    """Show the settings of a table by the columns in which they differ."""
     tasks = table.task.map(plain).where(~table.task.duplicated(), "")
     kept = [with_interval(row.kept, row.kept_low, row.kept_high) for row in table.itertuples()]
     shown = table.assign(task=tasks, margins=table.margins.map(estimate), kept=kept)
@@ -267,7 +276,7 @@ def show(table: pd.DataFrame, *differ: str):
 
 
 def show_levels(table: pd.DataFrame):
-    """`levels`, a row for each task and level: its pull, then what each k gives it, and what came of that."""
+    """Show for each task and level its pull, then what each k gives it, and what came of that."""
     each = table.drop_duplicates(["task", "level"])
     shown = {("", "task"): each.task.map(plain).where(~each.task.duplicated(), "").to_list()}
     shown |= {("", "level"): each.level.to_list(), ("", "pull"): [f"{pull:.2f}" for pull in each.pull]}
@@ -280,13 +289,13 @@ def show_levels(table: pd.DataFrame):
 
 
 def show_controls(table: pd.DataFrame):
-    """Those rows of `controls` that are measured."""
+    """Show the measured rows of `controls_table`."""
     shown, numbers = table[table.seeds > 0], dict.fromkeys(("difference (dB)", "low", "high"), number)
     return show_table(shown.rename(columns={"margin": "difference (dB)"}), numbers)
 
 
-def plot_given(given: dict):
-    """Share of each level for every k; given: title → PSNR (dB) per level."""
+def plot_shares(given: dict):
+    """Draw the share of each level for every k; given: title → PSNR (dB) per level."""
     figure, axes = figures.share_panels(given, size=(8.6, 3))
     for axis, psnr in zip(axes, given.values(), strict=True):
         for k in (-1, 0, 1, 4):
@@ -298,74 +307,66 @@ def plot_given(given: dict):
     return figure
 
 
-def plot_margins(table: pd.DataFrame):
-    """Margin over rigid joint learning against dose, a panel for each task; left of 0 the easy levels get it."""
+def margin_panels(xlabel: str):
+    """Return a figure of margins over rigid joint learning, and its panel for each task."""
     figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
-    for axis, task in zip(axes.flat, paper.TASKS, strict=True):
+    figure.supxlabel(xlabel, fontsize=10)
+    figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
+    return figure, dict(zip(paper.TASKS, axes.flat, strict=True))
+
+
+def plot_margins(table: pd.DataFrame):
+    """Draw the margin over rigid joint learning against dose, for each task; left of 0 the easy levels get it."""
+    figure, panels = margin_panels("to the easy levels  ←  dose (% of a batch)  →  to the hard levels")
+    for task, axis in panels.items():
         rows = table[table.task == task]
-        frame_of(axis, plain(task), [(-2, -0.15), (5, 0.15)])
+        frame_panel(axis, plain(task), [(-2, -0.15), (5, 0.15)])
         axis.axvline(0, color="0.4", linewidth=1)
         axis.plot(0, 0, "x", color=COLOURS[0], label="k = 0, rigid joint")
-        for row in rows.itertuples():
-            places, label = np.sign(row.k) * np.array(row.doses), f"k = {minus(row.k)}"
-            draw(axis, places, row, COLOURS[row.k], "o", label)
-        points = [(np.sign(r.k) * x, y) for r in rows.itertuples() for x, y in zip(r.doses, r.margins, strict=True)]
-        if (rows.seeds > 0).sum() > 1 and np.isfinite(slope := slope_of(points)):
+        signed_doses = [np.sign(row.k) * np.array(row.doses) for row in rows.itertuples()]
+        for row, doses in zip(rows.itertuples(), signed_doses, strict=True):
+            draw_setting(axis, doses, row, COLOURS[row.k], "o", f"k = {minus(row.k)}")
+        slope = slope_of(sum(map(list, signed_doses), []), sum(rows.margins, []))
+        if (rows.seeds > 0).sum() > 1 and np.isfinite(slope):
             axis.axline((0, 0), slope=slope, color="0.4", linestyle=":", linewidth=1, zorder=1)
-            text = signed(slope, SLOPE)
-            axis.text(0.02, 0.03, text, transform=axis.transAxes, color="0.4", fontsize=8)
+            axis.text(0.02, 0.03, signed(slope, SLOPE), transform=axis.transAxes, color="0.4", fontsize=8)
         absent = ", ".join(minus(k) for k in rows.k[rows.seeds == 0])
         if absent or rows.empty:
             text = f"k = {absent}: {judge.MISSING}" if absent else judge.MISSING
             axis.text(0.98, 0.03, text, transform=axis.transAxes, ha="right", color="0.4", fontsize=8)
-    figure.supxlabel("to the easy levels  ←  dose (% of a batch)  →  to the hard levels", fontsize=10)
-    figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9)
     return figure
 
 
-def slope_of(points) -> float:
-    """Least squares through no margin at no dose: dB for each per cent, of (signed dose in %, margin in dB).
-
-    NaN where no dose differs from 0.
-    """
-    x, y = np.transpose(points)
-    return x @ y / (x @ x or np.nan)
-
-
 def plot_levels(experiments: list[Experiment]):
-    """Mean margin of every k over rigid joint learning on each level, from three seeds on with its 95 % interval.
+    """Draw the mean margin of every k over rigid joint learning on each level, with its 95 % interval.
 
     A mark is open where both networks are below the damaged images.
     """
-    figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
-    m, every_k = load(experiments), exponents(experiments)
-    for axis, task in zip(axes.flat, paper.TASKS, strict=True):
-        frame_of(axis, plain(task), [(0.7, -0.15), (6.3, 0.15)])
+    figure, panels = margin_panels("level")
+    m, every_k = load_runs(experiments), exponents(experiments)
+    for task, axis in panels.items():
+        frame_panel(axis, plain(task), [(0.7, -0.15), (6.3, 0.15)])
         for k, beside in zip(every_k, np.linspace(-0.12, 0.12, len(every_k)), strict=True):
-            pair, look = (NAMES[k], "rigid_joint"), {"color": COLOURS[k], "label": f"k = {minus(k)}"}
+            pair, look = (NAMES[k], "rigid_joint"), {"color": COLOURS[k], "linewidth": 1}
             found = {level: gaps(m.runs, task, *pair, [level]) for level in judge.LEVELS}
-            found = {level: margins for level, margins in found.items() if margins}
+            found = {level: judge.spread(margins) for level, margins in found.items() if margins}
             places = np.array([int(level) for level in found]) + beside
-            axis.plot(places, [np.mean(margins) for margins in found.values()], linewidth=1, **look)
-            for place, (level, margins) in zip(places, found.items(), strict=True):
-                full = "white" if judge.below_input(m.runs, task, pair, [level]) else COLOURS[k]
-                axis.plot(place, np.mean(margins), "o", color=COLOURS[k], markerfacecolor=full, markersize=5)
-                if len(margins) >= judge.MIN_SEEDS:
-                    axis.vlines(place, *judge.interval(margins), color=COLOURS[k], linewidth=1)
+            axis.plot(places, [mean for mean, *_ in found.values()], label=f"k = {minus(k)}", **look)
+            for place, (level, (mean, *ends)) in zip(places, found.items(), strict=True):
+                fill = "white" if judge.below_input(m.runs, task, pair, [level]) else COLOURS[k]
+                axis.plot(place, mean, "o", color=COLOURS[k], markerfacecolor=fill, markersize=5)
+                axis.vlines(place, *ends, **look)
         axis.set_xticks(range(1, 7), [*range(1, paper.N_LEVELS + 1), "6\nnot trained"])
-    figure.supxlabel("level", fontsize=10)
-    figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
     return figure
 
 
 def plot_controls(table: pd.DataFrame):
-    """Each measured contrast of `controls` with its 95 % interval, a colour for each task."""
+    """Draw each measured contrast of `controls_table` with its 95 % interval, a colour for each task."""
     shown = [contrast for contrast in CONTROLS if table.seeds[table.contrast == contrast].any()]
     figure, axis = plt.subplots(figsize=(8.6, 1.4 + 0.35 * len(shown)), layout="constrained")
-    axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.93", zorder=0, linewidth=0)
-    axis.axvline(0, color="0.4", linewidth=1)
+    figures.mark_equivalence(axis)
     looks = zip((-0.15, 0.15), ("#0072B2", "#D55E00"), strict=True)
     for (beside, colour), (task, rows) in zip(looks, table.groupby("task", sort=False), strict=True):
         rows = rows[rows.contrast.isin(shown)]
@@ -379,16 +380,16 @@ def plot_controls(table: pd.DataFrame):
 
 
 def plot_ladder(table: pd.DataFrame):
-    """Margin and dose of Equation 3 against the number of steps, a column for each task, beside the paper's margins."""
+    """Draw margin and dose of Equation 3 against the number of steps, for each task, beside the paper's margins."""
     figure, axes = plt.subplots(2, len(LADDER), figsize=(8.6, 5.6), sharex=True, sharey="row", layout="constrained")
     lengths = [*sorted({*table.steps}), PAPERS_STEPS]
     for (above, below), task in zip(axes.T, LADDER, strict=True):
         rows = table[table.task == task]
-        frame_of(above, plain(task), [(lengths[0] / 1.5, 0), (1.5 * PAPERS_STEPS, 0)])
-        for (colour, mark), (width, part) in zip(WIDTHS, rows.groupby("width"), strict=False):
+        frame_panel(above, plain(task), [(lengths[0] / 1.5, 0), (1.5 * PAPERS_STEPS, 0)])
+        for (colour, mark), (width, part) in zip(LADDER_LOOKS, rows.groupby("width"), strict=False):
             for i, row in enumerate(part.itertuples()):
                 places = row.steps * (0.9 if mark == "o" else 1.1) * np.ones(row.seeds)  # beside each other
-                draw(above, places, row, colour, mark, None if i else f"width {width}")
+                draw_setting(above, places, row, colour, mark, None if i else f"width {width}")
                 below.plot(places, row.doses, mark, color=colour, **OPEN)
         margins = np.subtract(published.TABLE1[task]["on_demand"], published.TABLE1[task]["rigid_joint"])[:, 1]
         above.plot([PAPERS_STEPS] * 2, margins, "D", color="0.35", markersize=5, label="the paper's, width 64")
@@ -404,18 +405,17 @@ def plot_ladder(table: pd.DataFrame):
     return figure
 
 
-def frame_of(axis, title: str, corners) -> None:
-    """A panel's title, the places it shows at least, its line of no margin, and the band equivalent to that."""
+def frame_panel(axis, title: str, corners) -> None:
+    """Draw a panel's title and the margins that count as equal; it shows its corners at least."""
     axis.set_title(title, fontsize=10)
-    axis.axhspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.93", zorder=0, linewidth=0)
-    axis.axhline(0, color="0.4", linewidth=1)
+    figures.mark_equivalence(axis, along="y")
     axis.update_datalim(corners)
 
 
-def draw(axis, places, row, colour, mark, label) -> None:
-    """An open mark for every seed's margin; from three seeds on the mean, its 95 % interval, and thick the 90 % one."""
+def draw_setting(axis, places, row, colour, mark, label) -> None:
+    """Draw an open mark for every seed's margin, the mean with its 95 % interval, and thick the 90 % one."""
     axis.plot(places, row.margins, mark, color=colour, label=label, **OPEN)
     if row.seeds >= judge.MIN_SEEDS:
-        ends = [[row.margin - row.low], [row.high - row.margin]]
-        axis.errorbar(np.mean(places), row.margin, ends, fmt="_", color=colour, markersize=9, capsize=3)
-        axis.vlines(np.mean(places), *judge.narrow_interval(row.margins), color=colour, linewidth=6, alpha=0.3)
+        place, ends = np.mean(places), [[row.margin - row.low], [row.high - row.margin]]
+        axis.errorbar(place, row.margin, ends, fmt="_", color=colour, markersize=9, capsize=3)
+        axis.vlines(place, *judge.narrow_interval(row.margins), color=colour, linewidth=6, alpha=0.3)

@@ -12,15 +12,15 @@ from companion.training.results import Result, load
 OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
 
 
-def runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Result]]:
-    """The measured runs of the page by name, one per seed; empty lists where nothing is."""
+def load_runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Result]]:
+    """Return the measured runs of the page by name, one per seed; empty lists where nothing is."""
     rows = zip(EXTRA_DATA, *(halves(task, dataset, profile, seed) for seed in seeds), strict=True)
     return {name: [*filter(None, map(load, experiments))] for name, *experiments in rows}
 
 
-def table(runs: dict[str, list[Result]]) -> pd.DataFrame:
-    """Sec. 6.6: a row per name of `runs`, means and standard deviations over the seeds that all have; l2 in ‰, psnr in
-    dB."""
+def halves_table(runs: dict[str, list[Result]]) -> pd.DataFrame:
+    """Return a row per name of `load_runs`: means and standard deviations over the seeds that all have, l2 (‰), psnr
+    (dB)."""
     seeds = [{run.experiment["seed"] for run in found} for found in runs.values()]
     shared = set.intersection(*filter(None, seeds)) if any(seeds) else set()
     runs = {name: [run for run in found if run.experiment["seed"] in shared] for name, found in runs.items()}
@@ -29,14 +29,14 @@ def table(runs: dict[str, list[Result]]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"train_images": "Int64"})
 
 
-def show(table: pd.DataFrame):
-    """The extra-data test; ± is a standard deviation over seeds."""
+def show_halves(table: pd.DataFrame):
+    """Show the extra-data test; ± is a standard deviation over seeds."""
     names = {"train_images": "images", "l2": "L2 (‰)", "psnr": "PSNR (dB)", "psnr_sd": "± (dB)"}
     return tables.show_table(table.drop(columns="l2_sd").rename(columns=names), {"images": "{:,}"})
 
 
-def verdict(runs: dict, task: str) -> str:
-    """The two halves of the claim, and on-demand against rigid joint with the same half."""
+def describe_halves(runs: dict, task: str) -> str:
+    """Say the two halves of the claim, and on-demand against rigid joint with the same half."""
     m = Measured({(task, name, r.experiment["seed"]): r for name in runs for r in runs[name]})
     pairs = (OURS_HALF, RIGID_ALL), (OURS_HALF, RIGID_HALF), (RIGID_ALL, RIGID_HALF)
     lines = {f"{a} − {b}": compare(m, {"": (task, a, b)}) for a, b in pairs}
@@ -44,7 +44,7 @@ def verdict(runs: dict, task: str) -> str:
 
 
 def plot_curves(measured: dict):
-    """Mean validation PSNR over levels against epoch, without the lowest twentieth; measured: name → results."""
+    """Draw mean validation PSNR over levels against epoch, without the lowest twentieth; measured: name → results."""
     figure, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
     looks = zip(("#D55E00", "#56B4E9", "#0072B2"), ("-", "--", ":"), strict=True)
     for (name, runs), (color, linestyle) in zip(measured.items(), looks, strict=True):

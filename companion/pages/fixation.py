@@ -13,7 +13,7 @@ from companion import judge, published
 from companion.data import packs, sets
 from companion.judge import Decision, Measured, compare, plain
 from companion.show import figures, sentences, tables
-from companion.show.figures import COLOURS, GREY, KEPT, ROOM, TITLES
+from companion.show.figures import COLOURS, GREY, KEPT, ROOM, title_of
 from companion.show.pictures import restored_by
 from companion.training import results
 from odl import crops, paper
@@ -27,7 +27,7 @@ SPECTRUM = {  # severities at which a curve is measured, the fixated ones and th
     "deblur": tuple(np.arange(0, 6.1, 0.25)),
     "denoise": tuple(np.arange(0, 121, 5)),
 }
-IMAGES = 64  # per point: enough, because every point and every model sees the same crops
+IMAGES_A_POINT = 64  # enough, because every point and every model sees the same crops
 PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]  # of what, as in an evaluation
 SIDES = "levels 1–6", "own severity"  # of a comparison
 SCORED = ["output", "input", "kept", "hole"]  # the same, as `evaluation.scored` has it
@@ -38,7 +38,7 @@ COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS]
 
 
 def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
-    """PSNR against severity of every measured run: rows with `COLUMNS`, all PSNRs in dB.
+    """Return PSNR against severity of every measured run: rows with `COLUMNS`, all PSNRs in dB.
 
     Loaded where it is stored, else measured with the networks and stored; a line says where the weights or the
     photographs for that are not here.
@@ -63,14 +63,14 @@ def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
 
 
 def fingerprint(experiment: Experiment) -> str:
-    """Of the run's JSON: a curve stored beside another measurement of the same name is not this run's."""
+    """Return the hash of the run's JSON: a curve of another measurement of the same name is not this run's."""
     return hashlib.sha256(results.path_of(experiment).read_bytes()).hexdigest()[:12]
 
 
 def measure(experiment: Experiment, network, device) -> pd.DataFrame:
-    """Rows severity, centred, *PSNRS; both blur widths equal; squares at random places, then centred ones."""
+    """Return rows severity, centred, *PSNRS; both blur widths equal; squares at random places, then centred ones."""
     task = task_of(experiment)
-    n = min(experiment.test_images, IMAGES)
+    n = min(experiment.test_images, IMAGES_A_POINT)
     x = images_of(experiment, packs.load(experiment.dataset, "test"), n, "test").to(device)
     places, levels = (False, True) if task.name == "inpaint" else (False,), paper.TASKS[task.name]["levels"]
     severities = SPECTRUM.get(task.name, np.linspace(levels[0][0], levels[-1][1], 25))
@@ -89,7 +89,7 @@ def measure(experiment: Experiment, network, device) -> pd.DataFrame:
 
 
 def plot_spectrum(frame: pd.DataFrame, task: str):
-    """Fig. 4: PSNR over the whole spectrum; for inpainting with squares at random places and in the centre."""
+    """Draw Fig. 4, PSNR over the whole spectrum; for inpainting with squares at random places and in the centre."""
     parts = {"square at a random place": False, "square in the centre": True} if task == "inpaint" else {"": False}
     size = (3.2 + 3.6 * len(parts), 3.8)
     figure, axes = plt.subplots(1, len(parts), figsize=size, sharey=True, squeeze=False, layout="constrained")
@@ -104,7 +104,7 @@ def plot_spectrum(frame: pd.DataFrame, task: str):
 
 
 def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
-    """PSNR against severity, a line per model.
+    """Draw PSNR against severity, a line per model.
 
     Behind them what is not restored, and on-demand's output with known pixels kept; where these leave the picture at
     its top or its bottom, they are cut off.
@@ -118,19 +118,19 @@ def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
         axis.plot(ours.severity, ours.psnr_kept, **KEPT)
     for schedule, part in frame.groupby("schedule", sort=False):
         look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.5}
-        axis.plot(part.severity, part.psnr, label=TITLES.get(schedule, schedule), **look)
+        axis.plot(part.severity, part.psnr, label=title_of(schedule), **look)
     axis.set_ylim(limits(frame))
 
 
 def limits(frame: pd.DataFrame) -> tuple[float, float]:
-    """The lowest and the highest dB of the picture of a spectrum."""
+    """Return the lowest and the highest dB of the picture of a spectrum."""
     frame = frame[frame.severity > 0]
     drawn, ours = frame[["psnr", "psnr_input", "psnr_kept"]], frame.psnr
     return max(drawn.min().min(), ours.min() - ROOM) - 0.5, min(drawn.max().max(), ours.max() + ROOM) + 0.5
 
 
 def plot_holes(frame: pd.DataFrame, task: str):
-    """PSNR inside the missing pixels alone, over the whole spectrum."""
+    """Draw PSNR inside the missing pixels alone, over the whole spectrum."""
     inside = frame.assign(psnr=frame.psnr_hole, psnr_input=tables.scores(frame).hole_input, psnr_kept=np.nan)
     figure = plot_spectrum(inside, task)
     figure.axes[0].set_ylabel("PSNR inside the missing pixels (dB)")
@@ -138,14 +138,14 @@ def plot_holes(frame: pd.DataFrame, task: str):
 
 
 def plot_spectra(frames: dict):
-    """One small spectrum per task; frames: task → frame of `spectrum`, empty where nothing is measured."""
+    """Draw one small spectrum per task; frames: task → frame of `spectrum`, empty where nothing is measured."""
     figure, axes = plt.subplots(2, -(-len(frames) // 2), figsize=(8.6, 6), layout="constrained")
     for axis, (task, frame) in zip(axes.flat, frames.items(), strict=False):
         draw_spectrum(axis, frame[frame.centred == False], task)  # noqa: E712
         axis.set_title(paper.TASKS[task]["title"], fontsize=10, pad=16)
         if frame.empty:
             axis.set_yticks([])
-            axis.text(0.5, 0.5, judge.MISSING, transform=axis.transAxes, ha="center", color="0.4")
+            figures.say_missing(axis)
     figure.supylabel("PSNR (dB)", fontsize=10)
     entries = {t: h for axis in axes.flat for h, t in zip(*axis.get_legend_handles_labels(), strict=True)}
     if entries:
@@ -154,7 +154,7 @@ def plot_spectra(frames: dict):
 
 
 def examples(task: str, networks: dict, x, damage: dict) -> tuple[list, list, list, list]:
-    """Fig. 2: images x (n, channels, 64, 64), damaged and restored; damage: title → (severity, whether centred).
+    """Return Fig. 2, images x (n, channels, 64, 64), damaged and restored; damage: title → (severity, whether centred).
 
     Rows of images, titles of columns, labels and scores of rows, as `figures.picture_grid` takes them.
     """
@@ -166,15 +166,15 @@ def examples(task: str, networks: dict, x, damage: dict) -> tuple[list, list, li
             for name, (picture, score) in restored_by(networks, image, y, keep=task in paper.MASKED).items():
                 pictures.setdefault(name, []).append(picture[0])
                 scores.setdefault(name, []).append(f"{score.item():.1f} dB")
-    labels = [textwrap.fill(TITLES.get(name, name), 12) for name in pictures]
+    labels = [textwrap.fill(title_of(name), 12) for name in pictures]
     return list(pictures.values()), list(damage) * len(x), labels, list(scores.values())
 
 
 # Sentences and judged claims
 
 
-def verdict(results, task: str, joint=()) -> str:
-    """Each fixated model against the on-demand network: over the spectrum, and at its own severity.
+def describe_fixation(results, task: str, joint=()) -> str:
+    """Say each fixated model against the on-demand network: over the spectrum, and at its own severity.
 
     `joint` are the runs of rigid joint learning, which stands in the on-demand network's place for comparison.
     """
@@ -184,11 +184,11 @@ def verdict(results, task: str, joint=()) -> str:
         title, severity = published.FIXATED[f"fixated_{own}"], sentences.severity_text(task, own)
         labels = f"On-demand − {title}, levels 1–6{where}", f"{title} − on-demand at {severity}{where}"
         lines |= {label: compare(m, {"": pair}) for label, pair in zip(labels, contests(task, own), strict=True)}
-    return sentences.page(lines, results, without_feedback(Measured(judge.keyed([*results, *joint]))))
+    return sentences.page(lines, results, compare_with_equal_shares(Measured(judge.keyed([*results, *joint]))))
 
 
-def problem(m: Measured, network: str = "on_demand") -> Decision:
-    """Both fixated models of every task: behind a network over the spectrum, and at their own severity not behind it.
+def judge_fixation(m: Measured, network: str = "on_demand") -> Decision:
+    """Judge both fixated models of every task: behind over the spectrum, and not behind at their own severity.
 
     Not behind is at most `judge.EQUIVALENCE` behind.
     """
@@ -202,8 +202,8 @@ def problem(m: Measured, network: str = "on_demand") -> Decision:
     return compare(m, pairs, harm=True, beyond=bounds)
 
 
-def milder(m: Measured) -> Decision:
-    """The model fixated on hard damage against itself: at its own severity, and on level 1.
+def judge_hard_model_on_mild_damage(m: Measured) -> Decision:
+    """Judge the model fixated on hard damage against itself: at its own severity, and on level 1.
 
     On the tasks of which the paper shows that model.
     """
@@ -216,8 +216,8 @@ def milder(m: Measured) -> Decision:
     return judge.decide_claim(parts)
 
 
-def control(m: Measured) -> pd.DataFrame:
-    """Every comparison of `problem` with rigid joint learning in the place of on-demand learning, too.
+def margins_table(m: Measured) -> pd.DataFrame:
+    """Return every comparison of `judge_fixation` with rigid joint learning in the place of on-demand learning, too.
 
     Columns comparison, on_demand and rigid_joint: mean margins (dB) in favour of the claim, over seeds that all three
     networks have. Whether feedback has a part in the cure of fixation shows in how far the two are apart.
@@ -234,20 +234,20 @@ def control(m: Measured) -> pd.DataFrame:
     return table.groupby("comparison", sort=False).mean().reset_index()
 
 
-def without_feedback(m: Measured) -> str:
-    """How far rigid joint learning's margins are from on-demand learning's; empty where either is not measured."""
-    margins = control(m)
+def compare_with_equal_shares(m: Measured) -> str:
+    """Say how far rigid joint learning's margins are from on-demand learning's; empty where either is not measured."""
+    margins = margins_table(m)
     if margins.empty:
         return ""
     apart = (margins.on_demand - margins.rigid_joint).abs().max()
     return (
         f"Rigid joint learning, which trains on the same levels without feedback, has the same mean margins over the "
-        f"fixated models within {apart:.2f} dB.{harmed(m)}"
+        f"fixated models within {apart:.2f} dB.{describe_harm(m)}"
     )
 
 
-def harmed(m: Measured) -> str:
-    """Where rigid joint learning is below the damaged images themselves, level by level; empty where it is nowhere."""
+def describe_harm(m: Measured) -> str:
+    """Say on which levels rigid joint learning is below the damaged images; empty where it is nowhere."""
     found = levels_below(m.runs, "rigid_joint")
     named = "; ".join(f"{task} on level{'s' * (len(on) > 1)} {', '.join(on)}" for task, on in found.items())
     return f" It has a lower PSNR than the damaged images in {named}." if named else ""
@@ -264,9 +264,9 @@ def levels_below(runs: dict, schedule: str) -> dict[str, list[str]]:
 
 
 def contests(task: str, own: str, network: str = "on_demand") -> tuple[tuple, tuple]:
-    """A network minus a fixated model over the spectrum, and the model minus it at its own severity, for `compare`.
+    """Return a network minus a fixated model over the spectrum, and the model minus it at its own severity.
 
-    Scored inside the hole for inpainting: elsewhere an autoencoder's copying counts.
+    Both are pairs of `compare`. Scored inside the hole for inpainting: elsewhere an autoencoder's copying counts.
     """
     fixated, column = f"fixated_{own}", "psnr_hole" if task == "inpaint" else "psnr"
     return (task, network, fixated, judge.LEVELS, column), (task, fixated, network, [own], column)

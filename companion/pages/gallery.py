@@ -10,7 +10,7 @@ from companion.show.figures import picture_blocks, picture_grid
 
 
 def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> pd.DataFrame:
-    """One photograph through every denoiser, each told 25 whatever the noise, which is clipped (Supp. H).
+    """Return one photograph through every denoiser, each told 25 whatever the noise, which is clipped (Supp. H).
 
     picture: (H, W) on the [0, 1] scale; psnr in dB; the first system of each σ is `noisy`.
     """
@@ -26,7 +26,7 @@ SHOWN = (NOISY, "bm3d", *OURS)  # what is shown of one photograph, if it is ther
 
 
 def plot_spectrum(shown: pd.DataFrame):
-    """One photograph at several σ: a row for each of `SHOWN` among `pictures`, a column per σ."""
+    """Draw one photograph at several σ: a row for each of `SHOWN` among `pictures`, a column per σ."""
     titles, rows, labels, scores = [f"σ = {sigma:g}" for sigma in shown.sigma.unique()], [], [], []
     for system, part in shown[shown.system.isin(SHOWN)].groupby("system", sort=False):
         rows.append(list(part.picture))
@@ -36,7 +36,7 @@ def plot_spectrum(shown: pd.DataFrame):
 
 
 def plot_all(images: dict, denoisers: dict, sigma: float = 25):
-    """Every photograph with noise, through our two systems, and through that one of the others that does best on it."""
+    """Draw every photograph with noise, through our two systems, and through the best other system on it."""
     quick = {system: denoise for system, denoise in denoisers.items() if system not in SLOW}
     names = {system: SYSTEMS[system].short for system in (NOISY, *(system for system in OURS if system in quick))}
     rows = []

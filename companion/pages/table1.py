@@ -16,7 +16,7 @@ from companion import judge, published
 from companion.judge import Decision, Measured, compare, plain
 from companion.notebook import several
 from companion.show import sentences, tables
-from companion.show.figures import COLOURS, LEVEL_COLOURS, TITLES, minus
+from companion.show.figures import COLOURS, LEVEL_COLOURS, mark_equivalence, minus, title_of
 from companion.training import results
 from companion.training.results import Result
 from companion.words import count_seeds, estimate, number
@@ -31,7 +31,7 @@ RIVALS = tuple(schedule for schedule in published.SEVEN if schedule != "on_deman
 
 
 def check_schedules(schedules, where_none) -> list[str]:
-    """A list of schedules, `where_none` where it is empty. Raises ParameterError."""
+    """Return a list of schedules, `where_none` where it is empty. Raises ParameterError."""
     schedules = [*where_none] if schedules == [] else schedules
     return several("schedules", schedules, partial(choice, options=SCHEDULES))
 
@@ -39,8 +39,8 @@ def check_schedules(schedules, where_none) -> list[str]:
 # The table
 
 
-def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataFrame:
-    """Table 1 of one task: the damaged images, then a row per schedule; means over seeds, trials and levels 1 to 6.
+def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataFrame:
+    """Return Table 1 of one task: the damaged images, then a row per schedule; means over seeds, trials, levels 1 to 6.
 
     Columns schedule (first `not_restored`), seeds (how many), l2 (‰), l2_sd, psnr (dB), psnr_sd (standard deviations
     over seeds), psnr_kept and psnr_hole (known pixels put back, and inside the missing ones, where pixels are missing);
@@ -50,8 +50,7 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
     l2 and psnr on CelebA and SUN397.
     """
     damaged, m = tables.means(found).mean(), Measured(judge.keyed(found))
-    worst = {id(run): gaps_to(run, specialists(run)).max() for run in found}
-    worst_kept = {id(run): gaps_to(run, specialists(run), judge.COMPOSITE).max() for run in found}
+    worst = {column: {id(run): gaps_to(run, specialists(run), column).max() for run in found} for column in SCORES}
     seeds = [{r.experiment["seed"] for r in found if r.experiment["schedule"] == s} for s in schedules]
     common = set.intersection(*filter(None, seeds)) if any(seeds) else set()
     first = {"schedule": "not_restored", "l2": damaged.l2_input, "psnr": damaged.psnr_input}
@@ -60,15 +59,16 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
         own = [run for run in found if run.experiment["schedule"] == schedule]
         row = {"schedule": schedule} | tables.over_seeds(own)
         row |= tables.means(own)[["psnr_kept", "psnr_hole"]].mean().to_dict()
-        for name, each in (("worst_gap", worst), ("worst_gap_kept", worst_kept)):
-            row[name] = pd.Series([each[id(r)] for r in own if r.experiment["seed"] in common], dtype=float).mean()
+        for column, name in SCORES.items():
+            each = [worst[column][id(run)] for run in own if run.experiment["seed"] in common]
+            row[name] = pd.Series(each, dtype=float).mean()
         rival, pair = schedule != "on_demand", (task, "on_demand", schedule)
         lead = judge.lead(m, *pair) if rival else (*judge.spread([]), "")
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
-        both = judge.paired(m.runs, *pair) if rival else []
         kept = judge.composite_gaps(m.runs, *pair) if rival else []
         row["kept_verdict"] = str(judge.decide(kept)) if kept else ""
-        nearer = [worst[id(b)] - worst[id(a)] for a, b in both]
+        both = judge.paired(m.runs, *pair) if rival else []
+        nearer = [worst["psnr"][id(other)] - worst["psnr"][id(ours)] for ours, other in both]
         for name, margins in (("kept", kept), ("gap", nearer)):
             row |= zip((f"{name}_ahead", f"{name}_low", f"{name}_high"), judge.spread(margins), strict=True)
         printed = published.TABLE1.get(task, {}).get(schedule, ((np.nan, np.nan), (np.nan, np.nan)))
@@ -79,20 +79,26 @@ def table(found: list[Result], task: str, schedules=published.SEVEN) -> pd.DataF
     return frame if frame.worst_gap.notna().any() else frame.drop(columns=[*frame.filter(regex="(^|_)gap")])
 
 
-def gaps_to(run: Result, alone: list[Result | None], column="psnr") -> np.ndarray:
-    """How far a network is behind those trained on one of levels 1 to 5 alone, level by level, in dB of a column.
+SCORES = {"psnr": "worst_gap", judge.COMPOSITE: "worst_gap_kept"}  # column of an evaluation → of the table
 
-    NaN where one of the five is missing or was trained under other conditions.
+
+def gaps_to(run: Result, alone: list[Result | None], column="psnr") -> np.ndarray:
+    """Return how far a network is behind those trained on one of levels 1 to 5 alone, level by level (dB).
+
+    It is NaN where one of the five is missing or was trained under other conditions.
     """
     if not all(alone) or len({judge.conditions_of(each) for each in (run, *alone)}) > 1:
         return np.full(paper.N_LEVELS, np.nan)
-    scores = [[judge.score(each, [str(i)], column) for each in (other, run)] for i, other in enumerate(alone, 1)]
-    return -np.diff(scores)[:, 0]
+    levels = [[str(level)] for level in range(1, paper.N_LEVELS + 1)]
+    pairs = zip(alone, levels, strict=True)
+    return np.array([judge.score(other, level, column) - judge.score(run, level, column) for other, level in pairs])
 
 
 def specialists(run: Result) -> list[Result | None]:
-    """The networks trained as a run was, on level 1 to 5 alone, where they are on disk; none for a folder of images,
-    whose place no result keeps."""
+    """Return the networks on disk that were trained as a run was, on level 1 to 5 alone.
+
+    A folder of images has none, because no result keeps its place.
+    """
     if "images" in run.experiment:
         return [None] * len(SPECIALISTS)
     own = Experiment(**run.experiment)
@@ -101,29 +107,19 @@ def specialists(run: Result) -> list[Result | None]:
 
 
 def gaps_in(m: Measured, task: str, run: Result, column="psnr") -> np.ndarray:
-    """`gaps_to` the specialists that are measured beside a run."""
+    """Return `gaps_to` the specialists that are measured beside a run."""
     seed = seed_of_specialists(run.experiment["seed"])
     return gaps_to(run, [m.runs.get((task, name, seed)) for name in SPECIALISTS], column)
 
 
-def gap_in(m: Measured, task: str, run: Result, column="psnr") -> float:
-    """The worst gap, which minimax training (Gnanasambandam and Chan, ICML 2020) asks for; NaN as in `gaps_to`."""
-    return gaps_in(m, task, run, column).max()
+def worst_gap_margins(m: Measured, task: str, one: str, other: str, column="psnr") -> list[float]:
+    """Return by how much the worst gap of `one` is smaller than that of `other` (dB), for every seed that both have.
 
-
-def narrower(m: Measured, one: str, other: str) -> Decision:
-    """Whether the worst gap to the specialists is smaller with one schedule than with another, on every task."""
-
-    def by(column: str, tasks) -> dict:
-        return {plain(task): nearer(m, task, one, other, column) for task in tasks}
-
-    return judge.decide_claim(by("psnr", paper.TASKS), by(judge.COMPOSITE, paper.MASKED))
-
-
-def nearer(m: Measured, task: str, one: str, other: str, column="psnr") -> list[float]:
-    """By how much the worst gap of `one` is smaller than that of `other` (dB), for every seed that both have."""
-    gaps = [[gap_in(m, task, run, column) for run in pair] for pair in judge.paired(m.runs, task, one, other)]
-    return [b - a for a, b in gaps if not np.isnan([a, b]).any()]
+    Minimax training (Gnanasambandam and Chan, ICML 2020) asks for the smallest worst gap.
+    """
+    pairs = judge.paired(m.runs, task, one, other)
+    worst = [[gaps_in(m, task, run, column).max() for run in pair] for pair in pairs]
+    return [theirs - ours for ours, theirs in worst if not np.isnan([ours, theirs]).any()]
 
 
 GLANCE = {  # column of the table at a glance → of the whole table: numbers, their spread, and which of them is best
@@ -134,14 +130,14 @@ GLANCE = {  # column of the table at a glance → of the whole table: numbers, t
 }
 
 
-def show(table: pd.DataFrame, aside: pd.DataFrame | None = None):
-    """Table 1 at a glance: a row per schedule, the best number of a column bold.
+def show_schedules(table: pd.DataFrame, aside: pd.DataFrame | None = None):
+    """Show Table 1 at a glance: a row per schedule, the best number of a column bold.
 
     Below them stands in grey what is no schedule: the damaged images, and the rows of `aside` (schedule, psnr, l2).
     """
     own = table[table.schedule != "not_restored"]
     rows = pd.concat([own, table[table.schedule == "not_restored"], aside], ignore_index=True)
-    shown = {("", "schedule"): [TITLES.get(schedule, schedule) for schedule in rows.schedule]}
+    shown = {("", "schedule"): [title_of(schedule) for schedule in rows.schedule]}
     for name, (column, spread, _) in GLANCE.items():
         shown[name] = tables.with_spread(rows[column], rows[spread] if spread else rows[column] * np.nan)
     style = pd.DataFrame(shown).style.hide(axis="index")
@@ -152,10 +148,10 @@ def show(table: pd.DataFrame, aside: pd.DataFrame | None = None):
     return style.set_table_attributes('class="odl-table odl-glance"')
 
 
-def who_leads(table: pd.DataFrame) -> str:
-    """One sentence: who leads here, paired with on-demand learning by seed, and who led in the paper."""
-    rows = table.set_index("schedule").rename(index=lambda schedule: TITLES.get(schedule, schedule).lower())
-    ahead, ours = rows.ahead.dropna(), TITLES["on_demand"].lower()  # of every rival, by on-demand learning
+def describe_leader(table: pd.DataFrame) -> str:
+    """Say who leads here, paired with on-demand learning by seed, and who led in the paper."""
+    rows = table.set_index("schedule").rename(index=lambda schedule: title_of(schedule).lower())
+    ahead, ours = rows.ahead.dropna(), title_of("on_demand").lower()  # of every rival, by on-demand learning
     if ahead.empty:
         return sentences.NOTHING
     rival, by = ahead.idxmin(), f"{abs(ahead.min()):.2f} dB ahead of"
@@ -182,8 +178,11 @@ def who_leads(table: pd.DataFrame) -> str:
 
 
 def batch(schedule: str, done: float, psnr=None) -> np.ndarray | None:
-    """Images per level in a batch of 100, as a schedule asks for them; None where every image has one severity, and
-    where the schedule is made for a run, from what others measured or with a memory."""
+    """Return images per level in a batch of 100, as a schedule asks for them.
+
+    It is None where every image has one severity, and where the schedule is made for a run, from what others measured
+    or with a memory.
+    """
     row = SCHEDULES[schedule]
     if isinstance(row, type) or getattr(row, "fixated_on", None) is not None:
         return None
@@ -191,14 +190,14 @@ def batch(schedule: str, done: float, psnr=None) -> np.ndarray | None:
 
 
 def planned(schedule: str) -> bool:
-    """Whether its shares follow from the share of training alone: not from scores, not from single images."""
+    """Return whether its shares follow from the share of training alone: not from scores, not from single images."""
     if isinstance(SCHEDULES[schedule], Schedule | type):
         return False
     return np.array_equal(batch(schedule, 0.5), batch(schedule, 0.5, np.linspace(40, 10, paper.N_LEVELS)))
 
 
 def plot_schedules(schedules=published.SEVEN):
-    """Images per level in a batch over training, for those of the schedules that are `planned`."""
+    """Draw images per level in a batch over training, for those of the schedules that are `planned`."""
     names = [name for name in schedules if planned(name)]
     n = max(1, len(names))
     figure, axes = plt.subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
@@ -207,7 +206,7 @@ def plot_schedules(schedules=published.SEVEN):
     for axis, name in zip(axes[0], names, strict=False):
         axis.stackplot(done, np.transpose([batch(name, d) for d in done]), **look)
         axis.set(xlim=(0, 1), ylim=(0, paper.BATCH_SIZE), xticks=[0, 0.5, 1])
-        axis.set_title("\n".join(TITLES.get(name, name).split(maxsplit=1)), fontsize=9)
+        axis.set_title("\n".join(title_of(name).split(maxsplit=1)), fontsize=9)
         axis.set_xlabel("share of training", fontsize=8)
     axes[0, 0].set_ylabel("images per batch")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), title="level", loc="outside right center", fontsize=8)
@@ -218,13 +217,13 @@ PAPER = {"celeba": ("s", "paper, CelebA", 0.22), "sun397": ("D", "paper, SUN397"
 
 
 def plot_differences(gaps: dict, table: pd.DataFrame | None = None, reach: float = 1.0):
-    """PSNR minus that of equal shares: a stroke for each seed, a point for their mean with its 95 % interval.
+    """Draw PSNR minus that of equal shares: a stroke for each seed, a point for their mean with its 95 % interval.
 
-    gaps: schedule → `judge.gaps` over equal shares; the paper's stand beside them where `table` has them. What lies
-    beyond `reach` dB stands at the edge with its number.
+    gaps: schedule → `judge.gaps` over equal shares; the paper's stand beside them where `schedules_table` has
+    them. What lies beyond `reach` dB stands at the edge with its number.
     """
     figure, axis = plt.subplots(figsize=(7, 0.9 + 0.45 * len(gaps)), layout="constrained")
-    axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.92", zorder=0, label="no difference")
+    mark_equivalence(axis, label="no difference")
     axis.plot([], [], "o", color="black", label="here")
     for place, (schedule, values) in enumerate(gaps.items()):
         look, (mean, low, high) = {"color": COLOURS.get(schedule, "0.3")}, judge.spread(values)
@@ -235,18 +234,10 @@ def plot_differences(gaps: dict, table: pd.DataFrame | None = None, reach: float
         put(axis, mean, place, "o", reach, **look)
     for name, (marker, title, shift) in PAPER.items() if table is not None else ():
         psnr = table.set_index("schedule")[f"paper_{name}_psnr"]
-        for place, schedule in enumerate(gaps):
-            put(
-                axis,
-                psnr.get(schedule, np.nan) - psnr.get("rigid_joint", np.nan),
-                place + shift,
-                marker,
-                reach,
-                color="0.5",
-            )
+        for place, margin in enumerate(psnr.reindex(list(gaps)) - psnr.get("rigid_joint", np.nan)):
+            put(axis, margin, place + shift, marker, reach, color="0.5")
         axis.plot([], [], marker, color="0.5", label=title)
-    axis.axvline(0, color="0.4", linewidth=1)
-    axis.set_yticks(range(len(gaps)), [TITLES.get(name, name) for name in gaps])
+    axis.set_yticks(range(len(gaps)), [title_of(name) for name in gaps])
     axis.set(xlim=(-1.1 * reach, 1.1 * reach), ylim=(len(gaps) - 0.3, -0.5), xlabel="PSNR − equal shares (dB)")
     figure.legend(loc="outside lower center", ncols=4, fontsize=8)
     return figure
@@ -263,27 +254,27 @@ def put(axis, value: float, place: float, marker: str, reach: float, **look) -> 
 
 
 def plot_papers_test(runs: dict, task: str, rival: str = "rigid_joint"):
-    """The paper's test of on-demand learning and a rival: for each seed the difference of two networks.
+    """Draw the paper's test of on-demand learning and a rival: for each seed the difference of two networks.
 
     Mean over trials, with its 95 % interval, and the p-value.
     """
     pairs = judge.paired(runs, task, "on_demand", rival)
     figure, axis = plt.subplots(figsize=(6, 0.9 + 0.4 * len(pairs)), layout="constrained")
     labels = []
-    for place, pair in enumerate(pairs):
-        a, b = (overall(run.evaluation).psnr for run in pair)  # dB, one for every trial
-        mean, low, high = judge.spread(a - b)
+    for place, (ours, other) in enumerate(pairs):
+        a, b = (overall(run.evaluation).psnr for run in (ours, other))  # dB, one for every trial
+        mean, *ends = judge.spread(a - b)
         axis.plot(mean, place, "o", color=COLOURS["on_demand"])
-        axis.hlines(place, low, high, color=COLOURS["on_demand"], linewidth=3)
-        labels.append(f"seed {pair[0].experiment['seed']}, p = {judge.paired_p_value(a, b):.0e}")
+        axis.hlines(place, *ends, color=COLOURS["on_demand"], linewidth=3)
+        labels.append(f"seed {ours.experiment['seed']}, p = {judge.paired_p_value(a, b):.0e}")
     axis.axvline(0, color="0.4", linewidth=1)
     axis.set_yticks(range(len(pairs)), labels)
-    axis.set(ylim=(len(pairs) - 0.5, -0.5), xlabel=f"on-demand learning − {TITLES.get(rival, rival).lower()} (dB)")
+    axis.set(ylim=(len(pairs) - 0.5, -0.5), xlabel=f"on-demand learning − {title_of(rival).lower()} (dB)")
     return figure
 
 
 def plot_scores(table: pd.DataFrame):
-    """Mean PSNR of every schedule (higher is better) against its worst gap to the specialists (lower is better).
+    """Draw mean PSNR of every schedule (higher is better) against its worst gap to the specialists (lower is better).
 
     Where pixels are missing a second panel has the same with the known pixels put back.
     """
@@ -293,7 +284,7 @@ def plot_scores(table: pd.DataFrame):
     figure, axes = plt.subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")
     for axis, (title, (gap, mean)) in zip(axes[0], panels.items(), strict=True):
         for row, mark in zip(table.dropna(subset=gap).to_dict("records"), cycle("osD^vP*X<>hp"), strict=False):
-            look = {"color": COLOURS.get(row["schedule"], "0.4"), "label": TITLES.get(row["schedule"], row["schedule"])}
+            look = {"color": COLOURS.get(row["schedule"], "0.4"), "label": title_of(row["schedule"])}
             axis.plot(row[gap], row[mean], mark, markersize=7, alpha=0.8, **look)
         axis.set_xscale("symlog", linthresh=1)
         within = axis.get_xlim()
@@ -307,7 +298,7 @@ def plot_scores(table: pd.DataFrame):
 
 
 def plot_levels(table: pd.DataFrame, task: str, reach: float = 1.0):
-    """PSNR per level of `tables.level_table` minus that of equal shares, a line per schedule.
+    """Draw PSNR per level of `tables.level_table` minus that of equal shares, a line per schedule.
 
     A line that leaves the picture is further than `reach` dB away.
     """
@@ -318,7 +309,7 @@ def plot_levels(table: pd.DataFrame, task: str, reach: float = 1.0):
         equal = rows.loc["rigid_joint"]
         for schedule, psnr in rows.drop(["not_restored", "rigid_joint"]).iterrows():
             look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.3}
-            axis.plot(levels, psnr - equal, "o-", label=TITLES.get(schedule, schedule), markersize=4, **look)
+            axis.plot(levels, psnr - equal, "o-", label=title_of(schedule), markersize=4, **look)
         figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9)
     axis.axhline(0, color="0.4", linewidth=1)
     axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
@@ -331,18 +322,18 @@ def plot_levels(table: pd.DataFrame, task: str, reach: float = 1.0):
 # Sentences
 
 
-def verdict(results: list[Result], task: str, schedules=published.SEVEN) -> str:
-    """On-demand minus each other schedule, and the claim that it leads the paper's six."""
+def describe_schedules(results: list[Result], task: str, schedules=published.SEVEN) -> str:
+    """Say on-demand minus each other schedule, and the claim that it leads the paper's six."""
     m, rivals = Measured(judge.keyed(results)), [schedule for schedule in schedules if schedule != "on_demand"]
-    titles = {rival: TITLES.get(rival, rival).lower() for rival in rivals}
+    titles = {rival: title_of(rival).lower() for rival in rivals}
     lines = {f"On-demand − {titles[rival]}": compare(m, {"": (task, "on_demand", rival)}) for rival in rivals}
     if {*RIVALS} <= {*rivals}:
-        lines["The paper's claim, all six together"] = best_of_seven(m, task)
+        lines["The paper's claim, all six together"] = judge_best_of_seven(m, task)
     return sentences.page(lines, results, sentences.dose(results))
 
 
 def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) -> pd.DataFrame:
-    """The paper's test, which asks about two networks and not about two schedules: a row per task, rival and seed.
+    """Return the paper's test, which asks about two networks and not two schedules: a row per task, rival and seed.
 
     Columns task, rival, seed, ahead (dB by which on-demand is), p (paired t-test over the trials of these networks).
     """
@@ -351,32 +342,41 @@ def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) 
         for runs in judge.paired(m.runs, task, "on_demand", rival):
             a, b = (overall(run.evaluation).psnr for run in runs)
             seed, p = runs[0].experiment["seed"], judge.paired_p_value(a, b)
-            rows.append((plain(task), TITLES.get(rival, rival), seed, (a - b).mean(), p))
+            rows.append((plain(task), title_of(rival), seed, (a - b).mean(), p))
     return pd.DataFrame(rows, columns=["task", "rival", "seed", "ahead", "p"])
 
 
 # Judged claims
 
 
-def best_of_seven(m: Measured, task: str) -> Decision:
-    """On-demand against each of the six others; the paper's margin is that over its closest rival."""
+def judge_worst_gap(m: Measured, one: str, other: str) -> Decision:
+    """Judge whether the worst gap to the specialists is smaller with one schedule than with another, on every task."""
+
+    def by(column: str, tasks) -> dict:
+        return {plain(task): worst_gap_margins(m, task, one, other, column) for task in tasks}
+
+    return judge.decide_claim(by("psnr", paper.TASKS), by(judge.COMPOSITE, paper.MASKED))
+
+
+def judge_best_of_seven(m: Measured, task: str) -> Decision:
+    """Judge on-demand against each of the six others; the paper's margin is that over its closest rival."""
     pairs = {published.SEVEN[rival]: (task, "on_demand", rival) for rival in RIVALS}
     printed = {title: judge.printed_margin(m, task, *pair) for title, (_, *pair) in pairs.items()}
     closest = min(printed, key=printed.get)
     return compare(m, pairs, best=True, printed={closest: printed[closest]})
 
 
-def at_both_widths(half: Measured, full: Measured, task="deblur", rival="cumulative_curriculum") -> str:
-    """On-demand against the rival that leads it, at half and at full width: a line each, empty without both."""
+def compare_widths(half: Measured, full: Measured, task="deblur", rival="cumulative_curriculum") -> str:
+    """Say on-demand against the rival that leads it, at half and at full width: a line each, empty without both."""
     lines = {}
     for width, m in (("half", half), ("full", full)):
         found = compare(m, {"": (task, "on_demand", rival)})
-        lines[f"{plain(task).capitalize()}, on-demand − {TITLES[rival].lower()}, {width} width"] = found
+        lines[f"{plain(task).capitalize()}, on-demand − {title_of(rival).lower()}, {width} width"] = found
     return sentences.page(lines, []) if judge.MISSING not in {found.word for found in lines.values()} else ""
 
 
-def changed_error(m: Measured) -> Decision:
-    """By how many per cent Equation 3 changes L2 against equal shares, on every task; below 0 it is lower."""
+def judge_error(m: Measured) -> Decision:
+    """Judge by how many per cent Equation 3 changes L2 against equal shares, on every task; below 0 it is lower."""
     parts, papers = {}, {}
     for task in paper.TASKS:
         pairs = judge.paired(m.runs, task, "on_demand", "rigid_joint")
@@ -387,8 +387,8 @@ def changed_error(m: Measured) -> Decision:
     return judge.decide_claim(parts, sign=-1, unit="%", printed=papers)
 
 
-def competitive(m: Measured) -> Decision:
-    """Each jointly trained schedule against each of the other three, on every task."""
+def judge_joint_schedules(m: Measured) -> Decision:
+    """Judge each jointly trained schedule against each of the other three, on every task."""
     names = {rival: title.lower() for rival, title in published.SEVEN.items()}
     pairs = {
         f"{plain(task)}, {names[one]} − {names[other]}": (task, one, other)
@@ -398,8 +398,8 @@ def competitive(m: Measured) -> Decision:
     return compare(m, pairs)
 
 
-def hard_mining(m: Measured) -> Decision:
-    """On-demand against hard mining on every task, and beside it the control with batches of 100, as in the paper."""
+def judge_hard_mining(m: Measured) -> Decision:
+    """Judge on-demand against hard mining on every task; beside it stands the control with the paper's batches."""
     found = compare(m, judge.on_tasks("on_demand", "hard_mining"), harm=True)
     control = judge.paired(m.runs, "deblur", "on_demand", "hard_mining, batch 100")
     if not control:

@@ -23,13 +23,12 @@ NOT_PRINTED = ((np.nan, np.nan),) * len(BLOCKS)
 COLUMNS = ("l2", "l2_sd", "psnr", "psnr_sd", "paper_l2", "paper_psnr")
 
 
-def table(measured: list[Result], own: list[Result] = ()) -> pd.DataFrame:
-    """A row per method in the paper's order, per block (central_…, arbitrary_…); then `own`, runs of `OWN`, on the
-    central block.
+def blocks_table(measured: list[Result], own: list[Result] = ()) -> pd.DataFrame:
+    """Return a row per method in the paper's order; then `own`, runs of `OWN`, on the central block.
 
-    Columns l2 (%) and psnr (dB), means over trials and seeds, l2_sd and psnr_sd (standard deviations over seeds), and
-    the paper's l2 and psnr on CelebA. Methods that are not among the results are left out; `not_restored` comes first,
-    then the equation that learns nothing.
+    Columns per block (central_…, arbitrary_…): l2 (%) and psnr (dB), means over trials and seeds, l2_sd and psnr_sd
+    (standard deviations over seeds), and the paper's l2 and psnr on CelebA. Methods that are not among the results are
+    left out; `not_restored` comes first, then the equation that learns nothing.
     """
     of_seeds = {}
     for r in measured:
@@ -50,17 +49,17 @@ def table(measured: list[Result], own: list[Result] = ()) -> pd.DataFrame:
 
 
 def inside_hole(run: Result) -> float:
-    """PSNR inside the central 32×32 block, which is the severity of `OWN`, on the test crops of a run."""
+    """Return PSNR inside the central 32×32 block, which is the severity of `OWN`, on the test crops of a run."""
     return judge.score(run, ["hard"], "psnr_hole")
 
 
 def own_runs(ours) -> list[Result]:
-    """What is measured of `OWN` beside the experiments of the on-demand network."""
+    """Return what is measured of `OWN` beside the experiments of the on-demand network."""
     return [run for run in (load(replace(experiment, schedule=OWN)) for experiment in ours) if run]
 
 
-def show(table: pd.DataFrame):
-    """Per block ours ± standard deviations over seeds, and the paper's numbers."""
+def show_blocks(table: pd.DataFrame):
+    """Show per block ours ± standard deviations over seeds, and the paper's numbers."""
     shown = {("", "method"): table.method.map(TITLES)}
     for block in BLOCKS:
         shown |= {
@@ -75,8 +74,8 @@ def show(table: pd.DataFrame):
 # Verdicts
 
 
-def on_block(m: Measured, one: str, others, block: str) -> Decision:
-    """One method against others on the central or on an arbitrary block; says so where the centre encoder is weak."""
+def judge_block(m: Measured, one: str, others, block: str) -> Decision:
+    """Judge one method against others on a block, central or arbitrary; a note says if the centre encoder is weak."""
     labels = [TITLES[other] if len(others) > 1 else "" for other in others]
     found = judge.compare(m, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)})
     encoder = [judge.score(run, ["central"]) for run in judge.runs_of(m.runs, CENTRE, ["blocks"])]
@@ -87,9 +86,11 @@ def on_block(m: Measured, one: str, others, block: str) -> Decision:
     return found.with_note(f"{weak}{np.mean(own):.2f}")
 
 
-def specialist_ahead(m: Measured) -> Decision:
-    """Our own network fixated on the central block against the on-demand network, inside it and on the same crops;
-    where Table 2 is measured."""
+def judge_specialist(m: Measured) -> Decision:
+    """Judge our own network fixated on the central block against the on-demand network, inside it, on the same crops.
+
+    It is to be measured until Table 2 is measured.
+    """
     found = judge.compare(m, {"": ("inpaint", OWN, "on_demand", ["hard"], "psnr_hole")})
     ours = [judge.score(run, ["central"]) for run in judge.runs_of(m.runs, "on_demand", ["blocks"])]
     own = [inside_hole(run) for run in judge.runs_of(m.runs, OWN, ["inpaint"])]
@@ -100,25 +101,25 @@ def specialist_ahead(m: Measured) -> Decision:
 
 
 def places(m: Measured, method: str) -> np.ndarray:
-    """Central minus arbitrary block (dB) of one method, for every seed."""
+    """Return central minus arbitrary block (dB) of one method, for every seed."""
     runs = judge.paired(m.runs, "blocks", method)
     return np.array([judge.score(run, ["central"]) - judge.score(run, ["arbitrary"]) for [run] in runs])
 
 
-def centre_fails(m: Measured) -> Decision:
-    """What the centre encoder loses on an arbitrary block."""
+def judge_centre_encoder(m: Measured) -> Decision:
+    """Judge what the centre encoder loses on an arbitrary block."""
     return judge.decide_claim({"": places(m, CENTRE)}, beyond=judge.LARGE_EFFECT)
 
 
-def same_in_both(m: Measured) -> Decision:
-    """Less than 1 dB between the two places for the on-demand network, either way."""
+def judge_both_blocks(m: Measured) -> Decision:
+    """Judge less than 1 dB between the two places for the on-demand network, either way."""
     gap, printed = places(m, "on_demand"), np.subtract(*(psnr for _, psnr in published.TABLE2["on_demand"]))
     other = f"; the paper's {signed(printed)} has the other sign" * bool(len(gap) and gap.mean() * printed < 0)
     return judge.decide_claim({"central": gap, "arbitrary": -gap}, beyond=-1, text=estimate(gap) + other)
 
 
-def classical_wins(m: Measured) -> Decision:
-    """The biharmonic equation, which has no seed, against the on-demand network of every seed, inside either block."""
+def judge_classical(m: Measured) -> Decision:
+    """Judge the biharmonic equation, which has no seed, against the on-demand networks, inside either block."""
     fills, ours = judge.paired(m.runs, "blocks", CLASSICAL), judge.paired(m.runs, "blocks", "on_demand")
 
     def leads(column: str) -> dict:
@@ -129,7 +130,7 @@ def classical_wins(m: Measured) -> Decision:
 
 
 def own_specialist(results, ours) -> str:
-    """How our own network, fixated on the central block, fills it beside the centre encoder; empty without either."""
+    """Say how our own network, fixated on the central block, fills it beside the encoder; empty without either."""
     centre = [judge.score(r, ["central"]) for r in results if r.experiment["schedule"] == CENTRE]
     found = [inside_hole(run) for run in own_runs(ours)]
     if not (centre and found):
@@ -144,15 +145,15 @@ def own_specialist(results, ours) -> str:
     )
 
 
-def verdict(results, ours=()) -> str:
-    """Table 2's three statements, with the paper's numbers, and the classical fill; `ours` are the on-demand runs."""
+def describe_blocks(results, ours=()) -> str:
+    """Say Table 2's three statements beside the paper's numbers, and the classical fill; `ours`: on-demand runs."""
     m = Measured({("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results})
-    encoders = on_block(m, "on_demand", [CENTRE, RANDOM], "arbitrary")
+    encoders = judge_block(m, "on_demand", [CENTRE, RANDOM], "arbitrary")
     lines = {
-        "Centre encoder − on-demand, central block (paper: +1.42 dB)": on_block(m, CENTRE, ["on_demand"], "central"),
+        "Centre encoder − on-demand, central block (paper: +1.42 dB)": judge_block(m, CENTRE, ["on_demand"], "central"),
         "On-demand − each encoder, arbitrary block (paper: +8.51 and +4.11 dB)": encoders,
-        "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": same_in_both(m),
-        "Biharmonic equation − on-demand, either block (not in the paper)": classical_wins(m),
+        "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": judge_both_blocks(m),
+        "Biharmonic equation − on-demand, either block (not in the paper)": judge_classical(m),
     }
     trained = [r for r in results if r.experiment["schedule"] != CLASSICAL]
     return sentences.page(lines, trained, own_specialist(trained, ours))

@@ -10,13 +10,13 @@ from companion.show import sentences, tables
 from companion.words import estimate, number
 
 OTHERS = published.TABLE3_SYSTEMS[:6]  # published by others
-NEAR = 2 * 0.14  # dB: twice the paper's 30.54 − 30.40
+NEAR = 2 * 0.14  # dB, twice the paper's 30.54 − 30.40
 
 
-def table(
+def denoisers_table(
     systems, sigma=25, dataset="db11", profile="reference", ours=None, measure=True, device="auto"
 ) -> pd.DataFrame:
-    """A row per image × system × noise; `psnr` and `published`, NaN for what the paper does not have, in dB.
+    """Return a row per image × system × noise; `psnr` and `published`, NaN for what the paper does not have, in dB.
 
     `ours` is system → its runs, one for each `seed`, as `denoising.our_runs` has them.
     """
@@ -34,8 +34,8 @@ def table(
     return table[columns].astype({"seed": "Int64"})
 
 
-def show(table: pd.DataFrame):
-    """PSNR per image: the paper's systems and others on unclipped noise, as published, and on clipped noise.
+def show_denoisers(table: pd.DataFrame):
+    """Show PSNR per image: the paper's systems and others on unclipped noise, as published, and on clipped noise.
 
     Of our networks it is the mean over seeds.
     """
@@ -63,7 +63,7 @@ def show(table: pd.DataFrame):
 
 
 def show_means(table: pd.DataFrame):
-    """Means over images and seeds, a row per system: clipped, unclipped, published, seconds an image, if told σ."""
+    """Show means over images and seeds, a row per system: told σ, clipped, unclipped, published, seconds an image."""
     rows = []
     for system, part in table.groupby("system", sort=False):
         clipped, unclipped = (part[part.clipped == flag] for flag in (True, False))
@@ -81,32 +81,32 @@ def show_means(table: pd.DataFrame):
 
 
 def on_db11(m: Measured, system: str, clipped=False) -> pd.DataFrame:
-    """PSNR at σ = 25, a row per photograph, a column per seed that is measured."""
+    """Return PSNR at σ = 25, a row per photograph, a column per seed that is measured."""
     rows = m.table3[(m.table3.system == system) & (m.table3.clipped == clipped)]
     return rows.pivot(index="image", columns="seed", values="psnr").astype(float).dropna(axis="columns")
 
 
-def near_specialist(m: Measured) -> Decision:
-    """The on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
+def judge_specialist(m: Measured) -> Decision:
+    """Judge the on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
     free, clipped = (behind_specialist(m, clipped) for clipped in (False, True))
     text = f"{estimate(free)}, on clipped noise {estimate(clipped)}"
     return judge.decide_claim({"": free}, beyond=-NEAR, text=text)
 
 
 def behind_specialist(m: Measured, clipped=False) -> list[float]:
-    """On-demand minus fixated at 25, mean of all eleven photographs, for every seed; empty for other photographs."""
+    """Return on-demand minus fixated at 25, mean of the eleven photographs, for every seed; empty for others."""
     gap = (on_db11(m, "on_demand", clipped) - on_db11(m, "fixated", clipped)).dropna(axis="columns")
     return [*gap.mean()] if len(gap) == len(published.TABLE3) else []
 
 
 def by_image(m: Measured) -> pd.Series | None:
-    """On-demand minus fixated at 25 (dB) on each of the eleven photographs, mean over seeds; None for other ones."""
+    """Return on-demand minus fixated at 25 (dB) on each of the eleven photographs; None for others."""
     gap = (on_db11(m, "on_demand") - on_db11(m, "fixated")).dropna(axis="columns").mean(axis="columns")
     return gap if len(gap) == len(published.TABLE3) and gap.notna().all() else None
 
 
-def by_photograph(m: Measured) -> str:
-    """How that difference varies between the photographs, here and in the paper; empty for other photographs."""
+def describe_photographs(m: Measured) -> str:
+    """Say how that difference varies between the photographs, here and in the paper; empty for other photographs."""
     gap = by_image(m)
     if gap is None:
         return ""
@@ -126,7 +126,7 @@ def by_photograph(m: Measured) -> str:
 
 
 def unsure(m: Measured) -> str:
-    """`, and with other photographs …` where the interval over the eleven has the bound of `near_specialist` in it."""
+    """Return `, and with other photographs …` where the interval over the eleven contains the bound."""
     gap = by_image(m)
     if gap is None or not (ends := judge.interval(gap))[0] < -NEAR < ends[1]:
         return ""
@@ -134,18 +134,18 @@ def unsure(m: Measured) -> str:
 
 
 def published_leads(measured: pd.Series) -> pd.Series:
-    """By how much PSNRs per image beat the best of the six published systems, largest lead first."""
+    """Return by how much PSNRs per image beat the best of the six published systems, largest lead first."""
     best = pd.Series({image: max(row[system] for system in OTHERS) for image, row in published.TABLE3.items()})
     return (measured - best).dropna().sort_values(ascending=False)
 
 
 def images_won(system: str) -> int:
-    """The paper's count of one of its two systems."""
+    """Return the paper's count of one of its two systems."""
     return int((published_leads(pd.DataFrame(published.TABLE3).loc[system]) > 0).sum())
 
 
-def wins(m: Measured, system: str) -> Decision:
-    """As many images won as in the paper, n: the n-th best lead is positive, on noise that is not clipped."""
+def judge_images_won(m: Measured, system: str) -> Decision:
+    """Judge as many images won as in the paper, n: the n-th best lead is positive, on noise that is not clipped."""
     free, clipped = ([published_leads(psnr) for _, psnr in on_db11(m, system, c).items()] for c in (False, True))
     n, images = images_won(system), len(published.TABLE3)
     margins = [leads.iloc[n - 1] for leads in free if len(leads) == images]
@@ -154,11 +154,11 @@ def wins(m: Measured, system: str) -> Decision:
     return judge.decide_claim({"": margins}, text=text)
 
 
-def verdict(table: pd.DataFrame, results) -> str:
-    """Our two networks against each other and against the published numbers."""
+def describe_denoisers(table: pd.DataFrame, results) -> str:
+    """Say our two networks against each other and against the published numbers."""
     m = Measured(table3=table[table.sigma == 25])
-    lines = {f"On-demand at most {NEAR} dB behind fixated at 25, twice the paper's distance": near_specialist(m)}
+    lines = {f"On-demand at most {NEAR} dB behind fixated at 25, twice the paper's distance": judge_specialist(m)}
     for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"
-        lines[label] = wins(m, system)
-    return sentences.page(lines, results, by_photograph(m))
+        lines[label] = judge_images_won(m, system)
+    return sentences.page(lines, results, describe_photographs(m))

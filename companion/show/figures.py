@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from companion import published
+from companion import judge, published
 from odl import paper
 from odl.corruptions import TASKS
 
@@ -53,12 +53,29 @@ ROOM = 6  # dB above and below the networks for what is not restored, which reac
 
 
 def minus(number: float) -> str:
-    """A number with a real minus sign."""
+    """Return a number with a real minus sign."""
     return f"{number:g}".replace("-", "−")
 
 
+def title_of(schedule: str) -> str:
+    """Return the title of a schedule, or its name where a reader added it."""
+    return TITLES.get(schedule, schedule)
+
+
+def mark_equivalence(axis, along: str = "x", label: str | None = None) -> None:
+    """Draw no margin as a line and the margins that count as equal as a band."""
+    span, line = (axis.axvspan, axis.axvline) if along == "x" else (axis.axhspan, axis.axhline)
+    span(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.92", zorder=0, linewidth=0, label=label)
+    line(0, color="0.4", linewidth=1)
+
+
+def say_missing(axis) -> None:
+    """Write into an empty panel that its runs are to be measured."""
+    axis.text(0.5, 0.5, judge.MISSING, transform=axis.transAxes, ha="center", color="0.4")
+
+
 def to_picture(x) -> np.ndarray:
-    """One image (channels, H, W) in [-1, 1], or (H, W[, 3]) in [0, 1], as something imshow takes."""
+    """Return one image (channels, H, W) in [-1, 1], or (H, W[, 3]) in [0, 1], as something imshow takes."""
     if torch.is_tensor(x):
         x = ((x.detach().float().cpu().clamp(-1, 1) + 1) / 2).permute(1, 2, 0).numpy()
     x = np.asarray(x)
@@ -66,7 +83,7 @@ def to_picture(x) -> np.ndarray:
 
 
 def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.25):
-    """A grid of images: `rows` is a list of lists; optional titles per column, labels per row, a line per image."""
+    """Draw a grid of images: `rows` is a list of lists; titles per column, labels per row, a line per image."""
     n, m = len(rows), max(map(len, rows))
     high, wide = to_picture(rows[0][0]).shape[:2]
     width = size * m + 0.4 * bool(labels)
@@ -86,7 +103,7 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
 
 
 def picture_blocks(rows: list, blocks: int = 2):
-    """Rows (label, list of (title, image, line below)) under a column per title, side by side in `blocks` blocks."""
+    """Draw rows (label, list of (title, image, line below)) under a column per title, in `blocks` blocks."""
     titles = list(dict.fromkeys(title for _, shown in rows for title, *_ in shown))
     n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
     size = (0.95 * sum(ratios), 1.2 * n + 0.3)
@@ -105,7 +122,7 @@ def picture_blocks(rows: list, blocks: int = 2):
 
 
 def empty(axes, **more) -> None:
-    """Axes without ticks, grid and frame, on whatever the page is."""
+    """Clear axes of ticks, grid and frame, on whatever the page is."""
     axes.flat[0].figure.set_facecolor("none")
     for axis in axes.flat:
         axis.set(xticks=[], yticks=[], **more)
@@ -114,21 +131,21 @@ def empty(axes, **more) -> None:
 
 
 def show_picture(axis, image, line: str | None, size: float) -> None:
-    """An image, and a line below it."""
+    """Draw an image, and a line below it."""
     axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     if line:
         axis.set_xlabel(line, fontsize=size, labelpad=2, color=LABEL)
 
 
 def task_levels(task: str, x):
-    """One clean image (channels, 64, 64) at every level: what the levels of a task look like."""
+    """Draw one clean image (channels, 64, 64) at every level: what the levels of a task look like."""
     generator, levels = torch.Generator().manual_seed(0), range(1, paper.N_LEVELS + 2)
     row = [TASKS[task].corrupt(x.unsqueeze(0), level, generator)[0] for level in levels]
     return picture_grid([[x, *row]], ["clean", *(f"level {level}" for level in levels)])
 
 
 def share_panels(given: dict, size):
-    """A figure, and a panel per title of given (title → dB per level): its levels and the equal share of 100 images."""
+    """Return a figure and a panel per title of given (title → dB per level), with the equal share of 100 images."""
     figure, axes = plt.subplots(1, len(given), figsize=size, sharey=True, squeeze=False, layout="constrained")
     for axis, (title, psnr) in zip(axes[0], given.items(), strict=True):
         axis.set_xticks(range(1, len(psnr) + 1), [f"{level}\n{value:g}" for level, value in enumerate(psnr, 1)])
@@ -139,7 +156,7 @@ def share_panels(given: dict, size):
 
 
 def severity_axis(axis, task: str) -> None:
-    """The task's severities as x axis: levels as bands, numbered above, the fixated severities as dotted lines."""
+    """Draw the task's severities as x axis: levels as bands, numbered above, the fixated severities as dotted lines."""
     known = paper.TASKS[task]
     starts = [low for low, _ in known["levels"]] + [known["levels"][-1][1]]
     for level, (low, high) in enumerate(zip(starts, starts[1:], strict=False), 1):

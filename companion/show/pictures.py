@@ -20,7 +20,7 @@ Image.MAX_IMAGE_PIXELS = MAX_PIXELS  # in a notebook's process, as in the comman
 
 @torch.inference_mode()
 def restored_by(networks: dict, x, y, keep: bool = False) -> dict:
-    """What each network makes of y, and y itself as `not_restored`: name → (images, PSNR per image).
+    """Return what each network makes of y, and y itself as `not_restored`: name → (images, PSNR per image).
 
     With `keep` also, as `kept`, what the on-demand network makes of the missing pixels, with the known ones put back.
     """
@@ -32,7 +32,7 @@ def restored_by(networks: dict, x, y, keep: bool = False) -> dict:
 
 
 def photographs(name: str, split: str = "test", train_images: int = 0) -> Pack:
-    """Images to show: the set's, or the demo photographs where it is not here, with a line that says so."""
+    """Return images to show: the set's, or the demo photographs where it is not here, with a line that says so."""
     try:
         return load(name, split, train_images)
     except DataError as error:
@@ -41,10 +41,10 @@ def photographs(name: str, split: str = "test", train_images: int = 0) -> Pack:
 
 
 def telling(experiment, pack: Pack, n: int) -> torch.Tensor:
-    """n crops, grey where the task is: (n, channels, 64, 64). Of eight places in each photograph the one with most
-    contrast, the photographs in turn.
+    """Return n crops, grey where the task is: (n, channels, 64, 64), of the photographs in turn.
 
-    Contrast is the mean difference of neighbouring pixels; a wall or a blurred background would show nothing.
+    Each is the one of eight places with most contrast, the mean difference of neighbouring pixels; a wall or a blurred
+    background would show nothing.
     """
     places, generator = 8, torch.Generator().manual_seed(seed_of("telling"))
     x = crop(pack.to("cpu"), torch.arange(n).repeat_interleave(places) % len(pack), generator, flip=False)
@@ -53,7 +53,7 @@ def telling(experiment, pack: Pack, n: int) -> torch.Tensor:
 
 
 def networks(runs: list) -> dict[str, torch.nn.Module]:
-    """schedule → trained network of the measured runs, also of context encoders; a line names those without weights."""
+    """Return schedule → network of the measured runs, also of encoders; a line names those without weights."""
     found, absent = {}, []
     for run in runs:
         try:
@@ -67,7 +67,7 @@ def networks(runs: list) -> dict[str, torch.nn.Module]:
 
 
 def read_photograph(path, longest: int) -> np.ndarray:
-    """An image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels.
+    """Return an image file as (height, width, 3) float in [0, 1], its longer side reduced to at most `longest` pixels.
 
     A line tells of one that uses little of its range.
     """
@@ -78,7 +78,7 @@ def read_photograph(path, longest: int) -> np.ndarray:
 
 
 def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
-    """The pixels that a mask marks as missing, reduced as its image was: (height, width) bool.
+    """Return the pixels that a mask marks as missing, reduced as its image was: (height, width) bool.
 
     A pixel is missing where any that it is the mean of is. A line tells of one that seems inverted. Raises
     ParameterError.
@@ -91,6 +91,6 @@ def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
 
 
 def reduced(image: Image.Image, longest: int) -> np.ndarray:
-    """Means of boxes of pixels, as many as leave the longer side at most `longest` pixels."""
+    """Return means of boxes of pixels, as many as leave the longer side at most `longest` pixels."""
     size = tuple(round(side * min(1, longest / max(image.size))) for side in image.size)
     return np.asarray(image.resize(size, Image.Resampling.BOX))

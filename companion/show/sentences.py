@@ -12,7 +12,7 @@ NOTHING = "Not all that this page compares is measured, so its question is open.
 
 
 def scale(results) -> str:
-    """One sentence on what a number was measured with."""
+    """Return one sentence on what a number was measured with."""
     e, where, seeds = results[0].experiment, results[0].provenance, {}
     for r in results:
         seeds.setdefault(str(r.experiment | {"seed": None}), set()).add(r.experiment["seed"])
@@ -28,7 +28,7 @@ def scale(results) -> str:
 
 
 def page(verdicts: dict[str, judge.Decision], results, *more: str) -> str:
-    """A line per comparison, further sentences, and the scale; one line where nothing of it is measured."""
+    """Return a line per comparison, further sentences, and the scale; one line where nothing of it is measured."""
     known = any(verdict.word != judge.MISSING for verdict in verdicts.values())
     lines = "\n".join(f"- {label}: {conclude(verdict)}." for label, verdict in verdicts.items()) if known else ""
     first = lines if known or results and not verdicts else NOTHING
@@ -39,7 +39,7 @@ NO_DOSE = 0.0005  # of a batch: of the demo's 16 images less than a hundredth mo
 
 
 def dose(results) -> str:
-    """One sentence on how far on-demand learning left equal shares in these runs; empty where none is measured."""
+    """Return one sentence on how far on-demand learning left equal shares; empty where none is measured."""
     doses = [judge.dose_of(r) for r in results if r.experiment["schedule"] == "on_demand"]
     if not doses:
         return ""
@@ -49,18 +49,18 @@ def dose(results) -> str:
 
 
 def say(text: str):
-    """Sentences made from measured numbers, as text on the page."""
+    """Show sentences made from measured numbers as text on the page."""
     from IPython.display import Markdown
 
     return Markdown(text)
 
 
 def figure2(task: str) -> str:
-    """The fixated model that the paper shows in pictures: the easy one for denoising only (Fig. 2, Supp. C)."""
+    """Return the fixated model that the paper shows in pictures: the easy one for denoising only (Fig. 2, Supp. C)."""
     return "fixated_easy" if task == "denoise" else "fixated_hard"
 
 
 def severity_text(task: str, name: str) -> str:
-    """The severity of a fixated model, `easy` or `hard`, with its unit: 32×32, 80 %, σ = 5."""
+    """Return the severity of a fixated model, `easy` or `hard`, with its unit: 32×32, 80 %, σ = 5."""
     value = paper.TASKS[task][name]
     return {"inpaint": f"{value}×{value}", "interpolate": f"{value} %"}.get(task, f"σ = {value}")

@@ -18,14 +18,14 @@ SCORED = {"psnr": "all pixels", "psnr_kept": "known pixels kept", "psnr_hole": "
 
 
 def means(found: list[Result]) -> pd.DataFrame:
-    """Means over levels 1…6 and trials of the columns of `scores`, a row for each of the runs."""
+    """Return means over levels 1…6 and trials of the columns of `scores`, a row for each of the runs."""
     columns = ["l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole", "hole_input"]
     frames = [scores(r.evaluation) for r in found]
     return pd.DataFrame([rows[rows.level.str.isdigit()][columns].mean() for rows in frames], columns=columns)
 
 
 def scores(evaluation: pd.DataFrame) -> pd.DataFrame:
-    """An evaluation with hole_input: PSNR (dB) of the damaged image inside its missing pixels.
+    """Return an evaluation with hole_input: PSNR (dB) of the damaged image inside its missing pixels.
 
     Inside is above the whole image by the share of it that is missing, in dB, whatever fills it, where the rest is
     known: by as much as the output's psnr_hole is below psnr_kept.
@@ -34,7 +34,7 @@ def scores(evaluation: pd.DataFrame) -> pd.DataFrame:
 
 
 def level_table(results: list[Result], aside=()) -> pd.DataFrame:
-    """PSNR (dB) per level, a row per schedule and the damaged images, means over seeds and trials; `aside` comes last.
+    """Return PSNR (dB) per level, means over seeds and trials, for the damaged images and each schedule; `aside` last.
 
     Columns scored (of `SCORED`: what pixels), schedule (first `not_restored`), level_1 … level_6, mean (of these six),
     easy and hard (the severities of the fixated models).
@@ -55,25 +55,25 @@ def level_table(results: list[Result], aside=()) -> pd.DataFrame:
 
 
 def over_seeds(found: list[Result]) -> dict:
-    """Means over levels 1…6, trials and seeds, and standard deviations over seeds: seeds, l2, l2_sd, psnr, psnr_sd."""
+    """Return seeds, l2, l2_sd, psnr, psnr_sd: means over levels 1…6, trials and seeds, deviations over seeds."""
     of_runs = means(found)
     mean, sd = of_runs.mean(), of_runs.std()
     return {"seeds": len(of_runs), "l2": mean.l2, "l2_sd": sd.l2, "psnr": mean.psnr, "psnr_sd": sd.psnr}
 
 
 def aside(found: list[Result]) -> pd.DataFrame:
-    """Rows schedule, l2 (‰), psnr (dB) of what stands beside the schedules of a table."""
+    """Return rows schedule, l2 (‰), psnr (dB) of what stands beside the schedules of a table."""
     return pd.DataFrame([{"schedule": r.experiment["schedule"]} | over_seeds([r]) for r in found])
 
 
 def with_spread(means, deviations, digits: int = 2) -> list[str]:
-    """`31.20 ± 0.04`: means, and beside them standard deviations over seeds, of which one seed has none."""
+    """Return `31.20 ± 0.04`: means, and beside them standard deviations over seeds, of which one seed has none."""
     pairs = zip(means, deviations, strict=True)
     return ["–" if pd.isna(x) else f"{x:.{digits}f}" + f" ± {sd:.{digits}f}" * pd.notna(sd) for x, sd in pairs]
 
 
 def with_interval(value: float, low: float, high: float) -> str:
-    """`+0.31<br>[+0.12, +0.50]`: a margin, and where there is one its interval, below it in a table."""
+    """Return `+0.31<br>[+0.12, +0.50]`: a margin, and where there is one its interval, below it in a table."""
     interval = "" if pd.isna(low) else f"<br>[{number(low)}, {number(high)}]"
     return "–" if pd.isna(value) else f"{number(value)}{interval}"
 
@@ -101,7 +101,7 @@ def table_path(notebook: str, profile: str, dataset: str, task: str) -> Path:
 
 
 def show_table(frame: pd.DataFrame, digits: dict | None = None):
-    """A table for the page, with titles for schedules."""
+    """Show a table on the page, with titles for schedules."""
     frame = frame.replace({"schedule": TITLES}) if "schedule" in frame else frame
     formats = {c: "{:.2f}" for c in frame.select_dtypes("floating")} | (digits or {})
     style = frame.style.format(formats, na_rep="–").hide(axis="index")
@@ -109,7 +109,7 @@ def show_table(frame: pd.DataFrame, digits: dict | None = None):
 
 
 def show_levels(table: pd.DataFrame, task: str):
-    """PSNR (dB) per level of `tables.level_table`; what is scored is named where there is a choice."""
+    """Show PSNR (dB) per level of `tables.level_table`; what is scored is named where there is a choice."""
     known = paper.TASKS[task]
     table = table.drop(columns="scored") if table.scored.nunique() < 2 else table
     names = {f"level_{i}": f"{i}: {low}–{high}" for i, (low, high) in enumerate(known["levels"], 1)}
