@@ -119,14 +119,12 @@ def spectrum(right: bool, seeds) -> pd.DataFrame:
 
 
 def verdicts(measured: Measured) -> dict:
-    """A claim of the paper → its verdict."""
-    table = claims.claims_table(claims.judge_claims(measured))
-    table = table[table.kind != claims.ASKED]
-    return dict(zip(table.claim, table.verdict, strict=True))
+    """Return a claim of the paper → its verdict."""
+    return {c.claim: c.measure(measured).published_word for c in claims.CLAIMS if c.kind != claims.ASKED}
 
 
 def verdict_on(claim: str, measured: Measured) -> str:
-    """The verdict on the claim with these words."""
+    """Return the verdict on the claim with these words."""
     (word,) = (word for text, word in verdicts(measured).items() if claim in text)
     return word
 
@@ -135,13 +133,13 @@ WORLDS = {"as published": lambda: world(True), "the opposite": lambda: world(Fal
 
 
 @cache
-def verdicts_of(kind: str) -> dict:
-    return verdicts(WORLDS[kind]())
+def decisions_of(kind: str) -> dict:
+    return claims.judge_claims(WORLDS[kind]())
 
 
 @pytest.mark.parametrize("claim", [claim.claim for claim in claims.CLAIMS if claim.kind != claims.ASKED])
 def test_every_claim_can_be_reproduced_and_can_be_reversed(claim):
-    *found, unmeasured = (verdicts_of(kind)[claim] for kind in WORLDS)
+    *found, unmeasured = (decisions_of(kind)[claim].published_word for kind in WORLDS)
     assert found == ([UNDECIDED, UNDECIDED] if claim.startswith(tuple(LONE)) else [REPRODUCED, REVERSED])
     assert unmeasured == MISSING
 
@@ -265,7 +263,7 @@ def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
 
 
 def test_the_page_says_every_verdict_without_colour():
-    table = claims.claims_table(claims.judge_claims(world(False)))
+    table = claims.claims_table(decisions_of("the opposite"))
     html = scorecard.show_claims(table).data
     for word, n in table.verdict.value_counts().items():
         assert html.count(f"{scorecard.SYMBOLS[word]}&nbsp;{word}") == n
@@ -276,25 +274,28 @@ def test_the_page_says_every_verdict_without_colour():
     assert {text.get_text()[2:] for text in rule.texts} == {"reproduced", "undecided"}
 
 
-@pytest.mark.parametrize("profile", ["reference", "gpu"])
-def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has(profile):
-    rows = predictions.predictions_table(claims.judge_claims(world(True)), profile)
-    written = predictions.load_predictions(profile)
-    measured = {c.claim: c.measure(world(True)) for c in claims.CLAIMS if c.claim in {*written.claim}}
-    known = {claim: {*found.parts} for claim, found in measured.items() if found.parts}
-    assert all(row.part in known[row.claim] for row in written[written.part != ""].itertuples() if row.claim in known)
-    assert len(rows) == len(written) and set(written.word) <= set(judge.VERDICTS)
+@pytest.mark.parametrize("which", predictions.FILES)
+def test_every_prediction_is_of_a_claim_and_of_a_part_that_it_has(which):
+    written, decisions = predictions.load_predictions(which), decisions_of("as published")
+    whole = written[written.part == ""]
+    assert {*written.claim} <= {*decisions} and {*written.word} <= {*judge.VERDICTS, *[""] * (which == "today")}
+    for row in written[written.part != ""].itertuples():
+        assert not decisions[row.claim].parts or row.part in decisions[row.claim].parts
     sized = written.dropna(subset=["low"])
     assert ((sized.low <= sized.expected) & (sized.expected <= sized.high)).all()
-    assert written.why[written.part == ""].all()
+    assert whole["then" if which == "today" else "why"].all()
+    assert predictions.predictions_table(decisions_of("nothing"), which).hit.isna().all()
+
+
+@pytest.mark.parametrize(("which", "true"), [("reference", "Hard mining is"), ("gpu", "stronger gradient")])
+def test_a_prediction_hits_with_its_word_or_its_margin_and_a_word_from_one_seed_does_neither(which, true):
+    rows = predictions.predictions_table(decisions_of("as published"), which)
     close = rows[(rows.claim == "Equation 3 at its own dose beats equal shares.") & (rows.part == "deblurring")].iloc[0]
     assert close.margin == pytest.approx(2, abs=0.02) and not close.hit  # 30 and 28 dB in this world
-    [hit] = rows[rows.claim.str.contains("stronger gradient" if profile == "gpu" else "Hard mining is")].hit
+    [hit] = rows[rows.claim.str.contains(true)].hit
     assert hit
-    assert predictions.predictions_table(claims.judge_claims(Measured()), profile).hit.isna().all()
-    one_seed = Measured({key: run for key, run in world(True).runs.items() if key[2] == 0})
-    rows = predictions.predictions_table(claims.judge_claims(one_seed), profile)
-    early = rows[(rows.part == "") & (rows.found == "undecided")]
+    rows = predictions.predictions_table(claims.judge_claims(world(True, [0])), which)
+    early = rows[(rows.part == "") & (rows.found == UNDECIDED)]
     assert len(early) and early.hit.isna().all() and rows.hit[rows.part != ""].notna().any()
 
 

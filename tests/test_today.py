@@ -9,7 +9,7 @@ from conftest import tiny
 from test_scorecard import psnr, result
 
 from companion import judge
-from companion.claims import claims, predictions
+from companion.claims import claims
 from companion.data import packs
 from companion.judge import Measured
 from companion.measure import recalibration
@@ -83,12 +83,3 @@ def test_recalibrated_scores_have_the_rows_of_an_evaluation_and_are_read_whole(d
     rows = recalibration.recalibrated(run, results.network_of(run))
     assert sorted(rows.level.unique()) == sorted(map(str, (*range(1, 7), "easy", "hard")))
     assert recalibration.load_all([run]) == {}
-
-
-def test_every_prediction_of_today_is_of_a_claim_that_is_asked():
-    written = predictions.load_predictions("today")
-    assert {*written.claim} <= {claim.claim for claim in claims.CLAIMS}
-    assert written.then[written.part == ""].all() and set(written.word) <= {*judge.VERDICTS, ""}
-    sized = written.dropna(subset=["low"])
-    assert ((sized.low <= sized.expected) & (sized.expected <= sized.high)).all()
-    assert predictions.predictions_table(claims.judge_claims(Measured()), "today").hit.isna().all()
