@@ -12,11 +12,17 @@ SEVEN = {  # the rows of Table 1, in the paper's order
     "on_demand": "On-demand learning",
 }
 CUMULATIVE = ("cumulative_curriculum", "cumulative_anti_curriculum")
-JOINT = ("rigid_joint", *CUMULATIVE)  # that train on all levels together, at least in the end
-PARTIAL = ("staged_curriculum", "staged_anti_curriculum", "hard_mining")  # on one level, or the worst images, at a time
+JOINT = ("rigid_joint", *CUMULATIVE)  # these train on all levels together, at least in the end
+PARTIAL = ("staged_curriculum", "staged_anti_curriculum", "hard_mining")  # these on one level, or the worst images
 FIXATED = {"fixated_easy": "Fixated on easy", "fixated_hard": "Fixated on hard"}
 
-# What came after 2017, and controls (`odl/rivals.py`); the specialists are those of one level.
+
+def figure2(task: str) -> str:
+    """Return the fixated model that the paper shows in pictures: the easy one for denoising only (Fig. 2, Supp. C)."""
+    return "fixated_easy" if task == "denoise" else "fixated_hard"
+
+
+# Schedules that came after 2017, and controls (`odl/rivals.py`); a specialist trains on one level alone.
 LATER = {
     "minimax_gap": "Minimax gap",
     "group_dro": "Group DRO",
@@ -28,7 +34,7 @@ LATER = {
     "static_easy": "The curriculum's mean shares",
     "replay": "Replay of k = 4",
 }
-CLASSICAL = {  # what learns nothing, of each task
+CLASSICAL = {  # methods that learn nothing, task by task
     "biharmonic": "Biharmonic fill",
     "linear": "Linear interpolation",
     "unsharp": "Unsharp mask",

@@ -209,7 +209,7 @@ def judge_hard_model_on_mild_damage(m: Measured) -> Decision:
     """
     parts = {}
     for task in paper.TASKS:
-        if sentences.figure2(task) == "fixated_hard":
+        if published.figure2(task) == "fixated_hard":
             *_, (own,), column = contests(task, "hard")[1]
             runs = [run for (run,) in judge.paired(m.runs, task, "fixated_hard")]
             parts[plain(task)] = [judge.score(run, [own], column) - judge.score(run, ["1"], column) for run in runs]

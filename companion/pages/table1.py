@@ -27,6 +27,7 @@ from odl.parameters import choice
 from odl.rivals import SPECIALISTS, seed_of_specialists
 from odl.schedules import SCHEDULES, Schedule, allocate
 
+WORST_GAPS = {"psnr": "worst_gap", judge.COMPOSITE: "worst_gap_kept"}  # score → column of the table
 RIVALS = tuple(schedule for schedule in published.SEVEN if schedule != "on_demand")
 
 
@@ -50,7 +51,7 @@ def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -
     l2 and psnr on CelebA and SUN397.
     """
     damaged, m = tables.means(found).mean(), Measured(judge.keyed(found))
-    worst = {column: {id(run): gaps_to(run, specialists(run), column).max() for run in found} for column in SCORES}
+    worst = {column: {id(run): gaps_to(run, specialists(run), column).max() for run in found} for column in WORST_GAPS}
     seeds = [{r.experiment["seed"] for r in found if r.experiment["schedule"] == s} for s in schedules]
     common = set.intersection(*filter(None, seeds)) if any(seeds) else set()
     first = {"schedule": "not_restored", "l2": damaged.l2_input, "psnr": damaged.psnr_input}
@@ -59,7 +60,7 @@ def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -
         own = [run for run in found if run.experiment["schedule"] == schedule]
         row = {"schedule": schedule} | tables.over_seeds(own)
         row |= tables.means(own)[["psnr_kept", "psnr_hole"]].mean().to_dict()
-        for column, name in SCORES.items():
+        for column, name in WORST_GAPS.items():
             each = [worst[column][id(run)] for run in own if run.experiment["seed"] in common]
             row[name] = pd.Series(each, dtype=float).mean()
         rival, pair = schedule != "on_demand", (task, "on_demand", schedule)
@@ -77,9 +78,6 @@ def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -
         rows.append(row)
     frame = pd.DataFrame(rows, columns=list(rows[-1])).astype({"seeds": "Int64"})
     return frame if frame.worst_gap.notna().any() else frame.drop(columns=[*frame.filter(regex="(^|_)gap")])
-
-
-SCORES = {"psnr": "worst_gap", judge.COMPOSITE: "worst_gap_kept"}  # column of an evaluation → of the table
 
 
 def gaps_to(run: Result, alone: list[Result | None], column="psnr") -> np.ndarray:

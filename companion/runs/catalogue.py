@@ -16,7 +16,6 @@ from companion.data import sets
 from companion.disk import files
 from companion.measure import blocks, denoising, gradients_and_pool, recalibration
 from companion.restore import pretrained
-from companion.show.sentences import figure2
 from companion.training import results
 from companion.training.measurement import Job, Measurement, job_of, of_network
 from odl import paper
@@ -86,7 +85,9 @@ PAGES = {  # page → the function of (task, dataset, profile, seed) that lists 
     "table1": partial(schedules, tuple(published.SEVEN)),
     "fixation": partial(schedules, (*published.FIXATED, "on_demand")),
     "allocation": partial(every_task, dict.fromkeys(paper.TASKS, ("on_demand",))),
-    "qualitative": partial(every_task, {task: ("rigid_joint", figure2(task), "on_demand") for task in paper.TASKS}),
+    "qualitative": partial(
+        every_task, {task: ("rigid_joint", published.figure2(task), "on_demand") for task in paper.TASKS}
+    ),
     "extra_data": halves,
     "applications": lambda *case: inpainters(*case)[:1],
     "table2": inpainters,

@@ -55,11 +55,6 @@ def say(text: str):
     return Markdown(text)
 
 
-def figure2(task: str) -> str:
-    """Return the fixated model that the paper shows in pictures: the easy one for denoising only (Fig. 2, Supp. C)."""
-    return "fixated_easy" if task == "denoise" else "fixated_hard"
-
-
 def severity_text(task: str, name: str) -> str:
     """Return the severity of a fixated model, `easy` or `hard`, with its unit: 32×32, 80 %, σ = 5."""
     value = paper.TASKS[task][name]
