@@ -1,8 +1,31 @@
 """Arithmetic on a device: precision, Adam whose state a GPU keeps, constants that are copied once."""
 
+from contextlib import ExitStack, contextmanager
 from functools import cache
 
 import torch
+
+
+@contextmanager
+def pytorch_defaults():
+    """Compute as PyTorch does by default, so that nothing a caller has set in the process changes a number.
+
+    Set and put back are the default dtype and device, autocast, the gradient mode and the precision of products.
+    """
+    products = [getattr(library, "matmul", None) for library in (torch.backends.cuda, torch.backends.mkldnn)]
+    with ExitStack() as stack:
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
+        for each in (each for each in products if hasattr(each, "fp32_precision")):  # from PyTorch 2.9 on
+            stack.callback(setattr, each, "fp32_precision", each.fp32_precision)
+            each.fp32_precision = "ieee"
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):  # its cache of cast weights would outlive a step
+                stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
+        stack.enter_context(torch.inference_mode(False))  # gradients are kept, too
+        yield
 
 
 @cache

@@ -5,6 +5,7 @@ import torch
 
 from odl import crops, paper
 from odl.corruptions import TASKS, Task
+from odl.device import pytorch_defaults
 from odl.parameters import ParameterError, choice
 
 COLUMNS = ["trial", "level", "l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole"]
@@ -76,6 +77,7 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
     return found
 
 
+@pytorch_defaults()
 def evaluate(run, restore, x, progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
     """Scores of `restore(y) -> x_hat`, a network or a function, on clean test crops; the same draws for every schedule.
 

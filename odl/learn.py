@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from odl import crops, paper
-from odl.device import adam, forward, room, set_rate
+from odl.device import adam, forward, pytorch_defaults, room, set_rate
 from odl.evaluation import errors, in_its_channels, psnr, task_of
 from odl.network import make
 from odl.parameters import ParameterError
 from odl.schedules import Schedule, allocate_batches, dose
 
 
+@pytorch_defaults()
 def learn(run, schedule, images, x_validation, network, optimizer, history, on_epoch, progress=None, adapt=None):
     """Algorithm 1: train a network for the epochs that `history` lacks, and tell `on_epoch` after each of them.
 

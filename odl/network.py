@@ -6,6 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from odl.device import pytorch_defaults
+
 
 class ChannelwiseLinear(nn.Module):
     """One linear map per channel over its flattened positions, nothing across channels (Supp. B).
@@ -143,6 +145,7 @@ NETWORKS = {"paper": EncoderDecoder, "unet": ResidualUNet}
 DRAWING = threading.Lock()  # one network draws its weights at a time, where several runs share a process
 
 
+@pytorch_defaults()
 def make(name: str, channels: int, width: int, seed: int = 0) -> nn.Module:
     """Return the network of a row of `NETWORKS` on the CPU, its initial weights drawn by `seed` alone.
 

@@ -1,16 +1,18 @@
 """`import odl`: what a script uses, and photographs and masks as people have them."""
 
 import io
+import json
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 import skimage
 import torch
-from conftest import refused
+from conftest import refused, tiny
 from made import photograph
 from PIL import Image
 
@@ -18,6 +20,7 @@ import odl
 from companion.restore import advice as doubts
 from companion.restore import pretrained
 from companion.restore.image_files import marked
+from companion.training import results
 from odl import paper
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
@@ -38,6 +41,47 @@ import odl.learn; absent("matplotlib", "scipy.stats", "git")
 import companion.runs.sweep, companion.runs.catalogue; absent("matplotlib")
 print([getattr(odl, name) for name in odl.__all__])"""
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], timeout=120, check=True)
+
+
+@contextmanager
+def set_to(get, put, value):
+    """Within `with`, something that PyTorch keeps for the whole process has another value."""
+    before = get()
+    put(value)
+    try:
+        yield
+    finally:
+        put(before)
+
+
+STATES = {
+    "doubles": lambda: set_to(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
+    "halves": lambda: set_to(torch.get_default_dtype, torch.set_default_dtype, torch.bfloat16),
+    "products": lambda: set_to(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
+    "device": lambda: torch.device("meta"),
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+    "gradients": torch.no_grad,
+    "inference": torch.inference_mode,
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(("task", "precision"), [("inpaint", "fp32"), ("deblur", "bf16"), ("denoise", "fp32")])
+def test_what_a_caller_has_set_in_pytorch_changes_no_number_and_is_put_back(state, task, precision, demo, elsewhere):
+    """Neither in what is stored nor in what training, validation and tests return."""
+    run, found = tiny(task, epochs=2, iterations=2, precision=precision), []
+    for context in (nullcontext, STATES[state]):
+        with elsewhere() if found else nullcontext():
+            with context():
+                before = torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
+                stored = json.loads(results.run_or_load(run, "cpu").path.read_bytes())
+                trained = odl.train(run, "cpu")
+                rows, _ = odl.evaluate(run, trained.network, "cpu")
+                after = torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
+            assert before == after
+            weights = {name: t.tolist() for name, t in trained.network.state_dict().items()}
+        found.append((stored["history"], stored["evaluation"], stored["per_image"], rows.to_csv(), weights))
+    assert found[0] == found[1]
 
 
 @pytest.mark.filterwarnings("ignore::companion.restore.advice.DamageWarning")

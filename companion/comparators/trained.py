@@ -21,7 +21,7 @@ from companion.disk import files
 from companion.training import results
 from odl import crops
 from odl.corruptions import add_noise
-from odl.device import adam, forward
+from odl.device import adam, forward, pytorch_defaults
 from odl.evaluation import psnr, squared_error
 from odl.learn import shuffled
 from odl.parameters import choice
@@ -135,6 +135,7 @@ def is_trained(system: str) -> bool:
 
 
 @cache
+@pytorch_defaults()
 def network_of(system: str, root) -> nn.Module:
     """The trained network. Raises FileNotFoundError."""
     if not is_trained(system):

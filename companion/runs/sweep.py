@@ -27,6 +27,7 @@ from companion.training.measurement import Job, job_of
 from companion.training.results import Result
 from odl import paper
 from odl.corruptions import TASKS
+from odl.device import pytorch_defaults
 from odl.experiment import Experiment
 from odl.network import NETWORKS
 from odl.parameters import OneLine
@@ -69,6 +70,7 @@ def results_of(jobs: list[Job], device="auto", train=True, workers=None, dataset
     return [result for result in found if result is not None]
 
 
+@pytorch_defaults()
 def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
     """Measure what is missing, `workers` jobs at a time: by default a process per CPU thread, or `ON_GPU` on a GPU.
 

@@ -23,7 +23,7 @@ from companion.training.device import check_device, prepare
 from companion.training.graphs import quickest
 from companion.training.store import identity
 from odl import PROTOCOL, evaluation
-from odl.device import arithmetic
+from odl.device import arithmetic, pytorch_defaults
 from odl.evaluation import TESTED, images_of, overall, task_of
 from odl.experiment import Experiment, check, short
 from odl.learn import build, learn
@@ -86,6 +86,7 @@ def train(experiment, device="auto", progress=None) -> Trained:
     return train_with(experiment, device, progress, build, partial(by_schedule, schedule_of(check(experiment))))
 
 
+@pytorch_defaults()
 def train_with(experiment, device, progress, build, learn) -> Trained:
     """Train as `train` does, by `build(experiment, device)` and `learn(experiment, pack, x_validation, network,
     optimizer, history, on_epoch, progress)`. Checkpoints and weights go by the experiment alone, so whatever learns
@@ -131,6 +132,7 @@ def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
     return as_result(store.run_or_load(path, identity(experiment), measure), path)
 
 
+@pytorch_defaults()
 def evaluate(experiment, restore, device="cpu", progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
     """Return the scores of `restore(y) -> x_hat` on the test crops of an experiment, as `odl.evaluation.evaluate` does.
 

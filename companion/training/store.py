@@ -5,6 +5,7 @@ from pathlib import Path
 from companion.data import sets
 from companion.disk import files
 from odl import PROTOCOL
+from odl.device import pytorch_defaults
 from odl.experiment import is_folder
 
 
@@ -22,6 +23,7 @@ def load(path: Path, experiment: dict) -> dict | None:
     return content
 
 
+@pytorch_defaults()
 def run_or_load(path: Path, experiment: dict, measure) -> dict:
     """What is on disk, else what `measure()` returns (provenance and evaluation, as a dict), written to `path`.
 
