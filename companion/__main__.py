@@ -8,6 +8,7 @@ import time
 from companion.cli import Parser
 from companion.cli import main as run_command
 from companion.data.sets import DATASETS, parse
+from companion.disk.files import DamagedFile
 from odl.experiment import PROFILES
 from odl.parameters import ParameterError
 
@@ -92,7 +93,10 @@ def run_reproduce(options) -> None:
     note = "" if options.only else catalogue.left_out(options.page or "scorecard", options.profile, options.dataset)
     if options.list:
         for m in (m for job in todo for m in job.measurements):
-            print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
+            try:
+                print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
+            except DamagedFile as error:
+                print(f"{m.name:60} damaged: {error}")
         print(note, end="", file=sys.stderr)
         return
     sweep.run_jobs(todo, options.device, options.workers, start + budget)

@@ -8,13 +8,15 @@ import signal
 import sys
 import warnings
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 
 from PIL import Image
 from tqdm import tqdm
 
 from companion.data import reader
-from companion.data.sets import DATASETS, is_here, unread
+from companion.data.folders import unread
+from companion.data.sets import DATASETS, is_here
 from companion.disk import ending
 from companion.disk.files import DiskError
 from companion.disk.progress import Bar
@@ -106,7 +108,10 @@ def parser() -> argparse.ArgumentParser:
     prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
     prepare.set_defaults(run=run_data_prepare, kept=WHOLE)
 
-    commands.add_parser("results", help="list what is measured").set_defaults(run=run_results)
+    results = commands.add_parser("results", help="list what is measured")
+    results.add_argument("words", nargs="*", metavar="WORD", help="that a run's name has, as demo/denoise or seed0")
+    results.add_argument("--csv", action="store_true", help="as CSV")
+    results.set_defaults(run=run_results)
     return top
 
 
@@ -120,7 +125,9 @@ def add_experiment(command, run) -> None:
     command.add_argument("--seed", type=int, default=0, help="of weights, crops and damage (default 0)")
     command.add_argument("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")
     command.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter, as epochs=30")
+    others = ", ".join(field.name for field in fields(Experiment)[5:-1])  # but for those above, and the code
+    text = f"a parameter, as epochs=30; of {others}"
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=text)
 
 
 def experiment_of(options) -> Experiment:
@@ -177,6 +184,9 @@ def run_restore(options) -> int:
     given = Path(os.path.expanduser(options.input))
     for line in unread(given):
         print(f"warning: {line}", file=sys.stderr)
+
+    if options.mask and len(todo) > 1 and not Path(os.path.expanduser(options.mask)).is_dir():
+        print(f"warning: {options.mask} is the mask of all {len(todo)} photographs", file=sys.stderr)
 
     from companion.restore.pretrained import load
 
@@ -240,11 +250,18 @@ def run_data_prepare(options) -> None:
     print(prepare(options.name, options.source, options.skip_bad))
 
 
-def run_results(options) -> None:
+def run_results(options) -> int:
     from companion.training.results import frame
 
-    table = frame()
-    print("nothing measured yet" if table.empty else table.to_string(index=False))
+    bad = []
+    table = frame(options.words, bad.append)
+    if table.empty:
+        print("nothing measured yet" + f" whose name has {' and '.join(options.words)}" * bool(options.words))
+    else:
+        print(table.to_csv(index=False) if options.csv else table.to_string(index=False), end="\n" * (not options.csv))
+    for line in bad:
+        print(f"error: {line}", file=sys.stderr)
+    return int(bool(bad))
 
 
 def program() -> None:

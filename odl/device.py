@@ -70,7 +70,7 @@ def adam(parameters, learning_rate: float, device, beta1: float = 0.5) -> torch.
 def set_rate(optimizer, factor: float) -> None:
     """Set every learning rate to `factor` times its initial one."""
     for group in optimizer.param_groups:
-        rate = factor * group["initial_lr"]
+        rate = factor * group.setdefault("initial_lr", float(group["lr"]))
         group["lr"] = group["lr"].fill_(rate) if torch.is_tensor(group["lr"]) else rate
 
 

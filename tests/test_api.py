@@ -40,7 +40,26 @@ import odl; absent("torch")
 import odl.learn; absent("matplotlib", "scipy.stats", "git")
 import companion.runs.sweep, companion.runs.catalogue; absent("matplotlib")
 print([getattr(odl, name) for name in odl.__all__])"""
+    rows = """from odl import {0}
+assert len({0}.SCHEDULES) > 20  # complete, whichever module is imported first"""
+    for module in ("schedules", "rivals"):
+        subprocess.run(
+            [sys.executable, "-c", rows.format(module)], cwd=Path(__file__).parents[1], timeout=60, check=True
+        )
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], timeout=120, check=True)
+
+
+@pytest.mark.parametrize(
+    "code", ["import companion", "import runpy; runpy.run_module('companion', run_name='__main__')"]
+)
+def test_another_package_of_our_name_is_told_in_one_line(code, tmp_path):
+    """The Operator Discretization Library, say, installed beside ours."""
+    (tmp_path / "odl").mkdir()
+    (tmp_path / "odl/__init__.py").write_text('__version__ = "1.0.0"')
+    path = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(Path(__file__).parents[1])!r}]; {code}"
+    done = subprocess.run([sys.executable, "-c", path], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"{tmp_path}/odl/__init__.py is another package named odl")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import pytest
 import tifffile
 import torch
 import torchvision
-from conftest import found, refused
+from conftest import found, refused, tiny
 from made import (
     BAD,
     GREY,
@@ -40,13 +40,13 @@ from page_facts import served
 from PIL import Image
 
 from companion.cli import main
-from companion.data import download, packs, reader, sets
+from companion.data import download, folders, packs, reader, sets
 from companion.data.packs import load
 from companion.data.sets import DATASETS
 from companion.disk import files
 from companion.restore import image_files
 from companion.show import pictures, tables
-from companion.training import store
+from companion.training import results, store
 from companion.training.results import path_of
 from odl import crops
 from odl.experiment import Experiment, slug
@@ -134,7 +134,7 @@ def test_bsds500_keeps_val_out_of_training(root):
 
 
 def test_hidden_files_are_left_out_and_what_is_not_read_is_told(folder, capsys):
-    for name in ("._00.png", "0/._02.png", ".thumbnails/00.png"):
+    for name in ("._00.png", "0/._02.png", ".git/00.png"):
         write(folder / name, photograph(0))
     Image.fromarray(photograph(50)).save(folder / "12.JFIF", "JPEG")
     Image.fromarray(photograph(51)).save(folder / "13.jpe", "JPEG")
@@ -149,6 +149,65 @@ def test_hidden_files_are_left_out_and_what_is_not_read_is_told(folder, capsys):
     said = capsys.readouterr().out
     assert said.startswith(f"{folder}: 8 files are left out (2 ") and said.count("\n") == 1
     assert all(word in said for word in ("2 .heic", "2 .jpg", "1 .cr3", "1 .raf", "1 .jp2", "1 without a suffix"))
+
+
+THUMBNAILS = (".thumbnails/a.png", "Thumbs/a.jpg", "0/thumbnails/b/c.png", "1/@eaDir/04.png/SYNOPHOTO_THUMB_M.jpg")
+THUMBNAILS += ("Catalogue Previews.lrdata/a/b.lrprev", "Previews/d.jpg", "_thumb/e.png")
+
+
+def test_what_programs_leave_beside_photographs_is_left_out_and_counted(folder, capsys):
+    """Whole folders by name, and by content small copies of a picture, whatever they are called."""
+    alone = sets.list_images(str(folder), folder)
+    for name in THUMBNAILS:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(jpeg(1))
+    scenes = sorted((found("bsds500") / "val").glob("*.jpg"))[:8]
+    for k, scene in enumerate(scenes):
+        with Image.open(scene) as image:
+            image.save(folder / f"scene {k}.png")
+    packs_of(str(folder))
+    [said] = capsys.readouterr().out.splitlines()
+    assert said.startswith(f"{folder}: 7 files in folders of thumbnails are left out (")
+    named = {".thumbnails", "Thumbs", "thumbnails", "@eaDir", "Catalogue Previews.lrdata", "Previews", "_thumb"}
+    assert {*said.rpartition("(")[2].strip(")").split(", ")} == named
+    before = sets.list_images(str(folder), folder)
+    for k, scene in enumerate(scenes):
+        with Image.open(scene) as image:
+            side, form = (64, 100, 240)[k % 3], ("JPEG", "PNG", "WEBP")[k % 3]
+            image.thumbnail((side, side), resample=(Image.Resampling.NEAREST, Image.Resampling.LANCZOS)[k % 2])
+            turned, exif = image.transpose(Image.Transpose.ROTATE_90), Image.Exif()
+            exif[274] = 6  # as a camera writes it
+            turned.save(folder / f"{k % 2}/IMG_{k}.{form.lower()}", form, exif=exif)
+    names = [n for pack in packs_of(str(folder)) for n in pack.names]
+    assert capsys.readouterr().out.count(f"{folder}: 8 small copies are left out, as 1/IMG_7.png of scene 7.png") == 1
+    assert sets.list_images(str(folder), folder) == before and len(names) == len(set(names)) == 20
+    assert [len(alone[split]) for split in alone] == [10, 1, 1]
+
+
+def test_pages_of_files_are_told_once(tmp_path, root, capsys):
+    for k in range(4):
+        pages = [Image.fromarray(photograph(50 * k + page, 40, 50)) for page in range(50 - k)]
+        pages[0].save(tmp_path / f"stack {k}.tif", save_all=True, append_images=pages[1:])
+    write(tmp_path / "single.png", photograph(1))
+    assert sum(map(len, packs_of(str(tmp_path)))) == 5
+    assert capsys.readouterr().out.startswith(
+        "4 files have 194 pages, of which the first of each is taken, as of stack"
+    )
+
+
+def test_what_a_folder_holds_decides_and_not_its_times(folder, capsys):
+    """A touched file, as by a copy or an archive, trains nothing anew; another content of the same size does."""
+    run = tiny(dataset=str(folder))
+    result = results.run_or_load(run, "cpu")
+    capsys.readouterr()
+    for file in sets.files_in(folder):
+        os.utime(folder / file, (10**9, 10**9))
+    for _ in ("this process", "another one"):
+        assert results.load(run).path == result.path and results.place_of_weights(run)
+        assert len(packs.load(str(folder), "train")) == 10 and capsys.readouterr().out == ""
+        folders.RECORDS.clear()
+    flip(folder / "0/04.png", -30)
+    assert results.load(run) is None
 
 
 def test_links_to_folders_are_followed_once(folder, tmp_path):
@@ -350,7 +409,7 @@ def sha(folder):
     return hashlib.sha256((folder / "pixels.bin").read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (4, 4), (64, packs.MOST)])
+@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (4, 4), (64, packs.MAX_DECODE_THREADS)])
 def test_packing_takes_no_more_threads_than_cores_and_memory_have_room_for(folder, monkeypatch, cores, expected):
     """In a container os.cpu_count is the host's."""
     pool, threads = packs.ThreadPoolExecutor, []
@@ -399,8 +458,8 @@ def test_a_pack_that_is_too_long_or_gone_is_damaged(folder, harm):
 
 def test_a_pack_is_checked_once_a_process_and_again_when_it_has_changed(folder):
     packs.load(str(folder), "train")
-    before = sets.content_of.cache_info().misses
-    assert len(packs_of(str(folder))) == 3 and sets.content_of.cache_info().misses == before
+    before = packs.hash_of.cache_info().misses
+    assert len(packs_of(str(folder))) == 3 and packs.hash_of.cache_info().misses == before
     flip(next(sets.home(str(folder)).glob("packed-96/pixels.bin")), 1000)
     refused(lambda: packs.load(str(folder), "train"), "damaged", "delete it")
 
@@ -448,6 +507,30 @@ def colour_tiff(array, **options) -> bytes:
     return file.getvalue()
 
 
+def with_page_inside(**options) -> bytes:
+    """A TIFF as a catalogue writes it: a small page, and below it the picture."""
+    file = io.BytesIO()
+    with tifffile.TiffWriter(file) as pages:
+        pages.write(X[::4, ::4], photometric="rgb", subifds=1, **options)
+        pages.write(X, photometric="rgb")
+    return file.getvalue()
+
+
+def pyramid() -> bytes:
+    """A TIFF whose smaller copies lie below the picture."""
+    file = io.BytesIO()
+    with tifffile.TiffWriter(file) as pages:
+        pages.write(X, photometric="rgb", subifds=1)
+        pages.write(X[::4, ::4], photometric="rgb", subfiletype=1)
+    return file.getvalue()
+
+
+def canon() -> bytes:
+    """A TIFF with the mark of Canon's raw files, whose first page is a preview."""
+    start, strip = (struct.pack("<HHII", 273, 4, 1, place) for place in (146, 154))
+    return b"II*\0\x10\0\0\0CR\2\0" + bytes(4) + tiff_of(80, 70, 8, GREY.tobytes())[8:].replace(start, strip)
+
+
 UNIT = ROUGH.astype(np.float32) / 65535
 EVEN, ODD = ROUGH[:, ::2] >> 4, ROUGH[:, 1::2] >> 4  # of 12 bits, two in three bytes
 DEEP = np.dstack([ROUGH, ROUGH[::-1], ROUGH])
@@ -462,6 +545,7 @@ FILES = {  # bytes of a file, and the RGB pixels that it shows
     "floats to 1": (encoded(UNIT), grey(UNIT * 255)),
     "floats a little beyond": (encoded(UNIT * 1.06 - 0.03), grey((UNIT * 1.06 - 0.03) * 255)),
     "with damaged metadata": (encoded(X, "WEBP", lossless=True, exif=b"Exif\0\0MM\0*\0\0\xff\xff"), X),
+    "a smaller page below it": (pyramid(), X),
     "animated": (encoded(GREY, "GIF", save_all=True, append_images=[Image.fromarray(255 - GREY)]), grey(GREY)),
 }
 
@@ -493,6 +577,9 @@ REFUSED = {  # bytes of a file, and words of the line that refuses it
     ),
     "planes": (colour_tiff(DEEP.transpose(2, 0, 1), planarconfig="separate"), "in planes; save them interleaved"),
     "a preview": (tiff_of(80, 70, 8, GREY.tobytes(), page=1), "its first page is a preview"),
+    "a raw file": (with_page_inside(subfiletype=1), "its first page is a preview"),
+    "an unmarked one": (with_page_inside(), "its first page is a preview"),
+    "of Canon": (canon(), "its first page is a preview"),
     "a clear grey": (png_with_a_clear_colour(16, 1), "PNG of 16 bits with one colour that is transparent"),
     "a clear colour": (png_with_a_clear_colour(16, 3), "PNG of 16 bits with one colour that is transparent"),
     "HEIC": (b"\0\0\0\x18ftypheic" + bytes(99), "of kind 'heic', as HEIC, AVIF and raw files are; save it as PNG"),
@@ -755,6 +842,13 @@ def test_nothing_of_an_archive_leads_outside(root, no_shared_data, tmp_path, kin
             download.extract(tmp_path / f"{k}.tar", out)
     assert not any(path.is_symlink() for path in out.rglob("*"))
     assert {path for path in tmp_path.rglob("*.jpg") if out not in path.parents} == {tmp_path / "secret.jpg"}
+
+
+def test_a_python_that_unpacks_no_tar_safely_says_so(tmp_path, monkeypatch):
+    tar_with(tmp_path / "x.tar", "img_align_celeba/000002.jpg")
+    monkeypatch.delattr(tarfile, "data_filter")
+    refused(lambda: download.extract(tmp_path / "x.tar", tmp_path / "out"), "x.tar: Python 3.11.4 or newer")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_archives_are_those_of_torchvision():

@@ -148,7 +148,7 @@ def test_a_result_damaged_by_hand_is_one_line(demo, content, capsys):
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     refused(lambda: results.load(experiment), str(path), "delete it", kind=DamagedFile)
-    assert main(["results"]) == 2
+    assert main(["results"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -203,6 +203,18 @@ def test_an_installed_package_writes_where_the_user_s_data_are_and_has_its_weigh
     assert files.shipped() == wheel / "models" and not files.root().is_relative_to(wheel.parent)
     if sys.platform == "linux":
         assert files.root() == tmp_path / "data of a user/on-demand-learning"
+
+
+def test_a_root_in_a_home_that_is_not_there_is_one_line(monkeypatch, capsys):
+    """As for a process whose user has none."""
+    monkeypatch.setenv("ODL_ROOT", "~nobody of that name/x")
+    assert main(["results"]) == 2
+    assert capsys.readouterr().err.startswith("error: ODL_ROOT='~nobody of that name/x': no such home folder is known")
+    monkeypatch.setenv("ODL_ROOT", "")
+    monkeypatch.setattr(files, "PACKAGE", Path("/elsewhere/odl"))
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: Path("~/share"))
+    monkeypatch.setattr(os.path, "expanduser", os.fspath)
+    refused(files.root, "ODL_ROOT='~/share'", kind=DiskError)
 
 
 @pytest.mark.parametrize("task", paper.TASKS)

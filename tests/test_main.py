@@ -47,6 +47,18 @@ def test_train_then_evaluate_then_list(capsys):
     assert "PSNR (dB)" in capsys.readouterr().out
     assert main(["results"]) == 0
     assert "on_demand-seed0" in capsys.readouterr().out
+    assert main(["results", "smoke/demo", "seed0", "--csv"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header == "profile,dataset,task,run,l2,psnr,device" and row.startswith("smoke,demo,deblur,on_demand-seed0,")
+    assert main(["results", "seed0", "denoise"]) == 0
+    assert capsys.readouterr().out == "nothing measured yet whose name has seed0 and denoise\n"
+    bad = [path.with_name(f"{name}.json") for name in ("half", "other")]
+    bad[0].write_bytes(path.read_bytes()[:100])
+    bad[1].write_text('{"protocol": 2, "evaluation": {"psnr_input": 3}}')
+    assert main(["results"]) == 1  # the others are listed, and the bad ones named
+    said = capsys.readouterr()
+    assert "on_demand-seed0" in said.out
+    assert all(f"error: {file}: " in line for file, line in zip(bad, said.err.splitlines(), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -306,6 +318,15 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
         refused(lambda wrong=wrong: image_files.todo(*wrong, None, False), "names no file", kind=ParameterError)
     (root / "masks").rename(root / "in/masks")  # where they lie among the image_files, they are none
     assert {path.as_posix() for path, *_ in image_files.todo("in", "out", "in/masks", False)} == {*expected}
+
+
+def test_a_mask_for_a_whole_folder_is_told(root, noise, capsys):
+    for k in range(2):
+        Path("in").mkdir(exist_ok=True)
+        Image.fromarray(photograph(k, 70, 70)).save(f"in/{k}.png")
+    Image.fromarray(np.eye(70) > 0).save("m.png")
+    assert main(["restore", "--task", "inpaint", "--stride", "32", "--mask", "m.png", "in", "out"]) == 0
+    assert "warning: m.png is the mask of all 2 photographs" in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.parametrize(("one", "other"), ["CD", "DC", "CC", "DD"])

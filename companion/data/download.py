@@ -12,9 +12,10 @@ from PIL import Image
 from tqdm.auto import tqdm
 
 from companion.data import sets
+from companion.data.folders import files_in
 from companion.data.packs import folder_of, pack
-from companion.data.reader import reason
-from companion.data.sets import DATASETS, DataError, find, home, parse
+from companion.data.reader import DataError, reason
+from companion.data.sets import DATASETS, find, home, parse
 from companion.disk import files
 from odl.parameters import OneLine
 
@@ -128,7 +129,7 @@ def is_half(face: Path) -> bool:
 def halved(base: str, source: Path) -> Path:
     """The folder of a set made of CelebA's archive, or of its folder: the first 10,000 faces at half their size."""
     entry, target = DATASETS[base], home(base) / "images"
-    if source.is_dir() and len(images := sets.files_in(source)) == entry["images"] and is_half(source / images[0]):
+    if source.is_dir() and len(images := files_in(source)) == entry["images"] and is_half(source / images[0]):
         return source  # made elsewhere
     if target.is_dir() and any(target.iterdir()):
         return find(base)
@@ -168,6 +169,9 @@ def extract(archive: Path, target: Path) -> None:
             files.need_room(target, sum(info.file_size for info in file.infolist()))
             file.extractall(target)
     elif tarfile.is_tarfile(archive):
+        if not hasattr(tarfile, "data_filter"):
+            advice = "Python 3.11.4 or newer unpacks a tar safely; with this one give the folder that it is unpacked to"
+            raise DataError(f"{archive}: {advice}")
         with tarfile.open(archive) as file:
             file.extractall(target, filter="data")
     else:
@@ -176,7 +180,7 @@ def extract(archive: Path, target: Path) -> None:
 
 def listing_of(base: str, folder: Path) -> str:
     """The SHA-256 over the names and contents of a set's files."""
-    total, there = hashlib.sha256(), sets.files_in(folder)
+    total, there = hashlib.sha256(), files_in(folder)
     for file in sorted(set(there) & set(DATASETS[base].get("files", there))):
         total.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
     return total.hexdigest()

@@ -8,19 +8,21 @@ import hashlib
 import os
 import shlex
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 import torch
 from loky import cpu_count
 from tqdm.auto import tqdm
 
 from companion.data import reader, sets
-from companion.data.sets import DATASETS, DataError, find, home, parse
+from companion.data.folders import MAX_DECODE_THREADS
+from companion.data.reader import DataError
+from companion.data.sets import DATASETS, find, home, parse
 from companion.disk import files
 from odl.crops import Pack
 from odl.parameters import OneLine
-
-MOST = 8  # images that are decoded side by side: each waits in memory
 
 
 def folder_of(name: str) -> Path:
@@ -51,11 +53,18 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
         raise DataError(f"data set {name!r} has no {split} images{why}")
     pixels = torch.from_file(str(file), size=index["bytes"], dtype=torch.uint8)
     changed_at = file.stat().st_mtime_ns
-    if index["bytes"] < 1 << 30 and sets.content_of(file, index["bytes"], changed_at).hex() != index["sha256"]:
+    if index["bytes"] < 1 << 30 and hash_of(file, index["bytes"], changed_at) != index["sha256"]:
         raise damaged
     columns = (torch.tensor([image[key] for image in images]) for key in ("offset", "height", "width"))
     names = tuple(image["name"] for image in images)
     return Pack(pixels, *columns, names, index["sha256"], tuple(index["skipped"]))
+
+
+@cache
+def hash_of(path: Path, size: int, changed: int) -> str:
+    """Return the SHA-256 of a file, read again where its size or its time of change is another."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def index_of(folder: Path) -> dict | None:
@@ -66,7 +75,7 @@ def index_of(folder: Path) -> dict | None:
 
 def changed(name: str, index: dict) -> bool:
     """Whether the originals are no longer those that were packed; where a named set is large, or gone, False."""
-    if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.COMPARED or not sets.is_here(name):
+    if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.RECHECK_LIMIT or not sets.is_here(name):
         return False
     listing = sets.fingerprint(name)
     return index.get("listing", listing) != listing
@@ -105,22 +114,24 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
 def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> dict:
     """Append every image to a file, decoded side by side. Returns what the index says of them."""
     entries = [(split, file) for split, files in splits.items() for file in files]
-    images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), min(cpu_count(), MOST)
-    seen, twice, faint = {}, [], []  # pixels: (split, file)
+    images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), min(cpu_count(), MAX_DECODE_THREADS)
+    seen, twice, faint, paged = {}, [], [], []  # pixels: (split, file)
     bar = tqdm(desc=f"packing {name}", total=len(entries), unit="image")
     with open(path, "wb") as pixels, ThreadPoolExecutor(cores) as pool, bar:  # decoding leaves Python's lock to others
         for start in range(0, len(entries), 2 * cores):  # so many wait in memory at most
             some = entries[start : start + 2 * cores]
-            read = [pool.submit(reader.read_image, source / file, parse(name)[1]) for _, file in some]
+            read = [pool.submit(read_counting, source / file, parse(name)[1]) for _, file in some]
             for (split, file), image in zip(some, read, strict=True):
                 try:
-                    content, (height, width, _) = image.result().tobytes(), image.result().shape
+                    x, pages = image.result()
+                    content, (height, width, _) = x.tobytes(), x.shape
                     images.append({"name": file, "split": split, "offset": offset, "height": height, "width": width})
                     offset += pixels.write(content)
                     digest.update(content)
                     first = seen.setdefault(hashlib.sha256(content).digest(), (split, file))
                     twice += [(first[1], file)] if first[0] != split else []
-                    faint += [(file, said)] if (said := reader.faint(image.result())) else []
+                    faint += [(file, said)] if (said := reader.faint(x)) else []
+                    paged += [(file, pages)] if pages > 1 else []
                 except DataError as error:
                     if not skip_bad:
                         given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
@@ -132,6 +143,14 @@ def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str
         os.fsync(pixels.fileno())
     if twice:
         print(f"{len(twice)} images are on two sides of the division, as {' and '.join(twice[-1])}: delete the copies")
+    if paged:
+        pages = f"{len(paged)} files have {sum(n for _, n in paged)} pages"
+        print(f"{pages}, of which the first of each is taken, as of {paged[-1][0]}; save pages as files of their own")
     if faint:
         print(f"{len(faint)} images use little of their range, as {': '.join(faint[-1])}")
     return {"bytes": offset, "sha256": digest.hexdigest(), "images": images, "skipped": skipped}
+
+
+def read_counting(path: Path, shorter_side: int) -> tuple[np.ndarray, int]:
+    """Return an image as `reader.read_image` does, and how many pages its file has."""
+    return reader.read_image(path, shorter_side), reader.kind(path)[0]

@@ -2,23 +2,18 @@
 
 import hashlib
 import os
-import re
-from collections import Counter
-from contextlib import suppress
-from functools import cache
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
+from companion.data.folders import files_in, record_of, unread
+from companion.data.reader import DataError
 from companion.disk import files
-from odl.experiment import slug
-from odl.parameters import OneLine
+from odl.experiment import is_folder, slug
 
-SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pnm")
-TEXTS = (".txt", ".md", ".csv", ".json", ".xml", ".xmp", ".html", ".pdf", ".ini", ".db")  # no photographs
 PARTITION = "list_eval_partition.txt"  # CelebA's own: a name and 0, 1 or 2 a line, for training, validation and test
-LONGEST = 80  # characters of a folder's name in paths
-COMPARED = 1000  # originals whose names and sizes are compared with the pack's whenever it is loaded
+RECHECK_LIMIT = 1000  # sets up to this size are compared with their pack on every load
 
 # fmt: off
 DATASETS = {
@@ -77,34 +72,29 @@ DEMO = {  # whole photographs are held out
 # fmt: on
 
 
-class DataError(OneLine):
-    """A data set is missing or damaged; the message is one line that says what to do."""
-
-
 def parse(name: str) -> tuple[str, int]:
-    """Split `bsds500-native` into the set, or folder with `~` expanded, and its shorter side, 0 for native.
+    """Split `bsds500-native` into the set, or a folder with `~` expanded, and its shorter side, 0 for native.
 
-    With a slash at its end a name is a folder's, also one that a set has.
+    A folder is a name with a slash in it, also one that a set has.
     """
-    whole = os.path.expanduser(name).rstrip("/") or name
-    base = whole.removesuffix("-native").rstrip("/") or whole
-    if base in DATASETS and name.endswith("/"):
-        whole, base = f"./{whole}", f"./{base}"
-    native = base != whole
-    if base not in DATASETS and not os.path.isdir(base) and os.path.isdir(whole):
-        base, native = whole, False  # a folder whose own name ends so
-    return base, 0 if native else DATASETS.get(base, {}).get("shorter_side", 96)
+    if is_folder(name):
+        whole = os.path.expanduser(name)
+        base = whole.removesuffix("-native")
+        named_so = not os.path.isdir(base) and os.path.isdir(whole)  # a folder whose own name ends in -native
+        return (whole, 96) if base == whole or named_so else (base, 0)
+    base = name.removesuffix("-native")
+    return base, 0 if base != name else DATASETS.get(base, {}).get("shorter_side", 96)
 
 
 def absolute(name: str, start: str = "") -> str:
-    """A name that means the same in any working folder: a set's own, or the whole path of a folder below `start`."""
-    return name if parse(name)[0] in DATASETS else os.path.abspath(os.path.join(start, os.path.expanduser(name)))
+    """Return a name that means the same in any working folder: a folder's whole path, `start` being where it began."""
+    return os.path.abspath(os.path.join(start, os.path.expanduser(name))) if is_folder(name) else name
 
 
 def home(name: str) -> Path:
-    """The folder in `data/` that holds a set's images and packs."""
+    """Return the folder in `data/` that holds a set's images and packs."""
     base, _ = parse(name)
-    return files.root() / "data" / (base if base in DATASETS else Path("folders", slug(base)))
+    return files.root() / "data" / (Path("folders", slug(base)) if is_folder(name) else base)
 
 
 def find(name: str) -> Path:
@@ -114,9 +104,9 @@ def find(name: str) -> Path:
         import skimage
 
         return Path(skimage.__file__).parent / "data"
+    if is_folder(name) and Path(base).is_dir():
+        return Path(base)
     if base not in DATASETS:
-        if Path(base).is_dir():
-            return Path(base)
         raise DataError(unknown(name))
     given = os.environ.get("ODL_DATA")
     shared = [Path(os.path.expanduser(given), base)] if given else []
@@ -146,7 +136,7 @@ def is_here(name: str) -> bool:
 
 def unknown(name: str, parameter: str = "dataset") -> str:
     """One line about what is neither a set nor a folder."""
-    if re.search(r"[/\\~]", name):
+    if is_folder(name):
         return f"{parameter}={name!r}: no such folder"
     return f"{parameter}={name!r} is neither a set ({', '.join(DATASETS)}) nor a folder"
 
@@ -160,36 +150,6 @@ def missing(base: str, manual: bool = False) -> str:
     )
 
 
-def files_in(folder: Path) -> list[str]:
-    """The images below a folder by their suffixes, sorted, relative to it, but for hidden ones as macOS's `._*`."""
-    return walk(folder)[0]
-
-
-def walk(folder: Path) -> tuple[list[str], list[str]]:
-    """Return (images, other files) below a folder, relative to it and sorted. Raises DataError.
-
-    Links to folders are followed, each folder once, and none that leads upwards.
-    """
-    images, others = [], []
-    seen = {os.fspath(place) for place in Path(os.path.realpath(folder)).parents}
-    for place, folders, names in os.walk(folder, onerror=stop, followlinks=True):
-        if (real := os.path.realpath(place)) in seen:
-            folders.clear()
-            continue
-        seen.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        above = "".join(f"{part}/" for part in Path(place).relative_to(folder).parts)
-        for name in (name for name in names if not name.startswith(".")):
-            read = name.lower().endswith(SUFFIXES) and os.path.isfile(os.path.join(place, name))
-            (images if read else others).append(above + name)
-    return sorted(images), sorted(others)
-
-
-def stop(error: OSError):
-    """Raise DataError for a folder that cannot be entered, which `os.walk` would leave out."""
-    raise DataError(f"{error.filename}: {error.strerror}")
-
-
 def list_images(name: str, folder: Path) -> dict[str, list[str]]:
     """The names of a set's images, relative to `folder`, divided into train, validation and test."""
     base, _ = parse(name)
@@ -201,10 +161,10 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
     if base == "bsds500":
         train, val, test = ([n for n in names if n.startswith(f"{split}/")] for split in ("train", "val", "test"))
         return {"train": train + test, "validation": val[: len(val) // 2], "test": val[len(val) // 2 :]}
-    groups = [[name] for name in names] if base in DATASETS else by_content(folder, names)
+    groups = [[name] for name in names] if base in DATASETS else distinct(record_of(folder, home(name)))
     if len(groups) < 3:
         few = f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different"
-        raise DataError("; ".join([few, *unread(folder)]))
+        raise DataError("; ".join([few, *remarks(name, folder)]))
     if base == "celeba" and (official := partition(folder)):
         given = [official.get(Path(name).name) for name in names]
         if None in given:
@@ -218,24 +178,13 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
     return {split: [name for group in part for name in group] for split, part in divided.items()}
 
 
-def by_content(folder: Path, names: list[str]) -> list[list[str]]:
-    """The files in groups of the same content, so that no copy of a training image tests."""
-    stats, groups = {name: (folder / name).stat() for name in names}, {}
-    alike = Counter(stat.st_size for stat in stats.values())
-    for name, stat in stats.items():
-        key = name
-        if alike[stat.st_size] > 1:
-            with suppress(OSError):  # who packs it says that it cannot be read
-                key = content_of(folder / name, stat.st_size, stat.st_mtime_ns)
-        groups.setdefault(key, []).append(name)
+def distinct(record: dict) -> list[list[str]]:
+    """Return a folder's images but for small copies, those of equal content in one group: no copy of one tests."""
+    groups = defaultdict(list)
+    for name, (_, sha) in record["files"].items():
+        if name not in record["copies"]:
+            groups[sha].append(name)
     return list(groups.values())
-
-
-@cache
-def content_of(path: Path, size: int, changed: int) -> bytes:
-    """SHA-256 of a file, read again where its size or its time of change is another."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
 
 
 def partition_file(folder: Path) -> Path | None:
@@ -258,8 +207,10 @@ def partition(folder: Path) -> dict[str, str]:
 def remarks(name: str, folder: Path) -> list[str]:
     """Lines that a user should see when a set is packed: how much is here, how it is divided, what is not read."""
     base, _ = parse(name)
-    if base not in DATASETS:
-        return unread(folder)
+    if is_folder(name):
+        copies = record_of(folder, home(name))["copies"]
+        last = " of ".join(max(copies.items(), default=()))
+        return unread(folder) + [f"{folder}: {len(copies)} small copies are left out, as {last}"] * bool(copies)
     lines, whole, here = [], DATASETS[base]["images"], len(files_in(folder))
     if "torchvision" in DATASETS[base] and here != whole:  # the other sets have a checksum
         lines.append(f"{base}: {here:,} images are in {folder}, and {whole:,} in the published set")
@@ -270,24 +221,16 @@ def remarks(name: str, folder: Path) -> list[str]:
     return lines
 
 
-def unread(folder: Path) -> list[str]:
-    """Return a line on what is left out of a folder, files of kinds that are not read; [] where nothing is."""
-    if not folder.is_dir():
-        return []
-    others = [file for file in walk(folder)[1] if not file.lower().endswith(TEXTS)]
-    counts = Counter(Path(file).suffix.lower() or "without a suffix" for file in others).most_common()
-    kinds = ", ".join(f"{n} {kind}" for kind, n in counts[:8]) + ", …" * (len(counts) > 8)
-    told = f"{folder}: {len(others)} files are left out ({kinds}); save photographs among them as JPEG or PNG"
-    return [told] * bool(others)
-
-
 def fingerprint(name: str, folder: Path | None = None, listing: dict[str, list[str]] | None = None) -> str:
-    """SHA-256 of what a pack is made of: splits, names and sizes, and of a user's folder the times of change too."""
+    """Return the SHA-256 of what a pack is made of: a set's division, names and sizes; a folder's names, contents.
+
+    Times of change do not count.
+    """
     folder = folder or find(name)
-    listing = listing or list_images(name, folder)
-    total, own = hashlib.sha256(), parse(name)[0] not in DATASETS
-    for split, names in listing.items():
-        for file in names:
-            there = os.stat(os.path.join(folder, file))
-            total.update(os.fsencode(f"{split}/{file} {there.st_size} {there.st_mtime_ns if own else ''}\n"))
-    return total.hexdigest()
+    if is_folder(name):
+        lines = [f"{sha} {file}\n" for file, (_, sha) in record_of(folder, home(name))["files"].items()]
+    else:
+        listing = listing or list_images(name, folder)
+        entries = [(split, file) for split, names in listing.items() for file in names]
+        lines = [f"{split}/{file} {os.stat(os.path.join(folder, file)).st_size} \n" for split, file in entries]
+    return hashlib.sha256(os.fsencode("".join(lines))).hexdigest()

@@ -25,15 +25,18 @@ class DiskError(OneLine, OSError):
 
 
 def root() -> Path:
-    """What is written goes below `ODL_ROOT`, else below the checkout, else, for an installed wheel, the user's data."""
-    if os.environ.get("ODL_ROOT"):
-        return Path(os.environ["ODL_ROOT"]).expanduser()
-    checkout = PACKAGE.parent
-    if (checkout / "pyproject.toml").exists():
+    """Return the folder for data, results and runs: `ODL_ROOT`, else the checkout, else the user's data."""
+    named, checkout = os.environ.get("ODL_ROOT"), PACKAGE.parent
+    if not named and (checkout / "pyproject.toml").exists():
         return checkout
-    from platformdirs import user_data_path  # not needed in a checkout
+    if not named:
+        from platformdirs import user_data_path  # not needed in a checkout
 
-    return user_data_path("on-demand-learning", appauthor=False)
+        named = user_data_path("on-demand-learning", appauthor=False)
+    place = os.path.expanduser(named)
+    if place.startswith("~"):
+        raise DiskError(f"ODL_ROOT={os.fspath(named)!r}: no such home folder is known; give the whole path")
+    return Path(place)
 
 
 def results() -> Path:

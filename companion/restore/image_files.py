@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from companion.data import reader
-from companion.data.sets import SUFFIXES, files_in, unread
+from companion.data.folders import SUFFIXES, files_in, unread
 from companion.disk import files
 from odl import paper
 from odl.images import check_mask

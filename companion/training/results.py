@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -261,15 +262,26 @@ def command_of(experiment: Experiment) -> str:
     )
 
 
-def frame() -> pd.DataFrame:
-    """Every run measured by this protocol, a row each: profile, dataset, task, run, l2 (‰), psnr (dB), device."""
+def frame(words=(), on_bad: Callable | None = None) -> pd.DataFrame:
+    """Return the runs measured by this protocol whose name (profile/dataset/task/run) has all of some words.
+
+    A row each: profile, dataset, task, run, l2 (‰), psnr (dB), device. `on_bad(line)` is told of each file that is no
+    whole result, and the others are returned.
+    """
     rows = []
     for path in sorted(files.results().glob("*/*/*/*.json")):
-        content = files.unseal(path)
-        if content.get("protocol") != PROTOCOL or "psnr_input" not in content.get("evaluation", ()):
-            continue  # something else than the levels of a run
-        profile, dataset, task = path.relative_to(files.results()).parts[:3]
-        scores = overall(pd.DataFrame(content["evaluation"])).mean()
-        row = {"profile": profile, "dataset": dataset, "task": task, "run": path.stem}
-        rows.append(row | scores.round(3).to_dict() | {"device": content["provenance"]["device"]})
+        name = path.relative_to(files.results()).with_suffix("").as_posix()
+        if not all(word in name for word in words):
+            continue
+        try:
+            content = files.unseal(path)
+            if content.get("protocol") != PROTOCOL or "psnr_input" not in content.get("evaluation", ()):
+                continue  # something else than the levels of a run
+            scores = overall(pd.DataFrame(content["evaluation"])).mean()
+            row = dict(zip(("profile", "dataset", "task", "run"), name.split("/"), strict=True))
+            rows.append(row | scores.round(3).to_dict() | {"device": content["provenance"]["device"]})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if not on_bad:
+                raise
+            on_bad(str(error) if isinstance(error, OneLine) else f"{path}: no result of a run ({error!r})")
     return pd.DataFrame(rows)
