@@ -10,7 +10,7 @@ import numpy as np
 from companion.data.folders import files_in, record_of, unread
 from companion.data.reader import DataError
 from companion.disk import files
-from odl.experiment import is_folder, slug
+from odl.experiment import check_dataset, is_folder, slug
 
 PARTITION = "list_eval_partition.txt"  # CelebA's own: a name and 0, 1 or 2 a line, for training, validation and test
 RECHECK_LIMIT = 1000  # sets up to this size are compared with their pack on every load
@@ -104,10 +104,11 @@ def find(name: str) -> Path:
         import skimage
 
         return Path(skimage.__file__).parent / "data"
-    if is_folder(name) and Path(base).is_dir():
+    check_dataset(name)
+    if is_folder(name) and not Path(base).is_dir():
+        raise DataError(f"dataset={name!r}: no such folder")
+    if is_folder(name):
         return Path(base)
-    if base not in DATASETS:
-        raise DataError(unknown(name))
     given = os.environ.get("ODL_DATA")
     shared = [Path(os.path.expanduser(given), base)] if given else []
     for place in (*shared, home(base) / "images"):
@@ -132,13 +133,6 @@ def is_here(name: str) -> bool:
         return bool(find(name))
     except DataError:
         return False
-
-
-def unknown(name: str, parameter: str = "dataset") -> str:
-    """One line about what is neither a set nor a folder."""
-    if is_folder(name):
-        return f"{parameter}={name!r}: no such folder"
-    return f"{parameter}={name!r} is neither a set ({', '.join(DATASETS)}) nor a folder"
 
 
 def missing(base: str, manual: bool = False) -> str:
