@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from functools import partial
+from numbers import Number
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,7 @@ def meant(name: str, value):
 
 def check_seeds(seeds) -> list[int]:
     """A list of seeds, or one, of which a line says that it is no count. Raises ParameterError."""
-    found = several("seeds", seeds, partial(integer, low=0, high=2**31))
+    found = several("seeds", seeds, partial(integer, low=0, high=2**31), "[0, 1, 2]")
     if isinstance(seeds, int):
         print(f"seeds={seeds} is one run each, with seed {seeds}; several seeds are a list, such as [0, 1, 2]")
     return found
@@ -111,15 +112,20 @@ def check_seeds(seeds) -> list[int]:
 
 def check_sigmas(sigmas) -> list[float]:
     """A list of noise levels σ on the 0–255 scale, or one. Raises ParameterError."""
-    return several("sigmas", sigmas, partial(number, low=1, high=120))
+    return several("sigmas", sigmas, partial(number, low=1, high=120), "[15, 25]")
 
 
-def several(name: str, values, check) -> list:
-    """The values of a list, or a lone one, each once. `check(name, value)` raises ParameterError, as for no list."""
+def several(name: str, values, check, example: str = "") -> list:
+    """Return the values of a list, or a lone one, each once; `example` is a list of numbers, where those are meant.
+
+    `check(name, value)` raises ParameterError.
+    """
     values = values if isinstance(values, list | tuple) else [values]
     if not values:
         raise ParameterError(f"{name}=[] is empty")
     for value in values:
+        if example and not isinstance(value, Number):
+            raise ParameterError(f"{name}={value!r} is no number; a list is written {example}")
         if len(parts := re.findall(r"[^\s,()]+", value) if isinstance(value, str) else []) > 1:
             raise ParameterError(f"{name}={value!r} is no list; a list is written [{', '.join(parts)}]")
         check(name, value)

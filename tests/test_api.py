@@ -22,6 +22,7 @@ from companion.restore import pretrained
 from companion.restore.image_files import marked
 from companion.training import results
 from odl import paper
+from odl.device import set_rate
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
 
@@ -101,6 +102,17 @@ def test_what_a_caller_has_set_in_pytorch_changes_no_number_and_is_put_back(stat
             weights = {name: t.tolist() for name, t in trained.network.state_dict().items()}
         found.append((stored["history"], stored["evaluation"], stored["per_image"], rows.to_csv(), weights))
     assert found[0] == found[1]
+
+
+def test_any_optimizer_takes_a_rate_and_a_network_is_tested_where_it_is(demo, monkeypatch):
+    optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)], 0.5)
+    for factor in (1, 0.5, 0.25):
+        set_rate(optimizer, factor)
+    assert optimizer.param_groups[0]["lr"] == 0.125
+    network, run = EncoderDecoder(3, 4).eval(), tiny("deblur")
+    here = odl.evaluate(run, network)[0]
+    monkeypatch.setattr(results, "check_device", lambda device: "meta" if device == "auto" else device)
+    assert odl.evaluate(run, network)[0].equals(here)  # also where other work would go to a GPU
 
 
 @pytest.mark.filterwarnings("ignore::companion.restore.advice.DamageWarning")

@@ -585,6 +585,7 @@ REFUSED = {  # bytes of a file, and words of the line that refuses it
     "HEIC": (b"\0\0\0\x18ftypheic" + bytes(99), "of kind 'heic', as HEIC, AVIF and raw files are; save it as PNG"),
     "a page": (BAD["page.jpg"], "a web page or SVG"),
     "nothing": (b"", "an empty file"),
+    **{kind: (start + bytes(80), f"({kind}; save it as PNG or JPEG)") for start, kind in reader.KINDS.items()},
     "text": (BAD["text.png"], "of no known kind; save it as PNG or JPEG"),
 }
 

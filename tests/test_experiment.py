@@ -12,7 +12,7 @@ from made import album
 
 from companion.data import sets
 from companion.disk import files
-from companion.notebook import check_image, check_seeds, set_up
+from companion.notebook import check_image, check_seeds, check_sigmas, set_up
 from companion.training import checkpoint
 from odl import paper
 from odl.experiment import PRECISIONS, PROFILES, Experiment
@@ -154,11 +154,12 @@ def test_one_seed_is_not_taken_for_a_count(capsys):
     )
 
 
-@pytest.mark.parametrize("text", ["0 1 2", "(0, 1, 2)", "0,1,2"])
+@pytest.mark.parametrize("text", ["0 1 2", "(0, 1, 2)", "0,1,2", "0-2", "range(3)", "{0, 1}", "[0 1 2]"])
 def test_what_looks_like_a_list_is_refused_with_the_way_to_write_it(text):
     given = {"seeds": text}  # as `papermill -p seeds "0 1 2"` hands it on
     set_up(given, "seeds")
-    refused(lambda: check_seeds(given["seeds"]), "a list is written [0, 1, 2]")
+    refused(lambda: check_seeds(given["seeds"]), "seeds=", "a list is written [0, 1, 2]")
+    refused(lambda: check_sigmas(given["seeds"]), "sigmas=", "a list is written [15, 25]")
     refused(lambda: set_up({"seeds": "[0, 1"}, "seeds"), "seeds='[0, 1'", "a list is written [0, 1, 2]")
 
 

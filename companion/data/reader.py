@@ -12,6 +12,20 @@ from odl.parameters import OneLine
 SMALLEST = 16  # pixels of a side; what is smaller is taken for a bad image, not enlarged
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 MAX_PIXELS = 100_000_000
+KINDS = {  # how files begin that are sent as photographs and are none, or that no decoder here knows
+    b"\0\0\0\x0cjP": "JPEG 2000",
+    b"\0\0\0\x0cJXL": "JPEG XL",
+    b"\xff\n": "JPEG XL",
+    b"v/1\1": "OpenEXR",
+    b"#?RADIANCE": "Radiance HDR",
+    b"FUJIFILM": "a raw file",
+    b"8BPS": "a Photoshop document",
+    b"%PDF": "a PDF",
+    b"%!PS": "PostScript",
+    b"PK\3\4": "a ZIP archive",
+    b"\x93NUMPY": "a NumPy array",
+    b"version https://git-lfs": "a pointer of Git LFS, whose file is elsewhere",
+}
 
 
 class DataError(OneLine):
@@ -38,7 +52,11 @@ def foreign(path: Path) -> str:
         return f"of kind {head[8:12].decode('latin-1')!r}, as HEIC, AVIF and raw files are"
     if head[:2] in (b"II", b"MM"):
         return "a TIFF or raw file of values that are not read, as floats in colour"
-    return "an empty file" if not head else "a web page or SVG" if head.lstrip()[:1] == b"<" else "of no known kind"
+    if not head:
+        return "an empty file"
+    if head.lstrip()[:1] == b"<":
+        return "a web page or SVG"
+    return next((kind for start, kind in KINDS.items() if head.startswith(start)), "of no known kind")
 
 
 def opened(path: Path) -> Image.Image:

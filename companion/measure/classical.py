@@ -104,7 +104,7 @@ def found(task: str, dataset: str, profile: str, train: bool = True) -> list[Res
 def measure(run: Experiment, restore: Callable) -> dict:
     """Provenance and the rows of `evaluate`, level by level, because some methods are told the level."""
     levels = map(int, LEVELS)
-    rows = pd.concat([evaluate(run, partial(restore, level=level), levels=[level])[0] for level in levels])
+    rows = pd.concat([evaluate(run, partial(restore, level=level), "cpu", levels=[level])[0] for level in levels])
     source = origin("cpu", "scikit-image") | {"processor": processor()}
     source |= {"data_sha256": packs.load(run.dataset, "test").sha256}
     return {"provenance": source, "history": [], "evaluation": rows.to_dict("list")}

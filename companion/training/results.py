@@ -134,13 +134,16 @@ def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
 
 
 @pytorch_defaults()
-def evaluate(experiment, restore, device="cpu", progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
+def evaluate(experiment, restore, device="auto", progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
     """Return the scores of `restore(y) -> x_hat` on the test crops of an experiment, as `odl.evaluation.evaluate` does.
 
-    `device`, where y lies, is cpu, cuda or auto. Raises ParameterError.
+    `device`, where y lies, is cpu, cuda or auto: where a network is, and for a function a GPU where there is one.
+    Raises ParameterError.
     """
-    pack = packs.load(check(experiment).dataset, "test")
-    x = images_of(experiment, pack, experiment.test_images, "test").to(check_device(device))
+    pack, where = packs.load(check(experiment).dataset, "test"), check_device(device)
+    if device == "auto" and isinstance(restore, torch.nn.Module):
+        where = next((each.device for each in restore.parameters()), where)
+    x = images_of(experiment, pack, experiment.test_images, "test").to(where)
     return evaluation.evaluate(experiment, restore, x, progress, levels)
 
 
