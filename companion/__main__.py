@@ -18,7 +18,7 @@ def main(arguments=None) -> int:
     return run_command(arguments, parser())
 
 
-SCALE = {  # what several commands ask
+SHARED = {  # of several commands
     "--profile": {"default": "reference", "help": f"{', '.join(PROFILES)} (default reference)"},
     "--dataset": {"default": "bsds500", "help": f"{', '.join(DATASETS)} or a folder (default bsds500)"},
     "--seeds": {
@@ -38,11 +38,11 @@ def parser() -> Parser:
         added = commands.add_parser(name, help=text)
         added.set_defaults(run=run)
         for option in shared:
-            added.add_argument(option, **SCALE[option])
+            added.add_argument(option, **SHARED[option])
         return added.add_argument
 
     # fmt: off
-    option = command("reproduce", run_reproduce, "every run of the paper, resuming; stops at a time budget", *SCALE)
+    option = command("reproduce", run_reproduce, "every run of the paper, resuming; stops at a time budget", *SHARED)
     option("--budget", help="stop cleanly after so long: 10min, 8h, 90s; training goes on from there, a "
            "denoiser on the eleven photographs begins anew (K-SVD: 20min) (default: when all is done)")
     option("--workers", type=int, help="runs side by side (default: CPU threads; 4 on a GPU)")
@@ -73,7 +73,7 @@ def parser() -> Parser:
 
 
 def seeds_of(options) -> list[int]:
-    """The seeds that a command is given, else those that are planned for its data set."""
+    """Return the seeds that a command is given, else those that are planned for its data set."""
     from companion.notebook import check_seeds
     from companion.runs import catalogue
 
@@ -111,7 +111,7 @@ def run_reproduce(options) -> None:
 
 
 def duration(name: str, value: str) -> float:
-    """Seconds of `90s`, `10min` or `10m`, `8h` or `2d`. Raises ParameterError."""
+    """Return the seconds of `90s`, `10min` or `10m`, `8h` or `2d`. Raises ParameterError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|m|min|h|d)", value)
     if not match:
         raise ParameterError(f"{name}={value!r} is not a time such as 90s, 10min, 8h or 2d")

@@ -26,9 +26,11 @@ from odl.experiment import PROFILES, Experiment, check_dataset
 from odl.parameters import OneLine, ParameterError
 from odl.schedules import SCHEDULES
 
-KEPT = "what was done is kept, and the same command finishes it"
-WHOLE = "downloading, unpacking and packing are kept where they were complete, and the same command goes on after them"
-AGAIN = "what is named above is restored; the same command with --overwrite restores all of it again"
+WORK_KEPT = "what was done is kept, and the same command finishes it"
+WHOLE_STEPS_KEPT = (
+    "downloading, unpacking and packing are kept where they were complete, and the same command goes on after them"
+)
+NAMED_KEPT = "what is named above is restored; the same command with --overwrite restores all of it again"
 
 
 def main(arguments=None, commands=None) -> int:
@@ -41,7 +43,7 @@ def main(arguments=None, commands=None) -> int:
     try:
         return options.run(options) or 0
     except KeyboardInterrupt:
-        print(f"\ninterrupted; {getattr(options, 'kept', KEPT)}", file=sys.stderr)
+        print(f"\ninterrupted; {getattr(options, 'kept', WORK_KEPT)}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `… | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -57,12 +59,12 @@ def main(arguments=None, commands=None) -> int:
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """Whether PyTorch found no room, on a GPU or a CPU, or the system killed a worker that took too much."""
+    """Return True if PyTorch found no room, on a GPU or a CPU, or the system killed a worker that took too much."""
     return bool(re.search("out of memory|not enough memory|can't allocate memory|excessive memory", str(error)))
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line, with exit status 2."""
+    """Reports errors in one line, with exit status 2."""
 
     def error(self, message):
         self.exit(2, f"error: {message} (see {self.prog} --help)\n")
@@ -97,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
     )
     restore.add_argument("input", metavar="IN", help="a photograph or a folder of them")
     restore.add_argument("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")
-    restore.set_defaults(run=run_restore, kept=AGAIN)
+    restore.set_defaults(run=run_restore, kept=NAMED_KEPT)
 
     data = commands.add_parser("data", help="list data sets, or get and pack one")
     actions = data.add_subparsers(dest="action", required=True)
@@ -106,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
     prepare.add_argument("name", help=f"{', '.join(DATASETS)}, with -native for full resolution, or a folder")
     prepare.add_argument("--source", help="a local folder or archive of the set")
     prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
-    prepare.set_defaults(run=run_data_prepare, kept=WHOLE)
+    prepare.set_defaults(run=run_data_prepare, kept=WHOLE_STEPS_KEPT)
 
     results = commands.add_parser("results", help="list what is measured")
     results.add_argument("words", nargs="*", metavar="WORD", help="that a run's name has, as demo/denoise or seed0")
@@ -116,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def add_experiment(command, run) -> None:
-    """The options that describe one run, and what the command does with them."""
+    """Add the options that describe one run, and what the command does with them."""
     command.set_defaults(run=run)
     sets = [name for name in DATASETS if name != "db11"]  # which is for tests alone
     command.add_argument("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
@@ -175,7 +177,7 @@ def print_evaluation(result) -> None:
 
 
 def run_restore(options) -> int:
-    """What the names alone can refuse is, before torch is imported; 1 where some photographs of a folder failed."""
+    """Restore a file or a folder; return 1 where some photographs failed. torch is imported once the names are good."""
     image_files.check_call(options.task, options.mask, options.stride)
     todo = image_files.todo(options.input, options.output, options.mask, options.overwrite)
     from companion.training.device import check_device
@@ -265,7 +267,7 @@ def run_results(options) -> int:
 
 
 def program() -> None:
-    """The command `odl`, and `python -m odl`: `main` in a process of its own."""
+    """Run `odl`, or `python -m odl`: `main` in a process of its own."""
     Image.MAX_IMAGE_PIXELS = reader.MAX_PIXELS  # up to there Pillow need not warn, and beyond it `reader` refuses
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # on one line, Pillow's too
     sys.exit(main())

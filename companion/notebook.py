@@ -26,14 +26,14 @@ TEXTS = {"task", "dataset", "network", "profile", "device", "photographs", "imag
 
 
 class Record(dict):
-    """A dictionary that a page gets as JSON, too."""
+    """Is a dictionary that a page gets as JSON, too."""
 
     def _repr_json_(self) -> dict:
         return dict(self)
 
 
 def record(**parameters) -> Record:
-    """What a notebook was run with: its parameters, hashes and versions."""
+    """Return what a notebook was run with: its parameters, hashes and versions."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     index = packs.folder_of(parameters.get("dataset") or "") / "index.json"  # of the set's packed pixels
     hashes = {"config": files.seal_of(parameters), "data": files.unseal(index)["sha256"] if index.exists() else None}
@@ -76,7 +76,7 @@ def set_up(namespace: dict, names: str) -> None:
 
 
 def injected(cell: str) -> list[str]:
-    """The names that a cell of papermill sets, but for its own PAPERMILL_…; none for any other cell."""
+    """Return the names that a cell of papermill sets, but for its own PAPERMILL_…; none for any other cell."""
     if not cell.startswith("# Parameters\n"):
         return []
     names = [target.id for node in ast.parse(cell).body if isinstance(node, ast.Assign) for target in node.targets]
@@ -87,7 +87,7 @@ def injected(cell: str) -> list[str]:
 
 
 def meant(name: str, value):
-    """A parameter as the notebook needs it: a name or a path as text, and of all else what its text means in YAML.
+    """Return a parameter as the notebook needs it: a name or a path as text, of all else what its text means in YAML.
 
     Papermill's -p passes lists and flags as text, and makes numbers of names such as 2023. Raises ParameterError.
     """
@@ -103,7 +103,7 @@ def meant(name: str, value):
 
 
 def check_seeds(seeds) -> list[int]:
-    """A list of seeds, or one, of which a line says that it is no count. Raises ParameterError."""
+    """Return a list of seeds; of a lone one a line says that it is no count. Raises ParameterError."""
     found = several("seeds", seeds, partial(integer, low=0, high=2**31), "[0, 1, 2]")
     if isinstance(seeds, int):
         print(f"seeds={seeds} is one run each, with seed {seeds}; several seeds are a list, such as [0, 1, 2]")
@@ -111,7 +111,7 @@ def check_seeds(seeds) -> list[int]:
 
 
 def check_sigmas(sigmas) -> list[float]:
-    """A list of noise levels σ on the 0–255 scale, or one. Raises ParameterError."""
+    """Return a list of noise levels σ on the 0–255 scale, also of a lone one. Raises ParameterError."""
     return several("sigmas", sigmas, partial(number, low=1, high=120), "[15, 25]")
 
 
@@ -133,7 +133,7 @@ def several(name: str, values, check, example: str = "") -> list:
 
 
 def check_image(name: str, value) -> Path | None:
-    """The path of an image: a file, or a demo photograph by its name; None for an empty string."""
+    """Return the path of an image: a file, or a demo photograph by its name; None for an empty string."""
     if value == "":
         return None
     photographs = [file for files in sets.DEMO.values() for file in files]
@@ -161,7 +161,7 @@ POINTS, HALF = 2, 1  # nbgrader reads a number below a cell as its points, and a
 
 
 def grade(answer: dict | None, statements: Callable) -> str | int:
-    """That all of `statements(answer)`, text → whether it holds, hold; or half of the points where half of them do.
+    """Return what an answer earns: all points where all `statements(answer)` hold, half where half of them do.
 
     A line names the first that does not hold; where fewer than half do, it is raised as NotYet.
     """
@@ -175,7 +175,7 @@ def grade(answer: dict | None, statements: Callable) -> str | int:
 
 
 def graded(answer: dict | None, statements: Callable) -> tuple[int | None, str]:
-    """The points of an answer, None where nothing is measured, and a line that says why."""
+    """Return the points of an answer, None where nothing is measured, and a line that says why."""
     if answer is None:
         return 0, "`answer` is still the stand-in. The exercise says what to put into it."
     try:

@@ -17,17 +17,19 @@ class ParameterError(OneLine, ValueError):
 
 
 def nearest(value, options) -> str:
-    """`; nearest: …` when one option resembles the value."""
+    """Return `; nearest: …` where one option resembles the value."""
     match = difflib.get_close_matches(str(value), [str(option) for option in options], n=1, cutoff=0.5)
     return f"; nearest: {match[0]!r}" if match else ""
 
 
 def choice(name: str, value, options) -> None:
+    """Raise ParameterError for a value that is none of the options."""
     if not isinstance(value, str) or value not in options:
         raise ParameterError(f"{name}={value!r} is not one of {', '.join(options)}{nearest(value, options)}")
 
 
 def number(name: str, value, low: float, high: float) -> None:
+    """Raise ParameterError for what is no finite number from low to high."""
     good = isinstance(value, Real) and not isinstance(value, bool) and -math.inf < value < math.inf  # nor NaN
     if not good or not low <= value <= high:
         hint = f"; nearest: {min(max(value, low), high)!r}" if good else ""
@@ -35,6 +37,7 @@ def number(name: str, value, low: float, high: float) -> None:
 
 
 def integer(name: str, value, low: int, high: int) -> None:
+    """Raise ParameterError for what is no whole number from low to high."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise ParameterError(f"{name}={value!r} is not a whole number from {low} to {high}")
     if not low <= value <= high:

@@ -19,7 +19,7 @@ from companion.data.sets import DATASETS, find, home, parse
 from companion.disk import files
 from odl.parameters import OneLine
 
-HALF = (89, 109)  # the size of a face of celeba10k
+HALF_SIZE = (89, 109)  # pixels of a face of celeba10k
 
 
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
@@ -118,16 +118,16 @@ def add_partition(base: str, archive: Path, unpacked: Path) -> None:
 
 
 def is_half(face: Path) -> bool:
-    """Whether a face has half its size already; one that cannot be read is told when it is packed."""
+    """Return True if a face has half its size already; packing names one that cannot be read."""
     try:
         with Image.open(face) as image:
-            return image.size == HALF
+            return image.size == HALF_SIZE
     except OSError:
         return True
 
 
 def halved(base: str, source: Path) -> Path:
-    """The folder of a set made of CelebA's archive, or of its folder: the first 10,000 faces at half their size."""
+    """Return the folder of the first 10,000 faces at half their size, made of CelebA's archive or folder."""
     entry, target = DATASETS[base], home(base) / "images"
     if source.is_dir() and len(images := files_in(source)) == entry["images"] and is_half(source / images[0]):
         return source  # made elsewhere
@@ -145,7 +145,7 @@ def halved(base: str, source: Path) -> Path:
         made.mkdir()
         for face in tqdm(faces[: entry["images"]], desc=f"halving {source.name}", unit="face"):
             with face.open("rb") as file, Image.open(file) as image:
-                image.resize(HALF, Image.Resampling.LANCZOS).save(made / face.name, quality=75)
+                image.resize(HALF_SIZE, Image.Resampling.LANCZOS).save(made / face.name, quality=75)
         made.replace(target)
     return target
 
@@ -179,7 +179,7 @@ def extract(archive: Path, target: Path) -> None:
 
 
 def listing_of(base: str, folder: Path) -> str:
-    """The SHA-256 over the names and contents of a set's files."""
+    """Return the SHA-256 over the names and contents of a set's files."""
     total, there = hashlib.sha256(), files_in(folder)
     for file in sorted(set(there) & set(DATASETS[base].get("files", there))):
         total.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())

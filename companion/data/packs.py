@@ -26,12 +26,12 @@ from odl.parameters import OneLine
 
 
 def folder_of(name: str) -> Path:
-    """Where a set's pack lies."""
+    """Return the folder of a set's pack."""
     return home(name) / f"packed-{parse(name)[1] or 'native'}"
 
 
 def load(name: str, split: str, train_images: int = 0) -> Pack:
-    """One split of a data set, packed first if it is not yet or has changed; `train_images` limits the training images.
+    """Return one split of a data set, packed first where it is not yet or has changed; `train_images` limits it.
 
     Raises DataError when the originals are not here, too few, or the pixels are damaged; DamagedFile when the index is.
     """
@@ -68,13 +68,13 @@ def hash_of(path: Path, size: int, changed: int) -> str:
 
 
 def index_of(folder: Path) -> dict | None:
-    """The index of a pack, None where there is no pack. Raises DamagedFile."""
+    """Return the index of a pack, None where there is no pack. Raises DamagedFile."""
     path = folder / "index.json"
     return files.unseal(path) if path.exists() else None
 
 
 def changed(name: str, index: dict) -> bool:
-    """Whether the originals are no longer those that were packed; where a named set is large, or gone, False."""
+    """Return True if the originals are no longer those that were packed; a large set is not looked through again."""
     if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.RECHECK_LIMIT or not sets.is_here(name):
         return False
     listing = sets.fingerprint(name)

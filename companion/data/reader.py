@@ -9,7 +9,7 @@ from PIL import Image, ImageOps, TiffImagePlugin, UnidentifiedImageError
 from odl.paper import CROP
 from odl.parameters import OneLine
 
-SMALLEST = 16  # pixels of a side; what is smaller is taken for a bad image, not enlarged
+MIN_SIDE = 16  # pixels; a smaller image is taken for a bad one and not enlarged
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 MAX_PIXELS = 100_000_000
 KINDS = {  # how files begin that are sent as photographs and are none, or that no decoder here knows
@@ -60,7 +60,7 @@ def foreign(path: Path) -> str:
 
 
 def opened(path: Path) -> Image.Image:
-    """The first frame of an image file as it is stored, whole in memory. Raises DataError naming the file."""
+    """Return the first frame of an image file as it is stored, whole in memory. Raises DataError naming the file."""
     with named(path), Image.open(path, formats=FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
             raise ValueError(f"{image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
@@ -96,9 +96,9 @@ def size_of(path: Path) -> tuple[int, int]:
 
 
 def kind(path: Path) -> tuple[int, bool]:
-    """How many pages an image file has, without what a telephone hides behind a JPEG, and if values have over 8 bits.
+    """Return how many pages an image file has, and whether its values have more than 8 bits.
 
-    Raises DataError naming the file.
+    What a telephone hides behind a JPEG is no page. Raises DataError naming the file.
     """
     with named(path), Image.open(path, formats=FORMATS) as image:
         how = [tile.args if isinstance(tile.args, tuple) else (tile.args,) for tile in image.tile]
@@ -108,14 +108,14 @@ def kind(path: Path) -> tuple[int, bool]:
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """The image turned as its camera says."""
+    """Return the image turned as its camera says."""
     with suppress(Exception):  # damaged metadata are no damaged picture
         return ImageOps.exif_transpose(image)
     return image
 
 
 def flat(stored: Image.Image) -> Image.Image:
-    """The image upright and of 8 bits, mode L if it is grey, else RGB; alpha is dropped. Raises ValueError."""
+    """Return the image upright with 8 bits, mode L if it is grey, else RGB; alpha is dropped. Raises ValueError."""
     image = upright(eight_bits(stored))
     image = image.convert("RGBA") if image.mode == "P" else image  # its transparency would give a warning
     return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
@@ -149,23 +149,23 @@ def eight_bits(image: Image.Image) -> Image.Image:
 
 
 def faint(image) -> str | None:
-    """A line where an image on [0, 255] uses no more than a quarter, as 14 bits in a file of 16 do; else None."""
+    """Return a line where an image on [0, 255] uses at most a quarter, as 14 bits in a file of 16 do; else None."""
     if not 0 <= (top := np.max(image)) <= 64:  # what is no image is refused elsewhere
         return None
     return f"no value is above {top:.0f} of 255; where it holds fewer bits than its file, as 12 in 16, scale it first"
 
 
 def read_image(path: Path, shorter_side: int) -> np.ndarray:
-    """An image resized to that shorter side, aspect kept, 0 for its own if that is a crop's or more: (H, W, 3) uint8.
+    """Return an image with that shorter side, aspect kept: (H, W, 3) uint8; 0 is its own side, at least a crop's.
 
-    Raises DataError naming the file when it cannot be read, or is under 16 pixels or too long.
+    Raises DataError naming the file where it cannot be read, has a side under 16 pixels or is too long.
     """
     stored = opened(path)
     with named(path):
         image = flat(stored).convert("RGB")
     shorter = min(image.size)
-    if shorter < SMALLEST:
-        raise DataError(f"{path}: {image.width}×{image.height} pixels; both sides must have {SMALLEST} or more")
+    if shorter < MIN_SIDE:
+        raise DataError(f"{path}: {image.width}×{image.height} pixels; both sides must have {MIN_SIDE} or more")
     side = shorter_side or max(shorter, CROP)
     if side != shorter:
         width, height = (max(side, round(length * side / shorter)) for length in image.size)
@@ -176,5 +176,5 @@ def read_image(path: Path, shorter_side: int) -> np.ndarray:
 
 
 def reason(error: Exception) -> str:
-    """What an exception says, on one line."""
+    """Return what an exception says, on one line."""
     return getattr(error, "strerror", None) or " ".join(str(error).split())[:300] or type(error).__name__

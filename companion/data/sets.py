@@ -98,7 +98,7 @@ def home(name: str) -> Path:
 
 
 def find(name: str) -> Path:
-    """The folder with a set's original images: under `ODL_DATA`, in `data/`, or the folder itself."""
+    """Return the folder with a set's original images: under `ODL_DATA`, in `data/`, or the folder itself."""
     base, _ = parse(name)
     if base == "demo":
         import skimage
@@ -118,7 +118,7 @@ def find(name: str) -> Path:
 
 
 def inside(base: str, place: Path) -> Path | None:
-    """The folder with a set's images in a copy of it, as torchvision and the published archives nest it, or deeper."""
+    """Return the folder with a set's images in a copy of it, as torchvision and the archives nest it, or deeper."""
     for folder in filter(None, DATASETS[base]["folders"]):
         for pattern in (folder, f"*/{folder}", f"*/*/{folder}"):
             for found in sorted(place.glob(pattern)):
@@ -128,7 +128,7 @@ def inside(base: str, place: Path) -> Path | None:
 
 
 def is_here(name: str) -> bool:
-    """Whether a set's original images are here."""
+    """Return True if a set's original images are here."""
     try:
         return bool(find(name))
     except DataError:
@@ -136,7 +136,7 @@ def is_here(name: str) -> bool:
 
 
 def missing(base: str, manual: bool = False) -> str:
-    """One line: what is missing, where it comes from, its size, the command, or the one for a copy got by hand."""
+    """Return a line: what is missing, where it comes from, its size, the command; `manual` for a copy got by hand."""
     entry = DATASETS[base]
     return (
         f"data set {base!r} ({entry['title']}) is not here; it comes from {entry.get('where') or entry['url']} "
@@ -145,7 +145,7 @@ def missing(base: str, manual: bool = False) -> str:
 
 
 def list_images(name: str, folder: Path) -> dict[str, list[str]]:
-    """The names of a set's images, relative to `folder`, divided into train, validation and test."""
+    """Return the names of a set's images, relative to `folder`, divided into train, validation and test."""
     base, _ = parse(name)
     if base == "demo":
         return {split: list(files) for split, files in DEMO.items()}
@@ -199,7 +199,7 @@ def partition(folder: Path) -> dict[str, str]:
 
 
 def remarks(name: str, folder: Path) -> list[str]:
-    """Lines that a user should see when a set is packed: how much is here, how it is divided, what is not read."""
+    """Return lines to print when a set is packed: how much is here, how it is divided, what is left out."""
     base, _ = parse(name)
     if is_folder(name):
         copies = record_of(folder, home(name))["copies"]

@@ -8,7 +8,7 @@ ENDING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 
 
 def handle(handler: Callable, signals=ENDING) -> None:
-    """Have `handler(number, frame)` called at each of these signals; one that is ignored stays so, as by `nohup`."""
+    """Call `handler(number, frame)` at each of these signals; one that is ignored stays so, as by `nohup`."""
     for number in signals:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)

@@ -13,7 +13,7 @@ from odl.experiment import short
 from odl.parameters import OneLine
 
 PACKAGE = Path(__file__).resolve().parents[2] / "odl"
-OWN = "set ODL_ROOT to a folder of your own"
+ROOT_ADVICE = "set ODL_ROOT to a folder of your own"
 
 
 class DamagedFile(OneLine, ValueError):
@@ -48,7 +48,7 @@ def models() -> Path:
 
 
 def shipped() -> Path:
-    """The weights that came with this package, wherever `ODL_ROOT` is: in an installed wheel, else in the checkout."""
+    """Return the folder of the weights that ship, whatever `ODL_ROOT` is: in a wheel, else in the checkout."""
     inside = PACKAGE / "models"
     return inside if inside.is_dir() else PACKAGE.parent / "data" / "models"
 
@@ -85,7 +85,7 @@ def need_room(folder: Path, size: int) -> None:
 
 
 def locked(path: Path):
-    """The lock of that file against other processes, held until `with` ends. Raises DiskError if not writable."""
+    """Return a lock against other processes, held until `with` ends. Raises DiskError where it is not writable."""
     need_writable(path.parent)
     path = path.with_name(short(path.name))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,10 +98,10 @@ def locked(path: Path):
     except (OSError, NotImplementedError) as error:  # the file of another user, or a disk that locks none
         theirs = isinstance(error, PermissionError)
         why = "it is another user's" if theirs else getattr(error, "strerror", None) or error
-        raise DiskError(f"{path}: not writable, {why}; {OWN}") from None
+        raise DiskError(f"{path}: not writable, {why}; {ROOT_ADVICE}") from None
 
 
-def need_writable(folder: Path, advice: str = OWN) -> None:
+def need_writable(folder: Path, advice: str = ROOT_ADVICE) -> None:
     """Raise DiskError when files cannot be made in `folder`, or it cannot be made: before work, not after it."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     why = "a file" if there.is_file() else "read-only or another user's"
@@ -110,12 +110,12 @@ def need_writable(folder: Path, advice: str = OWN) -> None:
 
 
 def seal(content: dict) -> bytes:
-    """`content` as JSON with a seal, the SHA-256 of everything else in it, which tells when it was changed."""
+    """Return `content` as JSON with a seal, the SHA-256 of everything else in it, which tells when it was changed."""
     return json.dumps(content | {"seal": seal_of(content)}).encode() + b"\n"
 
 
 def unseal(path: Path) -> dict:
-    """The content of a sealed JSON; one that was written without a seal is taken as it is. Raises DamagedFile."""
+    """Return the content of a sealed JSON; one without a seal is taken as it is. Raises DamagedFile."""
     try:
         content = json.loads(path.read_bytes())
         written = content.pop("seal", None)

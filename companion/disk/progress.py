@@ -9,11 +9,11 @@ from time import monotonic
 from tqdm import tqdm
 
 FIRST, EVERY = 15, 60  # seconds to the first line of text, and from one to the next
-ENOUGH = 0.02  # of the work: what is done before gives no estimate of the rest
+MIN_SHARE = 0.02  # of the work: less gives no estimate of the rest
 
 
 class Bar(tqdm):
-    """The progress of `total`, of which `initial` was done before; call `update(n)` or `advance(to)`."""
+    """Shows the progress of `total`, of which `initial` was done before; call `update(n)` or `advance(to)`."""
 
     def __init__(self, total: float, desc: str = "", initial: float = 0):
         self.on_terminal, self.due = sys.stderr.isatty(), monotonic() + FIRST
@@ -22,14 +22,14 @@ class Bar(tqdm):
         super().__init__(total=total, desc=desc, initial=initial, file=file, **look)
 
     def seconds_left(self) -> float | None:
-        """An estimate from the mean speed so far; None while too little is done."""
+        """Return an estimate from the mean speed so far; None while too little is done."""
         done, rest = self.n - self.initial, self.total - self.initial
         elapsed = super().format_dict["elapsed"]
-        return elapsed * (rest / done - 1) if done and done >= ENOUGH * rest else None
+        return elapsed * (rest / done - 1) if done and done >= MIN_SHARE * rest else None
 
     @property
     def format_dict(self) -> dict:
-        """What tqdm fills `bar_format` with, and `to_go`."""
+        """Return what tqdm fills `bar_format` with, and `to_go`."""
         left = self.seconds_left()
         return super().format_dict | {"to_go": "" if left is None else f", {self.format_interval(left)} to go"}
 

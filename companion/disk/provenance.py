@@ -14,13 +14,13 @@ CODE = ("odl", "companion")  # what makes numbers
 
 
 def origin(device: str, package: str = "torch") -> dict:
-    """With what a number is measured: commit, device, and the versions of Python and of the package that makes it."""
+    """Return what a number is measured with: commit, device, versions of Python and of the package that makes it."""
     versions = {"python": platform.python_version(), package: version(package).split("+")[0]}
     return {"commit": commit(), "device": device_name(device), "versions": versions}
 
 
 def device_name(device: str) -> str:
-    """The GPU's name, or how many threads the CPU was given."""
+    """Return the GPU's name, or how many threads the CPU was given."""
     if device.startswith("cuda"):
         return torch.cuda.get_device_name()
     threads = torch.get_num_threads()
@@ -28,22 +28,22 @@ def device_name(device: str) -> str:
 
 
 def processor() -> str:
-    """The CPU's model as the system names it."""
+    """Return the CPU's model as the system names it."""
     path = Path("/proc/cpuinfo")
     found = re.search(r"(?m)^model name\s*: (.*)$", path.read_text(encoding="utf-8")) if path.exists() else None
     return found[1] if found else platform.processor() or platform.machine()
 
 
 def arithmetic_of(provenance: dict, experiment: dict) -> str | None:
-    """The kind of arithmetic of a result; an older one says only where bf16 was rounded; None where nothing trains."""
+    """Return the arithmetic of a result, None where nothing trains; an older one says only where bf16 was rounded."""
     precision = experiment.get("precision")
     return provenance.get("arithmetic", f"{precision} rounded" if "bf16" in provenance else precision)
 
 
 def commit(*folders: Path) -> str:
-    """`ODL_COMMIT` where it is set, for code that travelled without its repository; else the checkout's.
+    """Return the checkout's commit, marked where `CODE` or one of `folders` has changes.
 
-    That is marked when `CODE` or one of `folders` has changes.
+    For code that travelled without its repository it is `ODL_COMMIT`.
     """
     if named := os.environ.get("ODL_COMMIT"):
         return named
