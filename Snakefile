@@ -28,7 +28,6 @@ from companion.data.sets import DataError
 from companion.disk import files
 from companion.notebook import check_seeds, meant
 from companion.runs import catalogue
-from companion.training.results import path_of
 from odl import PROTOCOL, paper
 from odl.experiment import PROFILES
 from odl.parameters import ParameterError, choice, integer
@@ -60,16 +59,6 @@ def below_root(paths):
     return [str(path.relative_to(files.root())) for path in paths]
 
 
-def needed(jobs):
-    """Each results file of the jobs → those that have to be there first."""
-    found = {}
-    for job in jobs:
-        first, *more = [m.path for m in job.measurements]
-        found[first] = [m.path for m in job.needs] + [path_of(job.experiment)] * bool(job.experiment)
-        found |= dict.fromkeys(more, [first] if job.experiment else [])
-    return {path: [other for other in others if other in found and other != path] for path, others in found.items()}
-
-
 def hash_of(*names):
     """SHA-256 over files of the repository, and over every file in folders of it."""
     places, total = [BASE / name for name in names], hashlib.sha256()
@@ -82,7 +71,7 @@ def hash_of(*names):
 try:
     O = options()
     SCALE = O["profile"], O["dataset"], O["seeds"]
-    EVERY = catalogue.jobs(*SCALE)
+    EVERY = catalogue.measurements(*SCALE)
 except (ParameterError, DataError) as error:
     raise WorkflowError(str(error)) from None
 
@@ -92,11 +81,14 @@ PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable
 GIVE = join(["--dataset", O["dataset"], "--seeds", *map(str, O["seeds"])])
 MEASURE = f"{PYTHON} -m companion reproduce --profile {O['profile']} {GIVE} --workers 1 --device {quote(O['device'])}"
 BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE}"
-NEEDED = needed([job for job in EVERY if not O["task"] or job.experiment and job.experiment.task == O["task"]])
-NEEDED = {one: below_root(others) for path, others in NEEDED.items() for one in below_root([path])}
+LISTED = [one for one in EVERY if not O["task"] or one.experiment and one.experiment.task == O["task"]]
+FILES = below_root(one.path for one in LISTED)
+NEEDED = {
+    file: [other for other in below_root(one.needed) if other in FILES] for file, one in zip(FILES, LISTED)
+}  # each results file → those that have to be there first
 SHOWN = {}  # page of the book all of whose results are in this sweep → these
 for page in build.plan(*SCALE):
-    results = [m.path for job in catalogue.shown_on(page.name, EVERY, *SCALE) for m in job.measurements]
+    results = [one.path for one in catalogue.shown_on(page.name, EVERY, *SCALE)]
     if (results or not O["task"]) and {*below_root(results)} <= NEEDED.keys():
         SHOWN[page.name] = page, below_root(results)
 NOTEBOOKS = below_root([build.BUILD / "notebooks"])[0]

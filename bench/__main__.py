@@ -39,7 +39,7 @@ def parser() -> Parser:
 
 
 def run(given) -> int:
-    """Exit status: 0, 1 when a benchmark failed. Raises ParameterError."""
+    """Run the benchmarks. Returns the exit status, 1 when one failed. Raises ParameterError."""
     for name in given.names:
         choice("name", name, BENCHMARKS)
     integer("threads", given.threads, 1, os.cpu_count())

@@ -14,11 +14,11 @@ from odl.corruptions import FILL, TASKS
 from . import measure
 
 FILL_COLOUR = np.float32(FILL).reshape(3, 1, 1) / 127.5 - 1
-LIMIT = 0.1  # relative difference of the mean squared change, whose draws are random
+MAX_DIFFERENCE = 0.1  # of the mean squared change, whose draws are random
 
 
 def sizes(options: measure.Options) -> dict:
-    """Calls per turn of ours and deepinv, then of the loop; batches over which the gate's means are taken."""
+    """Return the calls of a turn by ours and deepinv and by the loop, and the batches of the gate's means."""
     quick = {"batch": 10, "calls": 1, "loop_calls": 1}
     return options.sizes({"batch": 100, "calls": 20, "loop_calls": 3, "gate_batches": 40}, quick, {"calls": 200})
 
@@ -34,7 +34,7 @@ def run(options: measure.Options) -> dict:
         seconds = measure.interleave(turns, options.rounds, name)
         difference = gate(x, contestants, options)
         for n in contestants:
-            counts = max(difference["ours"], difference[n]) <= LIMIT
+            counts = max(difference["ours"], difference[n]) <= MAX_DIFFERENCE
             cells = {"task": name, "contestant": n, "images/s": size["batch"] / median(seconds[n])}
             cells |= {"ours, times as fast": measure.faster(seconds, n)}
             rows.append(cells | {"difference from the loop": f"{difference[n]:.1%}", "counts": counts})
@@ -48,14 +48,14 @@ def run(options: measure.Options) -> dict:
 
 
 def gate(x, contestants: dict, options: measure.Options) -> dict[str, float]:
-    """Contestant → difference of its mean squared change of the pixels from the loop's, relative to that."""
+    """Return contestant → difference of its mean squared change of the pixels from the loop's, relative to that."""
     x, batches = x.to(options.device), range(sizes(options)["gate_batches"])
     change = {n: mean((corrupt() - x).square().mean().item() for _ in batches) for n, corrupt in contestants.items()}
     return {n: abs(value / change["loop"] - 1) for n, value in change.items()}
 
 
 def corrupters(name: str, x: torch.Tensor, options: measure.Options) -> dict:
-    """Contestant → a call that corrupts the batch x and leaves the answer on the device."""
+    """Return contestant → a call that corrupts the batch x and leaves the answer on the device."""
     task, generator, rng = TASKS[name], torch.Generator(options.device).manual_seed(0), np.random.default_rng(0)
     images, x, level = x.numpy(), x.to(options.device), torch.arange(len(x)) % paper.N_LEVELS + 1
     on_cpu, on_device = torch.Generator().manual_seed(0), level.to(options.device)

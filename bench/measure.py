@@ -1,4 +1,4 @@
-"""What every benchmark shares: turns taken in rounds, ratios per round, provenance, results files, tables."""
+"""Turns taken in rounds, ratios per round, provenance, results files and tables, for every benchmark."""
 
 import json
 import platform
@@ -40,12 +40,12 @@ class Options:
         return quick_precision(self.device)
 
     def sizes(self, full: dict, quick: dict, cuda: dict | None = None) -> dict:
-        """The numbers of a benchmark: full, with what differs on a GPU, or tiny."""
+        """Return the numbers of a benchmark: full, with what differs on a GPU, or tiny."""
         return full | (quick if self.quick else (cuda or {}) if self.device == "cuda" else {})
 
 
 def prepare(options: Options) -> None:
-    """Threads as asked for, and kernels as in training."""
+    """Set the threads that are asked for, and kernels as in training."""
     torch.set_num_threads(options.threads)
     if options.device == "cuda":
         make_deterministic()
@@ -69,7 +69,7 @@ def interleave(turns: dict, rounds: int, label: str) -> dict[str, list[float]]:
 
 
 def seconds_of(function, times: int, device: str) -> float:
-    """Seconds of one call, the mean of `times` calls in a row."""
+    """Return the seconds of one call, the mean of `times` calls in a row."""
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     wait()
     start = time.perf_counter()
@@ -80,22 +80,22 @@ def seconds_of(function, times: int, device: str) -> float:
 
 
 def spread(values) -> dict[str, float]:
-    """Median, lowest and highest."""
+    """Return median, lowest and highest."""
     return {"median": median(values), "low": min(values), "high": max(values)}
 
 
 def ratio(seconds: dict, ours: str, other: str) -> dict[str, float]:
-    """How many times as fast `ours` is as `other`, from the ratio within each round."""
+    """Return how many times as fast `ours` is as `other`, from the ratio within each round."""
     return spread([b / a for a, b in zip(seconds[ours], seconds[other], strict=True)])
 
 
 def faster(seconds: dict, other: str) -> dict[str, float] | None:
-    """The cell `ours, times as fast` of a row."""
+    """Return the cell `ours, times as fast` of a row."""
     return None if other == "ours" else ratio(seconds, "ours", other)
 
 
 def comparison(seconds: dict, what: str, other: str, counts: bool = True, ours: str = "ours") -> dict:
-    """One bar of the page: `what` by us against another way; `counts` is false where a gate failed."""
+    """Return one bar of the page: `what` by us against another way; `counts` is false where a gate failed."""
     return {"what": what, "against": other, "counts": counts} | ratio(seconds, ours, other)
 
 
@@ -103,7 +103,7 @@ def comparison(seconds: dict, what: str, other: str, counts: bool = True, ours: 
 
 
 def provenance(options: Options) -> dict:
-    """What the numbers are measured with; no date and no host."""
+    """Return what the numbers are measured with; no date and no host."""
     versions = {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES}
     return {
         "commit": commit(Path(__file__).parent),
@@ -117,7 +117,7 @@ def provenance(options: Options) -> dict:
 
 
 def version_of(package: str) -> str | None:
-    """The version of an installed package without its build, else None."""
+    """Return the version of an installed package without its build, else None."""
     try:
         return version(package).split("+")[0]
     except PackageNotFoundError:
@@ -125,7 +125,7 @@ def version_of(package: str) -> str | None:
 
 
 def dataset(options: Options) -> str:
-    """BSDS500 where its photographs are here, else the demo photographs."""
+    """Return BSDS500 where its photographs are here, else the demo photographs."""
     with suppress(sets.DataError):
         if not options.quick:
             sets.find("bsds500")  # the files themselves, which some contestants read
@@ -135,7 +135,7 @@ def dataset(options: Options) -> str:
 
 
 def experiment(options: Options, profile: str = "paper", **numbers) -> Experiment:
-    """Inpainting, every level alike in a batch (rigid joint learning), with a profile's numbers or those given."""
+    """Return inpainting, every level alike in a batch (rigid joint learning), with a profile's or other numbers."""
     return Experiment.of("inpaint", dataset(options), "rigid_joint", profile=profile, **numbers)
 
 
@@ -153,7 +153,7 @@ def write(name: str, content: dict, options: Options, origin: dict) -> Path:
 
 
 def rounded(value):
-    """Every float of a JSON with four significant digits."""
+    """Round every float of a JSON to four significant digits."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):
@@ -162,12 +162,12 @@ def rounded(value):
 
 
 def table(rows: list[dict]) -> str:
-    """Rows as aligned text."""
+    """Return rows as aligned text."""
     return pd.DataFrame(rows, dtype=object).map(cell).to_string(index=False)
 
 
 def cell(value) -> str:
-    """A value as it stands in a table: three digits, yes or no, a dash for nothing; a spread with its ends."""
+    """Return a value as it stands in a table: three digits, yes or no, a dash for nothing; a spread with its ends."""
     if isinstance(value, dict):
         return f"{cell(value['median'])} ({cell(value['low'])} to {cell(value['high'])})"
     if value is None or isinstance(value, bool):

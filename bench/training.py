@@ -26,12 +26,12 @@ from odl.schedules import SCHEDULES, begin
 
 from . import measure
 
-WORKERS = 8  # processes that load images, at most; on a CPU as many as threads
-GATE_DB = 0.1
+MAX_LOADING_PROCESSES = 8  # on a GPU; on a CPU as many as threads
+MAX_GATE_DB = 0.1  # between a contestant and the eager loop in fp32
 
 
 def sizes(options: measure.Options) -> dict:
-    """`steps` per turn with tensors on the device, `loading_steps` where images are loaded."""
+    """Return the numbers: `steps` a turn with tensors on the device, `loading_steps` where images are loaded."""
     full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3}
     full |= {"gate_width": 16, "gate_steps": 100}
     quick = {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2}
@@ -39,7 +39,7 @@ def sizes(options: measure.Options) -> dict:
 
 
 def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
-    """What is trained, at the paper's learning rate: at full width, or the narrower run of the gate.
+    """Return what is trained, at the paper's learning rate: at full width, or the narrower run of the gate.
 
     At ten times the rate a rounding error grows to several tenths of a dB within the gate's steps.
     """
@@ -57,7 +57,7 @@ def run(options: measure.Options) -> dict:
     del contestants  # with their networks
 
     psnr = gate(options, names_of(options))
-    counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= GATE_DB for name in seconds}
+    counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= MAX_GATE_DB for name in seconds}
 
     def row(name):
         step = median(seconds[name])
@@ -75,7 +75,7 @@ def run(options: measure.Options) -> dict:
 
 
 def names_of(options: measure.Options) -> list[str]:
-    """The contestants that can run here."""
+    """Return the contestants that can run here."""
     absent = {"deepinv": not measure.version_of("deepinv"), "eager bf16": options.precision != "bf16"}
     return [name for name in BUILD if not absent.get(name)]
 
@@ -94,7 +94,7 @@ class Contestant:
 
 
 def on_device(precision: str | None, captured: bool, experiment, options) -> Contestant:
-    """`train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a CUDA graph or eager."""
+    """Return `train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a graph or eager."""
     experiment = replace(experiment, precision=precision or options.precision)
     step = step_of(experiment, options.device)
     learn = partial(first_epoch, step, quickest(step) if captured else step)
@@ -106,7 +106,7 @@ def on_device(precision: str | None, captured: bool, experiment, options) -> Con
 
 
 def step_of(experiment, device: str) -> Step:
-    """The training step of `train`."""
+    """Return the training step of `train`."""
     images = packs.load(experiment.dataset, "train").to(device)
     return Step(experiment, begin(SCHEDULES[experiment.schedule]), images, *build(experiment, device))
 
@@ -117,12 +117,10 @@ def first_epoch(step: Step, take: Callable) -> float:
     return train_epoch(step.run, step.network, step.optimizer, take, batches(step, 0, counts, factors), 0)
 
 
-def naive_loop(experiment, options):
-    """A folder of image files, a DataLoader, NumPy for each image, contiguous tensors, plain Adam.
-
-    Returns the network, `step(x, y)` and the loader.
-    """
+def naive(experiment, options) -> Contestant:
+    """Return the loop one would write: image files, a DataLoader, NumPy for each image, contiguous tensors, Adam."""
     network, optimizer = plain(experiment, options.device)
+    loader = loader_of(Photographs(experiment.dataset), experiment, options)
 
     def step(x, y):
         x, y = (images.to(options.device, non_blocking=True) for images in (x, y))
@@ -131,12 +129,6 @@ def naive_loop(experiment, options):
         loss.backward()
         optimizer.step()
         return loss.item()
-
-    return network, step, loader_of(Photographs(experiment.dataset), experiment, options)
-
-
-def naive(experiment, options) -> Contestant:
-    network, step, loader = naive_loop(experiment, options)
 
     def turn():
         batches = iter(loader)
@@ -167,7 +159,7 @@ BUILD = {
 
 
 def plain(experiment, device):
-    """The network with the same initial weights, contiguous, and Adam with PyTorch's defaults for speed."""
+    """Return the network with the same initial weights, contiguous, and Adam with PyTorch's defaults for speed."""
     network, _ = build(experiment, device)
     network.to(memory_format=torch.contiguous_format).train()
     return network, torch.optim.Adam(network.parameters(), experiment.learning_rate, betas=(0.5, 0.999))
@@ -197,7 +189,7 @@ class Photographs(Dataset):
 
 
 def with_hole(x: np.ndarray) -> np.ndarray:
-    """x (3, 64, 64) without a square of a side of levels 1–5, anywhere."""
+    """Remove a square of a side of levels 1–5 from x (3, 64, 64), anywhere."""
     low, high = paper.TASKS["inpaint"]["levels"][np.random.randint(paper.N_LEVELS)]
     side = np.random.randint(low, high + 1)
     top, left = np.random.randint(crops.CROP - side + 1, size=2)
@@ -207,21 +199,21 @@ def with_hole(x: np.ndarray) -> np.ndarray:
 
 
 def loader_of(dataset: Dataset, experiment, options) -> DataLoader:
-    """Batches without end; one is ready for each loading process when a step is done."""
+    """Return batches without end; one is ready for each loading process when a step is done."""
     endless = RandomSampler(dataset, replacement=True, num_samples=10**9)
     how = {"num_workers": workers(options), "prefetch_factor": 1, "pin_memory": options.device == "cuda"}
     return DataLoader(dataset, experiment.batch_size, sampler=endless, **how)
 
 
 def workers(options: measure.Options) -> int:
-    return options.threads if options.device == "cpu" else min(WORKERS, os.cpu_count())
+    return options.threads if options.device == "cpu" else min(MAX_LOADING_PROCESSES, os.cpu_count())
 
 
 # The gate
 
 
 def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
-    """PSNR in dB of each contestant after the gate's steps."""
+    """Return the PSNR in dB of each contestant after the gate's steps."""
     experiment, psnr = experiment_of(options, gate=True), {}
     for name in tqdm(names, "gate", leave=False):
         contestant = BUILD[name](experiment, options)
@@ -231,7 +223,7 @@ def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
 
 
 def validated(experiment, network, precision: str, options: measure.Options) -> float:
-    """Mean PSNR in dB over levels 1–5 on the validation crops."""
+    """Return mean PSNR in dB over levels 1–5 on the validation crops."""
     held_out = packs.load(experiment.dataset, "validation")
     x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
     experiment = replace(experiment, precision=precision)
@@ -239,7 +231,7 @@ def validated(experiment, network, precision: str, options: measure.Options) -> 
 
 
 def same_batches(experiment, device: str):
-    """The batches (x, y) that `train_epoch` draws in its first epoch."""
+    """Yield the batches (x, y) that `train_epoch` draws in its first epoch."""
     step = step_of(experiment, device)
     for index, low, high, *_ in batches(step, 0, allocation(experiment, step.schedule, 0, None)[0]):
         yield step.draw(index, low, high)

@@ -13,7 +13,7 @@ CROP = (3, 64, 64)
 
 
 def fill(device: str) -> torch.Tensor:
-    """deepinv's masks leave zeros, ours the fill colour; shifted images make them the same operation."""
+    """Return the shift that makes deepinv's masks, which leave zeros, the same operation as ours."""
     return torch.tensor(FILL, device=device).view(1, 3, 1, 1) / 127.5 - 1
 
 
@@ -48,7 +48,7 @@ class Shifted(training.Photographs):
 
 
 def contestant(experiment, options) -> training.Contestant:
-    """deepinv's Trainer as it comes; only its reports, plots and files are off."""
+    """Return deepinv's Trainer as it comes; only its reports, plots and files are off."""
     network, optimizer = training.plain(experiment, options.device)
     loader = training.loader_of(Shifted(experiment.dataset, corrupted=False), experiment, options)
     trainer = deepinv.Trainer(
@@ -87,7 +87,7 @@ def contestant(experiment, options) -> training.Contestant:
 
 
 def shifted(experiment, device: str):
-    """The gate's batches as photographs and masks."""
+    """Yield the gate's batches as photographs and masks."""
     for x, y in training.same_batches(experiment, device):
         yield {"x": x.contiguous() - fill(device), "params": {"mask": (x == y).all(1, keepdim=True).float()}}
 
@@ -96,7 +96,7 @@ def shifted(experiment, device: str):
 
 
 def corruptions(device: str) -> dict:
-    """Task → `corrupt(x)` by deepinv's physics, drawn by its own generators but for the squares."""
+    """Return task → `corrupt(x)` by deepinv's physics, drawn by its own generators but for the squares."""
     generators = deepinv.physics.generator
     top = {t: facts["levels"][paper.N_LEVELS - 1][1] for t, facts in paper.TASKS.items()}
     kept = {"random_split_ratio": True, "min_split_ratio": 1 - top["interpolate"] / 100, "max_split_ratio": 1.0}
@@ -111,7 +111,7 @@ def corruptions(device: str) -> dict:
 
 
 def physics(device: str) -> dict:
-    """Task → `apply(x, **parameters)`."""
+    """Return task → `apply(x, **parameters)`."""
     mask, shift = deepinv.physics.Inpainting(CROP, device=device), fill(device)
     blur, noise = deepinv.physics.Blur(padding="reflect", device=device), deepinv.physics.Denoising(device=device)
 
@@ -125,7 +125,7 @@ def physics(device: str) -> dict:
 
 
 def kernels(device: str):
-    """Gaussian kernels of levels 1–5, large enough for the widest at 4σ; zero has no kernel, 0.01 px is next to it."""
+    """Return Gaussian kernels of levels 1–5, large enough for the widest at 4σ; 0.01 px stands for zero."""
     widest = paper.TASKS["deblur"]["levels"][paper.N_LEVELS - 1][1]
     widths = {"sigma_min": 0.01, "sigma_max": float(widest), "isotropic": False, "angle_max": 0.0}
     return deepinv.physics.generator.GaussianBlurGenerator((8 * widest + 1,) * 2, **widths, device=device)

@@ -27,7 +27,7 @@ TITLES |= {f"fixated_{own}": f"{paper.TASKS[TASK][own]} % alone" for own in ("ea
 
 def figure() -> str:
     """MyST: the slider. Raises FileNotFoundError where the run behind its bars is not measured."""
-    run = results.load(reference(TASK, "on_demand"))
+    run = results.load_result(reference(TASK, "on_demand"))
     if not run:
         raise FileNotFoundError("the run behind the bars of the slider")
     shown = {name: network for name, network in networks(TASK).items() if name in FIXATION}

@@ -104,7 +104,7 @@ def runs() -> dict:
     """
     found, decimals = {}, {"psnr": 4, "allocation": 2, "dose": 6}
     for e in catalogue.every_k(PROFILE, DATASET, [0]):
-        if run := results.load(e):
+        if run := results.load_result(e):
             shown = {key: np.round([epoch[key] for epoch in run.history], n).tolist() for key, n in decimals.items()}
             found.setdefault(e.task, {})[int(e.sharpness) if e.schedule == "on_demand" else 0] = shown
     return found
@@ -162,7 +162,7 @@ def address(image: Image.Image, kind: str, **options) -> str:
 
 def networks(task: str) -> dict:
     """schedule → network, of one task."""
-    return {schedule: results.network_of(reference(task, schedule)) for schedule in OFFERED}
+    return {schedule: results.load_network(reference(task, schedule)) for schedule in OFFERED}
 
 
 def write_runtime(folder: Path) -> str | None:
@@ -265,7 +265,8 @@ def still_allocation():
 
 def why_grey() -> str:
     """Why the equation's fill is so often the nearer one, and the network's is grey."""
-    run, side = results.load(reference("inpaint", "on_demand")), paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
+    run = results.load_result(reference("inpaint", "on_demand"))
+    side = paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
     scores = [f"{judge.score(run, [level], 'psnr_hole'):.1f} dB" for level in "15"] if run else [NOT_MEASURED] * 2
     return (
         "The equation continues the picture smoothly from the edge of a hole, and across a thin stroke that is nearly "

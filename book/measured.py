@@ -43,7 +43,7 @@ def worlds() -> dict[str, judge.Measured]:
 
 
 def on_disk(experiments) -> list[results.Result]:
-    return [run for run in map(results.load, experiments) if run]
+    return [run for run in map(results.load_result, experiments) if run]
 
 
 def written(notebook: str, task: str, dataset: str = DATASET) -> pd.DataFrame | None:

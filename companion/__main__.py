@@ -7,7 +7,7 @@ import time
 
 from companion.cli import Parser
 from companion.cli import main as run_command
-from companion.data.sets import DATASETS, parse
+from companion.data.sets import DATASETS
 from companion.disk.files import DamagedFile
 from odl.experiment import PROFILES
 from odl.parameters import ParameterError
@@ -47,6 +47,7 @@ def parser() -> Parser:
            "denoiser on the eleven photographs begins anew (K-SVD: 20min) (default: when all is done)")
     option("--workers", type=int, help="runs side by side (default: CPU threads; 4 on a GPU)")
     option("--page", help="the runs of one notebook alone: table1-deblur, fixation, … (default: all)")
+    option("--block", nargs="+", default=(), help="some blocks of the campaign alone, in this order: contest, N1, …")
     option("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     option("--list", action="store_true", help="list the runs and what is done of them, and stop")
 
@@ -77,8 +78,8 @@ def seeds_of(options) -> list[int]:
     from companion.notebook import check_seeds
     from companion.runs import catalogue
 
-    faces = parse(options.dataset)[0] == catalogue.FACES
-    return check_seeds(options.seeds or (catalogue.SEEDS_OF_FACES if faces else [*range(5)]))
+    planned = catalogue.SEEDS_OF_FACES if catalogue.is_faces(options.dataset) else [*range(5)]
+    return check_seeds(options.seeds or planned)
 
 
 def run_reproduce(options) -> None:
@@ -91,21 +92,22 @@ def run_reproduce(options) -> None:
     if options.workers is not None:
         integer("workers", options.workers, 1, 1024)
     scale = options.profile, options.dataset, seeds
-    todo = catalogue.jobs(*scale)
+    todo = catalogue.measurements(*scale, options.block)
     todo = catalogue.shown_on(options.page, todo, *scale) if options.page else todo
     todo = catalogue.only(options.only, todo) if options.only else todo
-    note = "" if options.only else catalogue.left_out(options.page or "scorecard", options.profile, options.dataset)
+    chosen = options.only or options.block
+    note = "" if chosen else catalogue.left_out(options.page or "scorecard", options.profile, options.dataset)
     if options.list:
-        for m in (m for job in todo for m in job.measurements):
+        for one in todo:
             try:
-                print(f"{m.name:60} {'done' if m.load() is not None else 'to do'}")
+                print(f"{one.name:60} {'done' if one.load() is not None else 'to do'}")
             except DamagedFile as error:
-                print(f"{m.name:60} damaged: {error}")
+                print(f"{one.name:60} damaged: {error}")
         print(note, end="", file=sys.stderr)
         return
-    sweep.run_jobs(todo, options.device, options.workers, start + budget)
-    left = [job for job in todo if job.missing()]
-    done = f"{len(todo) - len(left)} of {len(todo)} runs are done"
+    sweep.run_all(todo, options.device, options.workers, start + budget)
+    left = [one for one in todo if one.load() is None]
+    done = f"{len(todo) - len(left)} of {len(todo)} results are here"
     print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
     print(note, end="", file=sys.stderr)
 
@@ -154,7 +156,7 @@ def run_photographs(options) -> None:
     device = check_device(options.device)
     for run in map(photographs.run_of, [options.task] if options.task else photographs.LEVELS):
         with Bar(100, run.task) as bar:
-            result = results.run_or_load(run, device, lambda share, bar=bar: bar.advance(100 * share))
+            result = results.measurement_of(run).run(device, lambda share, bar=bar: bar.advance(100 * share))
         print(result.path)
 
 

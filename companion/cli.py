@@ -147,14 +147,14 @@ def experiment_of(options) -> Experiment:
 
 def run_train(options) -> None:
     from companion.training.device import check_device
-    from companion.training.results import load, run_or_load, schedule_of
+    from companion.training.results import measurement_of, schedule_of
 
     experiment, device = experiment_of(options), check_device(options.device)
-    result = load(experiment)
+    result = measurement_of(experiment).load()
     if not result:
         schedule_of(experiment)  # refuses before there is a bar
         with Bar(100, experiment.schedule) as bar:
-            result = run_or_load(experiment, device, lambda share: bar.advance(100 * share))
+            result = measurement_of(experiment).run(device, lambda share: bar.advance(100 * share))
     else:
         print(f"{experiment.schedule} was measured before; a schedule that has changed since needs a new name")
     print_evaluation(result)
@@ -162,10 +162,10 @@ def run_train(options) -> None:
 
 
 def run_evaluate(options) -> None:
-    from companion.training.results import command_of, load
+    from companion.training.results import command_of, load_result
 
     experiment = experiment_of(options)
-    result = load(experiment)
+    result = load_result(experiment)
     if result is None:
         raise ParameterError(f"{experiment.run_id} is to be measured: {command_of(experiment)}")
     print_evaluation(result)

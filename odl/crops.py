@@ -26,7 +26,7 @@ class Pack:
         return len(self.names)
 
     def to(self, device) -> "Pack":
-        """The same images on `device`, this split's bytes only; pixels that do not fit there stay in the file."""
+        """Copy this split to `device`. Pixels that do not fit there stay memory-mapped on the host."""
         first = int(self.offset[0])
         last = int(self.offset[-1] + 3 * self.height[-1] * self.width[-1])
         pixels, index = self.pixels[first:last], (self.offset - first, self.height, self.width)
@@ -34,17 +34,17 @@ class Pack:
         return Pack(pixels, *(t.to(device) for t in index), self.names, self.sha256, self.skipped)
 
     def image(self, i: int) -> np.ndarray:
-        """Image i as (height, width, 3) uint8."""
+        """Return image i as (height, width, 3) uint8."""
         h, w, start = int(self.height[i]), int(self.width[i]), int(self.offset[i])
         return self.pixels[start : start + 3 * h * w].view(h, w, 3).cpu().numpy()
 
     def take(self, stop: int, start: int = 0) -> "Pack":
-        """Images start … stop - 1."""
+        """Return images start … stop - 1."""
         return replace(self, **{key: getattr(self, key)[start:stop] for key in ("offset", "height", "width", "names")})
 
 
 def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool = True) -> torch.Tensor:
-    """A random 64×64 crop of each image in `index` (B,), flipped with probability ½: (B, 3, 64, 64) in [-1, 1].
+    """Draw a 64×64 crop of each image in `index` (B,), flipped with probability ½: (B, 3, 64, 64) in [-1, 1].
 
     One gather of rows where the pixels are, without a loop, channels_last.
     """
@@ -59,17 +59,17 @@ def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool
 
 
 def grey(x: torch.Tensor) -> torch.Tensor:
-    """(B, 3, H, W) to (B, 1, H, W): luminance."""
+    """Return the luminance of (B, 3, H, W): (B, 1, H, W)."""
     # Released code: 0.9999·R, by a slip; here: luminance, because the paper says grey-scale.
     return (x * constant((0.299, 0.587, 0.114), x.device).view(1, 3, 1, 1)).sum(1, keepdim=True)
 
 
 def fixed_crops(pack: Pack, n: int, stream: str) -> torch.Tensor:
-    """The same n crops in every run: crop i is of image i modulo the number of images, never flipped."""
+    """Return the same n crops in every run: crop i is of image i modulo the number of images, never flipped."""
     generator = torch.Generator().manual_seed(seed_of(stream))
     return crop(pack.to("cpu"), torch.arange(n) % len(pack), generator, flip=False)
 
 
 def seed_of(*parts) -> int:
-    """A generator's seed from whatever names a stream of randomness."""
+    """Return a generator's seed from whatever names a stream of randomness."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:7])

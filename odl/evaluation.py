@@ -13,28 +13,28 @@ TESTED = (*range(1, paper.N_LEVELS + 2), "easy", "hard")  # 1…6, and the sever
 
 
 def squared_error(x_hat, x) -> torch.Tensor:
-    """Mean squared error per image on the [0, 1] scale: (B,) from images in [-1, 1]."""
+    """Return mean squared error per image on the [0, 1] scale: (B,) from images in [-1, 1]."""
     return ((x_hat.clamp(-1, 1) - x) ** 2).flatten(1).mean(1) / 4
 
 
 def psnr(error) -> torch.Tensor:
-    """PSNR in dB, peak 1, of mean squared errors on the [0, 1] scale; at most 100 dB."""
+    """Return PSNR in dB, peak 1, of mean squared errors on the [0, 1] scale; at most 100 dB."""
     return -10 * torch.log10(error.clamp(min=1e-10))
 
 
 def task_of(experiment) -> Task:
-    """The task of a run. Raises ParameterError where it has levels and no functions."""
+    """Return the task of a run. Raises ParameterError where it has levels and no functions."""
     choice("task", experiment.task, TASKS)
     return TASKS[experiment.task]
 
 
 def images_of(experiment, pack: crops.Pack, n: int, stream: str) -> torch.Tensor:
-    """n fixed crops, grey where the task is: (n, channels, 64, 64)."""
+    """Return n fixed crops, grey where the task is: (n, channels, 64, 64)."""
     return in_its_channels(experiment, crops.fixed_crops(pack, n, stream))
 
 
 def in_its_channels(experiment, x, first: int = 0) -> torch.Tensor:
-    """Colour crops, the first of them the so many-th, as the task has them: grey where it has one channel.
+    """Return colour crops, the first of them the so many-th, as the task has them: grey where it has one channel.
 
     Where some of its crops are grey in three channels, these are changed in place.
     """
@@ -47,7 +47,7 @@ def in_its_channels(experiment, x, first: int = 0) -> torch.Tensor:
 
 @torch.inference_mode()
 def errors(restore, task: Task, x, level, generator) -> dict[str, torch.Tensor]:
-    """What `scored` has (n,) of `restore(y)`, y being x damaged afresh at `level` (1…6, `easy` or `hard`).
+    """Return what `scored` has (n,) of `restore(y)`, y being x damaged afresh at `level` (1…6, `easy` or `hard`).
 
     On a CPU a batch at a time, which fits its cache; on a GPU all at once, which saves launches.
     """
@@ -63,7 +63,7 @@ def errors(restore, task: Task, x, level, generator) -> dict[str, torch.Tensor]:
 
 
 def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
-    """Squared error per image (B,) of x_hat, restored from its damaged y, by what is scored.
+    """Return squared error per image (B,) of x_hat, restored from its damaged y, by what is scored.
 
     `output`: x_hat; `input`: y itself, not restored; `kept`: x_hat with the known pixels put back; `hole`: x_hat inside
     the missing pixels alone, NaN where none is missing. The last two belong to tasks with missing pixels.
@@ -79,13 +79,13 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
 
 @pytorch_defaults()
 def evaluate(run, restore, x, progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
-    """Scores of `restore(y) -> x_hat`, a network or a function, on clean test crops; the same draws for every schedule.
+    """Score `restore(y) -> x_hat`, a network or a function, on clean test crops; the same draws for every schedule.
 
     A network is called as it is, in fp32; `windows.restorer(network, precision)` is a function in its own precision.
     `x`, y and x_hat are (B, C, 64, 64) in [-1, 1], on x's device; `levels` are some of `TESTED`; `progress(share done)`
     is called after every trial.
-    Rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over images of
-    the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and of psnr.
+    Returns rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over
+    images of the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and psnr.
     """
     task, trials, device = task_of(run), run.trials, x.device
     rows, images = [], {}
@@ -106,6 +106,6 @@ def evaluate(run, restore, x, progress=None, levels=TESTED) -> tuple[pd.DataFram
 
 
 def overall(evaluation: pd.DataFrame) -> pd.DataFrame:
-    """Mean over levels 1…6 per trial: columns l2, psnr, indexed by trial."""
+    """Return the mean over levels 1…6 per trial: columns l2, psnr, indexed by trial."""
     graded = evaluation[~evaluation.level.isin(["easy", "hard"])]
     return graded.groupby("trial")[["l2", "psnr"]].mean()

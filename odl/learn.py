@@ -1,9 +1,9 @@
-"""Algorithm 1 in the order of events: allocate → draw → damage → restore → loss → step; validate; tell (Sec. 5, Eq. 2).
+"""Algorithm 1: for each epoch allocate, train, validate and report (Sec. 5, Eq. 2).
 
 Everything random in an epoch comes from a generator seeded by (run seed, epoch): schedules of one seed see the same
 initial weights, crops and draws (hard mining, which has its pool, the same weights), and an interrupted run goes on
-exactly where it was. Level is data: vectors hold the
-severities that each image may have, so that one step serves every schedule.
+exactly where it was. Level is data: vectors hold the severities that each image may have, so that one step serves
+every schedule.
 """
 
 import math
@@ -22,15 +22,14 @@ from odl.schedules import Schedule, allocate_batches, dose
 
 @pytorch_defaults()
 def learn(run, schedule, images, x_validation, network, optimizer, history, on_epoch, progress=None, adapt=None):
-    """Algorithm 1: train a network for the epochs that `history` lacks, and tell `on_epoch` after each of them.
+    """Train a network for the epochs that `history` lacks, and report each of them to `on_epoch`.
 
-    `images` is a `crops.Pack`, `x_validation` (n, channels, 64, 64) in [-1, 1], `schedule` comes from
-    `schedules.begin`. An epoch is told as a dict with loss (mean over its steps of what is back-propagated: squared
-    error on the [-1, 1] scale), psnr (dB per level 1…5) and what else the schedule is
-    told, allocation (mean share of a
-    batch per level, in per cent) and dose (a level's mean distance from 1/N, as a fraction of the batch); both None if
-    fixated. `progress(share done)` is called after
-    every step. `adapt(step)` may return another way to take the same step.
+    `run` is an `Experiment`, `images` a `crops.Pack`, `x_validation` (n, channels, 64, 64) in [-1, 1]; `schedule` comes
+    from `schedules.begin`. `on_epoch` receives a dict: `loss`, the mean training loss, squared error on the [-1, 1]
+    scale; `psnr`, validation PSNR in dB per level 1…5, and the schedule's own feedback; `allocation`, per cent of a
+    batch per level; `dose`, a level's mean distance from 1/N as a fraction of a batch. The last two are None for
+    fixated schedules. `progress(share done)` is called after every step. `adapt(step)` may return another way to take
+    the same step.
     """
     history, step = list(history), Step(run, schedule, images, network, optimizer)
     take = adapt(step) if adapt else step
@@ -47,7 +46,7 @@ def learn(run, schedule, images, x_validation, network, optimizer, history, on_e
 
 
 def allocation(run, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Images per level of each batch of an epoch, (steps, N), None if fixated; and what an image of a level counts.
+    """Return images per level of each batch of an epoch, (steps, N), None if fixated, and what an image counts.
 
     `scores` are the last validation PSNRs, None before the first epoch; the second is (N,), or None where all images
     count the same.
@@ -71,7 +70,7 @@ def allocation(run, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray 
 
 
 def mean_batch(counts) -> dict:
-    """What the history keeps of the batches of an epoch."""
+    """Return what the history keeps of the batches of an epoch."""
     if counts is None:
         return {"allocation": None, "dose": None}
     shares = counts.mean(0) / counts[0].sum()
@@ -79,7 +78,7 @@ def mean_batch(counts) -> dict:
 
 
 def train_epoch(run, network, optimizer, step, batches, epoch: int, progress=None) -> float:
-    """Train on each of the batches by `step(*batch)`, which returns its loss; returns the mean loss."""
+    """Train on each of the batches by `step(*batch)`, which returns its loss. Returns the mean loss."""
     network.train()
     total = 0.0
     for i, batch in enumerate(batches):
@@ -91,7 +90,7 @@ def train_epoch(run, network, optimizer, step, batches, epoch: int, progress=Non
 
 
 def rate(run, step: int) -> float:
-    """The factor on the learning rate at a step: up from 0 over the share `warm_up`, 1, and down to 0 over `decay`."""
+    """Return the factor on the learning rate: up from 0 over the share `warm_up`, 1, and down to 0 over `decay`."""
     # Released code: constant; here: a linear end, because it is worth most of a decibel to so short a training.
     done = (step // run.iterations + step % run.iterations / run.iterations) / run.epochs
     rise = 1.0 if not run.warm_up else min(1.0, (step + 1) / (run.warm_up * run.epochs * run.iterations))
@@ -107,7 +106,7 @@ class Step:
         self.generator = torch.Generator(images.offset.device)
 
     def __call__(self, index, low, high, factor=None, keep=None) -> torch.Tensor:
-        """One step of Equation 2: by the mean squared error over all pixels. Returns the loss.
+        """Take a step of Equation 2: by the mean squared error over all pixels. Returns the loss.
 
         `index` (B,) of images, `low` and `high` (B,) the ends of each image's severity; `factor` (B,) is what an image
         counts, and `keep` images of highest loss are back-propagated, None all.
@@ -125,7 +124,7 @@ class Step:
         return loss.detach()
 
     def draw(self, index, low, high) -> tuple[torch.Tensor, torch.Tensor]:
-        """Clean crops x and damaged ones y, each (B, channels, 64, 64): drawn, or looked up in hard mining's pool."""
+        """Draw clean crops x and damaged ones y, each (B, channels, 64, 64), or take them from hard mining's pool."""
         if self.pool is not None:
             return tuple(images[index].float() / 127.5 - 1 for images in self.pool)
         x = in_its_channels(self.run, crops.crop(self.images, index, self.generator))
@@ -134,7 +133,7 @@ class Step:
 
 
 def batches(step: Step, epoch: int, counts, factors=None):
-    """Each batch of an epoch as `Step` takes it, everything drawn from (seed, epoch)."""
+    """Yield each batch of an epoch as `Step` takes it, everything drawn from (seed, epoch)."""
     run, generator = step.run, step.generator
     lows, highs, factors = severities(run, step.schedule, counts, factors, generator.device)
     kept = step.schedule.keep(epoch / run.epochs)
@@ -147,7 +146,7 @@ def batches(step: Step, epoch: int, counts, factors=None):
 
 
 def severities(run, schedule: Schedule, counts, factors, device):
-    """Lower and upper severity of every image of n batches, and what it counts or None: (n, B) each.
+    """Return lower and upper severity of every image of n batches, and what it counts or None: (n, B) each.
 
     counts: images per level of each batch (n, N); None, as for fixated models, stands for one batch.
     """
@@ -164,7 +163,7 @@ def severities(run, schedule: Schedule, counts, factors, device):
 
 
 def shuffled(n: int, total: int, generator) -> torch.Tensor:
-    """`total` indices below n, as many whole permutations as it takes."""
+    """Return `total` indices below n, as many whole permutations as it takes."""
     rounds = math.ceil(total / n)
     if generator.device.type == "cuda":  # in one call
         return torch.rand(rounds, n, generator=generator, device="cuda").argsort(1).flatten()[:total]
@@ -173,7 +172,7 @@ def shuffled(n: int, total: int, generator) -> torch.Tensor:
 
 @torch.no_grad()
 def hard_pool(run, pack) -> torch.Tensor:
-    """The static pool of hard mining (Sec. 6.3): clean and damaged crops (2, pool_images, channels, 64, 64), uint8.
+    """Return hard mining's static pool (Sec. 6.3): clean and damaged crops (2, pool_images, channels, 64, 64), uint8.
 
     Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
     drawn by a generator of the item's own, on the CPU; 8 bits cut off what leaves [-1, 1].
@@ -211,7 +210,7 @@ def validate(run, network, x) -> dict[str, list[float]]:
 
 
 def build(run, device):
-    """The network with its initial weights and its Adam (Sec. 6.2)."""
+    """Return the network with its initial weights and its Adam (Sec. 6.2)."""
     network = make(run.network, task_of(run).channels, run.width, crops.seed_of(run.seed, "weights"))
     dtype = torch.float64 if run.precision == "fp64" else torch.float32
     network.to(device, dtype, memory_format=torch.channels_last)

@@ -94,7 +94,7 @@ def test_what_a_caller_has_set_in_pytorch_changes_no_number_and_is_put_back(stat
         with elsewhere() if found else nullcontext():
             with context():
                 before = torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
-                stored = json.loads(results.run_or_load(run, "cpu").path.read_bytes())
+                stored = json.loads(results.measurement_of(run).run("cpu").path.read_bytes())
                 trained = odl.train(run, "cpu")
                 rows, _ = odl.evaluate(run, trained.network, "cpu")
                 after = torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()

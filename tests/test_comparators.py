@@ -22,7 +22,7 @@ from companion.measure import blocks, denoising
 from companion.pages import db11_spectrum, gallery, table2, table3
 from companion.runs import catalogue
 from companion.training import results
-from companion.training.results import Result
+from companion.training.measurement import Result
 from odl import crops
 from odl.corruptions import FILL, delete
 from odl.experiment import Experiment
@@ -81,7 +81,7 @@ def test_bad_input_is_one_clear_line(system):
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda: denoising.Case("bm3"), ("system='bm3' is not one of bm3d, ", "nearest: 'bm3d'")),
+        (lambda: denoising.measurement_of("bm3"), ("system='bm3' is not one of bm3d, ", "nearest: 'bm3d'")),
         (
             lambda: table3.denoisers_table(["nlm", "fixatd"], dataset="demo"),
             ("'fixatd' is not one of ", "nearest: 'fixated'"),
@@ -139,7 +139,7 @@ def test_a_system_told_25_is_told_25_in_curves_and_pictures(monkeypatch, tmp_pat
 
 def test_what_was_trained_on_another_set_has_results_of_its_own(tmp_path):
     ours, other = (denoising.our_systems(dataset=name)["on_demand"] for name in ("bsds500", "demo"))
-    names = [denoising.Case("on_demand", ours=run).path.name for run in (ours, other)]
+    names = [denoising.measurement_of("on_demand", ours=run).path.name for run in (ours, other)]
     assert names == ["on_demand-sigma25.json", "on_demand-demo-native-sigma25.json"]
     assert denoising.our_systems(dataset=f"{tmp_path}/") == denoising.our_systems(dataset=str(tmp_path))
 
@@ -186,7 +186,7 @@ def test_a_page_with_fewer_systems_covers_no_more_than_its_rows(tmp_path, notebo
 )
 def test_a_measured_mean_agrees_with_the_published_column(monkeypatch, system, clip, tolerance):
     monkeypatch.delenv("ODL_ROOT")
-    frame = denoising.Case(system, clip=clip).load()
+    frame = denoising.measurement_of(system, clip=clip).load().evaluation
     assert set(frame.image) == set(published.TABLE3)
     printed = [row[system] for row in published.TABLE3.values()]
     assert frame.psnr.mean() == pytest.approx(np.mean(printed), abs=tolerance)
@@ -303,8 +303,9 @@ def test_the_classical_fill_is_the_smoothest_surface_and_is_measured_on_the_same
     assert torch.allclose(filled, surface, atol=2e-3) and not torch.allclose(delete(surface, mask), surface, atol=0.1)
     run = replace(catalogue.inpainters("inpaint", "demo", "smoke", 5)[-1], test_images=3, trials=2)
     assert (run.schedule, run.seed) == (blocks.CLASSICAL, 0)
-    assert blocks.load_classical(run) is None
-    found, again = blocks.run_classical(run), blocks.load_classical(run)
+    fill = blocks.measurement_of_fill(run)
+    assert fill.load() is None
+    found, again = fill.run(), fill.load()
     assert again.path == results.path_of(run) and again.path.is_file() and again.evaluation.equals(found.evaluation)
     rows = found.evaluation.set_index(["trial", "level"])
     for trial, level in product(range(2), holes.BLOCKS):

@@ -46,7 +46,7 @@ from companion.data.sets import DATASETS
 from companion.disk import files
 from companion.restore import image_files
 from companion.show import pictures, tables
-from companion.training import results, store
+from companion.training import measurement, results
 from companion.training.results import path_of
 from odl import crops
 from odl.experiment import Experiment, slug
@@ -198,16 +198,16 @@ def test_pages_of_files_are_told_once(tmp_path, root, capsys):
 def test_what_a_folder_holds_decides_and_not_its_times(folder, capsys):
     """A touched file, as by a copy or an archive, trains nothing anew; another content of the same size does."""
     run = tiny(dataset=str(folder))
-    result = results.run_or_load(run, "cpu")
+    result = results.measurement_of(run).run("cpu")
     capsys.readouterr()
     for file in sets.files_in(folder):
         os.utime(folder / file, (10**9, 10**9))
     for _ in ("this process", "another one"):
-        assert results.load(run).path == result.path and results.place_of_weights(run)
+        assert results.load_result(run).path == result.path and results.place_of_weights(run)
         assert len(packs.load(str(folder), "train")) == 10 and capsys.readouterr().out == ""
         folders.RECORDS.clear()
     flip(folder / "0/04.png", -30)
-    assert results.load(run) is None
+    assert results.load_result(run) is None
 
 
 def test_links_to_folders_are_followed_once(folder, tmp_path):
@@ -316,7 +316,7 @@ def test_with_a_slash_a_name_is_a_folder_s(demo, folder, monkeypatch):
     for name in ("demo/", "./demo", "demo//", str(folder.parent / "demo")):
         assert sorted(packs.load(name, "test").names) != sorted(sets.DEMO["test"])
         assert slug(name) == slug("./demo") != "demo" and sets.parse(name)[1] == 96
-        assert store.identity(Experiment.of("deblur", name))["images"]
+        assert measurement.identity(Experiment.of("deblur", name))["images"]
     for name in ("Demo", "BSDS500", "CelebA-native"):
         Path(name).symlink_to("demo")
         nearest = name.lower().removesuffix("-native")

@@ -24,9 +24,8 @@ def test_a_torch_without_onednn_is_not_asked_what_it_knows(monkeypatch):
 def machine(monkeypatch):
     """`machine(count, fault)` has so many GPUs, as far as can be asked, and a first operation there has the fault."""
 
-    def has(count, fault="", capability=(7, 5)):
+    def has(count, fault=""):
         answers = {"is_available": count > 0, "device_count": count, "get_device_name": "Tesla"}
-        answers |= {"get_device_capability": capability, "get_arch_list": ["sm_75", "sm_90a", "compute_90"]}
         for name, answer in answers.items():
             monkeypatch.setattr(device.torch.cuda, name, lambda *_, answer=answer: answer)
 
@@ -49,21 +48,6 @@ def test_a_gpu_that_this_pytorch_has_no_kernels_for_gives_way_to_the_cpu(machine
     assert said.count("\n") == 1 and "cannot use Tesla (CUDA error: no kernel" in said and "the CPU is used" in said
     refused(lambda: check_device("cuda"), "cannot use Tesla", "nearest: 'cpu'")
     assert check_device("cpu") == "cpu"
-
-
-@pytest.mark.parametrize(
-    ("capability", "used"),
-    [((6, 0), "cpu"), ((7, 0), "cpu"), ((7, 5), "cuda"), ((8, 6), "cpu"), ((9, 0), "cuda"), ((12, 0), "cuda")],
-)
-def test_a_gpu_of_a_generation_without_code_is_named_and_not_tried(machine, capsys, recwarn, capability, used):
-    """sm_75 runs on 7.5, sm_90 on 9.0, and compute_90 is compiled for whatever is newer."""
-    machine(1, capability=capability)
-    assert check_device("auto") == used
-    said = capsys.readouterr().err
-    assert said.count("\n") == (used == "cpu") and (f"not for sm_{capability[0]}{capability[1]}" in said) == (
-        used == "cpu"
-    )
-    assert not recwarn.list
 
 
 def test_what_a_driver_says_is_one_line(machine, capsys, monkeypatch, recwarn):

@@ -73,16 +73,16 @@ def test_a_schedule_divides_the_batches_of_a_run(added):
 def test_a_task_is_trained_and_tested_by_every_schedule(added, schedule):
     """On each level by its own severities: the damaged images have the PSNR of a plain loop."""
     run = tiny(schedule=schedule)
-    assert results.run_or_load(run, "cpu").path == files.results() / f"{run.run_id}.json"
-    scores = results.load(run).evaluation.groupby("level").psnr_input.mean()
+    assert results.measurement_of(run).run("cpu").path == files.results() / f"{run.run_id}.json"
+    scores = results.load_result(run).evaluation.groupby("level").psnr_input.mean()
     assert scores[list("123456")].is_monotonic_decreasing
     x = evaluation.images_of(run, packs.load("demo", "test"), 4, "test")
     generator = torch.Generator().manual_seed(crops.seed_of("evaluate", 0, "hard"))
     y = corruptions.TASKS["speckle"].corrupt_between(x, 90, 90, generator, centred=True)
     errors = (((y - x) / 2) ** 2).mean((1, 2, 3))
-    shown = results.load(run).evaluation.query("trial == 0 and level == 'hard'").psnr_input.item()
+    shown = results.load_result(run).evaluation.query("trial == 0 and level == 'hard'").psnr_input.item()
     assert shown == pytest.approx((-10 * errors.log10()).mean().item(), abs=1e-3)
-    assert results.network_of(run)
+    assert results.load_network(run)
 
 
 def test_a_damage_may_write_in_place_and_must_return_images(added):
@@ -238,7 +238,7 @@ def test_workers_are_told_what_was_added(added, monkeypatch):
 def test_the_spectrum_of_severities(added):
     """The page that add_your_own.ipynb does not show."""
     experiments = [tiny(schedule=schedule) for schedule in ("inverse", "on_demand", *published.FIXATED)]
-    measured = [results.run_or_load(experiment, "cpu") for experiment in experiments]
+    measured = [results.measurement_of(experiment).run("cpu") for experiment in experiments]
     frame = fixation.spectrum(experiments)
     assert {*frame.schedule} == {e.schedule for e in experiments} and frame.psnr.notna().all()
     assert fixation.plot_spectrum(frame, "speckle").axes and fixation.describe_fixation(measured, "speckle")
@@ -264,9 +264,9 @@ def tiny_network(added, monkeypatch):
 @pytest.mark.parametrize("task", ["denoise", "inpaint"])
 def test_a_network_is_trained_tested_loaded_and_restores(tiny_network, task, schedule):
     run = conftest.tiny(task, schedule, network="tiny", width=4)
-    measured = results.run_or_load(run)
+    measured = results.measurement_of(run).run()
     assert run.run_id.endswith("-network=tiny") and measured.evaluation.psnr.notna().all()
-    network = results.network_of(run)
+    network = results.load_network(run)
     assert isinstance(network, Tiny)
     image = np.random.default_rng(0).random((70, 80, 3), np.float32)
     assert windows.restore_image(network, image, stride=32).shape == image.shape
@@ -289,7 +289,7 @@ def test_no_run_loads_the_checkpoint_or_the_result_of_another_network(tiny_netwo
         return 0.9 * x
 
     run = conftest.tiny("speckle", "inverse", network="tiny", width=4, epochs=2)
-    first, seen = results.run_or_load(run), []
+    first, seen = results.measurement_of(run).run(), []
     for table, name, row in (
         (NETWORKS, "tiny", Other),
         (SCHEDULES, "inverse", schedule),
@@ -299,9 +299,9 @@ def test_no_run_loads_the_checkpoint_or_the_result_of_another_network(tiny_netwo
     ):
         monkeypatch.setitem(table, name, row)
         changed = conftest.tiny("speckle", "inverse", network="tiny", width=4, epochs=2)
-        assert changed.run_id == run.run_id and results.load(changed) is None
-        seen.append(results.run_or_load(changed).evaluation.psnr.mean())
-        assert results.load(changed) is not None
+        assert changed.run_id == run.run_id and results.load_result(changed) is None
+        seen.append(results.measurement_of(changed).run().evaluation.psnr.mean())
+        assert results.load_result(changed) is not None
     assert len({first.evaluation.psnr.mean(), *seen}) == 6
     monkeypatch.undo()
 

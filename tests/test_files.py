@@ -99,7 +99,8 @@ def test_in_another_users_cache_what_is_there_is_read_and_what_is_not_is_told(de
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).startswith(str(demo)) and access(path, mode))
     monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained, for nothing"))
     assert len(packs.load("demo", "train")) == 9
-    for act in (lambda: packs.load(str(album(tmp_path / "own", 3)), "train"), lambda: results.run_or_load(tiny())):
+    pack, run = lambda: packs.load(str(album(tmp_path / "own", 3)), "train"), results.measurement_of(tiny()).run
+    for act in (pack, run):
         refused(act, "not writable", "ODL_ROOT", kind=DiskError)
     assert {*demo.rglob("*")} == before
 
@@ -107,10 +108,10 @@ def test_in_another_users_cache_what_is_there_is_read_and_what_is_not_is_told(de
 def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
     experiment, clock = tiny(), iter(range(10**9, 0, -3600))
     monkeypatch.setattr(time, "time", lambda: float(next(clock)))
-    seconds = results.run_or_load(experiment, "cpu").provenance["seconds"]
+    seconds = results.measurement_of(experiment).run("cpu").provenance["seconds"]
     assert min(seconds.values()) >= 0
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert results.load(experiment) and checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
+    assert results.load_result(experiment) and checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
 
 
 def test_a_number_that_is_not_finite_stops_the_run_and_keeps_the_epoch_before(demo, monkeypatch):
@@ -147,7 +148,7 @@ def test_a_result_damaged_by_hand_is_one_line(demo, content, capsys):
     path = results.path_of(experiment)
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    refused(lambda: results.load(experiment), str(path), "delete it", kind=DamagedFile)
+    refused(lambda: results.load_result(experiment), str(path), "delete it", kind=DamagedFile)
     assert main(["results"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -159,12 +160,12 @@ def test_of_a_damaged_file_nothing_wrong_is_read(demo, name):
     whole = pack.resolve()
     pack.unlink()
     shutil.copytree(whole, pack)
-    results.run_or_load(run, "cpu")
+    results.measurement_of(run).run("cpu")
     shipped, folder = results.ship(run.run_id), files.runs() / run.run_id
     (folder / "weights.safetensors").unlink()
     read = {  # file → what is made of it
-        shipped: lambda: results.network_of(run).state_dict(),
-        results.path_of(run): lambda: vars(results.load(run)),
+        shipped: lambda: results.load_network(run).state_dict(),
+        results.path_of(run): lambda: vars(results.load_result(run)),
         folder / "checkpoint.pt": lambda: checkpoint.load_checkpoint(folder, run),
         pack / "pixels.bin": lambda: vars(packs.load("demo", "train")),
         pack / "index.json": lambda: vars(packs.load("demo", "train")),

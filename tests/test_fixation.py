@@ -37,7 +37,7 @@ def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
 
 def test_a_curve_without_weights_is_left_out_in_one_line(demo, capsys):
     experiment = tiny("interpolate")
-    results.run_or_load(experiment, "cpu")
+    results.measurement_of(experiment).run("cpu")
     (files.runs() / experiment.run_id / "weights.safetensors").unlink()
     assert fixation.spectrum([experiment]).empty
     said = capsys.readouterr().out
@@ -47,7 +47,7 @@ def test_a_curve_without_weights_is_left_out_in_one_line(demo, capsys):
 
 def test_curves_are_drawn_beside_what_is_not_restored(demo):
     experiment = tiny("interpolate")
-    results.run_or_load(experiment, "cpu")
+    results.measurement_of(experiment).run("cpu")
     frame = fixation.spectrum([experiment])
     again = fixation.spectrum([experiment])  # from the table that the first wrote
     np.testing.assert_allclose(frame[fixation.PSNRS], again[fixation.PSNRS], atol=1e-3)

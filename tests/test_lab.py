@@ -114,7 +114,7 @@ def browser(chromium, site):
 
 def network_as_shipped(task: str, schedule: str):
     """In half precision."""
-    return results.network_of(lab_page.reference(task, schedule)).half().float()
+    return results.load_network(lab_page.reference(task, schedule)).half().float()
 
 
 PSNRS = [[20.0] * 5, [22.1, 21.9, 21.6, 21.0, 20.3], [35, 30, 25, 20, 15], [60, 1, 1, 1, 1], [0.2, -3, 7, 7, 7]]

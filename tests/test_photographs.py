@@ -316,9 +316,9 @@ def test_the_told_network_learns_from_missing_pixels_alone():
 def test_a_network_for_photographs_is_trained_goes_on_and_is_measured(added, demo, resumes_exactly, task):
     run = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
     resumes_exactly(results.train, run, share=0.6, iterations=3)
-    measured = results.run_or_load(run, "cpu")
+    measured = results.measurement_of(run).run("cpu")
     assert len(measured.history) == 2 and measured.evaluation.psnr.notna().all()
-    assert type(results.network_of(run)) is NETWORKS[photographs.NETWORK[task]]
+    assert type(results.load_network(run)) is NETWORKS[photographs.NETWORK[task]]
     assert run.learning_rate == 2e-3 and run.clip == 0.1
     long = photographs.run_of(task)
     assert long.epochs * long.iterations == 60_000 and len(long.run_id) < 200 and long.beta1 == 0.9
@@ -337,4 +337,4 @@ def test_the_command_trains_one_task_or_all_and_goes_on(added, demo, monkeypatch
     assert [*capsys.readouterr().out.split()] == [str(results.path_of(short("photo_fill")))]
     monkeypatch.setattr(results, "train", lambda run, *_: (_ for _ in ()).throw(KeyboardInterrupt(run.task)))
     assert main(["photographs", "--train", "--device", "cpu"]) == 130
-    assert "what was done is kept" in capsys.readouterr().err and results.load(short("photo_denoise")) is None
+    assert "what was done is kept" in capsys.readouterr().err and results.load_result(short("photo_denoise")) is None

@@ -1,7 +1,6 @@
 """What a sweep costs: against counts by hand, and what must hold whatever the numbers."""
 
 import io
-import re
 import sys
 from dataclasses import replace
 
@@ -20,21 +19,14 @@ def no_data(root, monkeypatch):
     monkeypatch.delenv("ODL_DATA", raising=False)
 
 
-def test_a_page_on_faces_shows_the_seeds_of_its_campaign_unless_it_is_asked_for_others():
-    for seeds, dataset, train, shown in (
-        ([0], "celeba10k-native", False, [10, 11, 12, 13, 14]),
-        ([0, 12], "celeba10k-native", False, [0, 12]),
-        ([0], "celeba10k-native", True, [0]),
-        ([0], "bsds500", False, [0]),
-    ):
-        assert catalogue.seeds_shown(seeds, dataset, train) == shown
-
-
-def test_a_page_on_faces_that_trains_nothing_shows_the_rules_since_2017_too():
-    seven = [*published.SEVEN]
-    assert catalogue.schedules_shown("celeba10k-native", train=False) == [*seven, *catalogue.NEWER]
-    assert catalogue.schedules_shown("celeba10k-native", train=True) == seven
-    assert catalogue.schedules_shown("bsds500", train=False) == seven
+def test_a_page_on_faces_that_trains_nothing_shows_its_campaign():
+    """Its seeds, unless it is asked for some of them, and the rules since 2017."""
+    faces, seven = "celeba10k-native", [*published.SEVEN]
+    assert catalogue.seeds_shown([0], faces, train=False) == [10, 11, 12, 13, 14]
+    assert catalogue.seeds_shown([0, 12], faces, train=False) == [0, 12]
+    assert catalogue.schedules_shown(faces, train=False) == [*seven, *catalogue.NEWER]
+    for dataset, train in ((faces, True), ("bsds500", False)):
+        assert catalogue.seeds_shown([0], dataset, train) == [0] and catalogue.schedules_shown(dataset, train) == seven
 
 
 def test_hours_are_steps_times_milliseconds_and_the_command_prints_each_number_once(root, capsys):
@@ -44,8 +36,7 @@ def test_hours_are_steps_times_milliseconds_and_the_command_prints_each_number_o
     assert steps == 1_500_000
     run, n = (steps + 20 * 8 * 10 / 3) * 2e-3 / 3600, int(planned["runs"].split(",")[0])
     assert float(planned["GPU time"].split()[0]) == pytest.approx(n * run, rel=2e-3)
-    name, hours = re.fullmatch(r"(\S+): (\S+) h, .*", planned["longest run"]).groups()
-    assert name.startswith("paper/celeba") and float(hours) == pytest.approx(run, abs=0.06)
+    assert float(planned["longest run"].split()[1]) == pytest.approx(run, abs=0.06)
     assert main(["plan", "--dataset", "celeba", "--gpu-ms-per-step", "2"]) == 0
     assert [line[:14].strip() for line in capsys.readouterr().out.splitlines()] == [*planned]
     assert not root.exists()

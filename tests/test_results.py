@@ -33,12 +33,12 @@ from odl.schedules import SCHEDULES
 
 def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
     experiment = tiny()
-    assert results.load(experiment) is None
-    result = results.run_or_load(experiment, "cpu")
+    assert results.load_result(experiment) is None
+    result = results.measurement_of(experiment).run("cpu")
     assert result.path == files.results() / f"{experiment.run_id}.json"
     written = result.path.stat().st_mtime_ns
     monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained again"))
-    assert results.run_or_load(experiment, "cpu").evaluation.equals(result.evaluation)
+    assert results.measurement_of(experiment).run("cpu").evaluation.equals(result.evaluation)
     assert result.path.stat().st_mtime_ns == written
 
     content = json.loads(result.path.read_text())
@@ -46,7 +46,7 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
     assert content["experiment"] == experiment.asdict()
     assert {"commit", "device", "versions", "data_sha256", "seconds"} <= set(content["provenance"])
     assert content["provenance"]["data_sha256"] == packs.load("demo", "train").sha256
-    measured, images = results.evaluate(experiment, results.network_of(experiment))
+    measured, images = results.evaluate(experiment, results.load_network(experiment))
     loaded = result.evaluation
     assert list(loaded) == evaluation.COLUMNS and list(loaded.level) == list(measured.level)
     np.testing.assert_allclose(loaded.drop(columns="level"), measured.drop(columns="level"), rtol=1e-4)
@@ -61,13 +61,13 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
 
 def test_a_result_or_checkpoint_of_another_protocol_is_not_loaded(demo, monkeypatch):
     experiment = tiny()
-    path, folder = results.run_or_load(experiment, "cpu").path, files.runs() / experiment.run_id
+    path, folder = results.measurement_of(experiment).run("cpu").path, files.runs() / experiment.run_id
     assert checkpoint.load_checkpoint(folder, experiment)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "PROTOCOL", PROTOCOL + 1)
         assert checkpoint.load_checkpoint(folder, experiment) is None
     path.write_bytes(files.seal(files.unseal(path) | {"protocol": PROTOCOL - 1}))
-    assert results.load(experiment) is None and results.frame().empty
+    assert results.load_result(experiment) is None and results.frame().empty
     path.write_text("{}")  # of somebody else
     assert results.frame().empty
 
@@ -80,20 +80,20 @@ OTHER |= {"train_images": 4, "schedule": "rigid_joint", "task": "inpaint", "prof
 def test_no_result_and_no_checkpoint_of_another_run_is_loaded(demo):
     """One number differs, and the other run's files are in the place of this one's."""
     before = tiny("denoise")
-    result = results.run_or_load(before, "cpu").path.read_bytes()
+    result = results.measurement_of(before).run("cpu").path.read_bytes()
     trained = (files.runs() / before.run_id / "checkpoint.pt").read_bytes()
     for name, value in OTHER.items():
         experiment = tiny(**({"task": "denoise"} | {name: value}))
         folder = files.runs() / experiment.run_id
         files.write_atomically(results.path_of(experiment), result)
         files.write_atomically(folder / "checkpoint.pt", trained)
-        assert results.load(experiment) is None and checkpoint.load_checkpoint(folder, experiment) is None, name
+        assert results.load_result(experiment) is None and checkpoint.load_checkpoint(folder, experiment) is None, name
 
 
 @pytest.mark.parametrize(("task", "missing"), [("inpaint", False), ("denoise", True)])
 def test_without_missing_pixels_there_is_one_way_to_score(demo, task, missing):
     """PSNR of kept pixels and of the hole is then null on disk and NaN in a table."""
-    result = results.run_or_load(tiny(task), "cpu")
+    result = results.measurement_of(tiny(task)).run("cpu")
     content = json.loads(result.path.read_text())["evaluation"]
     for name in ("psnr_kept", "psnr_hole"):
         assert result.evaluation[name].dtype == float and result.evaluation[name].isna().all() == missing
@@ -128,10 +128,11 @@ def test_long_names_are_measured_and_found_again(root, tmp_path):
     numbers |= {"trials": 3, "precision": "fp64", "train_images": 2, "validation_images": 5}
     runs = [tiny("denoise", dataset=folder, **numbers | {"test_images": n}) for n in (4, 5)]
     for run in runs:
-        assert results.run_or_load(run, "cpu").path == results.load(run).path and results.network_of(run)
+        measured = results.measurement_of(run)
+        assert measured.run("cpu").path == measured.load().path and results.load_network(run)
         shipped, own = results.ship(run.run_id), files.runs() / run.run_id / "weights.safetensors"
         own.unlink()
-        assert results.place_of_weights(run) == shipped and results.network_of(run)
+        assert results.place_of_weights(run) == shipped and results.load_network(run)
     assert len({run.run_id for run in runs}) == 2 and len(results.frame()) == 2
     longest = max((path.name for path in root.rglob("*")), key=lambda name: len(os.fsencode(name)))
     assert len(os.fsencode(longest)) <= 255
@@ -140,13 +141,13 @@ def test_long_names_are_measured_and_found_again(root, tmp_path):
 def test_a_folder_that_has_changed_is_measured_again(root, tmp_path, monkeypatch):
     folder = album(tmp_path / "album", 4)
     experiment = tiny(dataset=folder)
-    before = results.run_or_load(experiment, "cpu")
-    assert results.load(experiment) and results.network_of(experiment)
+    before = results.measurement_of(experiment).run("cpu")
+    assert results.load_result(experiment) and results.load_network(experiment)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "PROTOCOL", PROTOCOL + 1)
-        refused(lambda: results.network_of(experiment), "no weights for", "python -m odl train")
+        refused(lambda: results.load_network(experiment), "no weights for", "python -m odl train")
     Image.fromarray(photograph(9)).save(folder / "0.png")
-    assert results.load(experiment) is None and results.place_of_weights(experiment) is None
+    assert results.load_result(experiment) is None and results.place_of_weights(experiment) is None
     train = results.train
 
     def and_change(*given):
@@ -156,9 +157,9 @@ def test_a_folder_that_has_changed_is_measured_again(root, tmp_path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(results, "train", and_change)
-        refused(lambda: results.run_or_load(experiment, "cpu"), "its photographs changed", experiment.run_id)
-    assert results.load(experiment) is None and results.place_of_weights(experiment) is None
-    after = results.run_or_load(experiment, "auto")
+        refused(lambda: results.measurement_of(experiment).run("cpu"), "its photographs changed", experiment.run_id)
+    assert results.load_result(experiment) is None and results.place_of_weights(experiment) is None
+    after = results.measurement_of(experiment).run("auto")
     assert after.provenance["data_sha256"] != before.provenance["data_sha256"] and after.history != before.history
 
 
@@ -166,29 +167,26 @@ def test_a_commit_is_marked_for_changes_of_the_code_and_not_of_results(tmp_path,
     def git(*command):
         return subprocess.run(["git", "-C", tmp_path, *command], check=True, capture_output=True, text=True).stdout
 
-    code, test, result = (
-        tmp_path / name for name in ("companion/training/results.py", "tests/faults.py", "data/results.json")
-    )
+    code, test, result = (tmp_path / name / "file" for name in ("companion", "tests", "data"))
     for file in (code, test, result):
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir()
         file.write_text("1")
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    git("init", "-q")
     monkeypatch.delenv("ODL_COMMIT", raising=False)
+    git("init", "-q")
     assert provenance.commit() == "unknown"  # as an installed odl that lies in another repository
     (tmp_path / "pyproject.toml").touch()
     git("add", ".")
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
-    monkeypatch.setenv("ODL_COMMIT", "abc1234")  # of a copy without its repository, or laid over an older one
-    assert provenance.commit() == "abc1234"
-    monkeypatch.delenv("ODL_COMMIT")
     for file in (result, test):
         file.write_text("2")
-        assert git("rev-parse", "HEAD").startswith(provenance.commit()) and len(provenance.commit()) >= 7
+    assert git("rev-parse", "HEAD").startswith(provenance.commit()) and len(provenance.commit()) >= 7
     assert provenance.commit(tmp_path / "tests").endswith("-dirty")
     code.write_text("2")
     assert provenance.commit().endswith("-dirty")
+    monkeypatch.setenv("ODL_COMMIT", "abc1234")  # of a copy without its repository, or laid over an older one
+    assert provenance.commit() == "abc1234"
 
 
 PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]
@@ -254,27 +252,17 @@ def shifted(*dbs, task="deblur") -> list:
 
 
 @pytest.mark.parametrize(
-    ("dbs", "said"),
+    ("dbs", "seeds", "said"),
     [
-        ((0, 0.3, 0, 0, 0, 0, 0), "cumulative curriculum leads, 0.29 dB ahead of on-demand learning;"),
-        ((0, 0, 0, 0, 0, 0, 0.5), "on-demand learning leads, 0.51 dB ahead of rigid joint learning;"),
-        (
-            (0.05, 0, 0, 0, 0, 0, 0),
-            "nobody leads: rigid joint learning is 0.04 dB ahead of on-demand learning, and",
-        ),
+        ((0, 0.3, 0, 0, 0, 0, 0), 3, "cumulative curriculum leads, 0.29 dB ahead of on-demand learning"),
+        ((0, 0, 0, 0, 0, 0, 0.5), 3, "on-demand learning leads, 0.51 dB ahead of rigid joint learning"),
+        ((0.05, 0, 0, 0, 0, 0, 0), 3, "nobody leads"),
+        ((0, 0.3, 0, 0, 0, 0, 0), 2, "comes first, 0.29 dB ahead of on-demand learning, but other seeds may"),
     ],
 )
-def test_one_sentence_says_who_leads(dbs, said):
-    text = table1.describe_leader(table1.schedules_table(shifted(*dbs), "deblur"))
-    assert text.startswith(f"Here, with 3 seeds, {said}") and text.count(". ") == 0
-    assert text.endswith("; in the paper on-demand learning led by 0.18 dB on CelebA and 0.17 dB on SUN397.")
-
-
-def test_two_seeds_let_nobody_lead():
-    two = [run for run in shifted(0, 0.3, 0, 0, 0, 0, 0) if run.experiment["seed"] < 2]
-    assert "comes first, 0.29 dB ahead of on-demand learning, but other seeds may" in table1.describe_leader(
-        table1.schedules_table(two, "deblur")
-    )
+def test_who_leads(dbs, seeds, said):
+    some = [run for run in shifted(*dbs) if run.experiment["seed"] < seeds]
+    assert said in table1.describe_leader(table1.schedules_table(some, "deblur"))
     assert table1.describe_leader(table1.schedules_table([], "deblur")) == sentences.NOTHING
 
 
@@ -339,8 +327,8 @@ def test_a_table_is_written_where_the_design_says_if_it_has_a_number_of_ours(roo
 @pytest.fixture
 def shipped(demo):
     experiment = tiny("denoise")
-    results.run_or_load(experiment, "cpu")
-    trained = results.network_of(experiment)
+    results.measurement_of(experiment).run("cpu")
+    trained = results.load_network(experiment)
     assert command(["ship", experiment.run_id]) == 0
     path = files.models() / f"{experiment.run_id.replace('/', '-')}.safetensors"
     (files.runs() / experiment.run_id / "weights.safetensors").unlink()
@@ -353,7 +341,7 @@ def test_shipped_weights_come_back_in_half_precision(shipped):
     for name, value in trained.state_dict().items():
         expected = torch.from_numpy(value.numpy().astype(np.float16)) if value.is_floating_point() else value
         assert torch.equal(stored[name], expected)
-    network = results.network_of(experiment)
+    network = results.load_network(experiment)
     assert not network.training
     for name, value in network.state_dict().items():
         assert value.dtype == trained.state_dict()[name].dtype
@@ -363,7 +351,7 @@ def test_shipped_weights_come_back_in_half_precision(shipped):
 def test_shipped_weights_that_the_manifest_does_not_know_are_refused(shipped):
     experiment, _, path = shipped
     (path.parent / "manifest.json").write_text("{}")
-    refused(lambda: results.network_of(experiment), "SHA-256", path.name)
+    refused(lambda: results.load_network(experiment), "SHA-256", path.name)
 
 
 def stored_runs() -> list[Path]:

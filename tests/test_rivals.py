@@ -152,11 +152,11 @@ def test_minimax_training_compares_with_what_a_specialist_had_in_the_same_epoch(
 
 def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo):
     run = tiny("replay", iterations=25)
-    said = refused(lambda: results.run_or_load(run, "cpu"), "'replay' needs", "sharpness=4", kind=ParameterError)
+    said = refused(lambda: results.measurement_of(run).run("cpu"), "'replay' needs", "sharpness=4", kind=ParameterError)
     command = shlex.split(said.partition(": ")[2])
     assert main(command[3:]) == 0
-    replayed = results.run_or_load(run, "cpu").history
-    recorded = results.load(replace(run, schedule="on_demand", sharpness=4.0, seed=run.seed + 1)).history
+    replayed = results.measurement_of(run).run("cpu").history
+    recorded = results.load_result(replace(run, schedule="on_demand", sharpness=4.0, seed=run.seed + 1)).history
     for epoch, record in zip(replayed, recorded, strict=True):
         assert epoch["allocation"] == pytest.approx(record["allocation"], abs=0.2)  # an image of an epoch's 500
     assert recorded[3]["dose"] > 0.001
@@ -165,7 +165,7 @@ def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo):
 def test_a_sweep_trains_the_specialists_first(demo):
     run = tiny("minimax_gap")
     [found] = sweep.run_many([run], "cpu", workers=1)
-    alone = [results.load(replace(run, schedule=name, seed=0)).history for name in SPECIALISTS]
+    alone = [results.load_result(replace(run, schedule=name, seed=0)).history for name in SPECIALISTS]
     expected = np.full(5, 0.2)
     for k, (before, after) in enumerate(pairwise(found.history)):
         gap = [history[k]["psnr"][i] - before["psnr"][i] for i, history in enumerate(alone)]
@@ -179,7 +179,7 @@ def test_a_sweep_trains_the_specialists_first(demo):
     for change in changes:
         assert "worst_gap" not in table1.schedules_table([replace(found, **change)], "interpolate", ["minimax_gap"])
     other = sweep.run_many([replace(run, schedule="on_demand")], "cpu", workers=1)
-    alone = [results.load(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
+    alone = [results.load_result(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
     m = judge.Measured(judge.keyed([found, *other, *alone]))
     ahead = table1.judge_worst_gap(m, "minimax_gap", "on_demand").parts["interpolation"].mean
     assert ahead == pytest.approx(max_gap(run, "on_demand") - max_gap(run, "minimax_gap"))
@@ -189,9 +189,9 @@ def test_a_sweep_trains_the_specialists_first(demo):
 
 def max_gap(run, schedule):
     """By hand, of what is on disk."""
-    ours, gaps = results.load(replace(run, schedule=schedule)).evaluation, []
+    ours, gaps = results.load_result(replace(run, schedule=schedule)).evaluation, []
     for level in "12345":
-        alone = results.load(replace(run, schedule=f"level_{level}", seed=0)).evaluation
+        alone = results.load_result(replace(run, schedule=f"level_{level}", seed=0)).evaluation
         gaps.append(alone[alone.level == level].psnr.mean() - ours[ours.level == level].psnr.mean())
     return max(gaps)
 

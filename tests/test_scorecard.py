@@ -19,6 +19,7 @@ from companion.pages.table3 import images_won
 from companion.runs import catalogue
 from companion.show import tables
 from companion.training import results
+from companion.training.measurement import Measurement
 from companion.words import describe
 from odl import paper
 
@@ -313,19 +314,16 @@ def test_a_prediction_is_of_the_word_whether_or_not_both_networks_are_below_the_
 def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     """Of a block that lacks one run nothing is read, and what is asked there was predicted beforehand."""
     scale = "reference", "celeba10k-native", catalogue.SEEDS_OF_FACES
-    blocks = catalogue.of_faces(*scale)
+    blocks = [*catalogue.runs_of_blocks(*scale).values()]
     here = {*blocks[0][:-1], *blocks[1], *blocks[5]}
-    monkeypatch.setattr("companion.training.results.load", lambda run, path=None: object() if run in here else None)
+    monkeypatch.setattr("companion.training.results.load_result", lambda run: object() if run in here else None)
     assert catalogue.whole_blocks(*scale) == [blocks[1], blocks[5]]
-    monkeypatch.setattr(
-        "companion.training.results.load", lambda run, path=None: object() if run in {*blocks[0]} else None
-    )
+    monkeypatch.setattr("companion.training.results.load_result", lambda run: object() if run in blocks[0] else None)
     monkeypatch.setattr("companion.measure.gradients_and_pool.load_all", lambda runs: {})
     assert {key[1] for key in claims.load_measured(*scale).runs} == {"on_demand", "rigid_joint"}
     monkeypatch.undo()
-    monkeypatch.setattr(
-        "companion.training.results.load", lambda run, path=None: None if path and run.overrides else object()
-    )
+    monkeypatch.setattr("companion.training.results.load_result", lambda run: object())
+    monkeypatch.setattr(Measurement, "load", lambda one: None if one.what.overrides else object())
     whole = claims.load_measured(*scale).runs  # a longer run, which has no gradients, stands in nobody's place
     assert {key[2] for key in whole if key[:2] == ("gradients", "deblur rigid_joint")} == {*scale[2]}
     assert {key[2] for key in whole if key[:2] == ("pool", "deblur hard_mining")} == {*scale[2][:3]}
@@ -341,14 +339,15 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
 
 def test_what_is_asked_of_faces_is_what_their_campaign_answers():
     history = [{"allocation": counts, "dose": 0.01} for counts in ALLOCATIONS[True]]
-    planned = sum(catalogue.of_faces("reference", "celeba10k-native", catalogue.SEEDS_OF_FACES), [])
+    scale = "reference", "celeba10k-native", catalogue.SEEDS_OF_FACES
+    planned = sum(catalogue.runs_of_blocks(*scale).values(), [])
     db = dict.fromkeys(published.FIXATED, 20)  # else it lacks nothing that could be removed
     runs = {
         (run.task, dose.name(run), run.seed): result(psnr(db.get(run.schedule, 30)), run.seed, history)
         for run in planned
     }
     beside = {key: run for key, run in world(True).runs.items() if key[0] in ("gradients", "pool")}
-    moved = catalogue.recalibrated_runs("reference", "celeba10k-native", catalogue.SEEDS_OF_FACES)
+    moved = catalogue.recalibrated_runs(*scale)
     beside |= {("recalibrated", f"{run.task} {run.schedule}", run.seed): result(psnr(29), run.seed) for run in moved}
     words = {claim.claim: claim.measure(Measured(runs | beside)).word for claim in claims.CLAIMS}
     asked = {claim.claim for _, claim in claims.asked_of("celeba10k-native")}

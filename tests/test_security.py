@@ -46,7 +46,7 @@ def test_loading_a_run_executes_nothing(demo, tmp_path):
         files.write_atomically(folder / "checkpoint.pt", hashlib.sha256(harm).digest() + harm)
         assert checkpoint.load_checkpoint(folder, experiment) is None
         files.write_atomically(folder / "weights.safetensors", harm)
-        refused(lambda: results.network_of(experiment), "weights.safetensors")
+        refused(lambda: results.load_network(experiment), "weights.safetensors")
     assert not mark.exists()
 
 

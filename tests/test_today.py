@@ -1,7 +1,5 @@
 """Questions asked of a network of today: each margin against a plain computation, and what recalibration moves."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -14,7 +12,6 @@ from companion.data import packs
 from companion.judge import Measured
 from companion.measure import recalibration
 from companion.pages import today
-from companion.runs import catalogue
 from companion.training import results
 from odl import crops, paper
 from odl.corruptions import TASKS
@@ -78,8 +75,7 @@ def test_recalibration_moves_statistics_to_the_level_and_no_weight(demo, level):
 
 def test_recalibrated_scores_have_the_rows_of_an_evaluation_and_are_read_whole(demo):
     run = tiny("deblur", "fixated_hard", width=4)
-    [measure] = [m for m in catalogue.job_with_all(replace(run, dataset="demo")).measurements][:1]
-    assert measure.measure(device="cpu").evaluation.level.nunique() == 8
-    rows = recalibration.recalibrated(run, results.network_of(run))
+    assert results.measurement_of(run).run("cpu").evaluation.level.nunique() == 8
+    rows = recalibration.recalibrated(run, results.load_network(run))
     assert sorted(rows.level.unique()) == sorted(map(str, (*range(1, 7), "easy", "hard")))
     assert recalibration.load_all([run]) == {}

@@ -69,7 +69,7 @@ def load_measured(profile: str, dataset: str, seeds: list[int]) -> Measured:
     """Return every result that a claim needs and that is here; on faces those of whole blocks alone."""
     short = profile != "paper"  # every other one has 1.3 % of the paper's training images or fewer
     if sets.parse(dataset)[0] == catalogue.FACES:
-        once = cache(results.load)  # whether a block is whole, its runs themselves tell
+        once = cache(results.load_result)  # whether a block is whole, its runs themselves tell
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds, once), [])
         runs = dose.load_runs(whole, once).runs | gradients_and_pool.load_all(whole)
         runs |= recalibration.load_all(catalogue.recalibrated_runs(profile, dataset, seeds))
@@ -78,9 +78,8 @@ def load_measured(profile: str, dataset: str, seeds: list[int]) -> Measured:
     runs = dose.load_runs([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
     extra = extra_data.load_runs("inpaint", dataset, profile, seeds)
     runs |= {("inpaint", name, run.experiment["seed"]): run for name, found in extra.items() for run in found}
-    reads = {"on_demand": blocks.load, blocks.CLASSICAL: blocks.load_classical}
     for run in catalogue.runs("table2", "inpaint", dataset, profile, seeds):
-        runs["blocks", run.schedule, run.seed] = reads.get(run.schedule, results.load)(run)
+        runs["blocks", run.schedule, run.seed] = catalogue.measurements_of(run)[-1].load()
     runs |= gradients_and_pool.load_all(grid)
     ours = denoising.our_runs(profile, dataset, seeds)
     on_db11 = {"dataset": "db11", "profile": profile, "ours": ours, "measure": False}

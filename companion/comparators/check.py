@@ -1,4 +1,4 @@
-"""What every system asks of its run, of its training, of its input, and of the machine."""
+"""Checks and helpers that all systems share: of a run, its training, its input and the machine."""
 
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,7 +22,7 @@ class Run(Experiment):
 
 
 def learn(batches, step, validate, run: Run, pack, x_validation, network, optimizer, history, on_epoch, progress=None):
-    """The `learn` of `results.train_with` for another network: its own batches, its own step, the same epoch.
+    """Train another network as `learn` of `results.train_with`: by its own batches and steps, in the same epochs.
 
     `batches(run, pack, epoch)` yields tuples, `step(run, network, optimizer, *batch)` returns the loss,
     `validate(run, network, x)` the PSNR in dB.
@@ -34,7 +34,7 @@ def learn(batches, step, validate, run: Run, pack, x_validation, network, optimi
 
 
 def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:
-    """The image (H, W) as float64 and σ on its [0, 1] scale. Raises ParameterError.
+    """Return the image (H, W) as float64 and σ on its [0, 1] scale. Raises ParameterError.
 
     `y` is on the [0, 1] scale and may exceed it where noise was not clipped; `sigma` is on the 0–255 scale, as in the
     paper; `side` is the side of the smallest image that the system can take.
@@ -52,7 +52,7 @@ def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:
 
 @contextmanager
 def one_thread():
-    """PyTorch on one thread: many small decompositions gain little from more, which wait for one another."""
+    """Keep PyTorch on one thread: small decompositions gain little from more, which wait for one another."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -11,7 +11,8 @@ from torch import nn
 
 from companion.comparators import INPAINTERS, holes
 from companion.comparators.check import Run, learn
-from companion.training import measurement, results, store
+from companion.training.measurement import Measurement
+from companion.training.results import Trained, path_of, train_and_evaluate, train_with
 from odl import crops
 from odl.corruptions import delete
 from odl.device import adam, forward
@@ -20,15 +21,16 @@ from odl.experiment import Experiment
 from odl.learn import shuffled
 from odl.network import down, initialize, make, up
 
-CELLS = 0.06  # of the dropout pattern per pixel: blobs of about 17 pixels
-AREA = (0.2, 0.3)  # share of the image that a dropped region covers
-ADVERSARIAL = 0.001  # weight of the adversarial loss; the squared error has the rest (Pathak's Eq. 3)
-RATE, SLOWER = 2e-3, 0.1  # the encoder's learning rate in their code, and the discriminator's beside it
+CELLS_PER_PIXEL = 0.06  # of the dropout pattern: blobs of about 17 pixels
+DROPPED_SHARES = (0.2, 0.3)  # of the image, from and to
+ADVERSARIAL_WEIGHT = 0.001  # in the loss; the squared error has the rest (Pathak's Eq. 3)
+LEARNING_RATE = 2e-3  # of the encoder in their code
+DISCRIMINATOR_RATE = 0.1  # as a share of the encoder's
 
 
 def run_of(method: str, ours: Experiment) -> Run:
-    """The run of a context encoder with the numbers of one of ours, at no lower rate than its authors'."""
-    return Run(**(asdict(ours) | {"schedule": method, "learning_rate": max(RATE, ours.learning_rate)}))
+    """Return the run of a context encoder with the numbers of one of ours, at no lower rate than its authors'."""
+    return Run(**(asdict(ours) | {"schedule": method, "learning_rate": max(LEARNING_RATE, ours.learning_rate)}))
 
 
 class ContextEncoder(nn.Module):
@@ -82,46 +84,46 @@ def random_regions(n: int, generator, size: int = crops.CROP) -> torch.Tensor:
     """
     # Released code: one 10,000² pattern cut at 0.25, windows of it drawn until 20–30 % are missing, one for a whole
     # batch; here: a pattern per image, cut at the quantile of a share drawn from 20–30 %, because it needs no loop.
-    cells = int(size * CELLS) + 4  # offset < 1, and two neighbours on either side for the bicubic kernel
+    cells = int(size * CELLS_PER_PIXEL) + 4  # offset < 1, and two neighbours on either side for the bicubic kernel
     u = torch.rand((n, cells * cells + 3), generator=generator, device=generator.device)
     low = u[:, 3:].view(n, 1, cells, cells)
-    place = 1 + torch.arange(size, device=u.device) * CELLS + u[:, :2].unsqueeze(2)  # (n, 2, size) in cells
+    place = 1 + torch.arange(size, device=u.device) * CELLS_PER_PIXEL + u[:, :2].unsqueeze(2)  # (n, 2, size) in cells
     place = (2 * place + 1) / cells - 1  # grid_sample's scale: -1 and 1 are the outer borders
     across, down = place[:, 0, None, :].expand(n, size, size), place[:, 1, :, None].expand(n, size, size)
     grid = torch.stack([across, down], 3)  # (n, size, size, 2)
     noise = nn.functional.grid_sample(low, grid, mode="bicubic", padding_mode="border", align_corners=False)
-    share = AREA[0] + u[:, 2:3] * (AREA[1] - AREA[0])
+    share = DROPPED_SHARES[0] + u[:, 2:3] * (DROPPED_SHARES[1] - DROPPED_SHARES[0])
     cut = noise.flatten(1).sort(1).values.gather(1, (share * size * size).long())  # (n, 1)
     return noise < cut.view(n, 1, 1, 1)
 
 
 def masks_of(run: Run, n: int, generator) -> torch.Tensor:
-    """What is missing in training: the central block, or a random region per image."""
+    """Draw what is missing in training: the central block, or a random region per image."""
     if run.schedule == "context_encoder_center":
         return holes.block_masks("central", n, generator)
     return random_regions(n, generator)
 
 
 def untrained(run: Experiment) -> nn.Module:
-    """The network of a run, a context encoder's or one of ours, as PyTorch makes it."""
+    """Return the network of a run, a context encoder's or one of ours, as PyTorch makes it."""
     if run.schedule not in INPAINTERS:
         return make(run.network, task_of(run).channels, run.width)
     return ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
 
 
 def build(run: Run, device):
-    """The network with its initial weights and its Adam."""
+    """Return the network with its initial weights and its Adam."""
     network = untrained(run)
     initialize(network, torch.Generator().manual_seed(crops.seed_of(run.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
     discriminator = list(network.discriminator.parameters())
     own = [p for name, p in network.named_parameters() if not name.startswith("discriminator")]
-    groups = [{"params": own}, {"params": discriminator, "lr": SLOWER * run.learning_rate}]
+    groups = [{"params": own}, {"params": discriminator, "lr": DISCRIMINATOR_RATE * run.learning_rate}]
     return network, adam(groups, run.learning_rate, device)
 
 
 def step(run: Run, network, optimizer, x, mask) -> torch.Tensor:
-    """One step of the discriminator, then one of the encoder (Pathak's Eq. 1–3). Returns the squared error."""
+    """Take a step of the discriminator, then one of the encoder (Pathak's Eq. 1–3). Returns the squared error."""
     y, precision = delete(x, mask), run.precision
     x_hat = forward(network, y, precision)  # (B, 3, side, side)
     margin = (x.shape[-1] - x_hat.shape[-1]) // 2
@@ -138,28 +140,28 @@ def step(run: Run, network, optimizer, x, mask) -> torch.Tensor:
     optimizer.zero_grad()
     discriminator.requires_grad_(False)
     deceived = adversarial_loss(discriminator, x_hat, 1.0, precision)
-    ((1 - ADVERSARIAL) * squared + ADVERSARIAL * deceived).backward()
+    ((1 - ADVERSARIAL_WEIGHT) * squared + ADVERSARIAL_WEIGHT * deceived).backward()
     discriminator.requires_grad_(True)
     optimizer.step()
     return squared.detach()
 
 
 def adversarial_loss(discriminator, images, truth: float, precision) -> torch.Tensor:
-    """Binary cross-entropy of the discriminator on images that all are (1) or are not (0) photographs."""
+    """Return the discriminator's cross-entropy on images that all are (1) or are not (0) photographs."""
     logits = forward(discriminator, images, precision)
     return nn.functional.binary_cross_entropy_with_logits(logits, torch.full_like(logits, truth))
 
 
-def train(run: Run, device="cpu", progress=None) -> results.Trained:
+def train(run: Run, device="cpu", progress=None) -> Trained:
     """Train one context encoder, resuming from its checkpoint if there is one.
 
     history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
     """
-    return results.train_with(run, device, progress, build, partial(learn, batches, step, validate))
+    return train_with(run, device, progress, build, partial(learn, batches, step, validate))
 
 
 def batches(run: Run, pack, epoch: int):
-    """The batches of an epoch: clean crops (B, 3, 64, 64) in [-1, 1], and what is missing of them."""
+    """Yield the batches of an epoch: clean crops (B, 3, 64, 64) in [-1, 1], and what is missing of them."""
     generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
     for index in shuffled(len(pack), run.iterations * run.batch_size, generator).split(run.batch_size):
         yield crops.crop(pack, index, generator), masks_of(run, len(index), generator)
@@ -167,29 +169,19 @@ def batches(run: Run, pack, epoch: int):
 
 @torch.inference_mode()
 def validate(run: Run, network, x) -> float:
-    """Mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
+    """Return mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
     generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", run.schedule))
     mask = masks_of(run, len(x), generator)
     fill = partial(holes.inpaint, network.eval(), precision=run.precision)
     return psnr(holes.errors(fill, x, mask, run.batch_size)).mean().item()
 
 
-# Results
-
-
-def run_or_load(run: Run, device="auto", progress=None) -> results.Result:
-    """The result from disk, else train and measure on the blocks of Table 2, and keep the weights in `runs/`."""
-
-    def scores(run, trained, device, progress) -> dict:
-        rows = holes.evaluate(run, trained.network, device, progress)
-        return {"evaluation": rows.to_dict("list")}
-
-    path, measure = results.path_of(run), partial(results.train_and_evaluate, run, train, scores, device, progress)
-    return results.as_result(store.run_or_load(path, store.identity(run), measure), path)
-
-
-def job_of(run: Run) -> measurement.Job:
-    """The job that trains and measures one context encoder."""
+def measurement_of(run: Run) -> Measurement:
+    """Return the measurement of a context encoder: it is trained, and tested on the blocks of Table 2."""
     work = 3 * run.epochs * run.iterations + holes.work_of(run)
-    one = measurement.Measurement(partial(results.load, run), partial(run_or_load, run), work, results.path_of(run))
-    return measurement.Job(run.run_id, (one,), run)
+    return Measurement(path_of(run), run, partial(train_and_evaluate, run, train, on_blocks), work)
+
+
+def on_blocks(run: Run, trained: Trained, device, progress) -> dict:
+    """Return the scores of a trained encoder, as its result holds them."""
+    return {"evaluation": holes.evaluate(run, trained.network, device, progress).to_dict("list")}

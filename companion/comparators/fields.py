@@ -1,4 +1,4 @@
-"""What shrinkage fields and reaction diffusion share: filters in a cosine basis, learned functions of one number."""
+"""The parts of shrinkage fields and reaction diffusion: filters in a cosine basis, learned functions of a number."""
 
 import torch
 from scipy.fft import idctn
@@ -6,7 +6,7 @@ from torch import nn
 
 
 def cosine_basis(side: int) -> torch.Tensor:
-    """The two-dimensional cosine functions of a side without the constant one: (side² - 1, side, side), norm 1."""
+    """Return the cosine functions of two dimensions but the constant one: (side² - 1, side, side), norm 1."""
     units = torch.eye(side * side, dtype=torch.float64).view(-1, side, side)
     return torch.from_numpy(idctn(units.numpy(), axes=(1, 2), norm="ortho"))[1:].float()
 
@@ -36,7 +36,7 @@ class Functions(nn.Module):
         self.values = nn.Parameter(start(place).repeat(channels, 1))  # (channels, knots)
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
-        """z (B, channels, H, W) to the same shape."""
+        """Map z (B, channels, H, W) to the same shape."""
         channels, knots = self.values.shape
         place = (z.clamp(-self.reach, self.reach) + self.reach) * ((knots - 1) / (2 * self.reach))
         left = place.detach().floor().clamp(max=knots - 2)

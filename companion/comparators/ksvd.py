@@ -6,13 +6,13 @@ from torch.nn.functional import fold, unfold
 
 from companion.comparators import check
 
-SIDE = 8  # of a patch
-ATOMS = 16  # a side: 256 in all
+PATCH = 8  # pixels of a side
+ATOMS = 16  # of a side: 256 in all
 ITERATIONS = 10
-C = 1.15  # × σ: the error per pixel that a patch may keep
-SAMPLE = 65_000  # patches to learn on, at most (released code)
+GAIN = 1.15  # × σ: the error of a pixel that a patch may keep, the paper's C
+MAX_TRAINING_PATCHES = 65_000  # released code
 SEED = 0
-CHUNK = 8192  # patches coded together
+CODED_TOGETHER = 8192  # patches
 
 
 @check.one_thread()
@@ -23,31 +23,31 @@ def denoise(y, sigma):
     """
     noisy, s = check.noisy(y, sigma)
     noisy = torch.from_numpy(noisy)
-    patches = unfold(noisy[None, None], SIDE)[0].T  # (N, 64), every one
+    patches = unfold(noisy[None, None], PATCH)[0].T  # (N, 64), every one
     mean = patches.mean(1, keepdim=True)
     patches = patches - mean  # Paper: silent; released code: as here, atoms are for what is left without the mean
     order = torch.randperm(len(patches), generator=torch.Generator().manual_seed(SEED))
-    dictionary = learn(patches[order[:SAMPLE]], s)
-    fitted = patches - pursue(patches, dictionary, C * s)[2] + mean
-    total, times = (fold(part.T[None], noisy.shape, SIDE)[0, 0] for part in (fitted, torch.ones_like(patches)))
+    dictionary = learn(patches[order[:MAX_TRAINING_PATCHES]], s)
+    fitted = patches - pursue(patches, dictionary, GAIN * s)[2] + mean
+    total, times = (fold(part.T[None], noisy.shape, PATCH)[0, 0] for part in (fitted, torch.ones_like(patches)))
     weight = 30 / (255 * s)  # of the noisy image against one patch: the paper's λ
     return ((weight * noisy + total) / (weight + times)).numpy()
 
 
 def dct_dictionary() -> torch.Tensor:
-    """The start: products of 16 cosines of 8 samples, finer in frequency than a DCT; unit atoms (64, 256)."""
-    cosines = np.cos(np.outer(np.arange(SIDE), np.arange(ATOMS)) * np.pi / ATOMS)
+    """Return the start: products of 16 cosines of 8 samples, finer in frequency than a DCT; unit atoms (64, 256)."""
+    cosines = np.cos(np.outer(np.arange(PATCH), np.arange(ATOMS)) * np.pi / ATOMS)
     cosines[:, 1:] -= cosines[:, 1:].mean(0)
     cosines /= np.linalg.norm(cosines, axis=0)
     return torch.from_numpy(np.kron(cosines, cosines))
 
 
 def learn(patches, s: float) -> torch.Tensor:
-    """K-SVD: code the patches (N, 64), improve one atom after the other, and begin again; the dictionary (64, 256)."""
+    """Code the patches (N, 64), improve one atom after the other, and begin again. Returns the dictionary (64, 256)."""
     dictionary = dct_dictionary()
     generator = torch.Generator().manual_seed(SEED)
     for _ in range(ITERATIONS):
-        atoms, coefficients, residual = pursue(patches, dictionary, C * s)
+        atoms, coefficients, residual = pursue(patches, dictionary, GAIN * s)
         users = users_of(atoms, dictionary.shape[1])
         for k in torch.randperm(dictionary.shape[1], generator=generator).tolist():
             if len(users[k][0]):
@@ -57,7 +57,7 @@ def learn(patches, s: float) -> torch.Tensor:
 
 
 def pursue(patches, dictionary, error: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Orthogonal matching pursuit: add the atom nearest to what is left, fit all atoms chosen so far, go on.
+    """Add the atom nearest to what is left, fit all atoms chosen so far, go on (orthogonal matching pursuit).
 
     A patch of (N, d) is done when the root mean square of what is left is at most `error`, or at d / 2 atoms.
     Returns atoms (N, d / 2), coefficients (N, d / 2), residual (N, d); beyond a patch's own number atoms are -1.
@@ -65,7 +65,7 @@ def pursue(patches, dictionary, error: float) -> tuple[torch.Tensor, torch.Tenso
     n, d = patches.shape
     found = torch.full((n, d // 2), -1), patches.new_zeros(n, d // 2), patches.clone()
     gram = dictionary.T @ dictionary  # (256, 256)
-    for part, atoms, coefficients, residual in zip(*(t.split(CHUNK) for t in (patches, *found)), strict=True):
+    for part, atoms, coefficients, residual in zip(*(t.split(CODED_TOGETHER) for t in (patches, *found)), strict=True):
         inner, active = part @ dictionary, torch.arange(len(part))  # (n, 256), (n,)
         for k in range(d // 2):  # those that are not done have the same number of atoms
             active = active[residual[active].pow(2).sum(1) > d * error**2]
@@ -82,7 +82,7 @@ def pursue(patches, dictionary, error: float) -> tuple[torch.Tensor, torch.Tenso
 
 
 def users_of(atoms, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """For each atom the rows and columns of atoms (N, m) where it is chosen."""
+    """Return for each atom the rows and columns of atoms (N, m) where it is chosen."""
     rows, columns = (atoms >= 0).nonzero(as_tuple=True)
     chosen = atoms[rows, columns]
     order, times = chosen.argsort(stable=True), chosen.bincount(minlength=count).tolist()
@@ -90,7 +90,7 @@ def users_of(atoms, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def improve(atom, coefficients, residual, rows, columns) -> None:
-    """The best rank-one fit to what is left without this atom gives the atom (64,) and its coefficients, in place."""
+    """Set an atom (64,) and its coefficients to the best rank-one fit of what is left without it."""
     left = residual[rows] + coefficients[rows, columns, None] * atom  # (users, 64)
     atom[:] = torch.linalg.eigh(left.T @ left)[1][:, -1]  # first right singular vector
     coefficients[rows, columns] = left @ atom
@@ -98,7 +98,7 @@ def improve(atom, coefficients, residual, rows, columns) -> None:
 
 
 def replace(dictionary, patches, residual, times) -> None:
-    """Atoms chosen at most 3 times, and those that repeat another, become the patches that are fitted worst."""
+    """Replace atoms chosen at most 3 times, and those that repeat another, by the patches that are fitted worst."""
     # Paper: silent; released code: as here.
     error = residual.pow(2).sum(1)
     for k, chosen in enumerate(times):

@@ -25,7 +25,7 @@ class MLP(nn.Module):
         self.register_buffer("window", torch.outer(window, window).flatten())  # centres count more than borders
 
     def estimate(self, patches):
-        """Clean patches (…, patch²) from noisy ones."""
+        """Return clean patches (…, patch²) for noisy ones."""
         return self.layers((patches - 0.5) / 0.2) * 0.2 + 0.5
 
     def forward(self, y):

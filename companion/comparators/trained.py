@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from companion.comparators.mlp import MLP
 from companion.comparators.tnrd import TNRD
 from companion.disk import files
 from companion.training import results
+from companion.training.measurement import Measurement
 from odl import crops
 from odl.corruptions import add_noise
 from odl.device import adam, forward, pytorch_defaults
@@ -59,7 +61,7 @@ LEARNERS = {
 
 
 def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-native") -> Run:
-    """The training run of a system, whose width is not used. Raises ParameterError."""
+    """Return the training run of a system, whose width is not used. Raises ParameterError."""
     choice("system", system, LEARNERS)
     choice("profile", profile, ("smoke", "reference"))
     learner = LEARNERS[system]
@@ -70,7 +72,7 @@ def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-nati
 
 
 def build(run: Run, device):
-    """The network with its initial weights and its Adam."""
+    """Return the network with its initial weights and its Adam."""
     with torch.random.fork_rng():
         torch.manual_seed(crops.seed_of(run.seed, "weights"))
         network = LEARNERS[run.schedule].make()
@@ -87,7 +89,7 @@ def train(run: Run, device="cpu", progress=None) -> results.Trained:
 
 
 def step(run: Run, network, optimizer, x, y) -> float:
-    """One step of Adam. Returns the mean squared error."""
+    """Take a step of Adam. Returns the mean squared error."""
     loss = nn.functional.mse_loss(forward(network, y, run.precision), x)
     optimizer.zero_grad()
     loss.backward()
@@ -96,7 +98,7 @@ def step(run: Run, network, optimizer, x, y) -> float:
 
 
 def batches(run: Run, pack, epoch):
-    """Batches of an epoch of clean and noisy crops or patches on the [0, 1] scale, (B, 1, side, side) each."""
+    """Yield the batches of an epoch: clean and noisy crops or patches on the [0, 1] scale, (B, 1, side, side) each."""
     learner, n = LEARNERS[run.schedule], run.iterations * run.batch_size
     generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
     for index in shuffled(len(pack), n, generator).split(run.batch_size):
@@ -110,13 +112,13 @@ def batches(run: Run, pack, epoch):
 
 
 def noisy(x, sigma, generator):
-    """x (B, 1, H, W) in [-1, 1] with noise of σ (B,) of 255, on the [0, 1] scale."""
+    """Add noise of σ (B,) of 255 to x (B, 1, H, W) in [-1, 1]. Returns it on the [0, 1] scale."""
     return (add_noise(x, sigma, generator, clip=False) + 1) / 2
 
 
 @torch.inference_mode()
 def validate(run: Run, network, x) -> float:
-    """Mean PSNR in dB at σ = 25 on the validation crops, with the same noise every epoch."""
+    """Return mean PSNR in dB at σ = 25 on the validation crops, with the same noise every epoch."""
     network.eval()
     generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", VALIDATION_SIGMA))
     errors = []
@@ -129,15 +131,32 @@ def validate(run: Run, network, x) -> float:
 # Use
 
 
+class Weights(Measurement):
+    """The training of a system: `path` is its network, for the measurements that need it."""
+
+    def load(self) -> Path | None:
+        return results.place_of_weights(self.what)
+
+    def run(self, device="auto", progress=None) -> results.Trained:
+        return self.make(device=device, progress=progress)
+
+
+def weights_of(system: str) -> Weights:
+    """Return the training of a system."""
+    run = run_of(system)
+    path = files.runs() / run.run_id / "weights.safetensors"
+    return Weights(path, run, partial(train, run), 3 * run.epochs * run.iterations)
+
+
 def is_trained(system: str) -> bool:
-    """Whether weights of this very run are here."""
-    return results.place_of_weights(run_of(system)) is not None
+    """Return True if weights of this very run are here."""
+    return weights_of(system).load() is not None
 
 
 @cache
 @pytorch_defaults()
-def network_of(system: str, root) -> nn.Module:
-    """The trained network. Raises FileNotFoundError."""
+def load_network(system: str, root) -> nn.Module:
+    """Return the trained network. Raises FileNotFoundError."""
     if not is_trained(system):
         raise FileNotFoundError(f"no weights for {system}: python -m companion train {system}")
     return results.with_weights(LEARNERS[system].make(), run_of(system))
@@ -147,4 +166,4 @@ def denoise(y, sigma, system: str) -> np.ndarray:
     """Denoise a grey image (H, W) on the [0, 1] scale; σ (of 255) is not told and may be None."""
     y, _ = check.noisy(y, 25 if sigma is None else sigma, side=17)
     with torch.inference_mode():
-        return network_of(system, files.root())(torch.from_numpy(y).float()[None, None])[0, 0].numpy()
+        return load_network(system, files.root())(torch.from_numpy(y).float()[None, None])[0, 0].numpy()

@@ -12,11 +12,11 @@ SETTINGS = (  # σ up to, side of a patch, patches in a group, iterations, share
     (255, 9, 140, 14, 0.58),
 )
 C = 2 * 2**0.5  # Paper: this; public copies of the released code: √2, which leaves noise behind here
-DELTA = 0.1  # of the removed noise, put back before each iteration
+PUT_BACK = 0.1  # of the removed noise, before each iteration: the paper's δ
 WINDOW = 30  # patches to every side among which similar ones are sought
 STEP = 3  # Released code: half a side less 1, so 2 for 20 < σ <= 40; here: 3, because that is faster
-KEYS = 32  # whose distances are computed together
-GROUPS = 1024  # that are decomposed together
+MATCHED_TOGETHER = 32  # key patches
+DECOMPOSED_TOGETHER = 1024  # groups
 
 
 @check.one_thread()
@@ -30,7 +30,7 @@ def denoise(y, sigma):
     noisy = torch.from_numpy(noisy).float()
     x_hat, start = noisy, patches_of(noisy, side)
     for i in range(iterations):
-        x_hat = x_hat + DELTA * (noisy - x_hat)
+        x_hat = x_hat + PUT_BACK * (noisy - x_hat)
         patches = patches_of(x_hat, side)
         if i % 2 == 0:  # fewer patches a group as the noise falls
             count -= 10
@@ -42,19 +42,19 @@ def denoise(y, sigma):
 
 
 def patches_of(x, side: int) -> torch.Tensor:
-    """Every patch of an image (H, W): (h, w, side²)."""
+    """Return every patch of an image (H, W): (h, w, side²)."""
     h, w = (length - side + 1 for length in x.shape)
     return unfold(x[None, None], side)[0].T.reshape(h, w, -1)
 
 
 def key_positions(length: int) -> torch.Tensor:
-    """Every STEP-th position, and all that remain at the end."""
+    """Return every STEP-th position, and all that remain at the end."""
     grid = torch.arange(0, length, STEP)
     return torch.cat([grid, torch.arange(grid[-1] + 1, length)])
 
 
 def match(patches, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """For each key patch of a grid the `count` nearest patches of its window: indices (K,) and (K, count)."""
+    """Find for each key patch of a grid the `count` nearest of its window: indices (K,) and (K, count)."""
     h, w, d = patches.shape
     span = 2 * WINDOW + 1
     rows, columns = map(key_positions, (h, w))
@@ -63,7 +63,7 @@ def match(patches, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     offset = torch.arange(span)
     groups = []
     for row in rows.tolist():
-        for part in columns.split(KEYS):
+        for part in columns.split(MATCHED_TOGETHER):
             left, right = part[0].item(), part[-1].item() + span
             window = padded[row : row + span, left:right]
             inner = patches[row, part] @ window.reshape(-1, d).T  # (keys, span · width)
@@ -78,11 +78,11 @@ def match(patches, count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def average(patches, groups, sigma, shape) -> torch.Tensor:
-    """The image (H, W) whose pixels are the means of all shrunk patches over them; sigma: (K,)."""
+    """Return the image (H, W) whose pixels are the means of all shrunk patches over them; sigma: (K,)."""
     h, w, d = patches.shape
     flat = patches.view(-1, d)
     total = torch.zeros_like(flat)
-    for group, s in zip(groups.split(GROUPS), sigma.split(GROUPS), strict=True):
+    for group, s in zip(groups.split(DECOMPOSED_TOGETHER), sigma.split(DECOMPOSED_TOGETHER), strict=True):
         total.index_add_(0, group.flatten(), shrink(flat[group], s).view(-1, d))
     times = groups.flatten().bincount(minlength=h * w).float()[:, None].expand(-1, d)
     side = round(d**0.5)
@@ -91,7 +91,7 @@ def average(patches, groups, sigma, shape) -> torch.Tensor:
 
 
 def shrink(groups, sigma) -> torch.Tensor:
-    """Groups (B, n, d) of patches, their singular values about the mean patch shrunk; sigma: (B,)."""
+    """Shrink the singular values of groups (B, n, d) of patches about the mean patch; sigma: (B,)."""
     mean = groups.mean(1, keepdim=True)
     y = groups - mean
     wide = y.shape[1] > y.shape[2]
@@ -104,7 +104,7 @@ def shrink(groups, sigma) -> torch.Tensor:
 
 
 def singular_values(s, sigma, n: int) -> torch.Tensor:
-    """Singular values s less σ² w, with the weights w = C √n / x of the result x, for groups of n patches."""
+    """Return singular values s less σ² w, with the weights w = C √n / x of the result x, for groups of n patches."""
     # Paper: some rounds of reweighting, begun from √(s² - n σ²); here: where reweighting begun from s ends, because
     # that has a closed form: 0, or the larger root of x² - s x + C √n σ².
     root = s**2 - 4 * C * n**0.5 * sigma**2

@@ -22,8 +22,9 @@ from companion.data import packs
 from companion.disk.provenance import origin, processor
 from companion.judge import LEVELS
 from companion.show import figures
-from companion.training import results, store
-from companion.training.results import Result, evaluate
+from companion.training import results
+from companion.training.measurement import Measurement, Result, identity
+from companion.training.results import evaluate
 from companion.words import number
 from odl import paper
 from odl.corruptions import delete
@@ -39,12 +40,12 @@ def missing(y) -> torch.Tensor:
 
 
 def biharmonic(y, level) -> torch.Tensor:
-    """The smoothest surface through the known pixels."""
+    """Fill with the smoothest surface through the known pixels."""
     return smoothest(y, missing(y))
 
 
 def linear(y, level) -> torch.Tensor:
-    """Linear between the nearest known pixels (Delaunay's triangles); beyond the outermost, the nearest one."""
+    """Fill linearly between the nearest known pixels (Delaunay's triangles), beyond the outermost with the nearest."""
     filled = y.permute(0, 2, 3, 1).numpy().copy()
     for image, hole in zip(filled, missing(y)[:, 0].numpy(), strict=True):
         if hole.any():
@@ -64,7 +65,7 @@ def unsharp(y, level, radius: float | None = 1.0) -> torch.Tensor:
 
 
 def non_local_means(y, level, told: bool = False) -> torch.Tensor:
-    """Non-local means, told the middle of the level or what scikit-image estimates of σ."""
+    """Denoise by non-local means, told the middle of the level or what scikit-image estimates of σ."""
     pixels = (y[:, 0].double().numpy() + 1) / 2
     sigmas = [middle("denoise", level) if told else max(1.0, 255 * estimate_sigma(image)) for image in pixels]
     denoised = [nlm(image, sigma) for image, sigma in zip(pixels, sigmas, strict=True)]
@@ -72,6 +73,7 @@ def non_local_means(y, level, told: bool = False) -> torch.Tensor:
 
 
 def middle(task: str, level: int) -> float:
+    """Return the middle of the severities of a level."""
     return sum(paper.TASKS[task]["levels"][level - 1]) / 2
 
 
@@ -83,26 +85,30 @@ METHODS: dict[str, dict[str, Callable]] = {  # task → name → what it makes o
 }
 
 
-def found(task: str, dataset: str, profile: str, train: bool = True) -> list[Result]:
-    """What every method of a task scored; measured where it is not on disk, on the CPU in a minute, unless not `train`.
-
-    None for a task of one's own.
-    """
+def measurements_of(task: str, dataset: str, profile: str) -> list[Measurement]:
+    """Return the measurement of every method of a task, a minute of a CPU; none for a task of one's own."""
     run = replace(Experiment.of(task, dataset, "on_demand", 0, profile), trials=TRIALS)
-    data = {name: value for name, value in run.asdict().items() if name in ("dataset", "images")}
-    scored = []
-    for name, restore in METHODS.get(task, {}).items():
-        asked = data | {"task": task, "schedule": name, "seed": 0, "test_images": run.test_images, "trials": TRIALS}
-        path = results.path_of(run).with_name(f"{name}-levels.json")
-        if train:
-            store.run_or_load(path, asked, partial(measure, run, restore))
-        content = store.load(path, asked)
-        scored += [results.as_result(content, path)] if content else []
-    return scored
+    data = {name: value for name, value in identity(run).items() if name in ("dataset", "images")}
+    data |= {"task": task, "seed": 0, "test_images": run.test_images, "trials": TRIALS}
+    return [
+        Measurement(
+            results.path_of(run).with_name(f"{name}-levels.json"),
+            data | {"schedule": name},
+            partial(measure, run, restore),
+            results.work_of_levels(run),
+        )
+        for name, restore in METHODS.get(task, {}).items()
+    ]
 
 
-def measure(run: Experiment, restore: Callable) -> dict:
-    """Provenance and the rows of `evaluate`, level by level, because some methods are told the level."""
+def found(task: str, dataset: str, profile: str, train: bool = True) -> list[Result]:
+    """Return what every method of a task scored; what is missing is measured, unless not `train`."""
+    scored = [one.run() if train else one.load() for one in measurements_of(task, dataset, profile)]
+    return [result for result in scored if result]
+
+
+def measure(run: Experiment, restore: Callable, device="cpu", progress=None) -> dict:
+    """Return provenance and the rows of `evaluate`, level by level, because some methods are told the level."""
     levels = map(int, LEVELS)
     rows = pd.concat([evaluate(run, partial(restore, level=level), "cpu", levels=[level])[0] for level in levels])
     source = origin("cpu", "scikit-image") | {"processor": processor()}
@@ -111,7 +117,7 @@ def measure(run: Experiment, restore: Callable) -> dict:
 
 
 def beside(networks: list[Result], scored: list[Result]) -> str:
-    """Where each method is ahead of the on-demand networks, a sentence each; empty where either is not measured."""
+    """Say where each method is ahead of the on-demand networks; nothing where either is not measured."""
     ours, said = [run for run in networks if run.experiment["schedule"] == "on_demand"], []
     for result in scored if ours else ():
         parts = []
@@ -125,7 +131,7 @@ def beside(networks: list[Result], scored: list[Result]) -> str:
 
 
 def ahead(gaps) -> str:
-    """`on levels 1, 2 and 6`."""
+    """Return the levels of positive gaps in words: `on levels 1, 2 and 6`."""
     on = [level for level, gap in zip(LEVELS, gaps, strict=True) if gap > 0]
     if len(on) in (0, len(LEVELS)):
         return "on every level" if on else "on no level"

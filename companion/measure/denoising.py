@@ -2,7 +2,6 @@
 
 import hashlib
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,9 +16,9 @@ from companion.disk import files
 from companion.disk.provenance import origin
 from companion.notebook import several
 from companion.restore.pretrained import LONG
-from companion.training import results, store
+from companion.training import results
 from companion.training.device import check_device
-from companion.training.store import identity
+from companion.training.measurement import Measurement, identity
 from odl import crops
 from odl.corruptions import add_noise
 from odl.experiment import Experiment, slug
@@ -29,6 +28,7 @@ from odl.windows import restore_image
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures
 STRIDE = 3
+WORK = 1765  # batches of 100 windows at this stride in the eleven photographs
 OURS = ("on_demand", "fixated")
 NOISY = "noisy"  # the photographs as they are, beside the systems that restore them
 SYSTEMS = DENOISERS | {
@@ -44,7 +44,7 @@ DENSE = 'class="odl-table odl-dense"'
 
 
 def check_systems(systems) -> list[str]:
-    """A list of systems, or one. Raises ParameterError."""
+    """Return a list of systems, of one, too. Raises ParameterError."""
     return several("systems", systems, partial(choice, options=CHOICES))
 
 
@@ -52,7 +52,7 @@ def check_systems(systems) -> list[str]:
 
 
 def grey_photographs(dataset: str = "db11", profile: str = "reference") -> list[tuple[str, np.ndarray]]:
-    """Names and grey images (H, W) uint8: all of DB11, else centres of 3 (smoke: 1) held out. Raises DataError."""
+    """Return names and grey images (H, W) uint8: DB11, else centres of 3 (smoke: 1) held out. Raises DataError."""
     folder = sets.find(dataset)
     splits = sets.list_images(dataset, folder)
     if dataset == "db11":
@@ -64,7 +64,7 @@ def grey_photographs(dataset: str = "db11", profile: str = "reference") -> list[
 
 
 def photographs_or_demo(dataset: str, profile: str = "reference") -> dict[str, np.ndarray]:
-    """The photographs by name; the demo's, with a line that says so, where the set is not here."""
+    """Return the photographs by name; the demo's, with a line that says so, where the set is not here."""
     try:
         return dict(grey_photographs(dataset, profile))
     except sets.DataError as error:
@@ -73,7 +73,7 @@ def photographs_or_demo(dataset: str, profile: str = "reference") -> dict[str, n
 
 
 def luminance(image: np.ndarray) -> np.ndarray:
-    """(H, W, 3) to (H, W) uint8."""
+    """Turn (H, W, 3) into (H, W) uint8."""
     return (image @ np.array([0.299, 0.587, 0.114])).round().astype(np.uint8)
 
 
@@ -86,7 +86,7 @@ def centre(image: np.ndarray, side: int) -> np.ndarray:
 
 
 def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarray:
-    """An image (H, W) uint8 with noise of σ (of 255), the same for one name and σ: (H, W) float32, [0, 1] scale."""
+    """Return an image (H, W) uint8 with noise of σ (of 255) as float32 on [0, 1], the same for one name and σ."""
     generator = torch.Generator().manual_seed(crops.seed_of("photograph", name, f"{sigma:g}"))
     x = torch.from_numpy(image)[None, None].float() / 127.5 - 1
     y = add_noise(x, torch.tensor([float(sigma)]), generator, clip)
@@ -94,40 +94,40 @@ def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarr
 
 
 def our_systems(profile: str = "reference", dataset: str = "bsds500", seed: int = 0) -> dict[str, Experiment]:
-    """The two of Table 3, trained on crops at native resolution: on-demand, and the model fixated at σ = 25."""
+    """Return the two of Table 3, trained at native resolution: on-demand, and the model fixated at σ = 25."""
     native = f"{sets.parse(dataset)[0]}-native"
     denoiser_of = partial(Experiment.of, "denoise", native, seed=seed, profile=profile, **LONG.get(profile, {}))
     return {"on_demand": denoiser_of("on_demand"), "fixated": denoiser_of("fixated_hard", severity=25.0)}
 
 
 def our_runs(profile: str = "reference", dataset: str = "bsds500", seeds=(0,)) -> dict[str, list[Experiment]]:
-    """system → its run of each seed."""
+    """Return system → its run of each seed."""
     of_seeds = [our_systems(profile, dataset, seed) for seed in seeds]
     return {system: [runs[system] for runs in of_seeds] for system in OURS}
 
 
 def can_run(system: str, ours: Experiment | None = None) -> bool:
-    """Whether the system's package or weights are here."""
+    """Return True if the system's package or weights are here."""
     if system in OURS:
         return results.place_of_weights(ours) is not None
     return SYSTEMS[system].here()
 
 
 def denoiser(system: str, ours: Experiment | None = None, device: str = "cpu"):
-    """`denoise(y, sigma) -> x_hat` of a system; our networks are not told σ."""
+    """Return `denoise(y, sigma) -> x_hat` of a system; our networks are not told σ."""
     if system not in OURS:
         return SYSTEMS[system].denoise
-    network = results.network_of(ours)
+    network = results.load_network(ours)
     return lambda y, _: restore_image(network, y, STRIDE, precision=ours.precision, device=device)
 
 
 def denoisers(systems, ours: dict) -> dict:
-    """system → `denoise(y, sigma)`, of those that can run here."""
+    """Return system → `denoise(y, sigma)`, of those that can run here."""
     return {system: denoiser(system, ours.get(system)) for system in systems if can_run(system, ours.get(system))}
 
 
 def measure(denoise, images, sigma: float, clip: bool, told: float, progress=None) -> pd.DataFrame:
-    """Rows (image, psnr in dB, seconds) of `denoise(y, told)` on the noisy images; y itself is not clipped."""
+    """Return rows (image, psnr in dB, seconds) of `denoise(y, told)` on noisy images; y itself is not clipped."""
     rows = []
     for i, (name, image) in enumerate(images):
         if progress:
@@ -142,100 +142,81 @@ def measure(denoise, images, sigma: float, clip: bool, told: float, progress=Non
 
 
 def decibels(x_hat, image) -> float:
-    """PSNR of x_hat on the [0, 1] scale, of an image (H, W) uint8."""
+    """Return the PSNR of x_hat on the [0, 1] scale, of an image (H, W) uint8."""
     return -10 * np.log10(np.mean((x_hat - image / 255.0) ** 2))
 
 
-# One case, measured on disk or now
+# One system at one σ
 
 
-@dataclass(frozen=True)
-class Case:
-    """One system at one σ on a set of photographs; `told` is the σ that it is told, None for the true one.
+def measurement_of(
+    system: str, sigma=FIXED, clip=True, told=None, dataset="db11", profile="reference", ours: Experiment | None = None
+) -> Measurement:
+    """Return the measurement of one system at one σ on a set of photographs.
 
-    `ours` is the run whose network it is, of our two systems. Raises ParameterError.
+    `told` is the σ that it is told, None for the true one; `ours` is the run whose network it is, of our two systems.
+    The file is `bm3d-sigma50.json`, with `-told25`, `-unclipped`, a network's seed and data set where these are others.
+    Raises ParameterError.
     """
-
-    system: str
-    sigma: float = FIXED
-    clip: bool = True
-    told: float | None = None
-    dataset: str = "db11"
-    profile: str = "reference"
-    ours: Experiment | None = None
-
-    def __post_init__(self):
-        choice("system", self.system, SYSTEMS)
-        number("sigma", self.sigma, 0.1, 255)
-        number("told", self.sigma if self.told is None else self.told, 0.1, 255)
-
-    @property
-    def experiment(self) -> dict:
-        """What is measured, as its result says it."""
-        told = float(self.told or self.sigma) if SYSTEMS[self.system].knows_sigma else None
-        experiment = {"system": self.system, "dataset": slug(self.dataset), "sigma": float(self.sigma)}
-        experiment |= {"clip": self.clip, "told": told}
-        if sets.parse(self.dataset)[0] not in sets.DATASETS:
-            experiment |= {"images": sets.fingerprint(self.dataset)}
-        if self.ours:
-            experiment |= {"run": identity(self.ours), "stride": STRIDE}
-        if self.system in trained.LEARNERS:
-            experiment |= {"run": trained.run_of(self.system).asdict()}
-        return experiment
-
-    @property
-    def path(self) -> Path:
-        """`bm3d-sigma50.json`, with `-told25`, `-unclipped`, a network's seed and data set where these are others."""
-        told, name = self.experiment["told"], self.system
-        if self.ours and self.ours.dataset != "bsds500-native":
-            name += f"-{slug(self.ours.dataset)}"
-        name += f"-seed{self.ours.seed}" if self.ours and self.ours.seed else ""
-        name += f"-sigma{self.sigma:g}" + (f"-told{told:g}" if told not in (None, self.sigma) else "")
-        name += "" if self.clip else "-unclipped"
-        return files.results() / self.profile / slug(self.dataset) / f"{name}.json"
-
-    def load(self) -> pd.DataFrame | None:
-        """Rows (image, psnr, seconds) from disk, or None."""
-        content = store.load(self.path, self.experiment)
-        return content and pd.DataFrame(content["evaluation"])
-
-    def run_or_load(self, device="auto", progress=None) -> pd.DataFrame:
-        """The same rows, measured now where they are not on disk."""
-
-        def measured():
-            where = check_device(device) if self.ours else "cpu"
-            images, denoise = grey_photographs(self.dataset, self.profile), denoiser(self.system, self.ours, where)
-            rows = measure(denoise, images, self.sigma, self.clip, self.experiment["told"], progress)
-            pixels = b"".join(image.tobytes() for _, image in images)
-            provenance = origin(where, PACKAGES.get(self.system, "torch"))
-            provenance |= {"data_sha256": hashlib.sha256(pixels).hexdigest()}
-            return {"provenance": provenance, "evaluation": rows.to_dict("list")}
-
-        return pd.DataFrame(store.run_or_load(self.path, self.experiment, measured)["evaluation"])
-
-    def rows(self, measure=True, device="auto") -> pd.DataFrame:
-        """The same rows and a note: what is not here, and may not or cannot be measured, is NaN, and why."""
-        rows = self.load()
-        if rows is None and measure and sets.is_here(self.dataset) and can_run(self.system, self.ours):
-            rows = self.run_or_load(device)
-        if rows is not None:
-            return rows.assign(note="")
-        why = SYSTEMS[self.system].reason
-        names = published.TABLE3 if self.dataset == "db11" else dict(grey_photographs(self.dataset, self.profile))
-        return pd.DataFrame({"image": list(names), "psnr": np.nan, "seconds": np.nan, "note": why})
+    choice("system", system, SYSTEMS)
+    number("sigma", sigma, 0.1, 255)
+    number("told", sigma if told is None else told, 0.1, 255)
+    told = float(told or sigma) if SYSTEMS[system].knows_sigma else None
+    what = {"system": system, "dataset": slug(dataset), "sigma": float(sigma), "clip": clip, "told": told}
+    what |= {"images": sets.fingerprint(dataset)} if sets.parse(dataset)[0] not in sets.DATASETS else {}
+    name, needs = system, ()
+    if ours:
+        name += f"-{slug(ours.dataset)}" * (ours.dataset != "bsds500-native") + f"-seed{ours.seed}" * bool(ours.seed)
+        what |= {"run": identity(ours), "stride": STRIDE}
+        needs = (results.measurement_of(ours),)
+    if system in trained.LEARNERS:
+        needs = (trained.weights_of(system),)
+        what |= {"run": needs[0].what.asdict()}
+    name += f"-sigma{sigma:g}" + (f"-told{told:g}" if told not in (None, sigma) else "") + "-unclipped" * (not clip)
+    path = files.results() / profile / slug(dataset) / f"{name}.json"
+    return Measurement(path, what, partial(score, system, sigma, clip, told, dataset, profile, ours), WORK, needs)
 
 
-def named(case: Case) -> dict:
-    """The columns of a table that say whose a row is: the system, and of our networks their data set and seed."""
-    ours = case.ours
-    return {"system": case.system, "trained_on": ours and slug(ours.dataset), "seed": ours and ours.seed}
+def score(system, sigma, clip, told, dataset, profile, ours, device="auto", progress=None) -> dict:
+    """Return provenance and rows of one system at one σ; only our networks use a GPU."""
+    device = check_device(device) if ours else "cpu"
+    images, denoise = grey_photographs(dataset, profile), denoiser(system, ours, device)
+    rows = measure(denoise, images, sigma, clip, told, progress)
+    pixels = hashlib.sha256(b"".join(image.tobytes() for _, image in images)).hexdigest()
+    source = origin(device, PACKAGES.get(system, "torch")) | {"data_sha256": pixels}
+    return {"provenance": source, "evaluation": rows.to_dict("list")}
+
+
+def rows_of(system, sigma, clip, told, dataset, profile, ours=None, measure=True, device="auto") -> pd.DataFrame:
+    """Return the rows (image, psnr, seconds) of a measurement, a note, and whose they are.
+
+    What is not here, and may not or cannot be measured, is NaN, and the note says why.
+    """
+    one = measurement_of(system, sigma, clip, told, dataset, profile, ours)
+    able = measure and sets.is_here(dataset) and can_run(system, ours)
+    if result := one.run(device) if able else one.load():
+        rows = result.evaluation.assign(note="")
+    else:
+        names = published.TABLE3 if dataset == "db11" else dict(grey_photographs(dataset, profile))
+        why = SYSTEMS[system].reason
+        rows = pd.DataFrame({"image": list(names), "psnr": np.nan, "seconds": np.nan, "note": why})
+    whose = {"system": system, "trained_on": ours and slug(ours.dataset), "seed": ours and ours.seed}
+    return rows.assign(clipped=clip, told=told, sigma=sigma, **whose)
+
+
+def on_db11(system: str, profile: str, ours: Experiment | None = None) -> list[Measurement]:
+    """Return what Table 3 and Figure 6 show of a system: σ = 25 not clipped and clipped, then its curves."""
+    curves = [(sigma, True, told) for _, told in curves_of([system]) for sigma in SPECTRUM]
+    cases = [(FIXED, False, None), (FIXED, True, None), *curves]
+    found = [measurement_of(system, *case, profile=profile, ours=ours) for case in cases]
+    return [*{one.path: one for one in found}.values()]
 
 
 # What a page shows
 
 
 def curves_of(systems) -> list[tuple]:
-    """The curves of Figure 6, (system, σ that it is told or None for the truth): as it is, then fixed at 25.
+    """Return the curves of Figure 6, (system, σ that it is told or None for the truth): as it is, then fixed at 25.
 
     The first is left out for the systems of SLOW, the second for those that are told nothing.
     """
@@ -244,7 +225,7 @@ def curves_of(systems) -> list[tuple]:
 
 
 def covers(table: pd.DataFrame, path: Path) -> bool:
-    """Whether the table has every measured row that `path` holds; a page of fewer systems says that it has not."""
+    """Return True if the table has every measured row that `path` holds; else print that it has not."""
     stored = pd.read_csv(path) if path.exists() else table
     names, none = ("image", "system", "trained_on", "clipped", "told", "sigma", "seed"), {"trained_on": "", "told": 0}
     key = [name for name in names if name in table and name in stored]

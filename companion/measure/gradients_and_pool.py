@@ -10,7 +10,8 @@ import torch
 
 from companion.data import packs
 from companion.judge import Decision, Measured, decide_claim, paired, plain
-from companion.training import measurement, results
+from companion.training import results
+from companion.training.measurement import Measurement, Result
 from odl import crops, paper
 from odl.device import forward
 from odl.evaluation import in_its_channels, psnr, squared_error, task_of
@@ -20,7 +21,7 @@ EACH = paper.BATCH_SIZE // paper.N_LEVELS  # images of a level in rigid joint le
 
 
 def gradients(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
-    """Rows (trial, level, norm): the norm over all weights of the gradient of one level's mean loss (Eq. 2).
+    """Return rows (trial, level, norm): the norm over all weights of the gradient of one level's mean loss (Eq. 2).
 
     A trial is a batch of the paper's size with equal shares, of training images and in a single forward pass, because
     BatchNorm sees all levels together in training, too.
@@ -45,7 +46,7 @@ def gradients(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
 
 @torch.inference_mode()
 def pool(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
-    """Rows (trial, level, psnr): mean PSNR on examples of hard mining's static pool (level `pool`) and on as many
+    """Return rows (trial, level, psnr): mean PSNR on items of hard mining's static pool (level `pool`) and on as many
     that are made of the test photographs in the same way (`held out`).
     """
     few, network = replace(experiment, pool_images=experiment.test_images), network.to(device).eval()
@@ -65,33 +66,34 @@ WORK = {gradients: lambda e: 12 * e.trials, pool: lambda e: 2 * e.test_images / 
 MEASURED = {"rigid_joint": (gradients, pool), "hard_mining": (pool,)}  # schedule → what is measured of its networks
 
 
-def job_of(experiment) -> measurement.Job:
-    """The job that trains a run and then measures what explains it."""
-    measured = [(evaluate, WORK[evaluate](experiment)) for evaluate in MEASURED[experiment.schedule]]
-    more = [measurement.of_network(experiment, evaluate.__name__, evaluate, work) for evaluate, work in measured]
-    return measurement.job_of(experiment, *more)
+def measurements_of(experiment) -> list[Measurement]:
+    """Return the measurements of what explains a run; none of most schedules."""
+    return [
+        results.measurement_beside(experiment, evaluate.__name__, evaluate, WORK[evaluate](experiment))
+        for evaluate in MEASURED.get(experiment.schedule, ())
+    ]
 
 
 # The paper's claims; runs: (`gradients` or `pool`, task and perhaps schedule, seed) → Result
 
 
 def load_all(runs) -> dict:
-    """Every measurement that is here, of some runs."""
+    """Return every measurement that is here, of some runs."""
     found = {}
     for run in runs:
-        for evaluate in MEASURED.get(run.schedule, ()):
-            if result := results.load(run, measurement.path_beside(run, evaluate.__name__)):
+        for evaluate, one in zip(MEASURED.get(run.schedule, ()), measurements_of(run), strict=True):
+            if result := one.load():
                 found[evaluate.__name__, f"{run.task} {run.schedule}", run.seed] = result
     return found
 
 
-def norms(result: results.Result) -> dict[str, float]:
-    """Level → mean norm over trials."""
+def norms(result: Result) -> dict[str, float]:
+    """Return level → mean norm over trials."""
     return result.level_means["norm"]
 
 
 def severe_dominate(m: Measured) -> Decision:
-    """Level 5 has a larger gradient than level 1, in per cent, on every task."""
+    """Judge whether level 5 has a larger gradient than level 1, in per cent, on every task."""
     parts = {}
     for task in paper.TASKS:
         found = [norms(run) for [run] in paired(m.runs, "gradients", f"{task} rigid_joint")]
@@ -100,7 +102,7 @@ def severe_dominate(m: Measured) -> Decision:
 
 
 def remembers(m: Measured) -> Decision:
-    """Hard mining loses more from its pool to held-out examples than rigid joint learning does, on every task."""
+    """Judge whether hard mining loses more from its pool to held-out examples than rigid joint learning does."""
     parts = {}
     for task in paper.TASKS:
         pairs = paired(m.runs, "pool", *(f"{task} {schedule}" for schedule in ("hard_mining", "rigid_joint")))

@@ -8,6 +8,7 @@ from torch import nn
 
 from companion.data import packs
 from companion.training import results
+from companion.training.measurement import Measurement
 from companion.training.results import evaluate
 from odl import crops
 from odl.device import forward
@@ -47,12 +48,12 @@ def with_statistics_of(experiment, network, x, level) -> nn.Module:
     return network.eval()
 
 
-def path_of(run):
-    """Return the file of a run's scores after recalibration."""
-    return results.path_of(run).with_name(f"{results.path_of(run).stem}-recalibrated.json")
+def measurement_of(run) -> Measurement:
+    """Return the measurement of a run's scores after recalibration."""
+    return results.measurement_beside(run, "recalibrated", recalibrated, 1.2 * results.work_of_levels(run))
 
 
 def load_all(runs) -> dict:
     """Return ("recalibrated", task and schedule, seed) → Result of these runs; nothing while one is missing."""
-    found = {("recalibrated", f"{run.task} {run.schedule}", run.seed): results.load(run, path_of(run)) for run in runs}
+    found = {("recalibrated", f"{run.task} {run.schedule}", run.seed): measurement_of(run).load() for run in runs}
     return found if all(found.values()) else {}

@@ -1,5 +1,7 @@
 """Figure 6: PSNR against the noise level, of systems told it, told 25, and told nothing (Sec. 6.7)."""
 
+from itertools import product
+
 import matplotlib.pyplot as plt
 import pandas as pd
 
@@ -22,18 +24,12 @@ def curves_table(
     psnr is in dB, the mean over the images. `ours` is system → its runs, one for each `seed`, as `denoising.our_runs`
     has them.
     """
-    cases = [
-        denoising.Case(system, sigma, True, told, dataset, profile, run)
-        for system, told in curves
-        for run in (ours or {}).get(system, [None])
-        for sigma in sigmas
-    ]
-    rows = [
-        denoising.named(case) | {"told": case.told, "sigma": case.sigma, "psnr": case.rows(measure, device).psnr.mean()}
-        for case in cases
-    ]
-    table = pd.DataFrame(rows, columns=["system", "trained_on", "told", "sigma", "seed", "psnr"])
-    return table.astype({"told": float, "seed": "Int64"})
+    columns, rows = ["system", "trained_on", "told", "sigma", "seed", "psnr"], []
+    for system, told in curves:
+        for run, sigma in product((ours or {}).get(system, [None]), sigmas):
+            images = denoising.rows_of(system, sigma, True, told, dataset, profile, run, measure, device)
+            rows.append([*images[columns[:-1]].iloc[0], images.psnr.mean()])
+    return pd.DataFrame(rows, columns=columns).astype({"told": float, "seed": "Int64"})
 
 
 def by_curve(table: pd.DataFrame):

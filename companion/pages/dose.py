@@ -50,7 +50,7 @@ def name(e: Experiment) -> str:
 
 def load_runs(experiments: list[Experiment], load=None) -> Measured:
     """Return what is on disk of some runs, which go by `name`."""
-    found = {(e.task, name(e), e.seed): (load or results.load)(e) for e in experiments}
+    found = {(e.task, name(e), e.seed): (load or results.load_result)(e) for e in experiments}
     return Measured({key: run for key, run in found.items() if run})
 
 

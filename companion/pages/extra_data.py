@@ -7,7 +7,8 @@ import pandas as pd
 from companion.judge import Measured, compare
 from companion.runs.catalogue import EXTRA_DATA, halves
 from companion.show import sentences, tables
-from companion.training.results import Result, load
+from companion.training.measurement import Result
+from companion.training.results import load_result
 
 OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
 
@@ -15,7 +16,7 @@ OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
 def load_runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Result]]:
     """Return the measured runs of the page by name, one per seed; empty lists where nothing is."""
     rows = zip(EXTRA_DATA, *(halves(task, dataset, profile, seed) for seed in seeds), strict=True)
-    return {name: [*filter(None, map(load, experiments))] for name, *experiments in rows}
+    return {name: [*filter(None, map(load_result, experiments))] for name, *experiments in rows}
 
 
 def halves_table(runs: dict[str, list[Result]]) -> pd.DataFrame:

@@ -47,12 +47,12 @@ def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
     key = ("fixation_spectrum", first.profile, first.dataset, first.task)
     path, frames = tables.table_path(*key), [pd.DataFrame(columns=COLUMNS)]
     stored = pd.read_csv(path) if path.exists() else frames[0]
-    for experiment in filter(results.load, experiments):
+    for experiment in filter(results.load_result, experiments):
         known = {"run": fingerprint(experiment), "schedule": experiment.schedule}
         rows = stored[stored.run == known["run"]]
         try:
             if rows.empty:
-                rows = measure(experiment, results.network_of(experiment).to(device), device).assign(**known)
+                rows = measure(experiment, results.load_network(experiment).to(device), device).assign(**known)
             frames.append(rows[COLUMNS])
         except (FileNotFoundError, sets.DataError) as error:
             print(f"A curve is left out: {error}")

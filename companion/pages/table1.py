@@ -18,7 +18,7 @@ from companion.notebook import several
 from companion.show import sentences, tables
 from companion.show.figures import COLOURS, LEVEL_COLOURS, mark_equivalence, minus, title_of
 from companion.training import results
-from companion.training.results import Result
+from companion.training.measurement import Result
 from companion.words import count_seeds, estimate, number
 from odl import paper
 from odl.evaluation import overall
@@ -101,7 +101,7 @@ def specialists(run: Result) -> list[Result | None]:
         return [None] * len(SPECIALISTS)
     own = Experiment(**run.experiment)
     alone = replace(own, schedule=SPECIALISTS[0], seed=seed_of_specialists(own.seed), sharpness=1.0, severity=0.0)
-    return [results.load(replace(alone, schedule=name)) for name in SPECIALISTS]
+    return [results.load_result(replace(alone, schedule=name)) for name in SPECIALISTS]
 
 
 def gaps_in(m: Measured, task: str, run: Result, column="psnr") -> np.ndarray:

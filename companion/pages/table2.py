@@ -11,7 +11,8 @@ from companion.comparators.holes import BLOCKS
 from companion.judge import Decision, Measured
 from companion.measure.blocks import CLASSICAL
 from companion.show import sentences, tables
-from companion.training.results import Result, load
+from companion.training.measurement import Result
+from companion.training.results import load_result
 from companion.words import count_seeds, estimate, signed
 
 CENTRE, RANDOM = INPAINTERS
@@ -55,7 +56,7 @@ def inside_hole(run: Result) -> float:
 
 def own_runs(ours) -> list[Result]:
     """Return what is measured of `OWN` beside the experiments of the on-demand network."""
-    return [run for run in (load(replace(experiment, schedule=OWN)) for experiment in ours) if run]
+    return [run for run in (load_result(replace(experiment, schedule=OWN)) for experiment in ours) if run]
 
 
 def show_blocks(table: pd.DataFrame):

@@ -20,14 +20,13 @@ def denoisers_table(
 
     `ours` is system → its runs, one for each `seed`, as `denoising.our_runs` has them.
     """
-    cases = [
-        denoising.Case(system, sigma, clip, None, dataset, profile, run)
+    frames = [
+        denoising.rows_of(system, sigma, clip, None, dataset, profile, run, measure, device)
         for system in systems
         for run in (ours or {}).get(system, [None])
         for clip in (False, True)
     ]
-    frames = [case.rows(measure, device).assign(clipped=case.clip, **denoising.named(case)) for case in cases]
-    table = pd.concat(frames, ignore_index=True).assign(sigma=sigma)
+    table = pd.concat(frames, ignore_index=True)
     known = published.TABLE3 if sigma == 25 else {}
     table["published"] = [known.get(row.image, {}).get(row.system, np.nan) for row in table.itertuples()]
     columns = ["image", "system", "trained_on", "sigma", "clipped", "seed", "psnr", "published", "seconds", "note"]

@@ -15,7 +15,7 @@ from companion.data import reader
 from companion.restore import advice as doubts
 from companion.restore import image_files
 from companion.training.device import check_device
-from companion.training.results import network_of, place_of_weights
+from companion.training.results import load_network, place_of_weights
 from odl import paper
 from odl.corruptions import FILL, TASKS
 from odl.crops import CROP
@@ -54,7 +54,7 @@ def load(task: str) -> EncoderDecoder:
 @cache
 def read(run: Experiment, place: Path | None, changed: int | None) -> EncoderDecoder:
     """Read a run's network from its file, once a process unless the file has changed."""
-    return network_of(run)
+    return load_network(run)
 
 
 def restore(

@@ -1,4 +1,4 @@
-"""Many runs side by side with one progress bar; a deadline or Ctrl-C stops them with their checkpoints written."""
+"""Measurements side by side with one progress bar; a deadline or Ctrl-C stops them with checkpoints written."""
 
 import math
 import os
@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,8 @@ from companion.data.packs import load
 from companion.disk import ending
 from companion.disk.progress import Bar
 from companion.training.device import check_device
-from companion.training.measurement import Job, job_of
-from companion.training.results import Result
+from companion.training.measurement import Measurement, Result, missing
+from companion.training.results import measurement_of
 from odl import paper
 from odl.corruptions import TASKS
 from odl.device import pytorch_defaults
@@ -36,6 +36,7 @@ from odl.schedules import SCHEDULES
 TABLES = SCHEDULES, paper.TASKS, TASKS, NETWORKS  # which a script or a notebook may add to; workers are told
 ON_GPU = 4  # runs that share a GPU: 1.00 ms of an H200 a step, against 1.50 alone and 0.98 by seven (profile gpu)
 QUICK = 600  # batches of work that are not worth starting processes for
+ALMOST = 0.999  # share of a measurement whose file is not yet written
 
 
 class Stopped(Exception):
@@ -47,93 +48,104 @@ class Ended(OneLine, RuntimeError):
 
 
 def run_many(experiments: list[Experiment], device="auto", train=True, workers=None, **named) -> list[Result]:
-    """`results_of` runs that are trained and tested on their levels."""
-    jobs = [job_of(experiment) for experiment in dict.fromkeys(experiments)]
-    return results_of(jobs, device, train, workers, **named)
+    """Return `results_of` runs on their levels."""
+    return results_of([*map(measurement_of, dict.fromkeys(experiments))], device, train, workers, **named)
 
 
-def results_of(jobs: list[Job], device="auto", train=True, workers=None, dataset="", page="") -> list[Result]:
-    """What the last measurement of every job found, in order; what is missing is measured with one progress bar.
+def results_of(wanted: list[Measurement], device="auto", train=True, workers=None, dataset="", page="") -> list[Result]:
+    """Return the results of some measurements in their order; what is missing is measured with one progress bar.
 
-    With `train` false nothing is measured: what is not there is left out, and a line says how much that is, and which
-    command measures it: of `dataset`, where its runs are on another size of it, as Table 3's are, and for `page`.
+    With `train` false what is missing is left out, and a line says which command measures it: of `dataset`, where its
+    runs are on another size of it, as Table 3's are, and for `page`.
     """
     if train:
-        run_jobs(jobs, device, workers)
-    found = [job.measurements[-1].load() for job in jobs]
-    if absent := [job.experiment for job, result in zip(jobs, found, strict=True) if result is None]:
+        run_all(wanted, device, workers)
+    found = [one.load() for one in wanted]
+    if absent := [one.experiment for one, result in zip(wanted, found, strict=True) if result is None]:
         scale = f"--profile {absent[0].profile} --dataset {shlex.quote(dataset or absent[0].dataset)}"
         ours = [experiment for experiment in absent if experiment.schedule in SCHEDULES] or absent
         seeds = " ".join(str(seed) for seed in sorted({experiment.seed for experiment in ours}))
         command = f"python -m companion reproduce {scale}{f' --page {page}' * bool(page)} --seeds {seeds}"
-        print(f"{len(absent)} of {len(jobs)} runs are missing: set train=True here, or run {command}.")
+        print(f"{len(absent)} of {len(wanted)} runs are missing: set train=True here, or run {command}.")
     return [result for result in found if result is not None]
 
 
 @pytorch_defaults()
-def run_jobs(jobs: list[Job], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
-    """Measure what is missing, `workers` jobs at a time: by default a process per CPU thread, or `ON_GPU` on a GPU.
+def run_all(wanted: list[Measurement], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
+    """Measure what is missing, `workers` at a time: by default a process per CPU thread, or `ON_GPU` on a GPU.
 
-    Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its checkpoint and stops.
+    What others need comes before them. Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its
+    checkpoint and stops.
     """
-    device = check_device(device)
-    todo = [job for job in jobs if job.missing()]
+    device, todo = check_device(device), missing(wanted)
     if not todo:
         return
-    packs = {(job.experiment.dataset, job.experiment.train_images) for job in todo if job.experiment}
-    for dataset, train_images in sorted(packs):
+    trained = {(one.what.dataset, one.what.train_images) for one in todo if isinstance(one.what, Experiment)}
+    for dataset, train_images in sorted(trained):
         load(dataset, "train", train_images)  # packed once, before the workers start
     if workers is None:
-        quick = sum(m.work for job in todo for m in job.missing()) < QUICK
+        quick = sum(one.work for one in todo) < QUICK
         workers = 1 if quick else ON_GPU if device == "cuda" else min(torch.get_num_threads(), cpu_count())
-    run = in_turn if min(workers, len(todo)) == 1 else partial(side_by_side, workers=min(workers, len(todo)))
-    done = sum(job.work for job in jobs if job not in todo)
-    with Bar(sum(job.work for job in jobs), initial=done) as bar:
-        run(todo, device, deadline, partial(show, bar, len(jobs), todo, {}, done))
+    left = undone(todo, [0] * len(todo))
+    workers = min(workers, sum(left.isdisjoint(one.needed) for one in todo))
+    run = in_turn if workers == 1 else partial(side_by_side, workers=workers)
+    done = [one for one in wanted if one.path not in left]
+    before = sum(one.work for one in done)
+    with Bar(before + sum(one.work for one in todo), initial=before) as bar:
+        run(todo, device, deadline, partial(show, bar, len(done), before, todo, {}))
         bar.refresh()
 
 
-def show(bar, n: int, todo: list[Job], resumed: dict, done: float, shares) -> None:
-    """Move the bar to the shares of the jobs; what a checkpoint held took no time now and does not count as speed."""
+def undone(todo: list[Measurement], shares) -> set[Path]:
+    """Return what others have to wait for: the paths of which less than the whole is done."""
+    return {one.path for one, share in zip(todo, shares, strict=True) if share < 1}
+
+
+def show(bar, n: int, before: float, todo: list[Measurement], resumed: dict, shares) -> None:
+    """Move the bar, `n` measurements of which were done before, to the shares of the others.
+
+    What a checkpoint held took no time now and does not count as speed.
+    """
     for i, share in enumerate(shares):
         if 0 < share < 1:
             resumed.setdefault(i, share)
-    bar.initial = done + sum(todo[i].work * share for i, share in resumed.items())
-    finished = n - len(todo) + sum(share == 1 for share in shares)
-    one = todo[0].experiment.schedule if todo[0].experiment else todo[0].name.split("/")[-1]
-    bar.set_description_str(one if n == 1 else f"{finished} of {n} runs", refresh=False)
-    bar.n = done + sum(job.work * share for job, share in zip(todo, shares, strict=True))
+    bar.initial = before + sum(todo[i].work * share for i, share in resumed.items())
+    finished, every = n + sum(share == 1 for share in shares), n + len(todo)
+    bar.set_description_str(todo[0].path.stem if every == 1 else f"{finished} of {every} results", refresh=False)
+    bar.n = before + sum(one.work * share for one, share in zip(todo, shares, strict=True))
     bar.update(0)
 
 
 def in_turn(todo, device, deadline, show) -> None:
-    """One job after the other, in this process; those after one that fails run, too, and its error is raised last."""
-    shares, failed = [0.0] * len(todo), None
-    for i, job in enumerate(todo):
+    """Measure one after the other in this process; the first error is raised when the others are done."""
+    shares, errors = [0.0] * len(todo), []
+    for i, one in enumerate(todo):
 
         def progress(share, i=i):
-            shares[i] = share
+            shares[i] = min(share, ALMOST)
             show(shares)
             if monotonic() > deadline:
                 raise Stopped
 
-        try:
-            measure(job, device, progress)
-        except Stopped:
-            break
-        except Exception as error:
-            traceback.clear_frames(error.__traceback__)  # its network must not fill the memory of those that follow
-            tqdm.write(f"{job.name}: {error}", file=sys.stderr)
-            failed = failed or error
-            continue
-        shares[i] = 1
-        show(shares)
-    if failed:
-        raise failed
+        if undone(todo, shares).isdisjoint(one.needed):
+            try:
+                progress(0)
+                one.run(device, progress)
+            except Stopped:
+                break
+            except Exception as error:
+                traceback.clear_frames(error.__traceback__)  # its network must not fill the memory of those that follow
+                tqdm.write(f"{one.name}: {error}", file=sys.stderr)
+                errors.append(error)
+                continue
+            shares[i] = 1
+            show(shares)
+    if errors:
+        raise errors[0]
 
 
 def side_by_side(todo, device, deadline, show, workers: int) -> None:
-    """Several jobs at once: on a CPU a process each with one thread, on a GPU a thread each with its own stream.
+    """Measure several at once: on a CPU in a process each with one thread, on a GPU in a thread each with its stream.
 
     A second Ctrl-C does not wait for what the first one has told to stop. Raises Ended.
     """
@@ -145,11 +157,19 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
         else:
             given = {"initializer": start_process, "initargs": (os.getpid(),)}
             pool, leave = ProcessPoolExecutor(workers, **given), {"kill_workers": True}
-        futures = [pool.submit(work, job, device, deadline, i, shares.filename, TABLES) for i, job in enumerate(todo)]
+        waiting, futures, running = [*enumerate(todo)], [], set()
         try:
-            while wait(futures, timeout=1.0).not_done:
+            while True:
+                left = undone(todo, shares)
+                ready = [(i, one) for i, one in waiting if left.isdisjoint(one.needed)][: workers - len(running)]
+                for i, one in ready:
+                    waiting.remove((i, one))
+                    futures.append(pool.submit(work, one, device, deadline, i, shares.filename, TABLES))
+                running |= {*futures[len(futures) - len(ready) :]}
+                if not running:
+                    break
+                running = wait(running, 1.0, FIRST_COMPLETED).not_done
                 show(shares)
-            show(shares)
             ended = [future.result() for future in futures]
         except (KeyboardInterrupt, SystemExit):
             for future in futures:
@@ -207,8 +227,8 @@ def end_with_parent() -> None:
     os._exit(1)
 
 
-def work(job: Job, device, deadline: float, i: int, file: str, tables) -> bool:
-    """Run one job in a worker, with its share of work done in place i of a file; True if the worker was asked to end.
+def work(one: Measurement, device, deadline: float, i: int, file: str, tables) -> bool:
+    """Run one measurement in a worker, with its share of work done in place i of a file; True if asked to end.
 
     `tables` has what was added elsewhere.
     """
@@ -217,7 +237,7 @@ def work(job: Job, device, deadline: float, i: int, file: str, tables) -> bool:
         here |= there
 
     def progress(share):
-        shares[i] = min(share, 0.999)
+        shares[i] = min(share, ALMOST)
         if ASKED.is_set() or monotonic() > deadline or orphaned():
             WORKER["running"] = False
             raise Stopped
@@ -226,21 +246,12 @@ def work(job: Job, device, deadline: float, i: int, file: str, tables) -> bool:
         with suppress(Stopped, SystemExit):
             WORKER.update(busy=True, running=True)
             progress(0)
-            measure(job, device, progress)
+            one.run(device, progress)
             shares[i] = 1.0
             WORKER["running"] = False
     except Exception as error:
-        tqdm.write(f"{job.name}: {error}", file=sys.stderr)
+        tqdm.write(f"{one.name}: {error}", file=sys.stderr)
         raise
     finally:
         WORKER.update(busy=False, running=False)
     return ASKED.is_set()
-
-
-def measure(job: Job, device, progress) -> None:
-    """What is missing of a job, in its order."""
-    missing, done = job.missing(), 0.0
-    total = sum(m.work for m in missing)
-    for m in missing:
-        m.measure(device=device, progress=lambda s, m=m, done=done: progress((done + s * m.work) / total))
-        done += m.work

@@ -57,7 +57,7 @@ def networks(runs: list) -> dict[str, torch.nn.Module]:
     found, absent = {}, []
     for run in runs:
         try:
-            if results.load(run):
+            if results.load_result(run):
                 found[run.schedule] = results.with_weights(untrained(run), run)
         except FileNotFoundError:
             absent.append(run.run_id)

@@ -9,7 +9,7 @@ from companion import judge
 from companion.disk import files
 from companion.show import sentences
 from companion.show.figures import TITLES
-from companion.training.results import Result
+from companion.training.measurement import Result
 from companion.words import number
 from odl import paper
 from odl.experiment import slug

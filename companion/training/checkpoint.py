@@ -1,4 +1,4 @@
-"""What training leaves: checkpoints, of which the previous one is kept, and weights. Reading them executes nothing."""
+"""Checkpoints, of which the previous one is kept, and trained weights. Reading them executes nothing."""
 
 import copy
 import hashlib
@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
 from companion.disk import files
-from companion.training.store import identity
+from companion.training.measurement import identity
 from odl import PROTOCOL
 from odl.parameters import OneLine
 
@@ -24,7 +24,7 @@ CHECKPOINT_SECONDS = 60
 
 @contextmanager
 def resumed(run):
-    """The `Log` of a run, which no other process trains meanwhile; when left, its last whole epoch is on disk."""
+    """Yield the `Log` of a run, which no other process trains meanwhile; afterwards its last epoch is on disk."""
     folder = files.runs() / run.run_id
     files.need_writable(folder)
     with files.locked(files.runs() / "locks" / f"{run.run_id.replace('/', '-')}.lock"):
@@ -38,7 +38,7 @@ def resumed(run):
 
 
 class Log:
-    """What is kept of a run: `history`, a dict an epoch, and `seconds`, of the clock and of the processor."""
+    """The record of a run: `history`, a dict for each epoch, and `seconds` of the clock and of the processor."""
 
     def __init__(self, run, folder: Path):
         self.run, self.folder, self.snapshot = run, folder, None
@@ -105,7 +105,7 @@ def owned(experiment) -> dict:
 
 
 def owner_of(experiment) -> str:
-    """SHA-256 of what is `owned`; 25 and 25.0 are the same."""
+    """Return the SHA-256 of what is `owned`; 25 and 25.0 are the same."""
     known = {name: float(value) if isinstance(value, int) else value for name, value in owned(experiment).items()}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
@@ -120,7 +120,7 @@ def save_checkpoint(folder: Path, snapshot: dict) -> None:
 
 
 def load_checkpoint(folder: Path, experiment) -> dict | None:
-    """The newest whole checkpoint of this experiment and protocol, None without one; a damaged one is named."""
+    """Return the newest whole checkpoint of this experiment and protocol, or None; name a damaged one."""
     for path in filter(Path.exists, (folder / "checkpoint.pt", folder / "previous.pt")):
         state = read_checkpoint(path)
         if state is None:
@@ -132,7 +132,7 @@ def load_checkpoint(folder: Path, experiment) -> dict | None:
 
 
 def read_checkpoint(path: Path) -> dict | None:
-    """What a checkpoint holds, None where it is damaged or not one of ours; nothing in it is executed."""
+    """Return what a checkpoint holds, None if it is damaged or none of ours; execute nothing in it."""
     content = path.read_bytes()
     if hashlib.sha256(content[32:]).digest() != content[:32]:
         return None
@@ -147,47 +147,28 @@ def read_checkpoint(path: Path) -> dict | None:
 
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """Return the tensors in a file of safetensors, read once.
-
-    They are checked against the manifest where they ship, else against the SHA-256 in the header where it has one.
-    """
+    """Return the tensors in a file; one that ships is checked against its manifest. Raises DamagedFile."""
     content = path.read_bytes()
     shipped = path.parent in (files.models(), files.shipped())
     if shipped and hashlib.sha256(content).hexdigest() != files.unseal(path.parent / "manifest.json").get(path.name):
         raise files.DamagedFile(f"{path}: its SHA-256 is not the one in manifest.json; fetch the file again")
     try:
-        weights = load(content)
+        return load(content)
     except SafetensorError as error:
         reason = str(error).splitlines()[0]
         raise files.DamagedFile(f"{path}: not a whole file of safetensors ({reason}); delete it") from None
-    if not shipped and (expected := header(path)[0]) and expected != hash_of(weights):
-        raise files.DamagedFile(f"{path}: changed since it was written; delete it and train again")
-    return weights
 
 
 def encoded(weights: dict[str, torch.Tensor], owner: str) -> bytes:
-    """A file of weights. In its header, as one word because the order of several differs: SHA-256 and `owner`."""
-    return save(weights, {"sha256": f"{hash_of(weights)} {owner}"})
+    """Return a file of weights whose header names their owner."""
+    return save(weights, {"owner": owner})
 
 
-def header(path: Path) -> tuple[str, str]:
-    """The SHA-256 of a file's weights, and their owner; empty where it has none. Raises SafetensorError."""
-    with safe_open(path, "pt") as file:
-        sha256, _, owner = (file.metadata() or {}).get("sha256", "").partition(" ")
-    return sha256, owner
-
-
-def is_of(path: Path, owner: str) -> bool:
-    """Whether weights are this owner's; a damaged file is not told from them, and is refused when it is read."""
+def owner_in(path: Path) -> str | None:
+    """Return whose weights a file has; None where its header cannot be read, so that reading the weights says why."""
     try:
-        return header(path)[1] == owner
+        with safe_open(path, "pt") as file:
+            header = file.metadata() or {}
     except SafetensorError:
-        return True
-
-
-def hash_of(weights: dict[str, torch.Tensor]) -> str:
-    """SHA-256 over names, types, shapes and bytes."""
-    total = hashlib.sha256()
-    for name, t in sorted(weights.items()):
-        total.update(f"{name} {t.dtype} {tuple(t.shape)} ".encode() + t.view(-1).view(torch.uint8).numpy().tobytes())
-    return total.hexdigest()
+        return None
+    return header.get("owner", header.get("sha256", "").partition(" ")[2])  # in older files behind a hash

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import re
 import sys
 import warnings
 from functools import cache
@@ -29,20 +28,18 @@ def keep_memory() -> None:
 
 @cache
 def gpu() -> tuple[bool, str]:
-    """Whether PyTorch can use a GPU here, and why it cannot use one that there is; what stays idle is printed once."""
+    """Return whether PyTorch can use a GPU here, and why not; print once what stays idle."""
     if not torch.cuda.is_available():
         return False, ""
     name = "this GPU"
     try:
         with warnings.catch_warnings(record=True) as said:  # of a GPU that cannot be used PyTorch says it in many lines
             warnings.simplefilter("always")
-            need_kernels(torch.cuda.get_device_capability(), torch.cuda.get_arch_list())
             name, count = torch.cuda.get_device_name(), torch.cuda.device_count()
             torch.ones(1, device="cuda").sum().item()
     except Exception as error:  # a P100, one that another process fills, or whatever a driver says
-        reason = (
-            f"PyTorch {torch.__version__} cannot use {name} ({[*str(error).splitlines(), type(error).__name__][0]})"
-        )
+        why = [*str(error).splitlines(), type(error).__name__][0]
+        reason = f"PyTorch {torch.__version__} cannot use {name} ({why})"
         print(f"{reason}; the CPU is used", file=sys.stderr)
         return False, reason
     for line in said:
@@ -50,14 +47,6 @@ def gpu() -> tuple[bool, str]:
     if count > 1:
         print(f"1 of {count} GPUs is used, {name}; the others are idle", file=sys.stderr)
     return True, ""
-
-
-def need_kernels(capability: tuple[int, int], built: list[str]) -> None:
-    """Raise RuntimeError where PyTorch has no code for a GPU: `sm_75` is for 7.5 to 7.9, `compute_75` from 7.5 on."""
-    found = [re.match(r"(sm|compute)_(\d+)(\d)", name) for name in built]
-    versions = [(match[1], (int(match[2]), int(match[3]))) for match in found if match]
-    if not any(v <= capability and (kind == "compute" or v[0] == capability[0]) for kind, v in versions) and versions:
-        raise RuntimeError(f"its code is for {', '.join(built)}, and not for sm_{capability[0]}{capability[1]}")
 
 
 def prepare(device) -> None:
@@ -72,19 +61,18 @@ def prepare(device) -> None:
 
 
 def make_deterministic() -> None:
-    """Kernels on a GPU that give the same bits at every call, also beside other streams: exact resume needs them."""
+    """Select kernels of a GPU that give the same bits at every call, beside other streams, too, for exact resume."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.backends.cudnn.deterministic = True
 
 
 def check_device(device) -> str:
-    """`auto` becomes cuda where PyTorch can use one, else cpu; a line says what stays idle. Raises ParameterError."""
+    """Return cpu or cuda: of `auto`, cuda where PyTorch can use it. Raises ParameterError."""
     choice("device", device, DEVICES)
     if device == "cpu":
         return device
     usable, reason = gpu()
     if device == "cuda" and not usable:
-        raise ParameterError(
-            f"device='cuda' is not available on this machine{reason and f': {reason}'}; nearest: 'cpu'"
-        )
+        why = f": {reason}" if reason else ""
+        raise ParameterError(f"device='cuda' is not available on this machine{why}; nearest: 'cpu'")
     return "cuda" if usable else "cpu"

@@ -6,12 +6,12 @@ import threading
 import torch
 
 CAPTURING = threading.Lock()  # one capture at a time, where several runs share a GPU
-WARM_UP = 3  # steps before a capture, in which libraries choose their kernels
-LAUNCHES = 32  # graphs that may wait in a GPU's queue
+WARM_UP_STEPS = 3  # before a capture, in which libraries choose their kernels
+MAX_QUEUED_GRAPHS = 32  # that wait in a GPU at a time
 
 
 def quickest(step):
-    """The step of `learn`, or on a GPU its graphs; not where the images stay on disk, which no graph reads."""
+    """Return the step of `learn`, or its graphs if the images are on a GPU; no graph reads a disk."""
     return Captured(step) if step.images.pixels.is_cuda and os.environ.get("ODL_EAGER") != "1" else step
 
 
@@ -34,14 +34,14 @@ class Captured:
             if torch.is_tensor(mine):
                 mine.copy_(given)
         graph.replay()
-        if self.taken % LAUNCHES == 0:
+        if self.taken % MAX_QUEUED_GRAPHS == 0:
             torch.cuda.current_stream().synchronize()
         self.taken += 1
         return loss
 
 
 def captured(step, batch) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:
-    """The step as a CUDA graph, and where its loss will be.
+    """Return the step as a CUDA graph, and where its loss will be.
 
     The steps that warm it up leave no trace: weights, Adam and generator are put back.
     """
@@ -53,7 +53,7 @@ def captured(step, batch) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:
     stream.wait_stream(current)
     with CAPTURING:
         with torch.cuda.stream(stream):
-            for _ in range(WARM_UP):
+            for _ in range(WARM_UP_STEPS):
                 step(*batch)
         current.wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
@@ -68,6 +68,6 @@ def captured(step, batch) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:
 
 
 def state_of(step) -> list[torch.Tensor]:
-    """Every tensor that a step changes."""
+    """Return every tensor that a step changes."""
     slots = [slot.values() for slot in step.optimizer.state.values()]
     return [*step.network.parameters(), *step.network.buffers(), *(t for slot in slots for t in slot)]

@@ -1,31 +1,56 @@
-"""A measurement is a file, a description and the function that makes it; a job is measurements in their order."""
+"""A measurement is a sealed JSON at a path: what was measured, with what, and the scores."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from pathlib import Path
-from time import monotonic
 
+import numpy as np
+import pandas as pd
+
+from companion.data import sets
 from companion.disk import files
-from companion.training import results, store
-from companion.training.device import check_device
-from companion.training.results import Result, train
-from odl.evaluation import TESTED
-from odl.experiment import Experiment
+from odl import PROTOCOL
+from odl.device import pytorch_defaults
+from odl.experiment import Experiment, is_folder
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """`load()` returns what is on disk or None, `measure(device, progress)` measures and writes `path`; both pickle.
+class Result:
+    """What was measured; `path` is its JSON."""
 
-    `work` says how long it takes: batches passed forward through the network.
+    experiment: dict
+    provenance: dict
+    history: list[dict]
+    evaluation: pd.DataFrame
+    path: Path
+
+    @cached_property
+    def level_means(self) -> dict[str, dict[str, float]]:
+        """The mean over trials of each column of the evaluation: column → level → mean."""
+        return self.evaluation.groupby("level").mean().to_dict()
+
+
+def identity(experiment: Experiment) -> dict:
+    """Return what a result belongs to: the fields of a run as JSON, and of a reader's own folder what lies in it."""
+    own = {"images": sets.fingerprint(experiment.dataset)} if is_folder(experiment.dataset) else {}
+    return experiment.asdict() | own
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A result that is on disk at `path`, or is measured now; workers receive it pickled.
+
+    `what` is measured: an experiment, or a dict that says so. `make(device, progress)` returns the rest of the file as
+    a dict: `provenance`, `evaluation` (column → values) and what else there is. `work` is the cost in batches passed
+    forward through the network. `needs` are measured first.
     """
 
-    load: Callable
-    measure: Callable
+    path: Path
+    what: Experiment | dict
+    make: Callable
     work: float
-    path: Path | None = None
+    needs: tuple["Measurement", ...] = ()
 
     @property
     def name(self) -> str:
@@ -33,62 +58,59 @@ class Measurement:
         above = files.results() if self.path.is_relative_to(files.results()) else files.root()
         return self.path.relative_to(above).with_suffix("").as_posix()
 
-
-@dataclass(frozen=True)
-class Job:
-    """Measurements in an order in which each may use what those before it left on disk.
-
-    `needs` are results of other runs, which have jobs of their own; what of them is missing is measured first.
-    """
-
-    name: str
-    measurements: tuple[Measurement, ...]
-    experiment: Experiment | None = None  # whose images are packed before it starts
-    needs: tuple[Measurement, ...] = ()
+    @property
+    def experiment(self) -> Experiment | None:
+        """The run that is measured, or whose network is."""
+        if isinstance(self.what, Experiment):
+            return self.what
+        return self.needs[0].experiment if self.needs else None
 
     @property
-    def work(self) -> float:
-        return sum(m.work for m in self.measurements)
+    def needed(self) -> list[Path]:
+        """The files of what it needs."""
+        return [need.path for need in self.needs]
 
-    def missing(self) -> list[Measurement]:
-        return [m for m in (*self.needs, *self.measurements) if m.load() is None]
+    def load(self) -> Result | None:
+        """Return what was measured of exactly this by this protocol, else None. Raises DamagedFile."""
+        content = files.unseal(self.path) if self.path.exists() else {}
+        known = content.get("protocol") == PROTOCOL and content.get("experiment") == self.described()
+        return as_result(content, self.path) if known else None
 
+    @pytorch_defaults()
+    def run(self, device="auto", progress=None) -> Result:
+        """Return the result, measured and written where it is missing; a lock lets other processes wait for it."""
+        if result := self.load():
+            return result
+        files.need_writable(self.path.parent)
+        with lock_of(self.path):
+            if result := self.load():
+                return result
+            content = {"protocol": PROTOCOL, "experiment": self.described()}
+            files.write_atomically(self.path, files.seal(content | self.make(device=device, progress=progress)))
+            return as_result(files.unseal(self.path), self.path)
 
-def job_of(experiment: Experiment, *later: Measurement) -> Job:
-    """The job that trains and evaluates one run, then measures what else is to be known."""
-    e = experiment
-    training = 3 * e.epochs * e.iterations  # backward costs twice forward
-    evaluation = e.trials * len(TESTED) * math.ceil(e.test_images / e.batch_size)
-    run = partial(results.load, e), partial(results.run_or_load, e)
-    own = Measurement(*run, training + evaluation, results.path_of(e))
-    needed = map(job_of, results.needed_by(e))
-    return Job(e.run_id, (own, *later), e, tuple(m for job in needed for m in (*job.needs, *job.measurements)))
-
-
-def path_beside(experiment, name: str) -> Path:
-    """Where something more that was measured of a run's network lies."""
-    return files.results() / f"{experiment.run_id}-{name}.json"
-
-
-def of_network(experiment, name: str, evaluate: Callable, work: float) -> Measurement:
-    """Something more to be measured of a run's network: `evaluate(experiment, network, device, progress)` has rows."""
-    path = path_beside(experiment, name)
-    measure = partial(measure_network, experiment, path, evaluate)
-    return Measurement(partial(results.load, experiment, path), measure, work, path)
+    def described(self) -> dict:
+        """Return `what` as its file has it."""
+        return identity(self.what) if isinstance(self.what, Experiment) else self.what
 
 
-def measure_network(experiment, path: Path, evaluate: Callable, device="auto", progress=None) -> Result:
-    """The result at `path`, measured now where it is not on disk; the network is trained again where it is lost."""
+def as_result(content: dict, path: Path) -> Result:
+    """Return a result with the content of its file."""
+    rows = content["evaluation"]
+    scores = {name: np.array(rows[name], float) for name in rows if name.startswith(("l2", "psnr"))}  # null is NaN
+    frame = pd.DataFrame(rows | scores)
+    return Result(content["experiment"], content["provenance"], content.get("history", []), frame, path)
 
-    def measure():
-        where = check_device(device)
-        training = 0.9 * (results.place_of_weights(experiment) is None)  # share of the work
-        with store.lock_of(results.path_of(experiment)):  # of several processes that lack the network one trains it
-            if results.place_of_weights(experiment) is None:
-                train(experiment, where, progress and (lambda share: progress(training * share)))
-        network, start = results.network_of(experiment), monotonic()
-        rows = evaluate(experiment, network, where, progress and (lambda s: progress(training + (1 - training) * s)))
-        origin = results.provenance(experiment, where) | {"seconds": {"evaluate": round(monotonic() - start, 1)}}
-        return {"provenance": origin, "history": [], "evaluation": rows.to_dict("list")}
 
-    return results.as_result(store.run_or_load(path, store.identity(experiment), measure), path)
+def lock_of(path: Path):
+    """Return the lock under which the result at `path` is measured, held until `with` ends. Raises DiskError."""
+    return files.locked(files.runs() / "locks" / f"{'-'.join(path.relative_to(files.results()).parts)}.lock")
+
+
+def missing(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Return what is not measured of these, and of what that needs, each once and behind what it needs."""
+    found = {}
+    for one in measurements:
+        if one.path not in found and one.load() is None:
+            found |= {need.path: need for need in missing(one.needs)} | {one.path: one}
+    return [*found.values()]

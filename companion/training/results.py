@@ -1,12 +1,13 @@
-"""Run or load: Algorithm 1 with data and checkpoints, one JSON per run with its provenance, its trained network."""
+"""Algorithm 1 with data and checkpoints, the scores of a run and of its network, and the network it leaves."""
 
 import base64
 import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
+from math import ceil
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -19,10 +20,10 @@ from companion.data import packs
 from companion.data.sets import DataError
 from companion.disk import files
 from companion.disk.provenance import origin, processor
-from companion.training import checkpoint, store
+from companion.training import checkpoint
 from companion.training.device import check_device, prepare
 from companion.training.graphs import quickest
-from companion.training.store import identity
+from companion.training.measurement import Measurement, Result, lock_of
 from odl import PROTOCOL, evaluation
 from odl.device import arithmetic, pytorch_defaults
 from odl.evaluation import TESTED, images_of, overall, task_of
@@ -33,38 +34,39 @@ from odl.parameters import OneLine, ParameterError
 from odl.schedules import SCHEDULES, Schedule, begin
 from odl.windows import restorer
 
-
-@dataclass(frozen=True)
-class Result:
-    """What one run measured; `path` is its JSON."""
-
-    experiment: dict
-    provenance: dict
-    history: list[dict]
-    evaluation: pd.DataFrame
-    path: Path
-
-    @cached_property
-    def level_means(self) -> dict[str, dict[str, float]]:
-        """The mean over trials of each column of the evaluation: column → level → mean."""
-        return self.evaluation.groupby("level").mean().to_dict()
+# Measurements of a run and of its network
 
 
 def path_of(experiment: Experiment) -> Path:
     return files.results() / f"{experiment.run_id}.json"
 
 
-def load(experiment: Experiment, path: Path | None = None) -> Result | None:
-    """The measured result of exactly this experiment, or None; of another measurement of it where `path` names one."""
-    path = path or path_of(experiment)
-    content = store.load(path, identity(experiment))
-    return content and as_result(content, path)
+def measurement_of(experiment: Experiment) -> Measurement:
+    """Return the measurement of a run: it is trained, and its network tested on the paper's levels."""
+    e = experiment
+    work = 3 * e.epochs * e.iterations + work_of_levels(e)  # backward costs twice forward
+    make = partial(train_and_evaluate, e, train, on_levels)
+    return Measurement(path_of(e), e, make, work, tuple(map(measurement_of, needed_by(e))))
 
 
-def as_result(content: dict, path: Path) -> Result:
-    rows = content["evaluation"]
-    scores = {name: np.array(rows[name], float) for name in rows if name.startswith(("l2", "psnr"))}  # null is NaN
-    return Result(content["experiment"], content["provenance"], content["history"], pd.DataFrame(rows | scores), path)
+def work_of_levels(experiment) -> int:
+    """Return the batches that are passed forward to test a network on the levels."""
+    return experiment.trials * len(TESTED) * ceil(experiment.test_images / experiment.batch_size)
+
+
+def measurement_beside(experiment, name: str, evaluate: Callable, work: float) -> Measurement:
+    """Return a measurement of something more of a run's network, beside its result.
+
+    `evaluate(experiment, network, device, progress)` returns the rows.
+    """
+    path = files.results() / f"{experiment.run_id}-{name}.json"
+    make = partial(evaluate_network, experiment, evaluate)
+    return Measurement(path, experiment, make, work, (measurement_of(experiment),))
+
+
+def load_result(experiment: Experiment) -> Result | None:
+    """Return the result of exactly this run, or None where it is not measured."""
+    return measurement_of(experiment).load()
 
 
 class Trained(NamedTuple):
@@ -109,28 +111,24 @@ def train_with(experiment, device, progress, build, learn) -> Trained:
 
 
 def by_schedule(schedule: Schedule, experiment, *rest) -> None:
-    """Algorithm 1 with this schedule, in the quickest way that this machine has."""
+    """Run Algorithm 1 with this schedule, in the quickest way that this machine has."""
     learn(experiment, schedule, *rest, adapt=quickest)
 
 
 def needed_by(experiment) -> list[Experiment]:
-    """The runs from whose histories the schedule of this one is made."""
+    """Return the runs from whose histories the schedule of this one is made."""
     needs = getattr(SCHEDULES[experiment.schedule], "needs", lambda seed: [])  # a function's row has none
     return [replace(experiment, **other) for other in needs(experiment.seed)]
 
 
 def schedule_of(experiment) -> Schedule:
-    """The schedule of a run, ready to be asked. Raises ParameterError where a run that it needs is not measured."""
-    found = {run: load(run) for run in needed_by(experiment)}
-    for run in (run for run, result in found.items() if result is None):
-        raise ParameterError(f"schedule={experiment.schedule!r} needs {run.run_id} first: {command_of(run)}")
-    return begin(SCHEDULES[experiment.schedule], [result.history for result in found.values()])
-
-
-def run_or_load(experiment: Experiment, device="auto", progress=None) -> Result:
-    """The result from disk, else train, evaluate, write it, and keep the weights in `runs/`."""
-    path, measure = path_of(experiment), lambda: train_and_evaluate(experiment, train, on_levels, device, progress)
-    return as_result(store.run_or_load(path, identity(experiment), measure), path)
+    """Return the schedule of a run. Raises ParameterError where a run that it needs is not measured."""
+    histories = []
+    for run in needed_by(experiment):
+        if not (result := load_result(run)):
+            raise ParameterError(f"schedule={experiment.schedule!r} needs {run.run_id} first: {command_of(run)}")
+        histories.append(result.history)
+    return begin(SCHEDULES[experiment.schedule], histories)
 
 
 @pytorch_defaults()
@@ -148,7 +146,7 @@ def evaluate(experiment, restore, device="auto", progress=None, levels=TESTED) -
 
 
 def on_levels(experiment, trained: Trained, device, progress) -> dict:
-    """The scores of a run on the paper's levels, as its result holds them."""
+    """Return the scores of a run on the paper's levels, as its result holds them."""
     rows, images = evaluate(experiment, restorer(trained.network, experiment.precision, device), device, progress)
     short = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows}).to_dict("list")
     columns = {name: [None if v != v else v for v in column] for name, column in short.items()}  # no NaN in JSON
@@ -158,15 +156,17 @@ def on_levels(experiment, trained: Trained, device, progress) -> dict:
 
 
 def per_image(result: Result, score: str = "psnr") -> np.ndarray:
-    """What is kept of each image: the mean over trials of `score`, l2 in ‰ or psnr in dB; (8, images), in half
-    precision, the rows being levels 1…6, easy and hard."""
+    """Return the mean over trials of `score` of each image, l2 in ‰ or psnr in dB: (8, images), in half precision.
+
+    The rows are levels 1…6, easy and hard.
+    """
     content = files.unseal(result.path)["per_image"][score]
     levels = result.evaluation.level.nunique()
     return np.frombuffer(base64.b64decode(content), "<f2").reshape(levels, -1).astype(float)
 
 
 def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None) -> dict:
-    """What the result of a run holds: train, evaluate. Raises DataError.
+    """Train a run and evaluate it. Returns what its result holds. Raises DataError.
 
     `train(experiment, device, progress)` returns a `Trained`, and `evaluate(experiment, trained, device, progress)`
     the scores as a dict with at least `evaluation`.
@@ -184,8 +184,21 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None
     return {"provenance": measured_with, "history": trained.history} | scores
 
 
+def evaluate_network(experiment, evaluate: Callable, device="auto", progress=None) -> dict:
+    """Return what more is measured of a run's network; it is trained again where it is lost."""
+    device, training = check_device(device), 0.9 * (place_of_weights(experiment) is None)  # share of the work
+    with lock_of(path_of(experiment)):  # of several processes that lack the network one trains it
+        if place_of_weights(experiment) is None:
+            train(experiment, device, progress and (lambda share: progress(training * share)))
+    network, start = load_network(experiment), time.monotonic()
+    rows = evaluate(experiment, network, device, progress and (lambda s: progress(training + (1 - training) * s)))
+    seconds = {"evaluate": round(time.monotonic() - start, 1)}
+    measured_with = provenance(experiment, device) | {"seconds": seconds}
+    return {"provenance": measured_with, "history": [], "evaluation": rows.to_dict("list")}
+
+
 def provenance(experiment: Experiment, device: str) -> dict:
-    """What a number was measured with."""
+    """Return what a number is measured with."""
     pack = packs.load(experiment.dataset, "train", experiment.train_images)
     images = {"data_sha256": pack.sha256, "train_images": len(pack), "skipped_images": list(pack.skipped)}
     how = {"arithmetic": arithmetic(experiment.precision, device), "processor": processor()}
@@ -199,13 +212,13 @@ class NoWeights(OneLine, FileNotFoundError):
     """A run has no weights here; the message is one line with the command that trains them."""
 
 
-def network_of(experiment: Experiment) -> torch.nn.Module:
-    """The trained network of a run (`place_of_weights`). Raises FileNotFoundError."""
+def load_network(experiment: Experiment) -> torch.nn.Module:
+    """Return the trained network of a run (`place_of_weights`). Raises FileNotFoundError."""
     return with_weights(make(experiment.network, task_of(experiment).channels, experiment.width), experiment)
 
 
 def with_weights(network, experiment):
-    """The network with the trained weights of a run. Raises FileNotFoundError, or DamagedFile."""
+    """Return the network with the trained weights of a run. Raises FileNotFoundError, or DamagedFile."""
     path = place_of_weights(experiment)
     if path is None:
         first = f"delete {path_of(experiment)}, and " if path_of(experiment).exists() else ""
@@ -219,19 +232,19 @@ def with_weights(network, experiment):
 
 
 def place_of_weights(experiment: Experiment) -> Path | None:
-    """The file with a run's weights: in `runs/`, in `data/models` under the root, or as shipped; None where none is.
+    """Return the file with a run's weights, or None: in `runs/`, in `data/models` under the root, or as shipped.
 
     Those in `runs/` may be of the same name and of another protocol, or of photographs that have changed since.
     """
     name = shipped_name(experiment.run_id)
     trained_here = files.runs() / experiment.run_id / "weights.safetensors"
-    if trained_here.exists() and checkpoint.is_of(trained_here, checkpoint.owner_of(experiment)):
+    if trained_here.exists() and checkpoint.owner_in(trained_here) in (None, checkpoint.owner_of(experiment)):
         return trained_here
     return next(filter(Path.exists, (files.models() / name, files.shipped() / name)), None)
 
 
 def shipped_name(run_id: str) -> str:
-    """The file of a run's weights in `data/models`."""
+    """Return the name of the file of a run's weights in `data/models`."""
     return short(run_id.replace("/", "-"), 240) + ".safetensors"
 
 
@@ -246,7 +259,7 @@ def ship(run_id: str) -> Path:
     trained_here, path = files.runs() / run_id / "weights.safetensors", files.models() / shipped_name(run_id)
     weights = checkpoint.read_weights(trained_here)
     half = {name: t.half() if t.is_floating_point() else t for name, t in weights.items()}
-    content, manifest = checkpoint.encoded(half, checkpoint.header(trained_here)[1]), path.parent / "manifest.json"
+    content, manifest = checkpoint.encoded(half, checkpoint.owner_in(trained_here)), path.parent / "manifest.json"
     files.write_atomically(path, content)
     with files.locked(files.runs() / "locks" / "manifest.lock"):
         hashes = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
@@ -256,7 +269,7 @@ def ship(run_id: str) -> Path:
 
 
 def command_of(experiment: Experiment) -> str:
-    """The command line that makes this run."""
+    """Return the command line that makes this run."""
     e = experiment
     extra = "".join(f" --set {name}={value}" for name, value in e.overrides.items())
     return (

@@ -132,10 +132,10 @@ def test_another_equation_3_is_told_from_the_library_s_and_the_exercise_is_reach
 
 def check_runs(name: str, folder: Path) -> None:
     """What a notebook has trained is what the graph of the sweep says that its page shows."""
-    jobs = catalogue.jobs("smoke", "demo", [0])
+    every = catalogue.measurements("smoke", "demo", [0])
     page = "table1-inpaint" if name == "table1" else name
-    shown = {m.name for job in catalogue.shown_on(page, jobs, "smoke", "demo", [0]) for m in job.measurements}
-    known = {m.name for job in jobs for m in job.measurements}
+    shown = {one.name for one in catalogue.shown_on(page, every, "smoke", "demo", [0])}
+    known = {one.name for one in every}
     written = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.json")}
     assert written & known <= shown and (written & known or name in ("scorecard", "algorithm1", "add_your_own"))
 
