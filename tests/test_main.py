@@ -274,22 +274,11 @@ def test_an_opaque_layer_is_no_loss_and_another_one_is(tmp_path, alpha):
     assert Image.open(tmp_path / "out.jpg").mode == "RGB"
 
 
-@pytest.mark.parametrize(
-    "suffix", [".gif", ".ico", ".icns", ".avif", ".mpo", ".jp2", ".pdf", ".tga", ".pcx", ".txt", ""]
-)
+@pytest.mark.parametrize("suffix", [".gif", ".avif", ".mpo", ".txt", ""])
 def test_formats_that_do_not_keep_photographs_are_refused_before_the_work(root, suffix, capsys):
     Image.new("RGB", (70, 70)).save("in.png")
     assert main(["restore", "--task", "deblur", "in.png", f"out{suffix}"]) == 2
     assert capsys.readouterr().err.endswith("nearest: '.png'\n") and not Path(f"out{suffix}").exists()
-
-
-@pytest.mark.parametrize("form", ["PNG", "TIFF", "PPM"])
-@pytest.mark.parametrize("bits", [10, 12, 14, 16])
-def test_few_bits_in_many_are_told_before_the_work(root, noise, capsys, form, bits):
-    Path("in.png").write_bytes(encoded(photograph(0)[..., 0].astype(np.uint16) * 257 >> 16 - bits, form))
-    assert main(["restore", "--task", "denoise", "in.png", "out.png"]) == 0
-    said = capsys.readouterr().err
-    assert ("scale it first" in said) == (bits < 16) and "of more than 8 bits a value, 8 are kept" in said
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "P"])
@@ -329,23 +318,17 @@ def test_a_mask_for_a_whole_folder_is_told(root, noise, capsys):
     assert "warning: m.png is the mask of all 2 photographs" in capsys.readouterr().err.splitlines()
 
 
-@pytest.mark.parametrize(("one", "other"), ["CD", "DC", "CC", "DD"])
-@pytest.mark.parametrize("name", ["Köln", "naïve/Å", "가나", "é" * 60])
-def test_masks_are_found_in_either_form_of_unicode(root, name, one, other):
+@pytest.mark.parametrize(("one", "other"), ["CD", "DC"])
+def test_masks_are_found_in_either_form_of_unicode(root, one, other):
     """As a telephone, macOS and an archive write the same name."""
-    photograph, mask = (Path(unicodedata.normalize(f"NF{form}", name)) for form in (one, other))
-    for path in ("in" / photograph.with_suffix(".jpg"), "masks" / mask.with_suffix(".png")):
+    photograph, mask = (Path(unicodedata.normalize(f"NF{form}", "naïve/Köln")) for form in (one, other))
+    for path in (photograph := "in" / photograph.with_suffix(".jpg"), mask := "masks" / mask.with_suffix(".png")):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    [found] = image_files.todo("in", "out", "masks", False)
-    assert found == (
-        "in" / photograph.with_suffix(".jpg"),
-        "masks" / mask.with_suffix(".png"),
-        "out" / photograph.with_suffix(".jpg"),
-    )
+    assert image_files.todo("in", "out", "masks", False) == [(photograph, mask, "out" / photograph.relative_to("in"))]
 
 
-@pytest.mark.parametrize("length", [200, 249, 255, 256, 300])
+@pytest.mark.parametrize("length", [255, 256])
 def test_a_name_is_as_long_as_the_system_has_it_or_refused_before_the_work(root, noise, capsys, length):
     Image.fromarray(photograph(0, 70, 70)).save("in.png")
     name = "ö" * 20 + "x" * (length - 44) + ".png"
