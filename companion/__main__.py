@@ -21,11 +21,7 @@ def main(arguments=None) -> int:
 SHARED = {  # of several commands
     "--profile": {"default": "reference", "help": f"{', '.join(PROFILES)} (default reference)"},
     "--dataset": {"default": "bsds500", "help": f"{', '.join(DATASETS)} or a folder (default bsds500)"},
-    "--seeds": {
-        "type": int,
-        "nargs": "+",
-        "help": "which ones, not how many (default 0 1 2 3 4, of celeba10k 10 11 12 13 14)",
-    },
+    "--seeds": {"type": int, "nargs": "+", "help": "which, not how many (default 0 1 2 3 4, of celeba10k 10 to 14)"},
     "--device": {"default": "auto", "help": "auto, cpu or cuda (default auto)"},
 }
 

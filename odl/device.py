@@ -5,20 +5,28 @@ from functools import cache
 
 import torch
 
+MATMUL = [getattr(library, "matmul", None) for library in (torch.backends.cuda, torch.backends.mkldnn)]
+DEFAULTS = [
+    (each, "fp32_precision", "ieee") for each in MATMUL if hasattr(each, "fp32_precision")
+]  # from PyTorch 2.9 on
+DEFAULTS += [(torch.backends.cudnn, "benchmark", False)]
+DEFAULTS += [
+    (each, "enabled", True) for each in (torch.backends.cudnn, torch.backends.mkldnn) if hasattr(each, "enabled")
+]
+
 
 @contextmanager
 def pytorch_defaults():
     """Compute as PyTorch does by default, so that nothing a caller has set in the process changes a number.
 
-    Set and put back are the default dtype and device, autocast, the gradient mode and the precision of products.
+    Set and put back are the default dtype and device, autocast, the gradient mode, and how products are computed.
     """
-    products = [getattr(library, "matmul", None) for library in (torch.backends.cuda, torch.backends.mkldnn)]
     with ExitStack() as stack:
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         torch.set_default_dtype(torch.float32)
-        for each in (each for each in products if hasattr(each, "fp32_precision")):  # from PyTorch 2.9 on
-            stack.callback(setattr, each, "fp32_precision", each.fp32_precision)
-            each.fp32_precision = "ieee"
+        for library, name, value in DEFAULTS:
+            stack.callback(setattr, library, name, getattr(library, name))
+            setattr(library, name, value)
         if torch.get_default_device().type != "cpu":
             stack.enter_context(torch.device("cpu"))
         for kind in ("cpu", "cuda"):

@@ -74,10 +74,12 @@ def set_to(get, put, value):
         put(before)
 
 
+ONEDNN = torch.backends.mkldnn
 STATES = {
     "doubles": lambda: set_to(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
     "halves": lambda: set_to(torch.get_default_dtype, torch.set_default_dtype, torch.bfloat16),
     "products": lambda: set_to(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
+    "oneDNN": lambda: set_to(lambda: ONEDNN.enabled, lambda value: setattr(ONEDNN, "enabled", value), False),
     "device": lambda: torch.device("meta"),
     "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
     "gradients": torch.no_grad,

@@ -36,7 +36,7 @@ from made import (
     zip_with,
 )
 from page_facts import served
-from PIL import Image
+from PIL import Image, ImageFile
 
 from companion.cli import main
 from companion.data import download, folders, packs, reader, sets
@@ -464,8 +464,13 @@ def test_a_pack_is_checked_once_a_process_and_again_when_it_has_changed(folder):
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
-def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys):
-    """Never trained on: packing stops, names the file and the command; with it the file is left out and listed."""
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys, monkeypatch, lenient):
+    """Never trained on: packing stops, names the file and the command; with it the file is left out and listed.
+
+    Also where a program has told Pillow to fill up what is truncated.
+    """
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)
     for name, content in BAD.items():
         (tmp_path / name).write_bytes(content)
         refused(lambda name=name: reader.read_image(tmp_path / name, 96), name)
@@ -481,6 +486,7 @@ def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys
     assert {pack.skipped for pack in packs} == {(name,)}
     assert f"left out, not readable: {name}" in capsys.readouterr().out
     assert {n for pack in packs for n in pack.names} == {*(f"{k % 2}/{k:02}.png" for k in range(12)), "new.png"}
+    assert lenient == ImageFile.LOAD_TRUNCATED_IMAGES
 
 
 def rgb_16_png(grey=ROUGH) -> bytes:

@@ -108,6 +108,7 @@ def hash_of(path: Path) -> str:
         return str(path)
 
 
+@reader.whole()
 def small_copies(folder: Path, names: list[str]) -> dict[str, str]:
     """Return each image that is a smaller copy of another one, and that one: of the same shape, and alike."""
     by_size, copies = defaultdict(list), {}

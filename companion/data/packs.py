@@ -111,6 +111,7 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
         files.write_atomically(folder / "index.json", files.seal(index | {"listing": listing}))
 
 
+@reader.whole()  # here too, because threads share what Pillow is told
 def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> dict:
     """Append every image to a file, decoded side by side. Returns what the index says of them."""
     entries = [(split, file) for split, files in splits.items() for file in files]

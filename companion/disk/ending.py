@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable
 
-NAMES = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGXCPU")  # of which Windows has the first alone
+NAMES = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU")  # of which Windows has the first alone
 ENDING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 
 
