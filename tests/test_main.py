@@ -144,6 +144,17 @@ def test_a_wrong_option_of_another_command_is_one_line(run, arguments, words, ro
     assert words in printed and printed.count("\n") == 1 and not list(root.iterdir())
 
 
+def test_a_list_of_runs_names_the_damaged_ones_and_goes_on(root, capsys):
+    path = results.path_of(Experiment.of("deblur", profile="smoke"))
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    listing = "reproduce --profile smoke --dataset demo --seeds 0 --page table1-deblur --list"
+    assert companion(listing.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 6 and [f"damaged: {path}: not a whole JSON file" in line for line in lines].count(True) == 1
+    assert all("damaged" in line or line.endswith("to do") for line in lines)
+
+
 def saved(restored, source, output) -> list[str]:
     """What is told of a restored image's file before it is written."""
     stored = reader.opened(source)
