@@ -46,7 +46,7 @@ def answer():
     figure, axes = plt.subplots(len(titles), len(levels), figsize=(7.2, 5.6), layout="constrained")
     figures.empty(axes)
     for row, (name, title) in zip(axes, titles.items(), strict=True):
-        colour = figures.COLOURS.get(name, figures.LABEL)
+        colour = figures.COLOURS.get(name, figures.LABEL_COLOUR)
         row[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=10, color=colour)
         for axis, column in zip(row, columns, strict=True):
             pictures, scores = column[name]
@@ -54,7 +54,7 @@ def answer():
             figures.show_picture(axis, pictures[0], f"{scores.item():.1f} dB", 9)
             axis.xaxis.label.set(fontweight="bold" if best else "normal")
     for axis, level in zip(axes[0], levels, strict=True):
-        axis.set_title(f"level {level}", fontsize=10, color=figures.LABEL)
+        axis.set_title(f"level {level}", fontsize=10, color=figures.LABEL_COLOUR)
     return figure
 
 
@@ -199,7 +199,7 @@ def systems():
     figures.empty(axes)
     for axis, title, image in zip(axes.flat, titles, images, strict=False):
         figures.show_picture(axis, image, f"{denoising.decibels(image, x):.1f} dB", 11)
-        axis.set_title(title, fontsize=11, color=figures.LABEL)
+        axis.set_title(title, fontsize=11, color=figures.LABEL_COLOUR)
     return figure
 
 

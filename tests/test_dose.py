@@ -193,6 +193,6 @@ def test_an_empty_project_is_no_error(root, profile):
     for html in (dose.show_doses(settings, "k").to_html(), dose.show_doses(ladder, "width", "steps").to_html()):
         assert "nan" not in html.lower()
     third = dose.describe_strongest_rival(catalogue.ladder(profile, "demo", [0]))
-    assert dose.describe_doses(runs) == dose.describe_levels(runs) == third == sentences.NOTHING
+    assert dose.describe_doses(runs) == dose.describe_levels(runs) == third == sentences.QUESTION_OPEN
     assert not any(len(line.get_xdata()) for axis in dose.plot_levels(runs).axes for line in axis.lines[1:])
     assert not [path for path in root.rglob("*") if path.is_file()]

@@ -32,15 +32,15 @@ def summarize(table: pd.DataFrame, runs: dict, dataset: str) -> str:
     return f"{count_verdicts(table)}\n\n{said}"
 
 
-LIGHT = ("#00875A", "#C8501E", "#0072B2", "#0072B2", "#8A4FA3", "#8A6D00", "#767676", "#767676", "#767676")  # on white
-DARK = ("#3DBE8B", "#F08A5D", "#5FB0E5", "#5FB0E5", "#C79BDB", "#D6B94C", "#A6A6A6", "#A6A6A6", "#A6A6A6")
-COLOURS, IN_THE_DARK = (dict(zip(judge.VERDICTS, colours, strict=True)) for colours in (LIGHT, DARK))
+ON_WHITE = ("#00875A", "#C8501E", "#0072B2", "#0072B2", "#8A4FA3", "#8A6D00", "#767676", "#767676", "#767676")
+ON_BLACK = ("#3DBE8B", "#F08A5D", "#5FB0E5", "#5FB0E5", "#C79BDB", "#D6B94C", "#A6A6A6", "#A6A6A6", "#A6A6A6")
+COLOURS, DARK_COLOURS = (dict(zip(judge.VERDICTS, colours, strict=True)) for colours in (ON_WHITE, ON_BLACK))
 SYMBOLS = dict(zip(judge.VERDICTS, "✓✗==≉±○∅–", strict=True))
-WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # per cent of the page
+COLUMN_WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # %
 
 
 # table.js makes it searchable. The style of a cell is its own, because the book's for tables of numbers is stronger.
-TABLE = """
+TABLE_TEMPLATE = """
 {%- set cell = "text-align:left; vertical-align:top; padding:0.3rem 0.4rem; white-space:normal; "
                "overflow-wrap:break-word" -%}
 <table class="odl-table odl-sortable" data-choices="verdict,kind"
@@ -81,8 +81,9 @@ def show_claims(table: pd.DataFrame):
 
     page = Environment(autoescape=True)
     page.filters["keep"] = keep_units
-    given = {"widths": WIDTHS, "not_counted": BUILT_IN, "light": COLOURS, "dark": IN_THE_DARK, "symbols": SYMBOLS}
-    return HTML(page.from_string(TABLE).render(given, table=table))
+    given = {"widths": COLUMN_WIDTHS, "not_counted": BUILT_IN, "symbols": SYMBOLS}
+    given |= {"light": COLOURS, "dark": DARK_COLOURS}
+    return HTML(page.from_string(TABLE_TEMPLATE).render(given, table=table))
 
 
 def keep_units(text: str) -> str:

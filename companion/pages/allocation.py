@@ -36,7 +36,7 @@ def plot_allocation(result):
     for level, curve in enumerate(psnr.T, 1):
         look = {"color": figures.LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
         axes[0].plot(epochs, curve, "o-", markersize=3, **look)
-        if psnr.min() - figures.ROOM < damaged[str(level)] < psnr.max() + figures.ROOM:
+        if psnr.min() - figures.MAX_DB_BEYOND < damaged[str(level)] < psnr.max() + figures.MAX_DB_BEYOND:
             axes[0].axhline(damaged[str(level)], color=look["color"], linestyle="--", linewidth=1)
     axes[0].set(ylabel="PSNR (dB)", title="validation PSNR of each level")
     draw_allocation(axes[1], percent(result))
@@ -99,7 +99,7 @@ def describe_doses(runs: dict) -> str:
     """Say how large the dose is; runs: task → Result or None. No claim is decided by this."""
     found = {task: run for task, run in runs.items() if run}
     if not found:
-        return sentences.NOTHING
+        return sentences.QUESTION_OPEN
     doses = ", ".join(f"{100 * judge.dose_of(run):.2f} % for {plain(task)}" for task, run in found.items())
     words = (
         f"Rigid joint learning has a dose of 0: every level gets 1/{paper.N_LEVELS} of the batch. That a lower PSNR "

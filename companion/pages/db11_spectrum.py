@@ -12,8 +12,8 @@ from companion.measure.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
 from companion.show import sentences, tables
 from companion.words import signed
 
-TOLD, LEARNED = ("bm3d", "ksvd", "wnnm"), ("csf", "tnrd")  # the MLP is no opponent: `denoising.OPPONENTS`
-CURVES = [(name, None) for name in ("on_demand", "bm3d", *LEARNED)] + [(name, FIXED) for name in TOLD]
+TOLD_SYSTEMS, TRAINED_SYSTEMS = ("bm3d", "ksvd", "wnnm"), ("csf", "tnrd")  # the MLP is no opponent
+CURVES = [(name, None) for name in ("on_demand", "bm3d", *TRAINED_SYSTEMS)] + [(name, FIXED) for name in TOLD_SYSTEMS]
 
 
 def curves_table(
@@ -140,19 +140,21 @@ def list_below_noisy(table: pd.DataFrame) -> list[str]:
 
 def judge_told_25(m: Measured) -> Decision:
     """Judge BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
-    loss = loss_above_25(m, [f"{system}{FIXED}" for system in TOLD])
+    loss = loss_above_25(m, [f"{system}{FIXED}" for system in TOLD_SYSTEMS])
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {signed(-db)}" for name, db in loss.items())
-    if len(loss) < len(TOLD):
-        return Decision(UNDECIDED, text=f"{words}, {len(TOLD) - len(loss)} {MISSING}") if loss else Decision(MISSING)
+    if not loss:
+        return Decision(MISSING)
+    if missing := len(TOLD_SYSTEMS) - len(loss):
+        return Decision(UNDECIDED, text=f"{words}, {missing} {MISSING}")
     word = REPRODUCED if min(loss.values()) > LARGE_EFFECT else REVERSED
     return Decision(word, text=f"{words}, no seeds needed: nothing is trained")
 
 
 def judge_trained_at_25(m: Measured) -> Decision:
     """Judge CSF and TNRD, each trained once at σ = 25, against BM3D told the truth, beyond what they lack at 25."""
-    loss, at_25 = loss_above_25(m, LEARNED), mean_curves(m).reindex([FIXED]).iloc[0]
+    loss, at_25 = loss_above_25(m, TRAINED_SYSTEMS), mean_curves(m).reindex([FIXED]).iloc[0]
     lacks = {s: at_25.bm3d - at_25[s] - loss[s] for s in loss}
-    gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in LEARNED}
+    gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in TRAINED_SYSTEMS}
     found = judge.decide_claim(gaps, beyond=-LARGE_EFFECT, sign=-1)
     return found.with_note(", each trained once, with no further seed planned" * all(gaps.values()))
 
@@ -168,4 +170,4 @@ def describe_curves(table: pd.DataFrame, results) -> str:
     notes = [*list_below_noisy(table), *list_missing_curves(table)]
     absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in notes)
     known = results or any(line.word != MISSING for line in lines.values())
-    return sentences.page(lines, results, absent) if known else absent or sentences.NOTHING
+    return sentences.page(lines, results, absent) if known else absent or sentences.QUESTION_OPEN

@@ -28,7 +28,7 @@ NAMES = {-4: "on_demand, k = -4", -1: "on_demand, k = -1", 0: "rigid_joint", 1: 
 K = tuple(NAMES)  # whose runs go by `name`
 COLOURS = dict(zip(K, ("#6A3D9A", "#B39DDB", "#0072B2", "#D55E00", "#7F2704"), strict=True))  # 0 and 1 as in Table 1
 LADDER_LOOKS = (("#56B4E9", "o"), ("#0072B2", "s"))  # narrow, wide
-OPEN = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
+OPEN_MARK = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
 PAPERS_STEPS = 1_500_000
 COLUMNS = ["task", "k", "width", "steps", "seeds", "dose", "psnr", "margin", "low", "high", "verdict"]
 COLUMNS += ["kept", "kept_low", "kept_high", "kept_verdict"]  # with the known pixels put back
@@ -390,7 +390,7 @@ def plot_ladder(table: pd.DataFrame):
             for i, row in enumerate(part.itertuples()):
                 places = row.steps * (0.9 if mark == "o" else 1.1) * np.ones(row.seeds)  # beside each other
                 draw_setting(above, places, row, colour, mark, None if i else f"width {width}")
-                below.plot(places, row.doses, mark, color=colour, **OPEN)
+                below.plot(places, row.doses, mark, color=colour, **OPEN_MARK)
         margins = np.subtract(published.TABLE1[task]["on_demand"], published.TABLE1[task]["rigid_joint"])[:, 1]
         above.plot([PAPERS_STEPS] * 2, margins, "D", color="0.35", markersize=5, label="the paper's, width 64")
         for steps in {*lengths[:-1]} - {*rows.steps[rows.seeds > 0]}:
@@ -414,7 +414,7 @@ def frame_panel(axis, title: str, corners) -> None:
 
 def draw_setting(axis, places, row, colour, mark, label) -> None:
     """Draw an open mark for every seed's margin, the mean with its 95 % interval, and thick the 90 % one."""
-    axis.plot(places, row.margins, mark, color=colour, label=label, **OPEN)
+    axis.plot(places, row.margins, mark, color=colour, label=label, **OPEN_MARK)
     if row.seeds >= judge.MIN_SEEDS:
         place, ends = np.mean(places), [[row.margin - row.low], [row.high - row.margin]]
         axis.errorbar(place, row.margin, ends, fmt="_", color=colour, markersize=9, capsize=3)

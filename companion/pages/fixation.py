@@ -13,7 +13,7 @@ from companion import judge, published
 from companion.data import packs, sets
 from companion.judge import Decision, Measured, compare, plain
 from companion.show import figures, sentences, tables
-from companion.show.figures import COLOURS, GREY, KEPT, ROOM, title_of
+from companion.show.figures import COLOURS, KEPT_LINE, MAX_DB_BEYOND, NOT_RESTORED_LINE, title_of
 from companion.show.pictures import restored_by
 from companion.training import results
 from odl import crops, paper
@@ -29,8 +29,8 @@ SPECTRUM = {  # severities at which a curve is measured, the fixated ones and th
 }
 IMAGES_A_POINT = 64  # enough, because every point and every model sees the same crops
 PSNRS = ["psnr", "psnr_input", "psnr_kept", "psnr_hole"]  # of what, as in an evaluation
-SIDES = "levels 1–6", "own severity"  # of a comparison
-SCORED = ["output", "input", "kept", "hole"]  # the same, as `evaluation.scored` has it
+COMPARED = "levels 1–6", "own severity"  # of a comparison
+SCORES = ["output", "input", "kept", "hole"]  # the same, as `evaluation.scored` has it
 COLUMNS = ["run", "schedule", "severity", "centred", *PSNRS]
 
 
@@ -81,7 +81,7 @@ def measure(experiment: Experiment, network, device) -> pd.DataFrame:
         y = task.corrupt_between(x, severity, severity, generator, centred)
         x_hat, _ = restored_by({"x_hat": network}, x, y)["x_hat"]
         decibels = {name: psnr(error).nanmean().item() for name, error in scored(task, x_hat, x, y).items()}
-        rows.append((float(severity), centred, *(decibels.get(name, np.nan) for name in SCORED)))
+        rows.append((float(severity), centred, *(decibels.get(name, np.nan) for name in SCORES)))
     return pd.DataFrame(rows, columns=["severity", "centred", *PSNRS]).round(dict.fromkeys(PSNRS, 3))
 
 
@@ -113,9 +113,9 @@ def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
     if frame.empty:
         return
     damaged, ours = frame.drop_duplicates("severity"), frame[frame.schedule == "on_demand"]
-    axis.plot(damaged.severity, damaged.psnr_input, **GREY)  # the same for all models
+    axis.plot(damaged.severity, damaged.psnr_input, **NOT_RESTORED_LINE)  # the same for all models
     if ours.psnr_kept.notna().any():
-        axis.plot(ours.severity, ours.psnr_kept, **KEPT)
+        axis.plot(ours.severity, ours.psnr_kept, **KEPT_LINE)
     for schedule, part in frame.groupby("schedule", sort=False):
         look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.5}
         axis.plot(part.severity, part.psnr, label=title_of(schedule), **look)
@@ -126,7 +126,9 @@ def limits(frame: pd.DataFrame) -> tuple[float, float]:
     """Return the lowest and the highest dB of the picture of a spectrum."""
     frame = frame[frame.severity > 0]
     drawn, ours = frame[["psnr", "psnr_input", "psnr_kept"]], frame.psnr
-    return max(drawn.min().min(), ours.min() - ROOM) - 0.5, min(drawn.max().max(), ours.max() + ROOM) + 0.5
+    return max(drawn.min().min(), ours.min() - MAX_DB_BEYOND) - 0.5, min(
+        drawn.max().max(), ours.max() + MAX_DB_BEYOND
+    ) + 0.5
 
 
 def plot_holes(frame: pd.DataFrame, task: str):
@@ -197,8 +199,8 @@ def judge_fixation(m: Measured, network: str = "on_demand") -> Decision:
         for own in ("easy", "hard"):
             over, there = contests(task, own, network)
             name = f"{plain(task)}, fixated on {own}, "
-            pairs |= {f"{name}{SIDES[0]}": over, f"{name}{SIDES[1]}": there}
-            bounds[f"{name}{SIDES[1]}"] = -judge.EQUIVALENCE
+            pairs |= {f"{name}{COMPARED[0]}": over, f"{name}{COMPARED[1]}": there}
+            bounds[f"{name}{COMPARED[1]}"] = -judge.EQUIVALENCE
     return compare(m, pairs, harm=True, beyond=bounds)
 
 
@@ -226,7 +228,7 @@ def margins_table(m: Measured) -> pd.DataFrame:
     for task in paper.TASKS:
         for own in ("easy", "hard"):
             trios = judge.paired(m.runs, task, "on_demand", "rigid_joint", f"fixated_{own}")
-            for what, sign, (*_, levels, column) in zip(SIDES, (1, -1), contests(task, own), strict=True):
+            for what, sign, (*_, levels, column) in zip(COMPARED, (1, -1), contests(task, own), strict=True):
                 for trio in trios:
                     scores = np.array([judge.score(run, levels, column) for run in trio])
                     rows.append((f"{plain(task)}, fixated on {own}, {what}", *sign * (scores[:2] - scores[2])))

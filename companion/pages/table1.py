@@ -120,7 +120,7 @@ def worst_gap_margins(m: Measured, task: str, one: str, other: str, column="psnr
     return [theirs - ours for ours, theirs in worst if not np.isnan([ours, theirs]).any()]
 
 
-GLANCE = {  # column of the table at a glance → of the whole table: numbers, their spread, and which of them is best
+GLANCE_COLUMNS = {  # column at a glance → of the whole table: numbers, their spread, and which of them is best
     ("here", "PSNR (dB)"): ("psnr", "psnr_sd", pd.Series.max),
     ("here", "L2 (‰)"): ("l2", "l2_sd", pd.Series.min),
     ("paper, PSNR (dB)", "CelebA"): ("paper_celeba_psnr", None, pd.Series.max),
@@ -136,10 +136,10 @@ def show_schedules(table: pd.DataFrame, aside: pd.DataFrame | None = None):
     own = table[table.schedule != "not_restored"]
     rows = pd.concat([own, table[table.schedule == "not_restored"], aside], ignore_index=True)
     shown = {("", "schedule"): [title_of(schedule) for schedule in rows.schedule]}
-    for name, (column, spread, _) in GLANCE.items():
+    for name, (column, spread, _) in GLANCE_COLUMNS.items():
         shown[name] = tables.with_spread(rows[column], rows[spread] if spread else rows[column] * np.nan)
     style = pd.DataFrame(shown).style.hide(axis="index")
-    for name, (column, _, best) in GLANCE.items():
+    for name, (column, _, best) in GLANCE_COLUMNS.items():
         values = own[column].round(2).reset_index(drop=True)
         style = style.set_properties(subset=(values.index[values == best(values)], [name]), **{"font-weight": "bold"})
     style = style.set_properties(subset=(rows.index[len(own) :], slice(None)), opacity="0.65")
@@ -151,7 +151,7 @@ def describe_leader(table: pd.DataFrame) -> str:
     rows = table.set_index("schedule").rename(index=lambda schedule: title_of(schedule).lower())
     ahead, ours = rows.ahead.dropna(), title_of("on_demand").lower()  # of every rival, by on-demand learning
     if ahead.empty:
-        return sentences.NOTHING
+        return sentences.QUESTION_OPEN
     rival, by = ahead.idxmin(), f"{abs(ahead.min()):.2f} dB ahead of"
     first, second = (ours, rival) if ahead.min() > 0 else (rival, ours)
     if abs(ahead.min()) < judge.EQUIVALENCE:
@@ -211,7 +211,7 @@ def plot_schedules(schedules=published.SEVEN):
     return figure
 
 
-PAPER = {"celeba": ("s", "paper, CelebA", 0.22), "sun397": ("D", "paper, SUN397", 0.42)}  # marker, title, place
+PAPER_MARKS = {"celeba": ("s", "paper, CelebA", 0.22), "sun397": ("D", "paper, SUN397", 0.42)}  # marker, title, place
 
 
 def plot_differences(gaps: dict, table: pd.DataFrame | None = None, reach: float = 1.0):
@@ -230,7 +230,7 @@ def plot_differences(gaps: dict, table: pd.DataFrame | None = None, reach: float
         if abs(mean) < reach:
             axis.hlines(place, *np.clip([low, high], -reach, reach), **look)
         put(axis, mean, place, "o", reach, **look)
-    for name, (marker, title, shift) in PAPER.items() if table is not None else ():
+    for name, (marker, title, shift) in PAPER_MARKS.items() if table is not None else ():
         psnr = table.set_index("schedule")[f"paper_{name}_psnr"]
         for place, margin in enumerate(psnr.reindex(list(gaps)) - psnr.get("rigid_joint", np.nan)):
             put(axis, margin, place + shift, marker, reach, color="0.5")

@@ -16,16 +16,17 @@ from companion.training.results import load_result
 from companion.words import count_seeds, estimate, signed
 
 CENTRE, RANDOM = INPAINTERS
-OWN = "fixated_hard"  # our own network for the central block alone
+SPECIALIST = "fixated_hard"  # our own network for the central block alone
 TITLES = INPAINTERS | {"on_demand": "On-demand", CLASSICAL: "Biharmonic equation"}
-TITLES |= {"not_restored": "Not restored: the grey filling", OWN: "Our network, fixated on the centre, other crops"}
-NAMES = {"on_demand": "on-demand", CENTRE: "centre", RANDOM: "random regions"}
+TITLES |= {"not_restored": "Not restored: the grey filling"}
+TITLES |= {SPECIALIST: "Our network, fixated on the centre, other crops"}
+SHORT_TITLES = {"on_demand": "on-demand", CENTRE: "centre", RANDOM: "random regions"}
 NOT_PRINTED = ((np.nan, np.nan),) * len(BLOCKS)
 COLUMNS = ("l2", "l2_sd", "psnr", "psnr_sd", "paper_l2", "paper_psnr")
 
 
 def blocks_table(measured: list[Result], own: list[Result] = ()) -> pd.DataFrame:
-    """Return a row per method in the paper's order; then `own`, runs of `OWN`, on the central block.
+    """Return a row per method in the paper's order; then `own`, runs of `SPECIALIST`, on the central block.
 
     Columns per block (central_…, arbitrary_…): l2 (%) and psnr (dB), means over trials and seeds, l2_sd and psnr_sd
     (standard deviations over seeds), and the paper's l2 and psnr on CelebA. Methods that are not among the results are
@@ -45,18 +46,18 @@ def blocks_table(measured: list[Result], own: list[Result] = ()) -> pd.DataFrame
         rows.append(row)
     frame = pd.DataFrame(rows, columns=["method", *(f"{block}_{name}" for block in BLOCKS for name in COLUMNS)])
     inside = pd.Series([inside_hole(run) for run in own], dtype=float)
-    more = [{"method": OWN, "central_psnr": inside.mean(), "central_psnr_sd": inside.std()}] if own else []
+    more = [{"method": SPECIALIST, "central_psnr": inside.mean(), "central_psnr_sd": inside.std()}] if own else []
     return pd.concat([frame, pd.DataFrame(more, columns=frame.columns).astype(frame.dtypes)], ignore_index=True)
 
 
 def inside_hole(run: Result) -> float:
-    """Return PSNR inside the central 32×32 block, which is the severity of `OWN`, on the test crops of a run."""
+    """Return PSNR inside the central 32×32 block, which is the severity of `SPECIALIST`, on the test crops of a run."""
     return judge.score(run, ["hard"], "psnr_hole")
 
 
 def own_runs(ours) -> list[Result]:
-    """Return what is measured of `OWN` beside the experiments of the on-demand network."""
-    return [run for run in (load_result(replace(experiment, schedule=OWN)) for experiment in ours) if run]
+    """Return what is measured of `SPECIALIST` beside the experiments of the on-demand network."""
+    return [run for run in (load_result(replace(experiment, schedule=SPECIALIST)) for experiment in ours) if run]
 
 
 def show_blocks(table: pd.DataFrame):
@@ -80,7 +81,7 @@ def judge_block(m: Measured, one: str, others, block: str) -> Decision:
     labels = [TITLES[other] if len(others) > 1 else "" for other in others]
     found = judge.compare(m, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)})
     encoder = [judge.score(run, ["central"]) for run in judge.runs_of(m.runs, CENTRE, ["blocks"])]
-    own = [inside_hole(run) for run in judge.runs_of(m.runs, OWN, ["inpaint"])]
+    own = [inside_hole(run) for run in judge.runs_of(m.runs, SPECIALIST, ["inpaint"])]
     if found.word == judge.MISSING or not own or np.mean(own) < np.mean(encoder):
         return found
     weak = f"; the centre encoder is weak, {np.mean(encoder):.2f} dB where our own fixated network has "
@@ -92,9 +93,9 @@ def judge_specialist(m: Measured) -> Decision:
 
     It is to be measured until Table 2 is measured.
     """
-    found = judge.compare(m, {"": ("inpaint", OWN, "on_demand", ["hard"], "psnr_hole")})
+    found = judge.compare(m, {"": ("inpaint", SPECIALIST, "on_demand", ["hard"], "psnr_hole")})
     ours = [judge.score(run, ["central"]) for run in judge.runs_of(m.runs, "on_demand", ["blocks"])]
-    own = [inside_hole(run) for run in judge.runs_of(m.runs, OWN, ["inpaint"])]
+    own = [inside_hole(run) for run in judge.runs_of(m.runs, SPECIALIST, ["inpaint"])]
     if found.word == judge.MISSING or not ours:
         return Decision(judge.MISSING)
     note = f"; {np.mean(own):.2f} dB, on-demand on the crops of Table 2 {np.mean(ours):.2f} dB, so there "

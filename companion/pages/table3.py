@@ -9,8 +9,8 @@ from companion.measure import denoising
 from companion.show import sentences, tables
 from companion.words import estimate, number
 
-OTHERS = published.TABLE3_SYSTEMS[:6]  # published by others
-NEAR = 2 * 0.14  # dB, twice the paper's 30.54 − 30.40
+PUBLISHED_RIVALS = published.TABLE3_SYSTEMS[:6]  # published by others
+MAX_BEHIND = 2 * 0.14  # dB, twice the paper's 30.54 − 30.40
 
 
 def denoisers_table(
@@ -89,7 +89,7 @@ def judge_specialist(m: Measured) -> Decision:
     """Judge the on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
     free, clipped = (behind_specialist(m, clipped) for clipped in (False, True))
     text = f"{estimate(free)}, on clipped noise {estimate(clipped)}"
-    return judge.decide_claim({"": free}, beyond=-NEAR, text=text)
+    return judge.decide_claim({"": free}, beyond=-MAX_BEHIND, text=text)
 
 
 def behind_specialist(m: Measured, clipped=False) -> list[float]:
@@ -111,12 +111,12 @@ def describe_photographs(m: Measured) -> str:
         return ""
     printed = pd.DataFrame(published.TABLE3).T
     printed = (printed.on_demand - printed.fixated)[gap.index]
-    most, near, (low, high) = gap.nsmallest(4), int((gap > -NEAR).sum()), judge.interval(gap)
+    most, near, (low, high) = gap.nsmallest(4), int((gap > -MAX_BEHIND).sum()), judge.interval(gap)
     lost = ", ".join(f"{name} {number(db)}" for name, db in most.items())
     return (
         f"The photographs differ more than the seeds. On {near} of the {len(gap)} the on-demand network is within "
-        f"{NEAR:.2f} dB of the fixated one; the four on which it loses most are {lost} dB. Over the photographs, means "
-        f"over seeds, the 95 % interval of the difference is [{number(low)}, {number(high)}] dB"
+        f"{MAX_BEHIND:.2f} dB of the fixated one; the four on which it loses most are {lost} dB. Over the photographs, "
+        f"means over seeds, the 95 % interval of the difference is [{number(low)}, {number(high)}] dB"
         f"{unsure(m)}. "
         f"The paper's own differences follow much the same order: their rank correlation with ours is "
         f"{gap.corr(printed, 'spearman'):.2f}, and the four on which its network loses most are "
@@ -127,15 +127,15 @@ def describe_photographs(m: Measured) -> str:
 def unsure(m: Measured) -> str:
     """Return `, and with other photographs …` where the interval over the eleven contains the bound."""
     gap = by_image(m)
-    if gap is None or not (ends := judge.interval(gap))[0] < -NEAR < ends[1]:
+    if gap is None or not (ends := judge.interval(gap))[0] < -MAX_BEHIND < ends[1]:
         return ""
     return ", and with other photographs the verdict could be another"
 
 
 def published_leads(measured: pd.Series) -> pd.Series:
     """Return by how much PSNRs per image beat the best of the six published systems, largest lead first."""
-    best = pd.Series({image: max(row[system] for system in OTHERS) for image, row in published.TABLE3.items()})
-    return (measured - best).dropna().sort_values(ascending=False)
+    best = {image: max(row[system] for system in PUBLISHED_RIVALS) for image, row in published.TABLE3.items()}
+    return (measured - pd.Series(best)).dropna().sort_values(ascending=False)
 
 
 def images_won(system: str) -> int:
@@ -156,7 +156,7 @@ def judge_images_won(m: Measured, system: str) -> Decision:
 def describe_denoisers(table: pd.DataFrame, results) -> str:
     """Say our two networks against each other and against the published numbers."""
     m = Measured(table3=table[table.sigma == 25])
-    lines = {f"On-demand at most {NEAR} dB behind fixated at 25, twice the paper's distance": judge_specialist(m)}
+    lines = {f"On-demand at most {MAX_BEHIND} dB behind fixated at 25, twice the paper's distance": judge_specialist(m)}
     for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"
         lines[label] = judge_images_won(m, system)

@@ -46,10 +46,10 @@ TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | publish
 TITLES |= {f"{name}_composite": f"{title}, composite kept" for name, title in published.SPECIALISTS.items()}
 TITLES |= published.FIXATED | published.LATER | published.SPECIALISTS | published.CLASSICAL
 TITLES |= {"on_demand_l2": "Equation 3 with L2"}
-GREY = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}  # the damaged images themselves
-KEPT = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
-LABEL = "#777777"  # of pictures, whose figure has no ground of its own: a page may be light or dark
-ROOM = 6  # dB above and below the networks for what is not restored, which reaches 100 dB where nothing is damaged
+NOT_RESTORED_LINE = {"color": "0.45", "linestyle": "--", "linewidth": 1.4, "label": "not restored"}
+KEPT_LINE = {"color": COLOURS["on_demand"], "linewidth": 0.9, "label": "on-demand, known pixels kept"}
+LABEL_COLOUR = "#777777"  # of pictures, whose figure has no ground of its own: a page may be light or dark
+MAX_DB_BEYOND = 6  # dB that a figure shows above and below the networks; undamaged images have 100 dB
 
 
 def minus(number: float) -> str:
@@ -95,9 +95,9 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
         for j, image in enumerate(row):
             show_picture(axes[i, j], image, scores and scores[i][j], small)
         if labels:
-            axes[i, 0].set_ylabel(labels[i], fontsize=small + 1, color=LABEL)
+            axes[i, 0].set_ylabel(labels[i], fontsize=small + 1, color=LABEL_COLOUR)
     for axis, title in zip(axes[0], columns or (), strict=False):
-        axis.set_title(title, fontsize=small + 1, color=LABEL)
+        axis.set_title(title, fontsize=small + 1, color=LABEL_COLOUR)
     figure.tight_layout(pad=0.3)
     return figure
 
@@ -112,9 +112,9 @@ def picture_blocks(rows: list, blocks: int = 2):
     empty(axes, box_aspect=1)  # also where there is no picture
     for k, (label, pictures) in enumerate(rows):
         i, first = k // blocks, k % blocks * (len(titles) + 1)
-        axes[i, first].set_ylabel(label, fontsize=small, labelpad=3, color=LABEL)
+        axes[i, first].set_ylabel(label, fontsize=small, labelpad=3, color=LABEL_COLOUR)
         for j, title in enumerate(titles if i == 0 else ()):
-            axes[0, first + j].set_title(title, fontsize=small, color=LABEL)
+            axes[0, first + j].set_title(title, fontsize=small, color=LABEL_COLOUR)
         for title, image, line in pictures:
             show_picture(axes[i, first + titles.index(title)], image, line, small)
     figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.28)
@@ -134,7 +134,7 @@ def show_picture(axis, image, line: str | None, size: float) -> None:
     """Draw an image, and a line below it."""
     axis.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     if line:
-        axis.set_xlabel(line, fontsize=size, labelpad=2, color=LABEL)
+        axis.set_xlabel(line, fontsize=size, labelpad=2, color=LABEL_COLOUR)
 
 
 def task_levels(task: str, x):

@@ -8,7 +8,7 @@ from companion import judge
 from companion.words import conclude, count_seeds, from_to
 from odl import paper
 
-NOTHING = "Not all that this page compares is measured, so its question is open."
+QUESTION_OPEN = "Not all that this page compares is measured, so its question is open."
 
 
 def scale(results) -> str:
@@ -31,11 +31,11 @@ def page(verdicts: dict[str, judge.Decision], results, *more: str) -> str:
     """Return a line per comparison, further sentences, and the scale; one line where nothing of it is measured."""
     known = any(verdict.word != judge.MISSING for verdict in verdicts.values())
     lines = "\n".join(f"- {label}: {conclude(verdict)}." for label, verdict in verdicts.items()) if known else ""
-    first = lines if known or results and not verdicts else NOTHING
+    first = lines if known or results and not verdicts else QUESTION_OPEN
     return "\n\n".join(filter(None, (first, *more, results and scale(results))))
 
 
-NO_DOSE = 0.0005  # of a batch: of the demo's 16 images less than a hundredth moves
+NEGLIGIBLE_DOSE = 0.0005  # of a batch: of the demo's 16 images less than a hundredth moves
 
 
 def dose(results) -> str:
@@ -43,7 +43,7 @@ def dose(results) -> str:
     doses = [judge.dose_of(r) for r in results if r.experiment["schedule"] == "on_demand"]
     if not doses:
         return ""
-    equal = ": its batches were equal shares, so its row is rigid joint's" if max(doses) < NO_DOSE else ""
+    equal = ": its batches were equal shares, so its row is rigid joint's" if max(doses) < NEGLIGIBLE_DOSE else ""
     share = f"{100 * np.mean(doses):.2f} % of a batch"
     return f"On-demand's dose, the mean deviation of a level from its equal share, was {share}{equal}."
 
