@@ -315,7 +315,7 @@ def printed(m: Measured, task: str, schedule: str) -> tuple[float, float]:
     return published.TABLE1[task][schedule][not faces]
 
 
-def printed_margin(m: Measured, task: str, one: str = "on_demand", other: str = "rigid_joint") -> float:
+def printed_margin(m: Measured, task: str, one: str, other: str) -> float:
     """Return the paper's margin (dB) of two schedules."""
     return round(printed(m, task, one)[1] - printed(m, task, other)[1], 2)
 

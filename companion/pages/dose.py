@@ -79,8 +79,9 @@ def doses_table(experiments: list[Experiment]) -> pd.DataFrame:
 
 def judge_dose(m: Measured, k: int = 4) -> Decision:
     """Judge B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
-    printed = {plain(task): judge.printed_margin(m, task) for task in paper.TASKS if k == 1}  # the paper's own k
-    found = compare(m, judge.on_tasks(NAMES[k], "rigid_joint"), printed=printed)
+    pair = NAMES[k], "rigid_joint"
+    printed = {plain(t): judge.printed_margin(m, t, *pair) for t in paper.TASKS if k == 1}  # the paper's own k
+    found = compare(m, judge.on_tasks(*pair), printed=printed)
     if found.word == judge.MISSING:
         return found
     doses = [100 * dose_of(run) for run in judge.runs_of(m.runs, NAMES[k])]
@@ -212,8 +213,8 @@ def describe_doses(experiments: list[Experiment]) -> str:
     return page(lines, list(m.runs.values()), f"{text}validation PSNR of levels 1 to 5." if each else "")
 
 
-def early_margins(m: Measured, task: str, one: str = "on_demand", other: str = "rigid_joint") -> list[float]:
-    """Return by how many dB one schedule is ahead before the learning rate falls, for every seed that both have.
+def early_margins(m: Measured, task: str) -> list[float]:
+    """Return by how many dB Equation 3 is ahead of equal shares before the learning rate falls, for every seed.
 
     By the mean validation PSNR of levels 1 to 5 from 50 to 80 % of the epochs.
     """
@@ -222,8 +223,8 @@ def early_margins(m: Measured, task: str, one: str = "on_demand", other: str = "
         n = len(run.history)
         return np.mean([epoch["psnr"] for epoch in run.history[n // 2 : 8 * n // 10]])
 
-    pairs = [pair for pair in paired(m.runs, task, one, other) if len(pair[0].history) >= 10]
-    return [early(ours) - early(theirs) for ours, theirs in pairs]
+    pairs = [pair for pair in paired(m.runs, task, "on_demand", "rigid_joint") if len(pair[0].history) >= 10]
+    return [early(ours) - early(equal) for ours, equal in pairs]
 
 
 def exponents(experiments: list[Experiment]) -> list[float]:

@@ -330,13 +330,13 @@ def describe_schedules(results: list[Result], task: str, schedules=published.SEV
     return sentences.page(lines, results, sentences.dose(results))
 
 
-def papers_test(m: Measured, rivals=("rigid_joint",), tasks=tuple(paper.TASKS)) -> pd.DataFrame:
-    """Return the paper's test, which asks about two networks and not two schedules: a row per task, rival and seed.
+def papers_test(m: Measured, rival: str = "rigid_joint") -> pd.DataFrame:
+    """Return the paper's test, which asks about two networks and not two schedules: a row per task and seed.
 
     Columns task, rival, seed, ahead (dB by which on-demand is), p (paired t-test over the trials of these networks).
     """
     rows = []
-    for task, rival in product(tasks, rivals):
+    for task in paper.TASKS:
         for runs in judge.paired(m.runs, task, "on_demand", rival):
             a, b = (overall(run.evaluation).psnr for run in runs)
             seed, p = runs[0].experiment["seed"], judge.paired_p_value(a, b)
@@ -364,13 +364,14 @@ def judge_best_of_seven(m: Measured, task: str) -> Decision:
     return compare(m, pairs, best=True, printed={closest: printed[closest]})
 
 
-def compare_widths(half: Measured, full: Measured, task="deblur", rival="cumulative_curriculum") -> str:
-    """Say on-demand against the rival that leads it, at half and at full width: a line each, empty without both."""
-    lines = {}
-    for width, m in (("half", half), ("full", full)):
-        found = compare(m, {"": (task, "on_demand", rival)})
-        lines[f"{plain(task).capitalize()}, on-demand − {title_of(rival).lower()}, {width} width"] = found
-    return sentences.page(lines, []) if judge.MISSING not in {found.word for found in lines.values()} else ""
+def compare_widths(half: Measured, full: Measured) -> str:
+    """Say on-demand against the rival that leads it in deblurring, at half and at full width; empty without both."""
+    pair = {"": ("deblur", "on_demand", "cumulative_curriculum")}
+    widths = {"half": compare(half, pair), "full": compare(full, pair)}
+    if judge.MISSING in {found.word for found in widths.values()}:
+        return ""
+    named = {f"Deblurring, on-demand − cumulative curriculum, {width} width": found for width, found in widths.items()}
+    return sentences.page(named, [])
 
 
 def judge_error(m: Measured) -> Decision:
