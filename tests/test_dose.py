@@ -75,7 +75,7 @@ def made_up(e: Experiment) -> results.Result:
 @pytest.fixture
 def measured(monkeypatch):
     """Everything is measured, but for the second seed of k = 4."""
-    monkeypatch.setattr(results, "load", lambda e: None if (e.sharpness, e.seed) == (4, 1) else made_up(e))
+    monkeypatch.setattr(results, "load_result", lambda e: None if (e.sharpness, e.seed) == (4, 1) else made_up(e))
 
 
 def test_margins_are_paired_by_seed(measured):
@@ -99,7 +99,7 @@ def test_the_level_that_gets_more_images_is_compared_with_the_one_that_gets_fewe
         turn = {4: 0.1, least: -0.05, 1: -0.2}.get(e.sharpness) if e.schedule == "on_demand" else 0
         return replace(run, evaluation=frame.assign(psnr=frame.psnr + turn * frame.level.astype(int)))
 
-    monkeypatch.setattr(results, "load", load)
+    monkeypatch.setattr(results, "load_result", load)
     lines = dose.describe_levels(catalogue.every_k("smoke", dataset, SEEDS)).splitlines()
     words, margins = ("reproduced", "reversed", "reproduced"), ("+0.20", "−0.80", "+0.40")
     for line, word, margin in zip(lines, words, margins, strict=True):
