@@ -1,8 +1,14 @@
 """Figures: whatever a reader's plot settings say, they are drawn."""
 
+import io
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from companion.show import figures
 
 DRAWN = """
 import matplotlib.pyplot as plt
@@ -13,6 +19,30 @@ axis.set_title("a % and a σ")
 figure.savefig("drawn.png")
 assert not plt.rcParams["text.usetex"] and plt.rcParams["font.size"] == 10
 """
+
+
+def drawn(figure) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(content, format="raw")
+    plt.close(figure)
+    return content.getvalue()
+
+
+def test_what_a_reader_sets_later_changes_no_figure_of_a_page():
+    """A style sheet, or LaTeX that is not there; what is drawn into a figure, and its ticks, are as by default, too."""
+
+    def draw():
+        figure, axes = figures.share_panels({"a % and a σ": [20, 25, 30, 35, 40]}, (4, 2))
+        axes[0].bar(range(5), range(5), label="a_b")
+        axes[0].legend()
+        return drawn(figure)
+
+    before = draw()
+    plt.style.use("dark_background")
+    plt.rcParams |= {"text.usetex": True, "font.size": 30, "axes.prop_cycle": plt.cycler(color="r")}
+    assert draw() == before
+    pages = {path for path in Path(figures.__file__).parents[1].rglob("*.py") if "plt.subplots(" in path.read_text()}
+    assert pages == {Path(figures.__file__)}
 
 
 def test_a_reader_s_settings_break_no_figure(tmp_path):

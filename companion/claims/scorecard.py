@@ -2,14 +2,13 @@
 
 import re
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from jinja2 import Environment
 
 from companion import judge, published
 from companion.claims.claims import BUILT_IN, KINDS
 from companion.show import sentences, tables
-from companion.show.figures import mark_equivalence
+from companion.show.figures import mark_equivalence, subplots
 from odl import paper
 from odl.experiment import slug
 
@@ -93,7 +92,7 @@ def keep_units(text: str) -> str:
 
 def plot_rule(examples: dict):
     """Draw margins (dB, one per seed) with their 95 % intervals and the word that each set gets; name → margins."""
-    figure, axis = plt.subplots(figsize=(7, 0.5 + 0.35 * len(examples)), layout="constrained")
+    figure, axis = subplots(figsize=(7, 0.5 + 0.35 * len(examples)), layout="constrained")
     mark_equivalence(axis)
     wide = max(1, 1.05 * max(abs(m) for margins in examples.values() for m in margins))
     for row, margins in enumerate(examples.values()):

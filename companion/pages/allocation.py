@@ -7,6 +7,7 @@ import pandas as pd
 from companion import judge
 from companion.judge import Decision, Measured, decide_claim, plain
 from companion.show import figures, sentences
+from companion.show.figures import subplots
 from odl import paper
 from odl.schedules import allocate, on_demand
 
@@ -30,7 +31,7 @@ def plot_allocation(result):
 
     Dashed on the left: the damaged test images of a level, where they are near enough to be drawn.
     """
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
+    figure, axes = subplots(1, 3, figsize=(10, 3.4), layout="constrained")
     psnr = np.array([epoch["psnr"] for epoch in result.history])  # (epochs, levels)
     epochs, damaged = range(1, len(psnr) + 1), result.level_means["psnr_input"]
     for level, curve in enumerate(psnr.T, 1):
@@ -62,7 +63,7 @@ def draw_allocation(axis, shares: np.ndarray) -> None:
 
 def plot_allocations(runs: dict):
     """Draw per cent of the batch per level over training of all tasks; runs: task → Result or None."""
-    figure, axes = plt.subplots(2, -(-len(runs) // 2), figsize=(8.6, 4.6), sharey=True, layout="constrained")
+    figure, axes = subplots(2, -(-len(runs) // 2), figsize=(8.6, 4.6), sharey=True, layout="constrained")
     for axis, (task, result) in zip(axes.flat, runs.items(), strict=False):
         axis.set_title(paper.TASKS[task]["title"], fontsize=10)
         if result:

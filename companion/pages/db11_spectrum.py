@@ -2,7 +2,6 @@
 
 from itertools import product
 
-import matplotlib.pyplot as plt
 import pandas as pd
 
 from companion import judge
@@ -10,6 +9,7 @@ from companion.judge import LARGE_EFFECT, MISSING, REPRODUCED, REVERSED, UNDECID
 from companion.measure import denoising
 from companion.measure.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
 from companion.show import sentences, tables
+from companion.show.figures import subplots
 from companion.words import signed
 
 TOLD_SYSTEMS, TRAINED_SYSTEMS = ("bm3d", "ksvd", "wnnm"), ("csf", "tnrd")  # the MLP is no opponent
@@ -84,7 +84,7 @@ def plot_curves(table: pd.DataFrame):
 
     In both the noisy photographs.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.9), sharey=True, layout="constrained")
+    figure, (left, right) = subplots(1, 2, figsize=(9, 4.9), sharey=True, layout="constrained")
     curves = {curve: part for curve, part in by_curve(table.dropna(subset="psnr"))}
     ours, noisy = ("on_demand", 0), (NOISY, 0)
 

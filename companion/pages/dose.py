@@ -16,7 +16,7 @@ from companion.measure import gradients_and_pool
 from companion.runs import catalogue
 from companion.runs.catalogue import LADDER
 from companion.show import figures
-from companion.show.figures import minus
+from companion.show.figures import minus, subplots
 from companion.show.sentences import page
 from companion.show.tables import show_table, with_interval
 from companion.training import results
@@ -310,7 +310,7 @@ def plot_shares(given: dict):
 
 def margin_panels(xlabel: str):
     """Return a figure of margins over rigid joint learning, and its panel for each task."""
-    figure, axes = plt.subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
+    figure, axes = subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
     figure.supxlabel(xlabel, fontsize=10)
     figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
     return figure, dict(zip(paper.TASKS, axes.flat, strict=True))
@@ -366,7 +366,7 @@ def plot_levels(experiments: list[Experiment]):
 def plot_controls(table: pd.DataFrame):
     """Draw each measured contrast of `controls_table` with its 95 % interval, a colour for each task."""
     shown = [contrast for contrast in CONTROLS if table.seeds[table.contrast == contrast].any()]
-    figure, axis = plt.subplots(figsize=(8.6, 1.4 + 0.35 * len(shown)), layout="constrained")
+    figure, axis = subplots(figsize=(8.6, 1.4 + 0.35 * len(shown)), layout="constrained")
     figures.mark_equivalence(axis)
     looks = zip((-0.15, 0.15), ("#0072B2", "#D55E00"), strict=True)
     for (beside, colour), (task, rows) in zip(looks, table.groupby("task", sort=False), strict=True):
@@ -382,7 +382,7 @@ def plot_controls(table: pd.DataFrame):
 
 def plot_ladder(table: pd.DataFrame):
     """Draw margin and dose of Equation 3 against the number of steps, for each task, beside the paper's margins."""
-    figure, axes = plt.subplots(2, len(LADDER), figsize=(8.6, 5.6), sharex=True, sharey="row", layout="constrained")
+    figure, axes = subplots(2, len(LADDER), figsize=(8.6, 5.6), sharex=True, sharey="row", layout="constrained")
     lengths = [*sorted({*table.steps}), PAPERS_STEPS]
     for (above, below), task in zip(axes.T, LADDER, strict=True):
         rows = table[table.task == task]

@@ -7,6 +7,7 @@ import pandas as pd
 from companion.judge import Measured, compare
 from companion.runs.catalogue import EXTRA_DATA, halves
 from companion.show import sentences, tables
+from companion.show.figures import subplots
 from companion.training.measurement import Result
 from companion.training.results import load_result
 
@@ -46,7 +47,7 @@ def describe_halves(runs: dict, task: str) -> str:
 
 def plot_curves(measured: dict):
     """Draw mean validation PSNR over levels against epoch, without the lowest twentieth; measured: name → results."""
-    figure, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
+    figure, axis = subplots(figsize=(6.5, 3.4), layout="constrained")
     looks = zip(("#D55E00", "#56B4E9", "#0072B2"), ("-", "--", ":"), strict=True)
     for (name, runs), (color, linestyle) in zip(measured.items(), looks, strict=True):
         for i, result in enumerate(runs):

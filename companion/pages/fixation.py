@@ -3,7 +3,6 @@
 import hashlib
 import textwrap
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
@@ -13,7 +12,7 @@ from companion import judge, published
 from companion.data import packs, sets
 from companion.judge import Decision, Measured, compare, plain
 from companion.show import figures, sentences, tables
-from companion.show.figures import COLOURS, KEPT_LINE, MAX_DB_BEYOND, NOT_RESTORED_LINE, title_of
+from companion.show.figures import COLOURS, KEPT_LINE, MAX_DB_BEYOND, NOT_RESTORED_LINE, subplots, title_of
 from companion.show.pictures import restored_by
 from companion.training import results
 from odl import crops, paper
@@ -92,7 +91,7 @@ def plot_spectrum(frame: pd.DataFrame, task: str):
     """Draw Fig. 4, PSNR over the whole spectrum; for inpainting with squares at random places and in the centre."""
     parts = {"square at a random place": False, "square in the centre": True} if task == "inpaint" else {"": False}
     size = (3.2 + 3.6 * len(parts), 3.8)
-    figure, axes = plt.subplots(1, len(parts), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    figure, axes = subplots(1, len(parts), figsize=size, sharey=True, squeeze=False, layout="constrained")
     for axis, (title, centred) in zip(axes[0], parts.items(), strict=True):
         draw_spectrum(axis, frame[frame.centred == centred], task)
         axis.set_title(title, fontsize=10, pad=16)
@@ -141,7 +140,7 @@ def plot_holes(frame: pd.DataFrame, task: str):
 
 def plot_spectra(frames: dict):
     """Draw one small spectrum per task; frames: task → frame of `spectrum`, empty where nothing is measured."""
-    figure, axes = plt.subplots(2, -(-len(frames) // 2), figsize=(8.6, 6), layout="constrained")
+    figure, axes = subplots(2, -(-len(frames) // 2), figsize=(8.6, 6), layout="constrained")
     for axis, (task, frame) in zip(axes.flat, frames.items(), strict=False):
         draw_spectrum(axis, frame[frame.centred == False], task)  # noqa: E712
         axis.set_title(paper.TASKS[task]["title"], fontsize=10, pad=16)

@@ -16,7 +16,7 @@ from companion import judge, published
 from companion.judge import Decision, Measured, compare, plain
 from companion.notebook import several
 from companion.show import sentences, tables
-from companion.show.figures import COLOURS, LEVEL_COLOURS, mark_equivalence, minus, title_of
+from companion.show.figures import COLOURS, LEVEL_COLOURS, mark_equivalence, minus, subplots, title_of
 from companion.training import results
 from companion.training.measurement import Result
 from companion.words import count_seeds, estimate, number
@@ -198,7 +198,7 @@ def plot_schedules(schedules=published.SEVEN):
     """Draw images per level in a batch over training, for those of the schedules that are `planned`."""
     names = [name for name in schedules if planned(name)]
     n = max(1, len(names))
-    figure, axes = plt.subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
+    figure, axes = subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
     done = np.linspace(0, 1, 200, endpoint=False)
     look = {"colors": LEVEL_COLOURS, "labels": range(1, paper.N_LEVELS + 1)}
     for axis, name in zip(axes[0], names, strict=False):
@@ -220,7 +220,7 @@ def plot_differences(gaps: dict, table: pd.DataFrame | None = None, reach: float
     gaps: schedule → `judge.gaps` over equal shares; the paper's stand beside them where `schedules_table` has
     them. What lies beyond `reach` dB stands at the edge with its number.
     """
-    figure, axis = plt.subplots(figsize=(7, 0.9 + 0.45 * len(gaps)), layout="constrained")
+    figure, axis = subplots(figsize=(7, 0.9 + 0.45 * len(gaps)), layout="constrained")
     mark_equivalence(axis, label="no difference")
     axis.plot([], [], "o", color="black", label="here")
     for place, (schedule, values) in enumerate(gaps.items()):
@@ -257,7 +257,7 @@ def plot_papers_test(runs: dict, task: str, rival: str = "rigid_joint"):
     Mean over trials, with its 95 % interval, and the p-value.
     """
     pairs = judge.paired(runs, task, "on_demand", rival)
-    figure, axis = plt.subplots(figsize=(6, 0.9 + 0.4 * len(pairs)), layout="constrained")
+    figure, axis = subplots(figsize=(6, 0.9 + 0.4 * len(pairs)), layout="constrained")
     labels = []
     for place, (ours, other) in enumerate(pairs):
         a, b = (overall(run.evaluation).psnr for run in (ours, other))  # dB, one for every trial
@@ -279,7 +279,7 @@ def plot_scores(table: pd.DataFrame):
     panels = {"over all pixels": ("worst_gap", "psnr"), "known pixels put back": ("worst_gap_kept", "psnr_kept")}
     panels = {title: columns for title, columns in panels.items() if table[columns[0]].notna().any()}
     size = (3.4 + 4.2 * len(panels), 3.8)
-    figure, axes = plt.subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")
+    figure, axes = subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")
     for axis, (title, (gap, mean)) in zip(axes[0], panels.items(), strict=True):
         for row, mark in zip(table.dropna(subset=gap).to_dict("records"), cycle("osD^vP*X<>hp"), strict=False):
             look = {"color": COLOURS.get(row["schedule"], "0.4"), "label": title_of(row["schedule"])}
@@ -300,7 +300,7 @@ def plot_levels(table: pd.DataFrame, task: str, reach: float = 1.0):
 
     A line that leaves the picture is further than `reach` dB away.
     """
-    figure, axis = plt.subplots(figsize=(6, 4.2), layout="constrained")
+    figure, axis = subplots(figsize=(6, 4.2), layout="constrained")
     levels = list(range(1, paper.N_LEVELS + 2))
     rows = table[table.scored == "all pixels"].set_index("schedule")[[f"level_{level}" for level in levels]]
     if "rigid_joint" in rows.index:

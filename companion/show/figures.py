@@ -1,7 +1,7 @@
 """What the figures share: style, colours, titles, grids of pictures, axes.
 
-Importing this sets Matplotlib's style, so that a figure which a reader draws on a page looks like those beside it, and
-what a reader's matplotlibrc says, such as text.usetex without LaTeX, breaks none.
+Importing this sets Matplotlib's style, so that a figure which a reader draws on a page looks like those beside it.
+What a reader has set, such as text.usetex without LaTeX or a style sheet, breaks none: each begins with `subplots`.
 """
 
 import matplotlib.pyplot as plt
@@ -12,8 +12,7 @@ from companion import judge, published
 from odl import paper
 from odl.corruptions import TASKS
 
-plt.rcdefaults()
-plt.rcParams |= {
+STYLE = {
     "figure.facecolor": "white",
     "figure.dpi": 100,
     "savefig.bbox": "tight",
@@ -24,6 +23,20 @@ plt.rcParams |= {
     "grid.alpha": 0.25,
     "legend.frameon": False,
 }
+
+
+def subplots(*shape, **how):
+    """Return `plt.subplots` from Matplotlib's defaults and this style, which stay for what is drawn into it later."""
+    set_style()
+    return plt.subplots(*shape, **how)
+
+
+def set_style() -> None:
+    plt.rcdefaults()
+    plt.rcParams |= STYLE
+
+
+set_style()
 
 # Colours of Okabe and Ito, then of Tol: one for each schedule, told apart by readers with any colour vision.
 COLOURS = {
@@ -89,7 +102,7 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
     width = size * m + 0.4 * bool(labels)
     small = max(8, width)  # points: the wider a figure, the more a page reduces it
     tall = size * high / wide + small / 40 * bool(scores)
-    figure, axes = plt.subplots(n, m, figsize=(width, tall * n + 0.3), squeeze=False)
+    figure, axes = subplots(n, m, figsize=(width, tall * n + 0.3), squeeze=False)
     empty(axes)
     for i, row in enumerate(rows):
         for j, image in enumerate(row):
@@ -108,7 +121,7 @@ def picture_blocks(rows: list, blocks: int = 2):
     n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
     size = (0.95 * sum(ratios), 1.2 * n + 0.3)
     small = max(8, size[0])
-    figure, axes = plt.subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
+    figure, axes = subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
     empty(axes, box_aspect=1)  # also where there is no picture
     for k, (label, pictures) in enumerate(rows):
         i, first = k // blocks, k % blocks * (len(titles) + 1)
@@ -146,7 +159,7 @@ def task_levels(task: str, x):
 
 def share_panels(given: dict, size):
     """Return a figure and a panel per title of given (title → dB per level), with the equal share of 100 images."""
-    figure, axes = plt.subplots(1, len(given), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    figure, axes = subplots(1, len(given), figsize=size, sharey=True, squeeze=False, layout="constrained")
     for axis, (title, psnr) in zip(axes[0], given.items(), strict=True):
         axis.set_xticks(range(1, len(psnr) + 1), [f"{level}\n{value:g}" for level, value in enumerate(psnr, 1)])
         axis.set_xlabel("level and its PSNR (dB)")
