@@ -24,7 +24,8 @@ help:  ## list these commands
 book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo retrains everything; STRICT=1 fails on results of another protocol or of uncommitted code)
 	@"$(BIN)/python" book/build.py $(PROFILE) $(if $(STRICT),--strict)
 
-class: $(READY)  ## write what a class needs: the lab as one file, a lecture with notes, exercises, and their solutions apart
+class: book  ## build the book, then write what a class needs: the lab as one file, a lecture with notes, exercises, and their solutions apart
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[class]"
 	@"$(BIN)/python" book/classroom.py
 
 table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, going on after Ctrl-C (TASK=inpaint, interpolate, deblur or denoise)

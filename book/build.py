@@ -217,8 +217,16 @@ def tags_of(cell) -> list[str]:
 
 
 def unmark(cell, page):
-    """Leave out the marks of solutions, for `make class`, and label an exercise with the name of its page."""
-    cell.source = sources.MARK.sub("", cell.source).replace(f"ex-{page.template.stem}\n", f"ex-{page.name}\n")
+    """Leave out the marks of solutions, for `make class`."""
+    cell.source = sources.MARK.sub("", cell.source)
+
+
+def link_pages(cell, page):
+    """Let a link to a notebook with several pages, one for each task, lead to the first of them."""
+    for name in toc():
+        stem, dash, _ = name.removeprefix("notebooks/").rpartition("-")
+        if dash:
+            cell.source = cell.source.replace(f"]({stem}.ipynb)", f"]({name.removeprefix('notebooks/')}.ipynb)")
 
 
 def show_parameters(cell, page):
@@ -245,7 +253,7 @@ def name_figure(cell, page):
         figure.name = f"{kind}-{page.name}-{figure.name}"
 
 
-EDITS = unmark, show_parameters, clear_outputs, name_figure
+EDITS = unmark, link_pages, show_parameters, clear_outputs, name_figure
 
 
 def smaller(png: str) -> str:

@@ -1,9 +1,9 @@
-"""Write what a class needs into _build/class, from the notebooks, pages and results: python book/classroom.py
+"""Write what a class needs into _build/class, from the built book, notebooks and results: python book/classroom.py
 
 lab.html   the lab as one file, which opens from anywhere and prints as a sheet
 lecture/   a deck of reveal.js slides with speaker notes, which needs no network
-students/  every exercise as a notebook, with stand-ins for the solution and with its tests; book/ without solutions
-teachers/  the same notebooks as a course of nbgrader with solutions and what they print; sample answers with points
+students/  every exercise as a notebook, in which nbgrader has put stand-ins for the solution; with its tests
+teachers/  the same notebooks with solutions, as a course of nbgrader; sample answers with points
 """
 
 import argparse
@@ -12,9 +12,8 @@ import re
 import shutil
 import sys
 import time
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import build
 import figures
@@ -24,16 +23,12 @@ from _ext.facts import said
 from bs4 import BeautifulSoup
 from exercises import NOTEBOOKS
 from jinja2 import Environment, StrictUndefined
-from measured import PROFILE, load
+from measured import load
 from nbconvert import SlidesExporter
-from nbformat.v4 import new_markdown_cell, new_notebook, new_output
-from pybtex.database import parse_file
-from pybtex.richtext import Text
-from sphinx.directives.code import LiteralIncludeReader
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from companion import judge, words
 from companion.claims import claims, scorecard
-from companion.disk import files
 from odl import paper, schedules
 
 BOOK = build.ROOT / "book"
@@ -51,11 +46,9 @@ STAND_IN = {
         ]
     ),
 }
-SOLUTION = re.compile(r"(?ms)^(?:# |<!-- )BEGIN SOLUTION.*?^(?:# |<!-- )END SOLUTION[^\n]*$")
 ALONE = BOOK / "lab" / "alone.html.j2"
 LECTURE = BOOK / "lecture.md.j2"
-SET_UP = "set-up"  # the cell of a notebook that finds or fetches the companion
-GATES = ("```{solution-start}", "```{solution-end}")
+SET_UP = "set-up"  # the cell of a notebook that imports the companion or says how to get it
 NBGRADER = f"""c = get_config()
 c.CourseDirectory.course_id = "on-demand-learning"
 c.ClearSolutions.code_stub = {{"python": {STAND_IN["code"]!r}}}
@@ -64,86 +57,28 @@ c.ExecutePreprocessor.timeout = 3600
 """
 
 
-# Plain Markdown, for what reads no MyST
-
-
-def plain(text: str) -> str:
-    """Markdown without MyST: citations and code in full, exercises under a heading, no links into the book."""
-
-    def cited(match):
-        return f"({'; '.join(citations()[key] for key in match[1].split(','))})"
-
-    text = re.sub(r"(?ms)^```\{exercise\} ([^\n]*)\n(?::[^\n]*\n)*(.*?)^```$", r"## Exercise: \1\n\2", text)
-    text = re.sub(r"(?m)^```\{literalinclude\} (\S+)\n((?::.*\n)*)```$", code, text)
-    text = re.sub(r"(?m)^\$\$ \(eq-[\w-]+\)$", "$$", text)
-    text = re.sub(r" ?\(?\{(?:eq|numref)\}`[^`]*`\)?", "", text)
-    text = re.sub(r"\{doc\}`(/[^`<]*)`", lambda match: f"“{title(match[1])}”", text)
-    text = re.sub(r"\{cite(?::\w+)?\}`([^`]+)`", cited, text)
-    return re.sub(r"\{\w+\}`([^`<]*?)(?: <[^`]*>)?`", r"\1", text).strip()
-
-
-def title(page: str) -> str:
-    """The heading of a page of the book: /book/method, /notebooks/fixation."""
-    notebook, text = build.ROOT / f"{page[1:]}.ipynb", build.ROOT / f"{page[1:]}.md"
-    first = nbformat.read(notebook, 4).cells[0].source if notebook.exists() else text.read_text(encoding="utf-8")
-    return first.splitlines()[0].removeprefix("# ")
-
-
-def code(match: re.Match) -> str:
-    """The lines that a `literalinclude` of a notebook includes."""
-    given = re.findall(r":([\w-]+): *(.*)", match[2])
-    options = {name: int(value) if value.isdigit() else value.strip('"') for name, value in given}
-    path, config = str(build.ROOT / "notebooks" / match[1]), SimpleNamespace(source_encoding="utf-8-sig")
-    return f"```python\n{LiteralIncludeReader(path, options, config).read()[0].rstrip()}\n```"
-
-
-@cache
-def citations() -> dict[str, str]:
-    """Bibliography key → names and year."""
-    found = {}
-    for key, entry in parse_file(BOOK / "references.bib").entries.items():
-        names = [str(Text(" ".join(map(str, person.rich_last_names)))) for person in entry.persons["author"]]
-        authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-        found[key] = f"{authors}, {entry.fields['year']}"
-    return found
-
-
 # Notebooks
 
 
-def without_solution(notebook):
-    """A page of the book without the cells between the gates of its solution."""
-    inside = [k for k, cell in enumerate(notebook.cells) if cell.source.startswith(GATES)]
-    if inside:
-        del notebook.cells[inside[0] : inside[-1] + 1]
-    return notebook
-
-
 def exercise(path: Path):
-    """The notebook of an exercise, one of a page with the cell that finds or fetches the companion."""
+    """The notebook of an exercise, its solution unfolded; one of a page gets the first cell of the others."""
     notebook = nbformat.read(path, 4)
     if not any(cell.id == SET_UP for cell in notebook.cells):
         algorithm1 = nbformat.read(build.ROOT / "notebooks" / "algorithm1.ipynb", 4)
         notebook.cells[2:2] = [cell for cell in algorithm1.cells if cell.id == SET_UP]  # before the imports
-    return notebook
-
-
-def for_teachers(notebook, printed: str = ""):
-    """A stored notebook in plain Markdown, its solution with what it prints at the demo profile."""
-    notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith(GATES) and cell.id != "samples"]
+    notebook.cells = [cell for cell in notebook.cells if cell.id != "samples"]
     for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = plain(cell.source)
-        elif "BEGIN SOLUTION" in cell.source and printed:
-            cell.outputs = [new_output("stream", text=printed)]
+        if "nbgrader" in cell.metadata:
+            cell.metadata.pop("jupyter", None)
     return notebook
 
 
 def for_students(notebook):
     """The same, in which every solution has given way to a stand-in."""
-    for cell in for_teachers(notebook).cells:
-        cell.source = SOLUTION.sub(lambda _, kind=cell.cell_type: STAND_IN[kind], cell.source)
-    return notebook
+    from nbgrader.preprocessors import ClearSolutions  # of the extra `class`
+
+    stubs = {"code_stub": {"python": STAND_IN["code"]}, "text_stub": STAND_IN["markdown"]}
+    return ClearSolutions(**stubs).preprocess(notebook, {})[0]
 
 
 def samples() -> str:
@@ -151,7 +86,7 @@ def samples() -> str:
     parts = ["# Sample answers\n\nA student's words, the points of 2 that the tests give, and the answer in code.\n"]
     for path in NOTEBOOKS:
         cells = nbformat.read(path, 4).cells
-        [title] = re.findall(r"\{exercise\} (.*)", "\n".join(cell.source for cell in cells))
+        [title] = re.findall(r"(?m)^## Exercise: (.*)", "\n".join(cell.source for cell in cells))
         [code] = [cell.source for cell in cells if cell.id == "samples"]
         parts.append(f"## {title}\n\n`{path.stem}`\n\n```python\n{code}\n```\n")
     return "\n".join(parts)
@@ -160,35 +95,22 @@ def samples() -> str:
 def write_notebooks(folder: Path) -> None:
     """students/NAME.ipynb, the course of nbgrader and the sample answers in teachers/."""
     course = folder / "teachers" / "source" / "exercises"
-    path = files.results() / "teaching.json"  # what the solutions printed at the demo profile
-    measured = files.unseal(path).get("exercises", {}) if path.exists() else {}
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
     for path in NOTEBOOKS:
+        nbformat.write(exercise(path), course / path.name)
         nbformat.write(for_students(exercise(path)), folder / "students" / path.name)
-        printed = measured.get(path.stem, {}).get("prints", "")
-        nbformat.write(for_teachers(exercise(path), printed), course / path.name)
     (folder / "teachers" / "samples.md").write_text(samples(), encoding="utf-8")
     (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
 
 
-# The book
-
-
-def write_book(source: Path, html: Path) -> None:
-    for path in (source / "notebooks").glob("*.ipynb"):
-        nbformat.write(without_solution(nbformat.read(path, 4)), path)
-    for path in (source / "generated").glob("exercise-*.md"):
-        text = re.sub(r"(?s)\n````\{solution\}.*?\n````", "", path.read_text(encoding="utf-8"))
-        path.write_text(text, encoding="utf-8")
-    build.build(source.parent)
-    shutil.move(source.parent / "html", html)
+# The lab
 
 
 def write_lab(page: Path, target: Path) -> None:
     """The lab as one file that opens from anywhere, from its built page: pictures, scripts and networks within it."""
     article = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select_one("article")
-    for part in article.select("link, script, noscript, .headerlink, .caption-number, .exercise"):
+    for part in article.select('link, script, noscript, .headerlink, .caption-number, section[id^="exercise"]'):
         part.decompose()
     for image in article.select("img[src]"):
         file = page.parent / image["src"]
@@ -265,18 +187,13 @@ def write_lecture(source: Path, folder: Path) -> str | None:
 
 def main():
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
-    began, work = time.perf_counter(), CLASS / "_build"
+    began, lab = time.perf_counter(), build.BUILD / "html" / "book" / "lab.html"
+    if not lab.exists():
+        sys.exit("class: the lab and the slides are made of the built book: make book")
     shutil.rmtree(CLASS, ignore_errors=True)
     write_notebooks(CLASS)
-    pages = build.plan(PROFILE)
-    print(f"{len(NOTEBOOKS)} exercises; executing {len(pages)} notebooks for the pages and slides", flush=True)
-    build.execute_all(pages)
-    print("building the pages and slides", flush=True)
-    build.lay_out(pages, work / "source")
-    missing = write_lecture(work / "source", CLASS / "lecture")
-    write_book(work / "source", CLASS / "students" / "book")
-    write_lab(CLASS / "students" / "book" / "book" / "lab.html", CLASS / "lab.html")
-    shutil.rmtree(work)
+    missing = write_lecture(build.BUILD / "source", CLASS / "lecture")
+    write_lab(lab, CLASS / "lab.html")
     print(f"the class is ready after {time.perf_counter() - began:.0f} s: {CLASS}/")
     if missing:
         sys.exit(f"class: no slides: {missing}")

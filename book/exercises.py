@@ -13,20 +13,22 @@ import sources
 from measured import NOT_MEASURED, ROOT, markdown
 
 OF_PAGES = sorted((ROOT / "book" / "exercises").glob("*.ipynb"))
+IN_WORDS = re.compile(r"</?details>(?:<summary>.*</summary>)?")  # what folds the words of a solution in a notebook
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-NOTEBOOKS = [*(path for path in NOTEBOOKS if "```{exercise}" in path.read_text(encoding="utf-8")), *OF_PAGES]
+NOTEBOOKS = [*(path for path in NOTEBOOKS if "## Exercise: " in path.read_text(encoding="utf-8")), *OF_PAGES]
 
 
 def exercises() -> str:
     """What a class can do: every exercise with its minutes and its difficulty, the short ones first."""
     rows = []
     for path in NOTEBOOKS:
-        [task] = [c.source for c in nbformat.read(path, as_version=4).cells if "```{exercise}" in c.source]
-        [(title, label, minutes, how)] = re.findall(r"\{exercise\} (.*)\n:label: (\S+)\n\n\*(\d+) minutes, (\w+)", task)
+        [task] = [c.source for c in nbformat.read(path, as_version=4).cells if "## Exercise: " in c.source]
+        [(title, minutes, how)] = re.findall(r"## Exercise: (.*)\n\n\*(\d+) minutes, (\w+)", task)
         [question] = re.findall(r"(?s)\*\*Predict\.\*\* (.*?)\n\n", task)
-        page = label.replace("table1", "table1-inpaint")  # one of the four pages of this notebook has it
+        page = f"{path.stem}.md" if path in OF_PAGES else f"../notebooks/{path.stem}.ipynb"
+        page = page.replace("table1", "table1-inpaint")  # one of the four pages of this notebook has it
         first = " ".join(question.split()).partition("?")[0]
-        rows.append([f"{minutes} min, {how}", f"{{ref}}`{title} <{page}>`, `{path.stem}`", f"{first}?"])
+        rows.append([f"{minutes} min, {how}", f"[{title}]({page}), `{path.stem}`", f"{first}?"])
     return markdown(["Takes", "Exercise and notebook", "Predict"], sorted(rows))
 
 
@@ -45,7 +47,7 @@ def exercise(path: Path) -> str:
             said.truncate(0)
     code = re.sub(r"from companion import notebook\n?", "", imports).strip() + f"\n\n{cells[0].strip()}"
     shown = f"```python\n{code}\n```\n\n```text\n{said.getvalue().rstrip() or NOT_MEASURED}\n```"
-    return f"{task}\n\n````{{solution}} ex-{path.stem}\n:class: dropdown\n\n{shown}\n\n{text.strip()}\n````"
+    return f"{task}\n\n````{{dropdown}} Solution\n{shown}\n\n{IN_WORDS.sub('', text).strip()}\n````"
 
 
 TABLES = {"exercises": exercises} | {f"exercise-{path.stem}": partial(exercise, path) for path in OF_PAGES}

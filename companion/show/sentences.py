@@ -1,5 +1,6 @@
 """What the pages say: sentences made from measured numbers, and the scale they were measured at."""
 
+import inspect
 from functools import partial
 
 import numpy as np
@@ -53,6 +54,11 @@ def say(text: str):
     from IPython.display import Markdown
 
     return Markdown(text)
+
+
+def code(*functions):
+    """Return the source of functions as code on the page."""
+    return say("\n\n".join(f"```python\n{inspect.getsource(function).rstrip()}\n```" for function in functions))
 
 
 def severity_text(task: str, name: str) -> str:
