@@ -3,10 +3,13 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import cloudpickle
 import conftest
 import matplotlib.pyplot as plt
+import nbformat
 import numpy as np
 import pytest
 import torch
@@ -319,3 +322,21 @@ def test_the_same_code_is_the_same_run_wherever_it_was_defined():
     told = subprocess.run([sys.executable, "-c", there], capture_output=True, text=True, timeout=100, check=True)
     assert told.stdout.strip() == code_of([made(1)])
     assert code_of([]) == "" and Experiment.of().code == ""
+
+
+def test_the_notebooks_network_and_loop_of_ones_own_follow_equation_3(added, monkeypatch):
+    """Its cells, on made-up images: a network of a few lines is a row, and any loop is told its levels by scores."""
+    path = Path(__file__).resolve().parents[1] / "notebooks" / "add_your_own.ipynb"
+    cells = {cell.id: cell.source for cell in nbformat.read(path, 4).cells}
+    monkeypatch.setitem(NETWORKS, "plain", None)
+    assert len(cells["cell-16b"].splitlines()) <= 12
+    images = torch.rand(40, 1, 64, 64, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    names = {"torch": torch, "np": np, "both": [None], "photographs": None}
+    names["pictures"] = SimpleNamespace(telling=lambda *_: images)
+    exec(cells["cell-16b"], names), exec(cells["cell-17c"], names)
+    assert NETWORKS["plain"](3, 8)(torch.zeros(1, 3, 64, 64)).shape == (1, 3, 64, 64)
+    sampler, psnr = names["sampler"], np.array(names["psnr"])
+    assert (np.diff(psnr) < 0).all()  # the noise grows with the level
+    sampler.tell(0.9, psnr)
+    assert np.ptp(sampler.weights * psnr) < 1e-9
+    assert len(sampler.batch()[0]) == 20
