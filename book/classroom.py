@@ -139,13 +139,12 @@ def slides(text: str) -> list:
 
 BLUR, NOISE = 2.0, 60.0  # σ of the photographs of the deck, in pixels and of 255
 QUOTED = {"claims": claims, "judge": judge, "paper": paper, "schedules": schedules, "scorecard": scorecard}
-QUOTED |= {"words": words, "BLUR": BLUR, "NOISE": NOISE}
+QUOTED |= {"words": words, "BLUR": BLUR}
 SHOT = partial(lab_page.restorations, "astronaut.png", "deblur", BLUR)
 DRAWN = {  # pictures of the deck alone
     "deck-title.png": partial(lab_page.restorations, "astronaut.png", "denoise", NOISE, ["on_demand"]),
     "deck-predict.png": partial(SHOT, []),
     "deck-fixation.png": partial(SHOT, ["on_demand", "fixated_hard"]),
-    "deck-noise.png": partial(lab_page.restorations, "coffee.png", "denoise", NOISE, ["fixated_easy", "on_demand"]),
     "deck-seed.svg": partial(lab_page.still_seeds, [0]),
 }
 

@@ -222,7 +222,7 @@ def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
         assert judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word == judge.EQUIVALENT
 
 
-@pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png", "deck-noise.png"])
+@pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png"])
 def test_the_deck_has_photographs_that_shipped_networks_restored(name):
     figure = classroom.DRAWN[name]()
     titles = [axis.get_title() for axis in figure.axes]
