@@ -69,7 +69,7 @@ def ruined():
         rows.append([found[name][0][0] for name in ("not_restored", *shown)])
         scores.append([f"{found[name][1].item():.1f} dB" for name in ("not_restored", *shown)])
     names = {"on_demand": "trained on\nall levels", "fixated_hard": f"trained on\nσ = {own} alone"}
-    return figures.picture_grid(rows, ["blurred", *map(names.get, shown)], [f"σ = {own}", "σ = 1"], scores, size=1.9)
+    return figures.picture_grid(rows, ["blurred", *map(names.get, shown)], [f"σ = {own}", "σ = 1"], scores, size=1.4)
 
 
 def barely():
@@ -216,7 +216,7 @@ def spectrum():
         "BM3D told the truth", (1, 0), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=9
     )
     axis.set(xlabel="strength of the noise, σ (of 255)", ylabel="PSNR against it (dB)", xticks=list(curves.index))
-    axis.legend(fontsize=9, loc="lower left")
+    axis.legend(fontsize=9, loc="center right", bbox_to_anchor=(1, 0.45))
     return figure
 
 

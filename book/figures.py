@@ -46,12 +46,7 @@ SCORES = {  # made up: dB on levels 1 to 5
     "large gap: 36 to 24 dB": [36, 33, 30, 27, 24],
     "a level fails: 40 to 10 dB": [40, 32.5, 25, 17.5, 10],
 }
-COMMANDS = {
-    "colour": "EVERY=10 python tests/test_damage.py colour",
-}
-BENCH = "make bench"
 plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
-plt.rcParams["savefig.facecolor"] = "white"
 
 
 def main():
@@ -72,8 +67,6 @@ def main():
             (options.folder / f"{name}.md").write_text(
                 f"{titled(name, made_or_missing(name, make))}\n", encoding="utf-8"
             )
-        for page in (page.stem for page in (ROOT / "book").glob("*.md")):
-            (options.folder / f"sources-{page}.md").write_text(sources.of_chapter(page), encoding="utf-8")
         (options.folder / "facts.json").write_text(json.dumps(numbers(), default=np.generic.item), encoding="utf-8")
     if not options.readme and not options.folder:
         parser.error("say a folder, or --readme")
@@ -84,7 +77,7 @@ def made_or_missing(name: str, make) -> str:
     try:
         return make()
     except FileNotFoundError:
-        command = COMMANDS.get(name, BENCH if name.startswith("speed") else sources.command())
+        command = "make bench" if name.startswith("speed") else sources.reproduce()
         return f"This is {NOT_MEASURED}: `{command}` does it."
 
 
@@ -183,11 +176,9 @@ TABLES = {f"speed-{name}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= {
     "demo": demo.figure, "results-table": results_table.results_table,
     "tasks-table": appendix.tasks, "parameter-counts": appendix.parameter_counts,
-    "profiles-table": appendix.profiles_table, "pilot": appendix.piloted, "cost": appendix.cost,
-    "plans": appendix.plans,
+    "profiles-table": appendix.profiles_table, "cost": appendix.cost,
     "data-table": appendix.data_table, "checksums": appendix.checksums, "model-cards": appendix.model_cards,
 } | tables.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
-TABLES |= {"colour": partial(appendix.tried, "colour")}
 README = {  # of data/README.md
     "data-table": partial(appendix.data_table, book=False), "checksums": appendix.checksums,
     "model-cards": appendix.model_cards,
@@ -196,7 +187,6 @@ CAPTIONS = {  # of the tables that stand on one page alone
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",
     "results-table": "Every table and figure with results: its notebook, the paper's numbers and those measured here.",
-    "pilot": "The pilot: what differs from the chosen profile, PSNR in dB.",
 }
 
 if __name__ == "__main__":
