@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import yaml
 from facts import EQUAL, EQUATION3, STRONG, sets, sets_faces
-from measured import NOT_MEASURED, ROOT, SETS, load, markdown, tab_set, worlds
+from measured import DATASET, NOT_MEASURED, ROOT, SETS, load, markdown, tab_set, worlds
 
 from companion import judge, published
 from companion.claims import claims, predictions
@@ -37,10 +37,8 @@ def fixated() -> str:
         over, there = fixation.contests(task, own, EQUAL)
         cells = [cell(gaps(m.runs, *pair)) for m in worlds().values() for pair in (over, there)]
         rows.append([plain(task).capitalize(), f"{own}, {paper.TASKS[task][own]}", *cells])
-    heads = [
-        f"{title.capitalize()}: {what}" for title in worlds() for what in ("lost over all levels", "gained at home")
-    ]
-    return markdown(["Task", "Trained on", *heads], rows)
+    heads = product(map(str.capitalize, worlds()), ("lost over all levels", "gained at home"))
+    return markdown(["Task", "Trained on", *map(": ".join, heads)], rows)
 
 
 def harmed() -> str:
@@ -48,27 +46,20 @@ def harmed() -> str:
     rows = []
     for task, (name, m) in product(paper.TASKS, sets().items()):
         runs = judge.runs_of(m.runs, EQUAL, [task])
-        change = [
-            np.mean([judge.score(run, [k]) - judge.score(run, [k], "psnr_input") for run in runs])
-            for k in LEVELS
-            if runs
-        ]
-        below = [level for level, db in zip(LEVELS, change, strict=False) if db < 0]
-        cells = [", ".join(below) or "none", number(change[0], 1)] if change else [NOT_MEASURED] * 2
-        kept = [
-            judge.score(run, ["1"], COMPOSITE) - judge.score(run, ["1"], "psnr_input")
-            for run in runs
-            if task in paper.MASKED
-        ]
-        rows.append([plain(task).capitalize(), TITLES[name], *cells, number(np.mean(kept), 1) if kept else "–"])
-    header = [
-        "Task",
-        "Trained on",
-        "Levels below the damaged picture",
-        "Level 1, all pixels (dB)",
-        "Level 1, known pixels kept (dB)",
-    ]
-    return markdown(header, rows)
+        cells = [NOT_MEASURED] * 2
+        if runs:
+            change = {level: gained(runs, level, "psnr") for level in LEVELS}
+            below = ", ".join(level for level, db in change.items() if db < 0)
+            cells = [below or "none", number(change["1"], 1)]
+        kept = number(gained(runs, "1", COMPOSITE), 1) if runs and task in paper.MASKED else "–"
+        rows.append([plain(task).capitalize(), TITLES[name], *cells, kept])
+    heads = [f"Level 1, {what} (dB)" for what in ("all pixels", "known pixels kept")]
+    return markdown(["Task", "Trained on", "Levels below the damaged picture", *heads], rows)
+
+
+def gained(runs: list, level: str, column: str) -> float:
+    """By how much (dB) networks raise the PSNR of the damaged pictures of a level, mean over seeds."""
+    return np.mean([judge.score(run, [level], column) - judge.score(run, [level], "psnr_input") for run in runs])
 
 
 def shares() -> str:
@@ -78,9 +69,8 @@ def shares() -> str:
         runs = judge.runs_of(sets_faces().runs, EQUATION3, [task])
         if runs:
             scores, given = (np.mean([run.history[-1][key] for run in runs], axis=0) for key in ("psnr", "allocation"))
-            rows.append(
-                [plain(task).capitalize(), *(f"{p:.1f} dB → {s:.1f}" for p, s in zip(scores, given, strict=True))]
-            )
+            cells = [f"{p:.1f} dB → {s:.1f}" for p, s in zip(scores, given, strict=True)]
+            rows.append([plain(task).capitalize(), *cells])
     return markdown(["Task", *(f"Level {i}" for i in range(1, paper.N_LEVELS + 1))], rows)
 
 
@@ -126,55 +116,40 @@ def contest() -> str:
 def worst_gaps() -> str:
     """How far equal shares, Equation 3 and minimax gap are behind a specialist on each level, by both scores, faces."""
     rows, m = [], sets_faces()
+    named = {EQUAL: "Equal shares", EQUATION3: "Equation 3", "minimax_gap": published.LATER["minimax_gap"]}
     for task in paper.TASKS:
-        for column, title in scored(task):
-            for schedule in (EQUAL, EQUATION3, "minimax_gap"):
-                runs = [run for *_, run in judge.paired(m.runs, task, "minimax_gap", EQUAL, schedule)]
-                if runs:
-                    behind = np.mean([table1.gaps_in(m, task, run, column) for run in runs], axis=0)
-                    named = (published.SEVEN | published.LATER | {EQUATION3: "Equation 3", EQUAL: "Equal shares"})[
-                        schedule
-                    ]
-                    rows.append([plain(task).capitalize(), title, named, *(f"{db:.2f}" for db in behind)])
+        for (column, title), schedule in product(scored(task), named):
+            runs = [run for *_, run in judge.paired(m.runs, task, "minimax_gap", EQUAL, schedule)]
+            if runs:
+                behind = np.mean([table1.gaps_in(m, task, run, column) for run in runs], axis=0)
+                rows.append([plain(task).capitalize(), title, named[schedule], *(f"{db:.2f}" for db in behind)])
     return markdown(["Task", "Score", "Shares", *(f"Level {i}" for i in range(1, paper.N_LEVELS + 1))], rows)
 
 
 def denoisers() -> str:
     """PSNR over the paper's eleven photographs, a row a system, a column a strength of the noise."""
     curves = db11_spectrum.mean_curves(load())
-    named = {
-        "on_demand": "On-demand network, told nothing",
-        "bm3d": "BM3D, told σ",
-        "bm3d25": "BM3D, told 25",
-        "tnrd": "TNRD, 5×5 filters, trained at 25",
-    }
+    named = {"on_demand": "On-demand network, told nothing", "bm3d": "BM3D, told σ", "bm3d25": "BM3D, told 25"}
+    named["tnrd"] = "TNRD, 5×5 filters, trained at 25"
     rows = [[title, *(f"{db:.2f}" for db in curves[name])] for name, title in named.items() if len(curves)]
     return markdown(["PSNR (dB)", *(f"σ = {sigma:g}" for sigma in curves.index)], rows)
 
 
 def verdicts() -> str:
     """The core claims and our own question on Equation 3, in the chapters' words and in the registered ones."""
-    rows = []
-    for row in (
-        (number_, claim)
-        for number_, claim in claims.asked_of("bsds500")
-        if claim.kind == claims.CORE or claim.claim.startswith("Equation 3 at")
-    ):
-        claim, asked = row[1], {name: {c.claim for _, c in claims.asked_of(d)} for d, name in SETS.items()}
-        found = [claim.measure(m) if claim.claim in asked[name] else None for name, m in worlds().items()]
-        cells = [f"{WORDS[v.published_word]} ({qualify(v)})" if v else "–" for v in found]
-        rows.append([claim.claim, *cells])
+    rows, asked = [], {name: {claim.claim for _, claim in claims.asked_of(data)} for data, name in SETS.items()}
+    for _, claim in claims.asked_of(DATASET):
+        if claim.kind == claims.CORE or claim.claim.startswith("Equation 3 at"):
+            found = [claim.measure(m) if claim.claim in asked[name] else None for name, m in worlds().items()]
+            rows.append([claim.claim, *(f"{WORDS[v.published_word]} ({qualify(v)})" if v else "–" for v in found)])
     return markdown(["Claim", *map(TITLES.get, worlds())], rows)
 
 
 def predicted() -> str:
     """What was predicted of faces before the first contrast there, beside what came."""
     table = predictions.predictions_table(claims.judge_claims(sets_faces())).dropna(subset="hit")
-    rows = [
-        [row.claim, WORDS.get(row.word, row.word), WORDS.get(row.found, row.found)]
-        for row in table[table.part == ""].itertuples()
-    ]
-    return markdown(["Claim, on faces", "Predicted", "Found"], rows)
+    rows = table.loc[table.part == "", ["claim", "word", "found"]].replace({"word": WORDS, "found": WORDS})
+    return markdown(["Claim, on faces", "Predicted", "Found"], rows.to_numpy().tolist())
 
 
 def cite() -> str:
