@@ -5,14 +5,12 @@ from functools import cache
 
 import pandas as pd
 import torch
-from measured import PROFILE, ROOT, duration, listed, markdown
+from measured import PROFILE, duration, listed, markdown
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion import published
 from companion.data import sets
 from companion.disk import files
-from companion.judge import plain
-from companion.runs import plan
 from companion.training import results
 from companion.words import number
 from odl import paper
@@ -111,17 +109,6 @@ def profiles_table() -> str:
     return markdown([*header, "Test crops × trials", "One run", "Meant for"], rows)
 
 
-def piloted() -> str:
-    """What the pilot measured, with one number of the book's profile changed at a time."""
-    table = pd.read_csv(ROOT / "data" / "results" / PROFILE / "tables" / "pilot.csv")
-    rows = [
-        [row.contestant, plain(row.task), f"{row.steps:,}", f"{row.core_seconds:,.0f}", *map("{:.2f}".format, row[5:])]
-        for row in table.itertuples()
-    ]
-    header = ["Profile", "Task", "Steps", "Core-seconds", "Validation", "Test"]
-    return markdown(header, rows)
-
-
 GRID = 2 * len(paper.TASKS) * (len(published.SEVEN) + len(published.FIXATED))  # the paper's runs on two data sets
 
 
@@ -130,28 +117,6 @@ def cost() -> str:
     run = run_flop(PROFILES["paper"])
     rows = [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(GRID * run / t / 1e12)] for t in (1, 10, 50, 200)]
     return markdown(["Sustained training speed", "One run", f"All {GRID} runs"], rows)
-
-
-MS_PER_STEP = 1.0  # of the plan; times grow in proportion to it
-
-
-def plans() -> str:
-    """What `python -m companion plan` says."""
-    return markdown([f"{MS_PER_STEP:g} ms a step", ""], plan.plan("paper", ["celeba", "sun397"], [0], MS_PER_STEP))
-
-
-# Files that a command has measured
-
-
-def content(name: str) -> dict:
-    """A results file by its name. Raises FileNotFoundError."""
-    return files.unseal(files.results() / f"{name}.json")
-
-
-def tried(name: str) -> str:
-    """The rows of a results file as a table."""
-    rows = [row.get("versions", row) | row.get("checks", {}) for row in content(name)["rows"]]
-    return markdown(list(rows[0]), [list(row.values()) for row in rows])
 
 
 # Data
@@ -276,19 +241,10 @@ def splits() -> str:
     return markdown([*header, "Runs"], rows)
 
 
-def seeds() -> str:
-    counts = runs().groupby(["task", "seed"]).size()
-    rows = []
-    for task in paper.TASKS:
-        measured = counts.get(task, pd.Series(dtype=int)).items()
-        rows.append([plain(task).capitalize(), ", ".join(f"seed {seed}: {n} runs" for seed, n in measured) or "–"])
-    return markdown(["Task", "Measured"], rows)
-
-
 def versions() -> str:
     found = pd.DataFrame([*results_files().versions])
     known = [f"{name} {listed(found[name].dropna())}" for name in sorted(found)]
     return f"Versions in the {len(found)} files: {'; '.join(known)}."
 
 
-STATEMENT = {f"statement-{make.__name__}": make for make in (compute, splits, seeds, versions)}
+STATEMENT = {f"statement-{make.__name__}": make for make in (compute, splits, versions)}

@@ -51,8 +51,6 @@ KERNEL = {"kernel_name": "python3", "cwd": ROOT, "progress_bar": False}
 KERNEL["config"] = Config(KernelManager={"transport_encryption": "auto"})  # a kernel on plain TCP warns on stderr
 KERNEL["shutdown_kernel"] = "immediate"  # by then it has answered; asked politely, some report the interrupt
 BUTTON = "{.sd-btn .sd-btn-outline-primary}"
-SCALE = re.compile(r"(?m)Scale: .*?\.(?: |$)")  # of `sentences.scale`
-DEMO = "Pictures below are the demo photographs"  # of `pictures.photographs`: a page says it on its line of sources
 AGAIN = "What is the same on every task is explained once, on {{doc}}`{0.title} </notebooks/{0.name}>`."
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -156,18 +154,6 @@ def is_progress(output):
     return WIDGET in (data := output.get("data", {})) or data.get("text/markdown") == ""
 
 
-def take_scale(notebook) -> str:
-    """The sentence on the scale, taken out of the outputs: a page says it on its line of sources."""
-    taken = [""]
-    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
-        if said := output.get("data", {}).get("text/markdown"):
-            output.data["text/markdown"] = SCALE.sub(lambda match: taken.append(match[0].strip()) or "", said)
-    shown = [output for cell in notebook.cells for output in cell.get("outputs", []) if DEMO in output.get("text", "")]
-    for output in shown:
-        output.text = re.sub(rf"(?m)^{DEMO}.*\n?", "", output.text)
-    return f"{taken[-1]}{' Pictures: the demo photographs.' * bool(shown)}"
-
-
 def tidy(page, source, first=None):
     """Write the executed notebook as a page: titled, with one line of sources, and every cell after `EDITS`.
 
@@ -183,8 +169,7 @@ def tidy(page, source, first=None):
         title.source += f"\n\n{AGAIN.format(first)}"
         notebook.cells = [cell for cell in notebook.cells if "once" not in tags_of(cell)]
     given = {name: value for name, value in page.parameters.items() if name != "train"}
-    command = sources.papermill(page.template.stem, given)
-    origin = sources.line([(page.results(), command)], take_scale(notebook))
+    origin = sources.line(page.results(), sources.papermill(page.template.stem, given))
     for cell in notebook.cells:
         for edit in EDITS:
             edit(cell, page)

@@ -12,7 +12,6 @@ from measured import (
     ROOT,
     SEEDS,
     SETS,
-    duration,
     markdown,
     on_disk,
     written,
@@ -29,20 +28,9 @@ from companion.words import signed, span
 from odl import paper
 
 
-def shown_on(page: str, task: str = "inpaint", seeds=SEEDS) -> list[results.Result]:
-    """The runs of a page that are on disk."""
-    return on_disk(catalogue.runs(page, task, DATASET, PROFILE, seeds))
-
-
 def book_runs() -> list[results.Result]:
     """The runs of every schedule and task."""
     return on_disk(catalogue.grid(PROFILE, DATASET, SEEDS, (*published.SEVEN, *published.FIXATED)))
-
-
-def seconds(runs) -> float:
-    """Of the processor, where that was less than waiting for it: other work beside a run is none of its own."""
-    used = [run.provenance["seconds"] for run in runs]
-    return sum(s["evaluate"] + min(s[name] for name in ("train", "train_core") if name in s) for s in used)
 
 
 def decibels(*values: float) -> str:
@@ -50,7 +38,7 @@ def decibels(*values: float) -> str:
     return "\u00a0/\u00a0".join(numbers)  # not broken over lines
 
 
-# Rows: place in the paper, notebook, parameters, the paper's number, ours, runs that made ours
+# Rows: place in the paper, notebook, parameters, the paper's number, ours
 
 
 def here(notebook: str, key: str, names, *columns: str, task="inpaint", dataset=DATASET, only="") -> str:
@@ -67,7 +55,7 @@ def fixation_row(task: str) -> tuple:
     place = f"{figure}, {plain(task)}: on-demand / fixated on easy / fixated on hard / not restored"
     shown = ["on_demand", *published.FIXATED, "not_restored"]
     means = here("fixation", "schedule", shown, "mean", task=task, only="scored == 'all pixels'")
-    return place, "fixation", {"task": task}, "curves only", means, shown_on("fixation", task)
+    return place, "fixation", {"task": task}, "curves only", means
 
 
 def table1_row(task: str) -> tuple:
@@ -76,14 +64,14 @@ def table1_row(task: str) -> tuple:
     each = {name: here("table1", "schedule", [*PAIR, "not_restored"], "psnr", task=task, dataset=name) for name in SETS}
     means = "<br>".join(f"{SETS[name]} {values}" for name, values in each.items() if values != NOT_MEASURED)
     printed = f"CelebA {celeba}<br>SUN397 {sun397}"
-    return place, "table1", {"task": task}, printed, means, shown_on("table1", task)
+    return place, "table1", {"task": task}, printed, means
 
 
 def allocation_row() -> tuple:
-    runs = shown_on("allocation", seeds=SEEDS[:1])  # as its command has it
+    runs = on_disk(catalogue.runs("allocation", "inpaint", DATASET, PROFILE, SEEDS[:1]))  # as its command has it
     shares = [share for run in runs for share in run.history[-1]["allocation"]]  # of the last epoch
     last = f"{min(shares):.1f} to {max(shares):.1f} % a level" if shares else NOT_MEASURED
-    return "Sec. 6.6: allocation at the end, 20 % each at first", "allocation", {}, "more to harder levels", last, runs
+    return "Sec. 6.6: allocation at the end, 20 % each at first", "allocation", {}, "more to harder levels", last
 
 
 def dose_row() -> tuple:
@@ -91,9 +79,8 @@ def dose_row() -> tuple:
     every_k = {} if rows is None else rows[rows.task == "inpaint"].set_index("k").margin
     margins = "; ".join(signed(every_k[k]) if k in every_k else NOT_MEASURED for k in (1, 4))
     printed = span(claims.paper_gaps(*PAIR, ["inpaint"]))
-    runs = on_disk(run for run in catalogue.every_k(PROFILE, DATASET, SEEDS) if run.task == "inpaint")
     place = "Dose, inpainting: margin over equal shares of Equation 3; of 1/P⁴"
-    return place, "dose", {"task": "inpaint"}, printed, margins, runs
+    return place, "dose", {"task": "inpaint"}, printed, margins
 
 
 def table3_row() -> tuple:
@@ -103,7 +90,7 @@ def table3_row() -> tuple:
     printed = decibels(*pd.DataFrame(published.TABLE3).mean(axis=1)[systems])
     only = "sigma == 25 and not clipped"
     means = here("table3", "system", systems, "psnr", task="denoise", dataset="db11", only=only)
-    return place, "table3", {"photographs": "db11"}, printed, means, shown_on("table3")
+    return place, "table3", {"photographs": "db11"}, printed, means
 
 
 def result_rows() -> list[tuple]:
@@ -114,15 +101,15 @@ def result_rows() -> list[tuple]:
     # fmt: off
     return [
         *map(fixation_row, paper.TASKS), *map(table1_row, paper.TASKS), allocation_row(), dose_row(),
-        ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures", ()),
+        ("Fig. 2 and 5, Supp. C and G: restored images", "qualitative", {}, "pictures", "pictures"),
         ("Sec. 6.6, inpainting: on-demand on half / rigid joint on all images",
-         "extra_data", {"task": "inpaint"}, "first ahead", halves, shown_on("extra_data")),
-        ("Table 2, on-demand inside the hole: centre / anywhere", "table2", {}, papers_holes, holes, ()),
+         "extra_data", {"task": "inpaint"}, "first ahead", halves),
+        ("Table 2, on-demand inside the hole: centre / anywhere", "table2", {}, papers_holes, holes),
         table3_row(),
-        ("Fig. 6: PSNR against σ", "db11_spectrum", db11, "curves only", "curves", ()),
-        ("Supp. H: Lena and all photographs", "gallery", db11, "pictures", "pictures", ()),
-        ("Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures", ()),
-        ("every claim, one by one", "scorecard", {}, "–", "verdicts", ()),
+        ("Fig. 6: PSNR against σ", "db11_spectrum", db11, "curves only", "curves"),
+        ("Supp. H: Lena and all photographs", "gallery", db11, "pictures", "pictures"),
+        ("Supp. F: scars and objects removed", "applications", {}, "pictures", "pictures"),
+        ("every claim, one by one", "scorecard", {}, "–", "verdicts"),
     ]
     # fmt: on
 
@@ -137,14 +124,12 @@ def options(notebook: str, given: dict) -> dict:
 def results_table() -> str:
     """A row for each table and figure of the paper, with a link to its page and the parameters of the row."""
     rows = []
-    for place, notebook, given, printed, ours, runs in result_rows():
+    for place, notebook, given, printed, ours in result_rows():
         page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
         values = {name: value for name, value in options(notebook, given).items() if name not in ("dataset", "profile")}
         own = [f"<br>`-p {name} {sources.word(value)}`" for name, value in values.items()]
-        time = f"{duration(seconds(runs))}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}" if runs else "–"
-        time = time.replace(" min", "\u00a0min").replace(" run", "\u00a0run")
-        rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}", printed, ours, time])
-    return markdown(["In the paper", "Notebook and parameters", "Paper", "Here", "Time"], rows)
+        rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}", printed, ours])
+    return markdown(["In the paper", "Notebook and parameters", "Paper", "Here"], rows)
 
 
 def filled(text: str, tables: dict) -> str:

@@ -1,17 +1,14 @@
-"""The line under what is measured: where its results files are, and the command that makes them."""
+"""The line under a page that is a notebook: where its results files are, and the command that makes them."""
 
 import os
 import re
 import shlex
-from functools import cache
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 
-from measured import DATASET, FACES, PROFILE
+from measured import DATASET, PROFILE
 
 from companion.disk import files
-from companion.runs import catalogue
-from companion.runs.catalogue import SEEDS_OF_FACES
 from odl import PROTOCOL
 
 MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrader and Otter
@@ -23,58 +20,21 @@ def seeds() -> list[int]:
     return sorted({int(seed) for seed in re.findall(r"\bon_demand-seed(\d+)\.json", names)}) or [0]
 
 
-SCENES, FACES_TOO, GPU_TOO = 1, 2, 3  # how many of the campaigns a chapter shows
-CHAPTERS = {  # chapter → the pages whose runs it shows, and of how many campaigns
-    "problem": (("fixation",), FACES_TOO),
-    "idea": (("allocation",), SCENES),
-    "feedback": (("dose",), GPU_TOO),
-    "lab": (("dose",), SCENES),
-    "contest": (("table1",), GPU_TOO),
-    "others": (("table2", "table3", "db11_spectrum"), SCENES),
-}
-EVERYTHING = "honest", "introduction", "paper_scale", "references", "reproducibility", "results"
-CHAPTERS |= dict.fromkeys(EVERYTHING, (("scorecard",), GPU_TOO))
-FILES = {  # chapter → results files, and the command that makes them
-    "method": ("colour.json", "EVERY=10 python tests/test_damage.py colour"),
-    "speed": ("benchmarks/*/[ct]*.json", "make bench"),  # corruptions and training
-}
-
-
-def command(profile: str = PROFILE, dataset: str = DATASET) -> str:
-    return f"python -m companion reproduce --profile {profile} --dataset {dataset}"
-
-
-def of_chapter(chapter: str, scale: str = "") -> str:
-    """The line under a chapter, for every campaign that it shows."""
-    if chapter in FILES:
-        pattern, made_by = FILES[chapter]
-        return line([([*files.results().glob(pattern)], made_by)], scale)
-    campaigns = [(PROFILE, DATASET, seeds()), (PROFILE, FACES, SEEDS_OF_FACES), ("gpu", FACES, SEEDS_OF_FACES)]
-    campaigns = [(profile, dataset, tuple(each)) for profile, dataset, each in campaigns]
-    pages, shown = CHAPTERS.get(chapter, ((), 0))
-    found = [({*chain(*(files_of(page, *one) for page in pages))}, command(*one[:2])) for one in campaigns[:shown]]
-    return line(found, scale)
-
-
-@cache
-def files_of(page: str, profile: str, dataset: str, seeds: tuple) -> list[Path]:
-    return catalogue.files_of(page, profile, dataset, [*seeds])
-
-
-def line(found: list[tuple], scale: str = "") -> str:
-    """The line in MyST, empty where nothing is measured; found: results files, and the command that makes them."""
-    said = []
-    for paths, made_by in ((paths, made_by) for paths, made_by in found if paths):
-        names = sorted(path.relative_to(files.results().parents[1]) for path in paths)
-        groups = [[*group] for _, group in groupby(names, key=lambda name: name.parts[:4])]
-        folders = [f"`{os.path.commonpath([name.parent for name in g])}/` ({count(len(g))})" for g in groups]
-        said.append(f"{', '.join(folders)}; `{made_by}`.")
-    text = " ".join(filter(None, [scale, *(f"From {one}" for one in said)]))
-    return f":::{{container}} odl-source\n{text}\n:::" if said else ""
+def line(paths: list[Path], command: str) -> str:
+    """Folders with how many files of each, and the command, in MyST; empty where nothing is measured."""
+    names = sorted(path.relative_to(files.results().parents[1]) for path in paths)
+    groups = [[*group] for _, group in groupby(names, key=lambda name: name.parts[:4])]
+    folders = [f"`{os.path.commonpath([name.parent for name in g])}/` ({count(len(g))})" for g in groups]
+    return f":::{{container}} odl-source\nFrom {', '.join(folders)}; `{command}`.\n:::" if folders else ""
 
 
 def count(n: int) -> str:
     return f"{n} file{'s' * (n > 1)}"
+
+
+def reproduce() -> str:
+    """The command that measures what the book shows of scenes."""
+    return f"python -m companion reproduce --profile {PROFILE} --dataset {DATASET}"
 
 
 def papermill(notebook: str, parameters: dict) -> str:

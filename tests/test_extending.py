@@ -26,11 +26,10 @@ from odl import corruptions, crops, evaluation, paper, windows
 from odl.corruptions import Task, draw_amount
 from odl.experiment import Experiment
 from odl.identity import code_of
-from odl.learn import allocation as divide
 from odl.learn import hard_pool
 from odl.network import NETWORKS
 from odl.parameters import ParameterError
-from odl.schedules import SCHEDULES, Fixated, begin
+from odl.schedules import SCHEDULES, Fixated
 
 SPECKLE = {"title": "Speckle removal", "severity": "speckle σ (%)", "easy": 10, "hard": 90}
 SPECKLE |= {"levels": tuple((20 * k, 20 * k + 20) for k in range(6))}
@@ -63,13 +62,6 @@ def added(demo_pack, tmp_path_factory):
 
 def tiny(schedule="inverse", **numbers):
     return conftest.tiny("speckle", schedule, width=4, **numbers)
-
-
-def test_a_schedule_divides_the_batches_of_a_run(added):
-    """30 + 28 + 26 + 24 + 22 = 130 parts of 130 images."""
-    run = tiny(batch_size=130)
-    assert (divide(run, begin(inverse), 0, None)[0] == 26).all()
-    assert (divide(run, begin(inverse), 1, [30, 28, 26, 24, 22])[0] == [30, 28, 26, 24, 22]).all()
 
 
 @pytest.mark.parametrize("schedule", ["rigid_joint", "hard_mining", "fixated_easy"])
