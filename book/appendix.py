@@ -12,6 +12,7 @@ from companion import published
 from companion.data import sets
 from companion.disk import files
 from companion.training import results
+from companion.training.measurement import as_result
 from companion.words import number
 from odl import paper
 from odl.crops import CROP
@@ -170,7 +171,7 @@ def model_cards() -> str:
         run_id = path.relative_to(files.results()).as_posix().removesuffix(".json")
         if not (files.shipped() / results.shipped_name(run_id)).exists():
             continue
-        run = results.as_result(files.unseal(path), path)
+        run = as_result(files.unseal(path), path)
         gains = (run.evaluation.psnr - run.evaluation.psnr_input).groupby(run.evaluation.level).mean()
         cells = [f"**{number(gain)}**" if gain < 0 else number(gain) for gain in gains.reindex(levels)]
         e, images = run.experiment, run.provenance["train_images"]
