@@ -8,6 +8,6 @@ setup(
     package_data={
         "odl": ["py.typed", "*.pyi"],
         "companion.claims": ["*.csv"],
-        "odl.models": ["manifest.json", "*-on_demand-*.safetensors"],
+        "odl.models": ["manifest.json", "*-on_demand-*.safetensors", "photo_*.safetensors"],
     },
 )

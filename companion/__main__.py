@@ -57,14 +57,15 @@ def parser() -> Parser:
     option = command("train", run_train, "train a denoiser of Table 3 that learns, resuming", "--profile", "--device")
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
 
-    option = command("photographs", run_photographs, "train the networks for photographs, resuming", "--device")
-    option("--train", action="store_true", required=True, help="train what is not trained yet")
-    option("--task", help="photo_denoise, photo_deblur or photo_fill (default: one after the other)")
+    option = command("photographs", run_photographs, "measure what `restore` makes of photographs", "--device")
+    option("--rows", nargs="+", metavar="DAMAGE", help="some rows of the table alone, as it names them (default: all)")
+    option("--train", action="store_true", help="train the networks for photographs instead, resuming")
+    option("--task", help="with --train: photo_denoise, photo_deblur or photo_fill (default: one after the other)")
 
     command("classical", run_classical, "score what learns nothing on the test crops", "--profile", "--dataset")
     command("verdicts", run_verdicts, "write every verdict as JSON, to be cited", "--profile", "--dataset", "--seeds")
     option = command("ship", run_ship, "copy trained networks to data/models, in half precision")
-    option("runs", nargs="+", metavar="RUN", help="as `reproduce --list` names them")
+    option("runs", nargs="+", metavar="RUN", help="as `reproduce --list` names them, or a folder below runs/")
     # fmt: on
     return top
 
@@ -141,15 +142,27 @@ def run_train(options) -> None:
 
 def run_photographs(options) -> None:
     from companion.disk.progress import Bar
+    from companion.measure import cards
+    from companion.measure import photographs as measured
     from companion.restore import photographs
     from companion.training import results
     from companion.training.device import check_device
     from odl.parameters import choice
 
+    device = check_device(options.device)
+    if not options.train:
+        rows = options.rows or [row for row in (*measured.ROWS, *measured.ON_DB11) if measured.is_here(row)]
+        todo = [measured.measurement_of(row) for row in rows]
+        with Bar(len(todo), "photographs") as bar:
+            for one in todo:
+                one.run(device)
+                bar.update()
+        print(measured.table(rows).to_string(index=False))
+        print(*map(cards.write, photographs.LEVELS), sep="\n")
+        return
     photographs.add()
     if options.task is not None:
         choice("task", options.task, photographs.LEVELS)
-    device = check_device(options.device)
     for run in map(photographs.run_of, [options.task] if options.task else photographs.LEVELS):
         with Bar(100, run.task) as bar:
             result = results.measurement_of(run).run(device, lambda share, bar=bar: bar.advance(100 * share))
@@ -173,6 +186,7 @@ def run_verdicts(options) -> None:
 
 def run_ship(options) -> None:
     from companion.disk import files
+    from companion.measure import cards
     from companion.training import results
     from odl.parameters import nearest
 
@@ -180,7 +194,10 @@ def run_ship(options) -> None:
     for name in (name.removeprefix("runs/").removesuffix("/weights") for name in options.runs):
         if name not in here:
             raise ParameterError(f"run={name!r} has no trained network in {files.runs()}{nearest(name, here)}")
-        print(results.ship(name))
+        own = next((task for task in cards.DOES if task in name.split("/")), "")  # of a network for photographs
+        print(results.ship(name, own))
+        if own:
+            print(cards.write(own))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from companion.disk import ending
 from companion.disk.files import DiskError
 from companion.disk.progress import Bar
 from companion.restore import image_files
+from companion.restore.chosen import PAPER, check_call
 from odl import __version__, paper
 from odl.experiment import PROFILES, Experiment, check_dataset
 from odl.parameters import OneLine, ParameterError
@@ -80,9 +81,9 @@ def parser() -> argparse.ArgumentParser:
 
     restore = commands.add_parser(
         "restore",
-        help="restore a photograph, or a folder of them, with the pretrained on-demand network",
-        description="Fill the pixels that a mask marks (inpaint, interpolate), or remove strong noise (denoise) or "
-        "strong blur (deblur). What is hardly damaged is better left alone, and a warning says so.",
+        help="restore a photograph, or a folder of them, with a pretrained network",
+        description="Fill the pixels that a mask marks (inpaint, interpolate), or remove noise (denoise) or blur "
+        "(deblur).",
     )
     restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
     restore.add_argument(
@@ -90,7 +91,8 @@ def parser() -> argparse.ArgumentParser:
         help="picture that is white, red or transparent where pixels are missing, or a folder of them with the names "
         "of the photographs (inpaint and interpolate)",
     )
-    restore.add_argument("--stride", type=int, help="pixels between windows (default 8 to 32, by size; paper: 3)")
+    restore.add_argument("--network", help="photographs or paper (default: photographs where these ship)")
+    restore.add_argument("--stride", type=int, help="of --network paper: pixels between windows (default 8 to 32)")
     restore.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
     restore.add_argument(
         "--overwrite",
@@ -178,7 +180,7 @@ def print_evaluation(result) -> None:
 
 def run_restore(options) -> int:
     """Restore a file or a folder; return 1 where some photographs failed. torch is imported once the names are good."""
-    image_files.check_call(options.task, options.mask, options.stride)
+    network = check_call(options.task, options.mask, options.stride, options.network)
     todo = image_files.todo(options.input, options.output, options.mask, options.overwrite)
     from companion.training.device import check_device
 
@@ -192,7 +194,8 @@ def run_restore(options) -> int:
 
     from companion.restore.pretrained import load
 
-    load(options.task)
+    if network == PAPER:
+        load(options.task)
     failed = 0
     with Bar(len(todo)) as bar:
         for done, (source, mask, output) in enumerate(todo):
@@ -235,7 +238,8 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
         lines += ["of more than 8 bits a value, 8 are kept"] * deep
         for line in lines:
             warn(line)
-        restored = restore(stored, options.task, mask, options.stride, options.device, progress)
+        how = options.stride, options.device, progress, options.network
+        restored = restore(stored, options.task, mask, *how)
         image_files.save(restored, output, keeping)
 
 

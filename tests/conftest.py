@@ -1,7 +1,8 @@
 """Nothing is written to the repository: every test gets a root of its own, with the demo pack linked into it."""
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from unittest import mock
 
 import pytest
 import torch
@@ -9,9 +10,13 @@ from hypothesis import configuration, settings
 from webdriver import INSTALLED, Browser
 
 from companion.data import download, sets
+from companion.disk import files
+from companion.restore import fill, photographs
+from companion.training import checkpoint, results
+from odl import paper
 from odl.corruptions import TASKS
-from odl.experiment import Experiment
-from odl.network import EncoderDecoder
+from odl.experiment import FOR_NETWORK, Experiment
+from odl.network import NETWORKS, EncoderDecoder, ResidualUNet
 from odl.parameters import OneLine
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
@@ -119,13 +124,42 @@ def resumes_exactly(elsewhere):
 
 @pytest.fixture
 def noise(monkeypatch):
-    """Every task's network: a small one that nobody trained."""
+    """The paper's network of every task: a small one that nobody trained; it restores unless another is asked for."""
 
     def untrained(task):
         torch.manual_seed(0)
         return EncoderDecoder(TASKS[task].channels, 4).eval()
 
     monkeypatch.setattr("companion.restore.pretrained.load", untrained)
+    monkeypatch.setattr("companion.restore.chosen.weights_of", lambda task: None)
+
+
+@pytest.fixture
+def photo_tasks():
+    """The three tasks for photographs and their network in the tables of `odl`, for one test."""
+    with ExitStack() as stack:
+        for table in (paper.TASKS, TASKS, NETWORKS, FOR_NETWORK):
+            stack.enter_context(mock.patch.dict(table))
+        photographs.add()
+        yield
+
+
+@pytest.fixture
+def photo_networks(root):
+    """The three networks for photographs, untrained, as the default of `restore`: task → network."""
+    return {task: ship_untrained(task)[0] for task in photographs.LEVELS}
+
+
+def ship_untrained(task, seed=0, width=8):
+    """A network of random weights, all in half precision, which ships from the present root: it, and its file."""
+    network = (fill.ToldUNet if task == "photo_fill" else ResidualUNet)(3, width)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.1 if parameter.ndim > 1 else 0.01, generator=generator)
+        parameter.data = parameter.data.half().float()
+    run = files.runs() / task / "weights.safetensors"
+    files.write_atomically(run, checkpoint.encoded(network.state_dict(), "nobody"))
+    return network.eval(), results.ship(task, task)
 
 
 @pytest.fixture(scope="module")

@@ -1,31 +1,30 @@
 """Damage that photographs meet, and the network that is told the mask, against independent computations."""
 
 import io
+import math
 from functools import partial
+from pathlib import Path
 from unittest import mock
 
+import made
 import numpy as np
 import pytest
+import skimage
 import torch
+from conftest import refused, ship_untrained
 from PIL import Image
 from scipy import ndimage
 from torch import nn
 
+import odl
 from companion.__main__ import main
-from companion.restore import fill, photographs
+from companion.cli import main as run_odl
+from companion.restore import advice, chosen, fill, photographs, pretrained, tiles
+from companion.restore.tiles import restore_whole
 from companion.training import results
-from odl import corruptions, experiment, paper
+from odl import corruptions, paper
 from odl.evaluation import in_its_channels
-from odl.network import NETWORKS
-
-
-@pytest.fixture
-def added():
-    """The three tasks and their network, for one test."""
-    tables = paper.TASKS, corruptions.TASKS, NETWORKS, experiment.FOR_NETWORK
-    with mock.patch.dict(tables[0]), mock.patch.dict(tables[1]), mock.patch.dict(tables[2]), mock.patch.dict(tables[3]):
-        photographs.add()
-        yield
+from odl.network import NETWORKS, ResidualUNet
 
 
 def generator(seed=0):
@@ -203,7 +202,7 @@ def test_a_bank_of_masks_is_turned_and_mirrored():
     assert {mask.tobytes() for mask in found} == expected and len(expected) == 8
 
 
-def test_the_marker_is_where_pixels_are_missing_and_nowhere_else(added):
+def test_the_marker_is_where_pixels_are_missing_and_nowhere_else(photo_tasks):
     x, task = pictures(40), corruptions.TASKS["photo_fill"]
     for level in range(1, 7):
         y = task.corrupt(x, level, generator(level))
@@ -217,7 +216,7 @@ def test_the_marker_is_where_pixels_are_missing_and_nowhere_else(added):
 
 
 @pytest.mark.parametrize("task", photographs.LEVELS)
-def test_damage_is_of_its_generator_alone_and_keeps_grey_grey(added, task):
+def test_damage_is_of_its_generator_alone_and_keeps_grey_grey(photo_tasks, task):
     x, task = pictures(30, grey=10), corruptions.TASKS[task]
     levels = torch.arange(30) % 5 + 1
     one, same, other = (task.corrupt(x, levels, generator(seed)) for seed in (3, 3, 4))
@@ -229,7 +228,7 @@ def test_damage_is_of_its_generator_alone_and_keeps_grey_grey(added, task):
     assert torch.equal(*(each.get_state() for each in drawn))  # as many draws, whatever the level
 
 
-def test_every_third_crop_is_grey(added):
+def test_every_third_crop_is_grey(photo_tasks):
     run = photographs.run_of("photo_fill", "demo", "smoke")
     x = pictures(10)
     for first in range(4):
@@ -313,7 +312,7 @@ def test_the_told_network_learns_from_missing_pixels_alone():
 
 
 @pytest.mark.parametrize("task", photographs.LEVELS)
-def test_a_network_for_photographs_is_trained_goes_on_and_is_measured(added, demo, resumes_exactly, task):
+def test_a_network_for_photographs_is_trained_goes_on_and_is_measured(photo_tasks, demo, resumes_exactly, task):
     run = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
     resumes_exactly(results.train, run, share=0.6, iterations=3)
     measured = results.measurement_of(run).run("cpu")
@@ -328,7 +327,7 @@ def test_no_table_of_the_paper_has_the_tasks_until_they_are_added():
     assert not {*photographs.LEVELS} & {*paper.TASKS, *corruptions.TASKS} and "unet_told" not in NETWORKS
 
 
-def test_the_command_trains_one_task_or_all_and_goes_on(added, demo, monkeypatch, capsys):
+def test_the_command_trains_one_task_or_all_and_goes_on(photo_tasks, demo, monkeypatch, capsys):
     short = partial(photographs.run_of, dataset="demo", profile="smoke", width=4, test_images=6, validation_images=6)
     monkeypatch.setattr(photographs, "run_of", short)
     assert main(["photographs", "--train", "--task", "photo_fil", "--device", "cpu"]) == 2
@@ -338,3 +337,168 @@ def test_the_command_trains_one_task_or_all_and_goes_on(added, demo, monkeypatch
     monkeypatch.setattr(results, "train", lambda run, *_: (_ for _ in ()).throw(KeyboardInterrupt(run.task)))
     assert main(["photographs", "--train", "--device", "cpu"]) == 130
     assert "what was done is kept" in capsys.readouterr().err and results.load_result(short("photo_denoise")) is None
+
+
+# Whole photographs
+
+
+def scene(height, width, seed=0):
+    """A photograph of astronauts and coffee, (height, width, 3) uint8."""
+    x = np.concatenate([skimage.data.astronaut()[:400], skimage.data.coffee()], 1)
+    return np.ascontiguousarray(np.tile(x, (1 + height // 400, 1 + width // 1112, 1))[seed : seed + height, :width])
+
+
+@pytest.mark.parametrize("task", photographs.LEVELS)
+@pytest.mark.parametrize("size", [(200, 333), (127, 256), (65, 513)])
+def test_a_photograph_in_tiles_is_as_it_is_in_one_piece(photo_networks, task, size):
+    network, y = photo_networks[task], torch.from_numpy(scene(*size)).permute(2, 0, 1)[None].float() / 127.5 - 1
+    if task == "photo_fill":
+        y[..., 20:30, 10:250] = y[..., torch.rand(size, generator=generator()) < 0.1] = fill.GONE
+    said = []
+    with torch.inference_mode():
+        whole = network(y)
+    assert (whole - y).abs().mean() > 0.05
+    for tile in (64, 128, 1024):
+        torch.testing.assert_close(restore_whole(network, y, "fp32", said.append, tile), whole, atol=1e-3, rtol=0)
+        assert said == sorted(said) and said[-1] == 1 and len(said) == math.prod(-(-side // tile) for side in size)
+        said.clear()
+    assert "correction" not in vars(network)
+
+
+def test_tiles_without_a_hole_are_not_looked_at(photo_networks):
+    network, y, seen = photo_networks["photo_fill"], torch.zeros(1, 3, 256, 256), []
+    y[..., 10:20, 200:210] = fill.GONE
+    network.head.register_forward_hook(lambda module, given, out: seen.append(given[0].shape[2:]))
+    restore_whole(network, y, tile=64)
+    assert seen == [(60, 60)]  # 64 and one margin both ways, in planes of half the size
+
+
+def test_the_margin_of_a_tile_is_more_than_the_network_sees():
+    network = ship_free(ResidualUNet(3, 4))
+    y = torch.zeros(1, 3, 256, 256, requires_grad=True)
+    for row in range(120, 129):
+        [moved] = torch.autograd.grad(network.correction(y)[..., row, row].sum(), y)
+        rows = moved.abs().sum((0, 1, 3)).nonzero()
+        assert row - rows.min() <= tiles.MARGIN and rows.max() - row <= tiles.MARGIN
+        assert row - rows.min() > 30
+
+
+def ship_free(network):
+    """The network with weights that let everything through."""
+    for parameter in network.parameters():
+        nn.init.constant_(parameter, 0.1)
+    return network
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+@pytest.mark.parametrize("kind", ["float", "uint8", "grey", "Pillow", "alpha", "grey in colour", "bool"])
+def test_a_photograph_comes_back_as_it_was_given(photo_networks, task, kind):
+    x, mask = scene(70, 90), np.zeros((70, 90), bool)
+    mask[20:40, 30:60] = True
+    grey = x[..., 0]
+    image = {
+        "float": x / 255, "uint8": x, "grey": grey, "Pillow": Image.fromarray(x), "bool": grey > 99,
+        "alpha": Image.fromarray(np.dstack([x, grey])), "grey in colour": np.dstack([grey] * 3),
+    }[kind]  # fmt: skip
+    restored = odl.restore(image, task, mask if task in paper.MASKED else None)
+    assert type(restored) is type(image) or isinstance(image, Image.Image)
+    before, after = np.asarray(image), np.asarray(restored)
+    assert after.shape == before.shape and (after.dtype == before.dtype or kind == "bool")
+    assert (after != before).any() and (task not in paper.MASKED or (after[~mask] == before[~mask]).all())
+    if kind == "alpha":
+        assert (after[..., 3] == grey).all()
+    if kind == "grey in colour":
+        assert (after == after[..., :1]).all()
+        np.testing.assert_array_equal(after[..., 0], odl.restore(grey, task, mask if task in paper.MASKED else None))
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_a_photograph_is_restored_by_the_network_of_its_damage(photo_networks, task, monkeypatch):
+    """As the network itself does, of the whole image."""
+    monkeypatch.setattr(pretrained, "quick_precision", lambda device: "fp32")
+    x, gone = scene(120, 150), np.random.default_rng(0).random((120, 150)) < 0.3
+    y = torch.from_numpy(x).permute(2, 0, 1)[None].float() / 127.5 - 1
+    if task in paper.MASKED:
+        y = torch.where(torch.from_numpy(gone), fill.GONE, y)
+    with torch.inference_mode():
+        expected = ((photo_networks[chosen.TRAINED_ON[task]](y)[0].permute(1, 2, 0) + 1) / 2).clamp(0, 1).numpy()
+    found = odl.restore(x / 255, task, gone if task in paper.MASKED else None)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    hidden = np.where(gone[..., None], np.nan, x / 255)
+    if task in paper.MASKED:
+        np.testing.assert_array_equal(odl.restore(hidden, task, gone), found)
+
+
+@pytest.mark.parametrize("task", paper.TASKS)
+def test_what_ships_is_as_good_in_bf16(task, monkeypatch):
+    if chosen.weights_of(task) is None:
+        pytest.skip("its weights do not ship yet")
+    x, gone = scene(160, 200), np.random.default_rng(0).random((160, 200)) < 0.5
+    noise = np.random.default_rng(1).normal(0, 15 / 255, x.shape)
+    y = np.clip(ndimage.gaussian_filter(x / 255, (1, 1, 0)) if task == "deblur" else x / 255 + noise, 0, 1)
+    score = []
+    for precision in ("fp32", "bf16"):
+        monkeypatch.setattr(pretrained, "quick_precision", lambda device, precision=precision: precision)
+        z = odl.restore(y, task, gone if task in paper.MASKED else None, device="cpu")
+        score.append(-10 * np.log10(np.mean((z - x / 255) ** 2)))
+    assert score[1] == pytest.approx(score[0], abs=0.01)
+
+
+def test_what_ships_is_the_default_and_the_paper_can_be_asked_for(root, noise, monkeypatch):
+    x = scene(70, 80)
+    by_paper = odl.restore(x, "deblur")
+    monkeypatch.undo()
+    monkeypatch.setenv("ODL_ROOT", str(root))
+    refused(lambda: odl.restore(x, "deblur", network="photograph"), "nearest: 'photographs'")
+    _, place = ship_untrained("photo_deblur")
+    assert chosen.weights_of("deblur") == place and chosen.check_call("deblur", None) == "photographs"
+    assert not np.array_equal(odl.restore(x, "deblur"), by_paper)
+    assert not np.array_equal(odl.restore(x, "deblur"), odl.restore(x, "deblur", network="paper"))
+    refused(lambda: odl.restore(x, "deblur", stride=8), "stride=8 belongs to network='paper'")
+    if chosen.weights_of("denoise") is None:
+        refused(
+            lambda: odl.restore(x, "denoise", network="photographs"), "no weights for denoise here; nearest: 'paper'"
+        )
+    place.write_bytes(place.read_bytes()[:-1] + b"x")
+    refused(lambda: odl.restore(x, "deblur"), "its SHA-256 is not the one in manifest.json")
+
+
+def test_a_network_for_photographs_is_read_once_a_process(photo_networks, monkeypatch):
+    reads, read_bytes = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path) or read_bytes(path))
+    for task in ("denoise", "denoise", "inpaint", "interpolate"):
+        odl.restore(scene(64, 64), task, np.eye(64) > 0 if task in paper.MASKED else None)
+    assert [path.name for path in reads if path.suffix != ".json"] == [
+        "photo_denoise.safetensors",
+        "photo_fill.safetensors",
+    ]
+
+
+def test_the_command_restores_a_folder(photo_networks, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    made.album(tmp_path / "in", 2)
+    Image.fromarray(np.uint8(np.eye(70, 80) * 255)).save("mask.png")
+    assert run_odl(["restore", "--task", "inpaint", "--mask", "mask.png", "in", "out"]) == 0
+    before, after = (np.asarray(Image.open(f"{folder}/1.png")) for folder in ("in", "out"))
+    assert ((before != after).any(-1) <= (np.eye(70, 80) > 0)).all() and (before != after).any()
+    assert run_odl(["restore", "--task", "denoise", "--stride", "8", "in/0.png", "new.png"]) == 2
+    assert "--network paper" in capsys.readouterr().err
+    assert run_odl(["restore", "--task", "denoise", "--stride", "64", "--network", "paper", "in/0.png", "new.png"]) == 0
+
+
+def test_masks_of_photographs_are_told_from_inverted_ones():
+    """Of what people mark on a photograph none is told to be inverted, and its inverse always."""
+    masks = photographs.mask_bank()[0].numpy()[::20]
+    for mask in masks:
+        assert advice.doubt_of_mask(scene(192, 192), mask, "inpaint") is None
+        assert "invert the mask" in advice.doubt_of_mask(scene(192, 192), ~mask, "inpaint")
+    for share in (0.3, 0.9):
+        lost = np.random.default_rng(0).random((192, 192)) < share
+        assert advice.doubt_of_mask(scene(192, 192), lost, "interpolate") is None
+        painted = np.where(lost[..., None], 0, scene(192, 192))
+        assert "invert" in advice.doubt_of_mask(painted, ~lost, "interpolate")
+
+
+def test_masks_hold_true_and_false_alone():
+    """Pillow's own true is a byte of 255, which compiled code takes for a number."""
+    assert {*np.unique(photographs.mask_bank()[0].numpy().view(np.uint8))} == {0, 1}

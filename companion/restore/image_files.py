@@ -12,9 +12,10 @@ from PIL import Image
 from companion.data import reader
 from companion.data.folders import SUFFIXES, files_in, unread
 from companion.disk import files
+from companion.restore.chosen import MASK_HELP
 from odl import paper
 from odl.images import check_mask
-from odl.parameters import ParameterError, choice, integer
+from odl.parameters import ParameterError
 
 FORMATS = {  # in which a photograph is written, with Pillow's options: all but JPEG keep every pixel
     "PNG": {},
@@ -35,18 +36,6 @@ USUAL = {"gamma": (1 / 2.2,), "chromaticity": (0.3127, 0.329, 0.64, 0.33, 0.3, 0
 TIFF_EXIF = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # tags of a TIFF that are EXIF in another format
 TIFF_PROFILE, TIFF_PRIVATE = 34675, 2**15  # tag of the colour profile; first tag that is not of TIFF itself
 LONGEST = 255  # bytes of a file's name
-MASK_HELP = "white, red or transparent where pixels are missing"
-
-
-def check_call(task: str, mask, stride: int | None) -> None:
-    """Refuse what no photograph could make right. Raises ParameterError."""
-    choice("task", task, paper.TASKS)
-    if stride is not None:
-        integer("stride", stride, 1, 64)
-    if task in paper.MASKED and mask is None:
-        raise ParameterError(f"task={task!r} needs a mask (--mask M.png), {MASK_HELP}")
-    if mask is not None and task not in paper.MASKED:
-        raise ParameterError(f"a mask (--mask) belongs to {' and '.join(paper.MASKED)}, not to task={task!r}")
 
 
 # Pillow images and arrays

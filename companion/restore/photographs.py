@@ -248,7 +248,7 @@ def mask_bank() -> tuple[torch.Tensor, torch.Tensor]:
             picture = Image.new("1", (SIDE, SIDE))
             while not picture.getbbox():
                 paint(ImageDraw.Draw(picture), amount, rng)
-            masks.append(np.asarray(picture))
+            masks.append(np.asarray(picture.convert("L")) > 0)  # a true of mode 1 is a byte of 255
     places = [rng.choice(np.argwhere(mask), PLACES) for mask in masks]
     return torch.from_numpy(np.stack(masks)), torch.from_numpy(np.stack(places))
 

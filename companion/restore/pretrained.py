@@ -1,4 +1,4 @@
-"""The pretrained on-demand networks, and what they make of a photograph."""
+"""Photographs restored by the networks that ship: whole, or as the paper has it in windows."""
 
 import copy
 import warnings
@@ -12,8 +12,11 @@ import torch
 from PIL import Image
 
 from companion.data import reader
-from companion.restore import advice as doubts
-from companion.restore import image_files
+from companion.restore import advice, image_files
+from companion.restore.chosen import PAPER, check_call, weights_of
+from companion.restore.fill import GONE, ToldUNet
+from companion.restore.tiles import restore_whole
+from companion.training.checkpoint import read_weights
 from companion.training.device import check_device
 from companion.training.results import load_network, place_of_weights
 from odl import paper
@@ -21,20 +24,19 @@ from odl.corruptions import FILL, TASKS
 from odl.crops import CROP
 from odl.device import quick_precision
 from odl.experiment import PROFILES, Experiment
-from odl.images import check_image
-from odl.network import EncoderDecoder
+from odl.images import check_image, check_scale
+from odl.network import EncoderDecoder, ResidualUNet
 from odl.parameters import choice
 from odl.windows import inpaint_image, restore_image, shares, window_starts
 
 STRIDES = (8, 16, 32)
 MAX_WINDOWS = 60_000  # two to three minutes of one CPU core at width 32
-SAMPLE = 256  # pixels of a side of what is denoised first, to warn before the work
 # For the networks behind pictures and for Table 3's.
 LONG = {profile: {"epochs": 6 * PROFILES[profile]["epochs"]} for profile in ("reference", "gpu")}
 
 
 def load(task: str) -> EncoderDecoder:
-    """The pretrained on-demand network of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
+    """The paper's network of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
 
     It maps (B, 3, 64, 64) in [-1, 1] to the same shape; (B, 1, 64, 64) to denoise. Of the weights that are here those
     of the longest training are taken, but for inpainting, where it closes squares better and scratches worse (the
@@ -57,6 +59,16 @@ def read(run: Experiment, place: Path | None, changed: int | None) -> EncoderDec
     return load_network(run)
 
 
+@cache
+def read_unet(place: Path, changed: int, device: str) -> ResidualUNet:
+    """Read a network for photographs from its file, once a process unless the file has changed."""
+    weights = read_weights(place)
+    width, planes = weights["head.weight"].shape[:2]
+    network = (ToldUNet if planes == 16 else ResidualUNet)(3, width)
+    network.load_state_dict({name: t.float() for name, t in weights.items()})
+    return network.eval().to(device, memory_format=torch.channels_last)
+
+
 def restore(
     image: np.ndarray | Image.Image,
     task: str,
@@ -64,67 +76,85 @@ def restore(
     stride: int | None = None,
     device: str = "auto",
     progress: Callable[[float], None] | None = None,
+    network: str | None = None,
 ) -> np.ndarray | Image.Image:
     """Restore a photograph of any size with the pretrained network of a task, and return it as it was given.
 
     `image` is (H, W) or (H, W, 3), floats in [0, 1] or uint8, or a Pillow image, returned upright with its alpha.
     `mask` says which pixels are missing and what lies there does not matter: (H, W), true or not 0 where missing, or a
     Pillow image that is white, red or transparent there. It is needed to inpaint and to interpolate. Pixels that are
-    not missing are returned as they are. The denoiser was trained on grey images: of a colour image it restores each
-    channel alone.
-    Windows of 64×64 pixels lie `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most).
+    not missing are returned as they are.
+    `network` is `photographs`, which have met noise, blur and holes of many kinds and are told the mask, or `paper`,
+    the on-demand networks of the notebooks; None takes the first where they ship. Those of the paper see windows of
+    64×64 pixels, `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most); they make hardly
+    damaged photographs worse, and denoise a colour image channel by channel.
     `device` is auto, cpu or cuda; `progress(share done)` is called as it goes. Warns with `DamageWarning` where the
-    result may be worse than the image. Raises ParameterError, of one line.
+    mask seems inverted or the image is very dark. Raises ParameterError, of one line.
 
     >>> clean = odl.restore(noisy, "denoise")
     >>> whole = odl.restore(photograph, "inpaint", mask=scratches)
     """
-    image_files.check_call(task, mask, stride)
+    network = check_call(task, mask, stride, network)
     picture = isinstance(image, Image.Image)
     image = image_files.eight_bits("image", image) if picture else image
     y = np.asarray(reader.flat(image)) if picture else image_files.as_array("image", image)
     check_image(y)
     missing = image_files.missing(y, task, mask)
-    device, stride, network = check_device(device), stride or stride_for(y, task, missing), load(task)
-    how = {"precision": quick_precision(device), "device": device}
-    doubt, known = before(network, y, task, missing, how), y if missing is None else y[~missing]
+    device, known = check_device(device), y if missing is None else y[~missing]
+    doubt = None if missing is None else advice.doubt_of_mask(y, missing, task)
     for line in filter(None, (reader.faint(known if y.dtype == np.uint8 else 255 * known), doubt)):
-        warnings.warn(line, doubts.DamageWarning, stacklevel=2)
-    x_hat = np.array(y, np.float32 if y.dtype == bool else None)
-    box = (slice(None), slice(None)) if missing is None else around(missing, stride)
-    part, gone = y[box], None if missing is None else missing[box]
-    by = partial(inpaint_image, mask=gone) if task == "inpaint" else restore_image
-    whole = by(network, floats(part, gone), stride=stride, progress=progress, **how)
+        warnings.warn(line, advice.DamageWarning, stacklevel=2)
+    by = partial(by_windows, task, stride) if network == PAPER else partial(at_once, task)
+    x_hat, (box, part) = np.array(y, np.float32 if y.dtype == bool else None), by(y, missing, device, progress)
     if y.dtype == np.uint8:
-        whole = (whole * 255).round()
-    keep = False if gone is None else ~gone if y.ndim == 2 else ~gone[..., None]
-    x_hat[box] = np.where(keep, part, whole)
-    if task == "denoise" and not doubt and (doubt := doubts.doubt(floats(y), floats(x_hat), task)):
-        warnings.warn(doubt, doubts.DamageWarning, stacklevel=2)
+        part = (part * 255).round()
+    gone = missing if missing is None or y.ndim == 2 else missing[..., None]
+    x_hat[box] = part if gone is None else np.where(gone[box], part, y[box])
     return image_files.like(image, x_hat) if picture else x_hat
 
 
-def floats(y: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
-    """An image (H, W[, 3]) uint8 or on [0, 1] as float32 on [0, 1], its missing pixels grey."""
-    damaged = np.array(y, np.float32)
-    if y.dtype == np.uint8:
-        damaged /= 255
+def at_once(task: str, y: np.ndarray, missing: np.ndarray | None, device: str, progress) -> tuple[tuple, np.ndarray]:
+    """Every pixel of y, restored whole or in tiles by a network for photographs, as `by_windows` returns it."""
+    place = weights_of(task)
+    network, damaged = read_unet(place, place.stat().st_mtime_ns, device), in_colour(y, missing)
+    check_scale("image", damaged)
+    known = damaged if missing is None else damaged[~missing]
+    grey = bool((known == known[..., :1]).all())
+    planes = torch.from_numpy(damaged).permute(2, 0, 1)[None] * 2 - 1
     if missing is not None:
-        damaged[missing] = np.float32(FILL) / 255 if y.ndim == 3 else np.mean(FILL) / 255
+        planes = planes.clamp(-1, 1)
+        planes[..., torch.from_numpy(missing)] = GONE
+    x_hat = restore_whole(network, planes.to(device), quick_precision(device), progress)[0].cpu()
+    x_hat = x_hat.mean(0, keepdim=True).expand(x_hat.shape) if grey else x_hat
+    whole = ((x_hat + 1) / 2).clamp(0, 1).permute(1, 2, 0).numpy()
+    return (slice(None), slice(None)), whole if y.ndim == 3 else whole[..., 0]
+
+
+def by_windows(task: str, stride: int | None, y: np.ndarray, missing: np.ndarray | None, device: str, progress):
+    """The paper's network on windows, of a masked image those near the holes: a box of y (rows, columns), its pixels.
+
+    A grey image whose holes the network knows by their tint is restored as three channels.
+    """
+    stride, how = stride or stride_for(y, task, missing), {"precision": quick_precision(device), "device": device}
+    box = (slice(None), slice(None)) if missing is None else around(missing, stride)
+    gone = None if missing is None else missing[box]
+    by = partial(inpaint_image, mask=gone) if task == "inpaint" else restore_image
+    damaged = floats(y[box]) if gone is None else in_colour(y[box], gone)
+    part = by(load(task), damaged, stride=stride, progress=progress, **how)
+    return box, part.mean(2) if part.ndim > y.ndim else part
+
+
+def floats(y: np.ndarray) -> np.ndarray:
+    """An image uint8 or on [0, 1] as float32 on [0, 1]."""
+    return np.asarray(y, np.float32) / (255 if y.dtype == np.uint8 else 1)
+
+
+def in_colour(y: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
+    """An image (H, W[, 3]) as float32 (H, W, 3) on [0, 1], its missing pixels of the paper's tint."""
+    damaged = floats(y).copy() if y.ndim == 3 else np.repeat(floats(y)[..., None], 3, 2)
+    if missing is not None:
+        damaged[missing] = np.float32(FILL) / 255
     return damaged
-
-
-def before(network, y: np.ndarray, task: str, missing: np.ndarray | None, how: dict) -> str | None:
-    """The doubt that there is before the work, if any; of noise, from the middle of a large image."""
-    if missing is not None:
-        return doubts.doubt_of_mask(y, missing, task)
-    if task != "denoise":
-        return doubts.doubt(floats(y), None, task)
-    top, left = ((side - SAMPLE) // 2 for side in y.shape[:2])
-    if min(top, left) < SAMPLE // 2:
-        return None
-    middle = floats(y[top : top + SAMPLE, left : left + SAMPLE])
-    return doubts.doubt(middle, restore_image(network, middle, STRIDES[-1], **how), task)
 
 
 def around(missing: np.ndarray, stride: int) -> tuple[slice, slice]:

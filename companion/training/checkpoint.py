@@ -106,7 +106,12 @@ def owned(experiment) -> dict:
 
 def owner_of(experiment) -> str:
     """Return the SHA-256 of what is `owned`; 25 and 25.0 are the same."""
-    known = {name: float(value) if isinstance(value, int) else value for name, value in owned(experiment).items()}
+    return hash_of_owner(owned(experiment))
+
+
+def hash_of_owner(own: dict) -> str:
+    """Return the same of what a result's file says that it belongs to."""
+    known = {name: float(value) if isinstance(value, int) else value for name, value in own.items()}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 

@@ -254,9 +254,9 @@ def keep_weights(experiment: Experiment, network, owner: str) -> None:
     files.write_atomically(files.runs() / experiment.run_id / "weights.safetensors", checkpoint.encoded(kept, owner))
 
 
-def ship(run_id: str) -> Path:
-    """Copy a run's weights to `data/models` in half precision and enter their hash in the manifest."""
-    trained_here, path = files.runs() / run_id / "weights.safetensors", files.models() / shipped_name(run_id)
+def ship(run_id: str, name: str = "") -> Path:
+    """Copy a run's weights to `data/models` in half precision, under a name if it is given, and enter their hash."""
+    trained_here, path = files.runs() / run_id / "weights.safetensors", files.models() / shipped_name(name or run_id)
     weights = checkpoint.read_weights(trained_here)
     half = {name: t.half() if t.is_floating_point() else t for name, t in weights.items()}
     content, manifest = checkpoint.encoded(half, checkpoint.owner_in(trained_here)), path.parent / "manifest.json"

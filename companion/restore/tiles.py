@@ -1,0 +1,38 @@
+"""A whole photograph through a residual U-Net, in overlapping tiles that bound the memory."""
+
+import copy
+from functools import partial
+
+import torch
+
+from odl.device import forward
+from odl.network import ResidualUNet
+
+TILE = 768  # pixels of a side that a tile adds; tiles begin at multiples of the network's stride
+MARGIN = 56  # pixels around them, more than the network sees
+
+
+def restore_whole(network: ResidualUNet, y, precision: str = "fp32", progress=None, tile: int = TILE) -> torch.Tensor:
+    """Restore y (1, channels, H, W) in [-1, 1] of any size: what `network(y)` returns, whose seams nobody sees."""
+    network = copy.copy(network)  # its weights are shared
+    network.correction = partial(in_tiles, network.correction, network.channels, progress, tile)
+    with torch.inference_mode():
+        return forward(network, y, precision)
+
+
+def in_tiles(correction, channels: int, progress, tile: int, planes) -> torch.Tensor:
+    """What a network adds, (1, channels, H, W), a tile at a time; 0 in tiles whose mask, one plane more, is empty."""
+    height, width = planes.shape[2:]
+    added = planes.new_zeros((1, channels, height, width))
+    places = [(top, left) for top in range(0, height, tile) for left in range(0, width, tile)]
+    for k, (top, left) in enumerate(places):
+        below, right = min(top + tile, height), min(left + tile, width)
+        if planes.shape[1] == channels or planes[:, channels:, top:below, left:right].any():
+            start = max(0, top - MARGIN), max(0, left - MARGIN)
+            part = planes[..., start[0] : below + MARGIN, start[1] : right + MARGIN]
+            inner = slice(top - start[0], below - start[0]), slice(left - start[1], right - start[1])
+            part = part.contiguous(memory_format=torch.channels_last)
+            added[..., top:below, left:right] = correction(part)[..., *inner]
+        if progress:
+            progress((k + 1) / len(places))
+    return added
