@@ -158,7 +158,7 @@ def run_photographs(options) -> None:
                 one.run(device)
                 bar.update()
         print(measured.table(rows).to_string(index=False))
-        print(*map(cards.write, photographs.LEVELS), sep="\n")
+        print(*[cards.write(task) for task in dict.fromkeys(map(cards.network_of, rows))], sep="\n")
         return
     photographs.add()
     if options.task is not None:
