@@ -19,7 +19,7 @@ HOMES = {  # name → the module that is imported when it is asked for, so that 
     **dict.fromkeys(("train", "evaluate"), "companion.training.results"),
     **dict.fromkeys(("NETWORKS", "EncoderDecoder", "ResidualUNet"), "odl.network"),
     "TASKS": "odl.corruptions",
-    "SCHEDULES": "odl.rivals",
+    "SCHEDULES": "odl.schedules",
     "Experiment": "odl.experiment",
     "Sampler": "odl.sampler",
 }

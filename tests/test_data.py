@@ -975,7 +975,16 @@ def test_pictures_show_places_with_something_to_see(tmp_path, root):
     assert torch.equal(x, pictures.telling(run, pack, 2 * len(pack)))
 
 
-def test_the_sets_are_listed_with_what_is_here(demo, no_shared_data, capsys):
+def test_the_sets_are_listed_with_what_is_here(demo, no_shared_data, capsys, monkeypatch):
     assert main(["data", "list"]) == 0
     lines = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
     assert lines == {name: "here" if name == "demo" else "missing" for name in DATASETS}
+    inside = sets.inside
+
+    def closed(base, place):
+        if base == "bsds500":
+            raise PermissionError(13, "Permission denied", str(place))
+        return inside(base, place)
+
+    monkeypatch.setattr(sets, "inside", closed)  # one set is another user's, and the others are listed
+    assert main(["data", "list"]) == 0 and len(capsys.readouterr().out.splitlines()) == len(DATASETS)

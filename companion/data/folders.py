@@ -111,17 +111,16 @@ def hash_of(path: Path) -> str:
 @reader.whole()
 def small_copies(folder: Path, names: list[str]) -> dict[str, str]:
     """Return each image that is a smaller copy of another one, and that one: of the same shape, and alike."""
-    by_size, copies = defaultdict(list), {}
-    for name in names:
-        by_size[reader.size_of(folder / name)].append(name)
-    sizes = np.array([size for size in by_size if min(size)]).reshape(-1, 2)
-    pairs = []  # (names of one size, names of a larger size and the same shape up to rounding)
-    for w, h in sizes:
-        alike = (sizes > (w, h)).all(1) & (np.abs(sizes[:, 0] * h - sizes[:, 1] * w) <= sizes.sum(1))
-        if larges := [name for size in sizes[alike] for name in by_size[tuple(size)]]:
-            pairs.append((by_size[w, h], larges))
-    needed = sorted({name for pair in pairs for part in pair for name in part})
+    by_size, copies, pairs = defaultdict(list), {}, []
     with ThreadPoolExecutor(min(cpu_count(), MAX_DECODE_THREADS)) as pool:
+        for name, size in zip(names, pool.map(reader.size_of, (folder / name for name in names)), strict=True):
+            by_size[size].append(name)
+        sizes = np.array([size for size in by_size if min(size)]).reshape(-1, 2)
+        for w, h in sizes:  # larger ones of the same shape, up to rounding
+            alike = (sizes > (w, h)).all(1) & (np.abs(sizes[:, 0] * h - sizes[:, 1] * w) <= sizes.sum(1))
+            if larges := [name for size in sizes[alike] for name in by_size[tuple(size)]]:
+                pairs.append((by_size[w, h], larges))
+        needed = sorted({name for pair in pairs for part in pair for name in part})
         seen = dict(zip(needed, pool.map(appearance, (folder / name for name in needed)), strict=True))
     for smalls, larges in pairs:
         originals = np.stack([seen[name] for name in larges])

@@ -131,7 +131,7 @@ def is_here(name: str) -> bool:
     """Return True if a set's original images are here."""
     try:
         return bool(find(name))
-    except DataError:
+    except (DataError, OSError):  # not here, or another user's
         return False
 
 
