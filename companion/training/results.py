@@ -117,7 +117,7 @@ def by_schedule(schedule: Schedule, experiment, *rest) -> None:
 
 def needed_by(experiment) -> list[Experiment]:
     """Return the runs from whose histories the schedule of this one is made."""
-    needs = getattr(SCHEDULES[experiment.schedule], "needs", lambda seed: [])  # a function's row has none
+    needs = getattr(SCHEDULES.get(experiment.schedule), "needs", lambda seed: [])  # a context encoder is in no row
     return [replace(experiment, **other) for other in needs(experiment.seed)]
 
 
