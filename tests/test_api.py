@@ -21,7 +21,7 @@ from companion.restore import advice, pretrained
 from companion.restore.image_files import marked
 from companion.training import results
 from odl import paper
-from odl.device import set_rate
+from odl.device import pytorch_defaults, set_rate
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
 
@@ -77,7 +77,6 @@ ONEDNN = torch.backends.mkldnn
 STATES = {
     "doubles": lambda: set_to(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
     "halves": lambda: set_to(torch.get_default_dtype, torch.set_default_dtype, torch.bfloat16),
-    "products": lambda: set_to(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
     "oneDNN": lambda: set_to(lambda: ONEDNN.enabled, lambda value: setattr(ONEDNN, "enabled", value), False),
     "device": lambda: torch.device("meta"),
     "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
@@ -103,6 +102,16 @@ def test_what_a_caller_has_set_in_pytorch_changes_no_number_and_is_put_back(stat
             weights = {name: t.tolist() for name, t in trained.network.state_dict().items()}
         found.append((stored["history"], stored["evaluation"], stored["per_image"], rows.to_csv(), weights))
     assert found[0] == found[1]
+
+
+def test_products_are_whole_whatever_their_precision_was_set_to():
+    """A GPU's, above all: there is no product in the networks' way on a CPU that this changes."""
+    layer, x = torch.nn.Linear(512, 512), torch.rand(256, 512)
+    right = layer(x)
+    with set_to(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"):
+        with pytorch_defaults():
+            assert torch.equal(layer(x), right) and torch.backends.cuda.matmul.fp32_precision == "ieee"
+        assert torch.get_float32_matmul_precision() == "medium"
 
 
 def test_any_optimizer_takes_a_rate_and_a_network_is_tested_where_it_is(demo, monkeypatch):
