@@ -209,14 +209,14 @@ def test_ctrl_c_in_a_notebook_keeps_every_run(demo, after):
 
 def test_a_worker_is_not_torn_out_of_what_it_writes(monkeypatch):
     """Once an exception is on its way out of a run, which writes its checkpoint then, no other one comes."""
-    monkeypatch.setattr(sweep, "ASKED", threading.Event())
+    monkeypatch.setattr(sweep, "ASKED_TO_END", threading.Event())
     monkeypatch.setattr(sweep, "WORKER", {"parent": None, "busy": True, "running": False})
     sweep.end_worker()  # between two runs
     sweep.WORKER["running"] = True
     with pytest.raises(SystemExit):
         sweep.end_worker()
     sweep.end_worker()
-    assert sweep.ASKED.is_set() and not sweep.WORKER["running"]
+    assert sweep.ASKED_TO_END.is_set() and not sweep.WORKER["running"]
 
 
 def test_a_worker_that_is_ended_from_outside_ends_the_sweep_with_an_error(demo):

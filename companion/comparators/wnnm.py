@@ -13,7 +13,7 @@ SETTINGS = (  # σ up to, side of a patch, patches in a group, iterations, share
 )
 C = 2 * 2**0.5  # Paper: this; public copies of the released code: √2, which leaves noise behind here
 PUT_BACK = 0.1  # of the removed noise, before each iteration: the paper's δ
-WINDOW = 30  # patches to every side among which similar ones are sought
+WINDOW_REACH = 30  # patches to every side among which similar ones are sought
 STEP = 3  # Released code: half a side less 1, so 2 for 20 < σ <= 40; here: 3, because that is faster
 MATCHED_TOGETHER = 32  # key patches
 DECOMPOSED_TOGETHER = 1024  # groups
@@ -56,10 +56,10 @@ def key_positions(length: int) -> torch.Tensor:
 def match(patches, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Find for each key patch of a grid the `count` nearest of its window: indices (K,) and (K, count)."""
     h, w, d = patches.shape
-    span = 2 * WINDOW + 1
+    span = 2 * WINDOW_REACH + 1
     rows, columns = map(key_positions, (h, w))
-    padded = pad(patches, (0, 0, *[WINDOW] * 4))  # (h + 60, w + 60, d)
-    square = pad(patches.pow(2).sum(2), [WINDOW] * 4, value=torch.inf)  # the frame is infinitely far
+    padded = pad(patches, (0, 0, *[WINDOW_REACH] * 4))  # (h + 60, w + 60, d)
+    square = pad(patches.pow(2).sum(2), [WINDOW_REACH] * 4, value=torch.inf)  # the frame is infinitely far
     offset = torch.arange(span)
     groups = []
     for row in rows.tolist():
@@ -70,9 +70,9 @@ def match(patches, count: int) -> tuple[torch.Tensor, torch.Tensor]:
             distance = square[row : row + span, left:right] - 2 * inner.view(len(part), span, -1)  # + a constant
             own = (part - left)[:, None, None] + offset  # (keys, 1, span): the columns of each key's window
             distance = distance.gather(2, own.expand(-1, span, -1)).flatten(1)
-            distance[:, WINDOW * (span + 1)] = -torch.inf  # the key patch itself is always in its group
+            distance[:, WINDOW_REACH * (span + 1)] = -torch.inf  # the key patch itself is always in its group
             nearest = distance.topk(min(count, h * w), largest=False, sorted=False).indices
-            place = (row - WINDOW + nearest // span) * w + part[:, None] - WINDOW + nearest % span
+            place = (row - WINDOW_REACH + nearest // span) * w + part[:, None] - WINDOW_REACH + nearest % span
             groups.append(place)
     return (rows[:, None] * w + columns).flatten(), torch.cat(groups)
 

@@ -28,7 +28,7 @@ from odl.windows import restore_image
 SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does not list
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures
 STRIDE = 3
-WORK = 1765  # batches of 100 windows at this stride in the eleven photographs
+DB11_WORK = 1765  # batches of 100 windows at this stride in the eleven photographs
 OURS = ("on_demand", "fixated")
 NOISY = "noisy"  # the photographs as they are, beside the systems that restore them
 SYSTEMS = DENOISERS | {
@@ -174,7 +174,7 @@ def measurement_of(
         what |= {"run": needs[0].what.asdict()}
     name += f"-sigma{sigma:g}" + (f"-told{told:g}" if told not in (None, sigma) else "") + "-unclipped" * (not clip)
     path = files.results() / profile / slug(dataset) / f"{name}.json"
-    return Measurement(path, what, partial(score, system, sigma, clip, told, dataset, profile, ours), WORK, needs)
+    return Measurement(path, what, partial(score, system, sigma, clip, told, dataset, profile, ours), DB11_WORK, needs)
 
 
 def score(system, sigma, clip, told, dataset, profile, ours, device="auto", progress=None) -> dict:

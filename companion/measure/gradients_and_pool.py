@@ -17,7 +17,7 @@ from odl.device import forward
 from odl.evaluation import in_its_channels, psnr, squared_error, task_of
 from odl.learn import hard_pool
 
-EACH = paper.BATCH_SIZE // paper.N_LEVELS  # images of a level in rigid joint learning's batch
+IMAGES_PER_LEVEL = paper.BATCH_SIZE // paper.N_LEVELS  # images of a level in rigid joint learning's batch
 
 
 def gradients(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
@@ -33,8 +33,8 @@ def gradients(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
         generator = torch.Generator(device).manual_seed(crops.seed_of("gradients", trial))
         index = torch.randint(len(pack), (paper.BATCH_SIZE,), generator=generator, device=device)
         x = in_its_channels(experiment, crops.crop(pack, index, generator))
-        y = torch.cat([task.corrupt(part, level, generator) for level, part in enumerate(x.split(EACH), 1)])
-        losses = ((network(y) - x) ** 2).flatten(1).mean(1).view(paper.N_LEVELS, EACH).mean(1)
+        y = torch.cat([task.corrupt(part, level, generator) for level, part in enumerate(x.split(IMAGES_PER_LEVEL), 1)])
+        losses = ((network(y) - x) ** 2).flatten(1).mean(1).view(paper.N_LEVELS, IMAGES_PER_LEVEL).mean(1)
         for level, loss in enumerate(losses, 1):
             gradient = torch.autograd.grad(loss, parameters, retain_graph=level < len(losses))
             norm = torch.cat([part.flatten() for part in gradient]).norm().item()
@@ -62,14 +62,14 @@ def pool(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["trial", "level", "psnr"])
 
 
-WORK = {gradients: lambda e: 12 * e.trials, pool: lambda e: 2 * e.test_images / e.batch_size}  # batches forward
+WORK_OF = {gradients: lambda e: 12 * e.trials, pool: lambda e: 2 * e.test_images / e.batch_size}  # batches forward
 MEASURED = {"rigid_joint": (gradients, pool), "hard_mining": (pool,)}  # schedule → what is measured of its networks
 
 
 def measurements_of(experiment) -> list[Measurement]:
     """Return the measurements of what explains a run; none of most schedules."""
     return [
-        results.measurement_beside(experiment, evaluate.__name__, evaluate, WORK[evaluate](experiment))
+        results.measurement_beside(experiment, evaluate.__name__, evaluate, WORK_OF[evaluate](experiment))
         for evaluate in MEASURED.get(experiment.schedule, ())
     ]
 

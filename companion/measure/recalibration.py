@@ -15,7 +15,10 @@ from odl.device import forward
 from odl.evaluation import TESTED, images_of, task_of
 from odl.windows import restorer
 
-CROPS, BATCH = 2_000, 100  # training crops from which the statistics of a level are estimated, in batches
+STATISTICS_CROPS, STATISTICS_BATCH = (
+    2_000,
+    100,
+)  # training crops from which the statistics of a level are estimated, in batches
 RECALIBRATED = ("fixated_easy", "fixated_hard", "staged_curriculum")  # the schedules that are measured again
 
 
@@ -25,7 +28,7 @@ def recalibrated(experiment, network, device="cpu", progress=None) -> pd.DataFra
     No weight moves. Like a specialist, such a network has to be told the severity: this finds a cause and is no cure.
     """
     train = packs.load(experiment.dataset, "train", experiment.train_images)
-    x, frames = images_of(experiment, train, CROPS, "recalibrate").to(device), []
+    x, frames = images_of(experiment, train, STATISTICS_CROPS, "recalibrate").to(device), []
     for k, level in enumerate(TESTED):
         moved = with_statistics_of(experiment, network.to(device), x, level)
         restore = restorer(moved, experiment.precision, device)
@@ -43,7 +46,7 @@ def with_statistics_of(experiment, network, x, level) -> nn.Module:
             module.reset_running_stats()
             module.momentum = None  # the mean over all batches
     generator = torch.Generator(x.device).manual_seed(crops.seed_of("recalibrate", level))
-    for part in x.split(BATCH):
+    for part in x.split(STATISTICS_BATCH):
         forward(network, task_of(experiment).corrupt(part, level, generator), experiment.precision)
     return network.eval()
 

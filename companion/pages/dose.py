@@ -243,8 +243,8 @@ def describe_levels(experiments: list[Experiment]) -> str:
 
 
 def describe_strongest_rival(ladder: list[Experiment]) -> str:
-    """Say on-demand learning against `catalogue.STRONGEST`, at the profile's length and at the ladder's longest."""
-    task, rival = catalogue.STRONGEST
+    """Say on-demand learning against the long run's rival, at the profile's length and at the ladder's longest."""
+    task, rival = catalogue.LONG_RUN_RIVAL
     longest = [e for e in ladder if (e.task, e.schedule) == (task, rival)]
     lines = {}
     for epochs in sorted({n for e in longest for n in (PROFILES[e.profile]["epochs"], e.epochs)}):

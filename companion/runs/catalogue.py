@@ -95,7 +95,7 @@ PAGES = {  # page → the function of (task, dataset, profile, seed) that lists 
     "algorithm1": lambda *case: [],  # these two train by themselves
     "add_your_own": lambda *case: [],
 }
-ON_DB11 = ("table3", "db11_spectrum", "gallery")  # these show the other denoisers, too
+DB11_PAGES = ("table3", "db11_spectrum", "gallery")  # these show the other denoisers, too
 
 
 def runs(page: str, task: str, dataset: str, profile: str, seeds: list[int]) -> list:
@@ -119,7 +119,7 @@ def shown_on(page: str, listed: list[Measurement], profile: str, dataset: str, s
     if task and notebook == "extra_data":  # the book has it of inpainting alone
         three, known = runs(notebook, task, dataset, profile, seeds[:3]), {one.experiment for one in listed}
         listed = listed + [one for run in three if run not in known for one in measurements_of(run)]
-    return [one for one in listed if (notebook in ON_DB11 if is_of_others(one) else one.experiment in shown)]
+    return [one for one in listed if (notebook in DB11_PAGES if is_of_others(one) else one.experiment in shown)]
 
 
 def is_of_others(one: Measurement) -> bool:
@@ -131,7 +131,7 @@ def files_of(page: str, profile: str, dataset: str, seeds: list[int]) -> list[Pa
     """Return the results files that a page shows, as far as they are here; `page` as in `shown_on`."""
     listed = shown_on(page, measurements(profile, dataset, seeds), profile, dataset, seeds)
     paths = {one.path for one in listed if one.path.suffix == ".json"}
-    if page in (*ON_DB11, "scorecard") and not is_faces(dataset):  # also where no photograph is here
+    if page in (*DB11_PAGES, "scorecard") and not is_faces(dataset):  # also where no photograph is here
         paths |= {*(files.results() / profile / "db11").glob("*.json")}
     return sorted(filter(Path.exists, paths))
 
@@ -158,12 +158,15 @@ def by_network(runs: list[Experiment], network: str) -> list[Experiment]:
 # Sets of runs
 
 
-CLOSE = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
+MAIN_CONTEST = ("on_demand", "rigid_joint")  # what seeds have to tell apart first
 FACES, SEEDS_OF_FACES = "celeba10k", [10, 11, 12, 13, 14]
 NEWER = ("minimax_gap", "group_dro", "inverse_mse")  # of `published.LATER` what is trained on faces
 DOSES, DOSES_OF_FACES = (4, -1), (4, -4)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
 LADDER = ("inpaint", "denoise")
-STRONGEST = ("denoise", "cumulative_curriculum")  # ahead of on-demand learning at the profile's length: also when long?
+LONG_RUN_RIVAL = (
+    "denoise",
+    "cumulative_curriculum",
+)  # ahead of on-demand learning at the profile's length: also when long?
 RUNGS = {  # profile → widths and epochs of the ladder; its last length takes longer than everything before it
     "smoke": ((4, 8), (1, 2, 4)),
     "demo": ((8, 16), (4, 20, 120)),
@@ -190,7 +193,7 @@ def long_runs(profile: str, dataset: str, seeds=()) -> list[Experiment]:
 
 def every_k(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     """Return rigid joint learning, Equation 3 and the other feedback of `doses`, of every task."""
-    return grid(profile, dataset, seeds, CLOSE) + doses(profile, dataset, seeds)
+    return grid(profile, dataset, seeds, MAIN_CONTEST) + doses(profile, dataset, seeds)
 
 
 def doses(profile: str, dataset: str, seeds: list[int], ks=()) -> list[Experiment]:
@@ -202,9 +205,9 @@ def doses(profile: str, dataset: str, seeds: list[int], ks=()) -> list[Experimen
 def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     """Return the close contest at several widths and lengths, the longest runs and a third schedule last."""
     widths, lengths = RUNGS.get(profile, ((), ()))
-    close = ((task, schedule) for task in LADDER for schedule in CLOSE)
+    close = ((task, schedule) for task in LADDER for schedule in MAIN_CONTEST)
     rungs = product(lengths, seeds, widths, close)
-    third = product(lengths[-1:], seeds, widths[-1:], [STRONGEST])
+    third = product(lengths[-1:], seeds, widths[-1:], [LONG_RUN_RIVAL])
     return [
         Experiment.of(task, dataset, schedule, seed, profile, width=width, epochs=epochs)
         for epochs, seed, width, (task, schedule) in (*rungs, *third)
@@ -248,8 +251,8 @@ def page(name: str) -> Callable:
 
 
 SCENES = [
-    Block("contest", (*CLOSE, *published.FIXATED), FIRST),
-    Block("contest-more", CLOSE, NEXT),
+    Block("contest", (*MAIN_CONTEST, *published.FIXATED), FIRST),
+    Block("contest-more", MAIN_CONTEST, NEXT),
     Block("table3", page("table3"), FIRST),
     Block("long", long_runs, FIRST),
     Block("doses", doses, FIRST),
@@ -258,7 +261,7 @@ SCENES = [
     Block("table2", page("table2"), FIRST),
     Block("cumulative-more", published.CUMULATIVE, NEXT),
     Block("doses-more", doses, NEXT),
-    Block("contest-last", CLOSE, LAST),
+    Block("contest-last", MAIN_CONTEST, LAST),
     Block("extra_data-more", page("extra_data"), NEXT),
     Block("table2-more", page("table2"), NEXT),
     Block("table3-more", page("table3"), NEXT),
@@ -278,7 +281,7 @@ def on_faces(profile: str) -> list[Block]:
         return {"width": 8, "epochs": 100, "iterations": steps} | more if profile == "reference" else None
 
     return [
-        Block("contest", CLOSE, ALL),
+        Block("contest", MAIN_CONTEST, ALL),
         Block("cumulative", published.CUMULATIVE, ALL),
         Block("k=4", ("on_demand",), ALL, numbers={"sharpness": 4}),
         Block("k=-4", ("on_demand",), ALL, numbers={"sharpness": -4}),
@@ -296,7 +299,7 @@ def on_faces(profile: str) -> list[Block]:
         Block("minimax_gap", ("minimax_gap",), THREE),
         Block("static_easy", ("static_easy",), LAST, CONFOUNDED),
         # A network of today: the close contest; then other shares and fixated models; then later rules.
-        Block("N1", CLOSE, ALL, numbers=unet),
+        Block("N1", MAIN_CONTEST, ALL, numbers=unet),
         Block("N2", ("on_demand",), THREE, numbers=unet | {"sharpness": 4}),
         Block("N2", ("inverse_mse", *published.FIXATED), THREE, numbers=unet),
         Block("N3", ("cumulative_curriculum", "second_moment"), THREE, numbers=unet),
@@ -314,8 +317,8 @@ def on_faces(profile: str) -> list[Block]:
         Block("E2-100k", ("on_demand",), THREE, ("denoise", "inpaint"), narrow(1000, sharpness=4)),
         Block("E2-300k", ("rigid_joint", "on_demand"), THREE, ("denoise", "inpaint"), narrow(3000)),
         Block("E2-300k", ("on_demand",), THREE, ("denoise", "inpaint"), narrow(3000, sharpness=4)),
-        Block("long", CLOSE, FIRST, numbers=long),
-        Block("long-more", (*CLOSE, "cumulative_curriculum"), THREE, numbers=long),
+        Block("long", MAIN_CONTEST, FIRST, numbers=long),
+        Block("long-more", (*MAIN_CONTEST, "cumulative_curriculum"), THREE, numbers=long),
         # The networks that are scored again with BatchNorm statistics of each level; all are in blocks above.
         Block("E3", recalibration.RECALIBRATED, THREE),
     ]
@@ -391,20 +394,20 @@ def only(names: list[str], listed: list[Measurement]) -> list[Measurement]:
 # Table 3 and Figure 6
 
 
-WITH_DB11 = ("reference", "gpu", "paper")  # profiles; the small ones measure none of the eleven photographs
+DB11_PROFILES = ("reference", "gpu", "paper")  # profiles; the small ones measure none of the eleven photographs
 
 
 def photographs_here(profile: str) -> bool:
     """Return True if DB11 can be measured."""
-    return profile in WITH_DB11 and sets.is_here("db11")
+    return profile in DB11_PROFILES and sets.is_here("db11")
 
 
 def left_out(page: str, profile: str, dataset: str) -> str:
     """Return lines on what a page lacks because photographs are not here; empty where it lacks nothing."""
-    if page.partition("-")[0] not in (*ON_DB11, "scorecard") or is_faces(dataset):
+    if page.partition("-")[0] not in (*DB11_PAGES, "scorecard") or is_faces(dataset):
         return ""
     without = {"db11": "Table 3 and Figure 6 are", "bsds500": "opponents of Table 3 that have to be trained are"}
-    missing = [name for name in without if profile in WITH_DB11 and not sets.is_here(name)]
+    missing = [name for name in without if profile in DB11_PROFILES and not sets.is_here(name)]
     command = "python -m odl data prepare"
     return "".join(f"{without[n]} left out, because {n} is not here: {command} {n}\n" for n in missing)
 

@@ -33,10 +33,10 @@ from odl.network import NETWORKS
 from odl.parameters import OneLine
 from odl.schedules import SCHEDULES
 
-TABLES = SCHEDULES, paper.TASKS, TASKS, NETWORKS  # which a script or a notebook may add to; workers are told
-ON_GPU = 4  # runs that share a GPU: 1.00 ms of an H200 a step, against 1.50 alone and 0.98 by seven (profile gpu)
-QUICK = 600  # batches of work that are not worth starting processes for
-ALMOST = 0.999  # share of a measurement whose file is not yet written
+OPEN_TABLES = SCHEDULES, paper.TASKS, TASKS, NETWORKS  # which a script or a notebook may add to; workers are told
+RUNS_ON_A_GPU = 4  # side by side: 1.00 ms of an H200 a step, against 1.50 alone and 0.98 by seven (profile gpu)
+MIN_WORK_OF_PROCESSES = 600  # batches of work that are not worth starting processes for
+MAX_UNWRITTEN_SHARE = 0.999  # share of a measurement whose file is not yet written
 
 
 class Stopped(Exception):
@@ -72,7 +72,7 @@ def results_of(wanted: list[Measurement], device="auto", train=True, workers=Non
 
 @pytorch_defaults()
 def run_all(wanted: list[Measurement], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
-    """Measure what is missing, `workers` at a time: by default a process per CPU thread, or `ON_GPU` on a GPU.
+    """Measure what is missing, `workers` at a time: by default a process per CPU thread, or `RUNS_ON_A_GPU` on a GPU.
 
     What others need comes before them. Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its
     checkpoint and stops.
@@ -84,8 +84,8 @@ def run_all(wanted: list[Measurement], device="auto", workers: int | None = None
     for dataset, train_images in sorted(trained):
         load(dataset, "train", train_images)  # packed once, before the workers start
     if workers is None:
-        quick = sum(one.work for one in todo) < QUICK
-        workers = 1 if quick else ON_GPU if device == "cuda" else min(torch.get_num_threads(), cpu_count())
+        quick = sum(one.work for one in todo) < MIN_WORK_OF_PROCESSES
+        workers = 1 if quick else RUNS_ON_A_GPU if device == "cuda" else min(torch.get_num_threads(), cpu_count())
     left = undone(todo, [0] * len(todo))
     workers = min(workers, sum(left.isdisjoint(one.needed) for one in todo))
     run = in_turn if workers == 1 else partial(side_by_side, workers=workers)
@@ -122,7 +122,7 @@ def in_turn(todo, device, deadline, show) -> None:
     for i, one in enumerate(todo):
 
         def progress(share, i=i):
-            shares[i] = min(share, ALMOST)
+            shares[i] = min(share, MAX_UNWRITTEN_SHARE)
             show(shares)
             if monotonic() > deadline:
                 raise Stopped
@@ -149,7 +149,7 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
 
     A second Ctrl-C does not wait for what the first one has told to stop. Raises Ended.
     """
-    ASKED.clear()
+    ASKED_TO_END.clear()
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         shares = np.memmap(Path(folder, "shares"), float, "w+", shape=len(todo))
         if device == "cuda":
@@ -164,7 +164,7 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
                 ready = [(i, one) for i, one in waiting if left.isdisjoint(one.needed)][: workers - len(running)]
                 for i, one in ready:
                     waiting.remove((i, one))
-                    futures.append(pool.submit(work, one, device, deadline, i, shares.filename, TABLES))
+                    futures.append(pool.submit(work, one, device, deadline, i, shares.filename, OPEN_TABLES))
                 running |= {*futures[len(futures) - len(ready) :]}
                 if not running:
                     break
@@ -174,7 +174,7 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
         except (KeyboardInterrupt, SystemExit):
             for future in futures:
                 future.cancel()
-            ASKED.set()
+            ASKED_TO_END.set()
             for process in [] if device == "cuda" else [*pool._processes.values()]:
                 process.terminate()
             raise
@@ -190,8 +190,9 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
 
 # A worker
 
-ASKED = threading.Event()  # to end: set by a signal in a process of its own, by the main thread for its other threads
-WORKER = {"parent": None, "busy": False, "running": False}  # busy: has a job; running: a signal may leave its run
+# Set by a signal in a process of its own, by the main thread for its other threads.
+ASKED_TO_END = threading.Event()
+WORKER = {"parent": None, "busy": False, "running": False}  # busy: measures; running: a signal may leave its run
 
 
 def start_thread() -> None:
@@ -209,19 +210,19 @@ def start_process(parent: int) -> None:
 
 def end_worker(*_) -> None:
     """Leave the run that this worker is at, once: it writes its checkpoint then. No other is begun."""
-    ASKED.set()
+    ASKED_TO_END.set()
     if WORKER["running"]:
         WORKER["running"] = False
         raise SystemExit
 
 
 def orphaned() -> bool:
-    """True if the process that started this one is gone."""
+    """Return True if the process that started this one is gone."""
     return WORKER["parent"] not in (None, os.getppid())
 
 
 def end_with_parent() -> None:
-    """End this process when it has no job and nobody to ask for one."""
+    """End this process when it measures nothing and its parent is gone."""
     while WORKER["busy"] or not orphaned():
         sleep(1)
     os._exit(1)
@@ -233,12 +234,12 @@ def work(one: Measurement, device, deadline: float, i: int, file: str, tables) -
     `tables` has what was added elsewhere.
     """
     shares = np.memmap(file, float, "r+")
-    for here, there in zip(TABLES, tables, strict=True):
+    for here, there in zip(OPEN_TABLES, tables, strict=True):
         here |= there
 
     def progress(share):
-        shares[i] = min(share, ALMOST)
-        if ASKED.is_set() or monotonic() > deadline or orphaned():
+        shares[i] = min(share, MAX_UNWRITTEN_SHARE)
+        if ASKED_TO_END.is_set() or monotonic() > deadline or orphaned():
             WORKER["running"] = False
             raise Stopped
 
@@ -254,4 +255,4 @@ def work(one: Measurement, device, deadline: float, i: int, file: str, tables) -
         raise
     finally:
         WORKER.update(busy=False, running=False)
-    return ASKED.is_set()
+    return ASKED_TO_END.is_set()
