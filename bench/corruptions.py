@@ -24,6 +24,7 @@ def sizes(options: measure.Options) -> dict:
 
 
 def run(options: measure.Options) -> dict:
+    """Time every task's damage of a batch, and compare what it changes with the loop's."""
     size, dataset, rows, bars = sizes(options), measure.dataset(options), [], []
     photographs = crops.fixed_crops(packs.load(dataset, "train"), size["batch"], "benchmark").contiguous()
     for name in TASKS:
@@ -40,11 +41,8 @@ def run(options: measure.Options) -> dict:
             rows.append(cells | {"difference from the loop": f"{difference[n]:.1%}", "counts": counts})
             if n != "ours":
                 bars.append(measure.comparison(seconds, f"damage: {name}", n, counts))
-    return {
-        "scale": size | {"dataset": dataset, "levels": f"1–{paper.N_LEVELS} mixed", "precision_of_ours": "fp32"},
-        "rows": rows,
-        "comparisons": bars,
-    }
+    scale = size | {"dataset": dataset, "levels": f"1–{paper.N_LEVELS} mixed", "precision_of_ours": "fp32"}
+    return {"scale": scale, "rows": rows, "comparisons": bars}
 
 
 def gate(x, contestants: dict, options: measure.Options) -> dict[str, float]:

@@ -32,8 +32,7 @@ MAX_GATE_DB = 0.1  # between a contestant and the eager loop in fp32
 
 def sizes(options: measure.Options) -> dict:
     """Return the numbers: `steps` a turn with tensors on the device, `loading_steps` where images are loaded."""
-    full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3}
-    full |= {"gate_width": 16, "gate_steps": 100}
+    full = {"width": 64, "batch": 100, "steps": 3, "loading_steps": 3, "gate_width": 16, "gate_steps": 100}
     quick = {"width": 4, "batch": 5, "steps": 1, "loading_steps": 1, "gate_width": 4, "gate_steps": 2}
     return options.sizes(full, quick, {"steps": 200, "loading_steps": 20})
 
@@ -50,28 +49,23 @@ def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
 
 
 def run(options: measure.Options) -> dict:
+    """Time a step of every contestant, and compare what each has learnt after the gate's steps."""
     size, experiment = sizes(options), experiment_of(options)
     contestants = {name: BUILD[name](experiment, options) for name in names_of(options)}
     used = {name: c.precision for name, c in contestants.items()}
     seconds = measure.interleave({name: c.turn for name, c in contestants.items()}, options.rounds, "training")
     del contestants  # with their networks
-
-    psnr = gate(options, names_of(options))
+    psnr, rows, bars = gate(options, [*seconds]), [], []
     counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= MAX_GATE_DB for name in seconds}
-
-    def row(name):
+    for name in seconds:
         step = median(seconds[name])
-        cells = {"precision": used[name], "ms per step": 1000 * step, "images/s": size["batch"] / step}
-        cells |= {"ours, times as fast": measure.faster(seconds, name), "PSNR (dB)": f"{psnr[name]:.2f}"}
-        return cells | {"counts": counts[name]}
-
-    against = [name for name in seconds if name != "ours"]
-    return {
-        "scale": size | {"task": "inpaint", "dataset": experiment.dataset},
-        "rows": [{"contestant": name} | row(name) for name in seconds],
-        "seconds": seconds,
-        "comparisons": [measure.comparison(seconds, "training", n, counts["ours"] and counts[n]) for n in against],
-    }
+        cells = {"contestant": name, "precision": used[name], "ms per step": 1000 * step}
+        cells |= {"images/s": size["batch"] / step, "ours, times as fast": measure.faster(seconds, name)}
+        rows.append(cells | {"PSNR (dB)": f"{psnr[name]:.2f}", "counts": counts[name]})
+        if name != "ours":
+            bars.append(measure.comparison(seconds, "training", name, counts["ours"] and counts[name]))
+    scale = size | {"task": "inpaint", "dataset": experiment.dataset}
+    return {"scale": scale, "rows": rows, "seconds": seconds, "comparisons": bars}
 
 
 def names_of(options: measure.Options) -> list[str]:
@@ -144,7 +138,8 @@ def naive(experiment, options) -> Contestant:
 
 
 def with_deepinv(experiment, options) -> Contestant:
-    from .with_deepinv import contestant  # an optional package
+    """Return deepinv's Trainer; it is an optional package."""
+    from .with_deepinv import contestant
 
     return contestant(experiment, options)
 
