@@ -301,7 +301,7 @@ def test_the_classical_fill_is_the_smoothest_surface_and_is_measured_on_the_same
     mask = holes.block_masks("arbitrary", 1, torch.Generator().manual_seed(3))
     filled = holes.smoothest(delete(surface, mask), mask)
     assert torch.allclose(filled, surface, atol=2e-3) and not torch.allclose(delete(surface, mask), surface, atol=0.1)
-    run = replace(catalogue.inpainters("inpaint", "demo", "smoke", 5)[-1], test_images=3, trials=2)
+    run = replace(catalogue.inpainters("smoke", "demo", [5])[-1], test_images=3, trials=2)
     assert (run.schedule, run.seed) == (blocks.CLASSICAL, 0)
     fill = blocks.measurement_of_fill(run)
     assert fill.load() is None

@@ -16,7 +16,7 @@ OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
 
 def load_runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Result]]:
     """Return the measured runs of the page by name, one per seed; empty lists where nothing is."""
-    rows = zip(EXTRA_DATA, *(halves(task, dataset, profile, seed) for seed in seeds), strict=True)
+    rows = zip(EXTRA_DATA, *(halves(profile, dataset, [seed], task) for seed in seeds), strict=True)
     return {name: [*filter(None, map(load_result, experiments))] for name, *experiments in rows}
 
 

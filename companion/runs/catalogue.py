@@ -21,28 +21,30 @@ from odl import paper
 from odl.experiment import Experiment, check_dataset
 from odl.parameters import ParameterError, choice, nearest
 
-# The pages of the book
+# The pages of the book: functions of (profile, dataset, seeds, task) list what each trains and shows
 
 
-def schedules(names, task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
-    """Return some schedules on one task."""
-    return [Experiment.of(task, dataset, name, seed, profile) for name in names]
+def schedules(*names: str) -> Callable:
+    """Return the function that lists some schedules on the task of a page."""
+    return lambda profile, dataset, seeds, task: grid(profile, dataset, seeds, names, [task])
 
 
-def every_task(names, task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
-    """Return schedules of every task, whichever is given; names: task → schedules."""
-    return [run for each in names for run in schedules(names[each], each, dataset, profile, seed)]
+def compared(profile: str, dataset: str, seeds: list[int], task: str) -> list[Experiment]:
+    """Return on-demand learning and its rivals in the pictures of every task."""
+    names = {each: ("rigid_joint", published.figure2(each), "on_demand") for each in paper.TASKS}
+    return [run for each in names for run in grid(profile, dataset, seeds, names[each], [each])]
 
 
 EXTRA_DATA = ("on-demand, half", "rigid joint, half", "rigid joint, all")  # the order of `halves`
 
 
-def halves(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
+def halves(profile: str, dataset: str, seeds: list[int], task="inpaint") -> list[Experiment]:
     """Return Sec. 6.6: on-demand and rigid joint learning with half of the training images, rigid joint with all."""
     half, whole = extra_data_sizes(dataset)
     standard = sets.DATASETS.get(sets.parse(dataset)[0], {}).get("train_images", whole)
     return [
         Experiment.of(task, dataset, name, seed, profile, train_images=0 if n == standard else n)
+        for seed in seeds
         for name, n in (("on_demand", half), ("rigid_joint", half), ("rigid_joint", whole))
     ]
 
@@ -58,49 +60,43 @@ def extra_data_sizes(dataset: str) -> tuple[int, int]:
     return 100_000 if base == "celeba" else max(1, whole // 2), whole
 
 
-def inpainters(task: str, dataset: str, profile: str, seed: int) -> list:
+def inpainters(profile: str, dataset: str, seeds: list[int], task="inpaint") -> list:
     """Return Table 2: the on-demand inpainter, the context encoders with its numbers, and a fill that has no seed.
 
     Profile gpu, made for half an hour, leaves out the fill, which a GPU would wait for.
     """
-    ours = Experiment.of("inpaint", dataset, "on_demand", seed, profile)
-    encoders = [context_encoder.run_of(method, ours) for method in INPAINTERS]
-    return [ours, *encoders, *([blocks.fill_of(ours)] if profile != "gpu" else [])]
+    fills = [blocks.fill_of] if profile != "gpu" else []
+    others = [partial(context_encoder.run_of, method) for method in INPAINTERS] + fills
+    ours = grid(profile, dataset, seeds, ["on_demand"], ["inpaint"])
+    return [run for own in ours for run in (own, *(other(own) for other in others))]
 
 
-def denoisers(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
+def denoisers(profile: str, dataset: str, seeds: list[int], task="denoise") -> list[Experiment]:
     """Return Table 3: our two denoisers at native resolution."""
-    return list(denoising.our_systems(profile, dataset, seed).values())
+    return [run for seed in seeds for run in denoising.our_systems(profile, dataset, seed).values()]
 
 
-def feedback(task: str, dataset: str, profile: str, seed: int) -> list[Experiment]:
-    """Return dose and ladder: every k on every task, and on-demand and rigid joint learning on every rung."""
-    return every_k(profile, dataset, [seed]) + ladder(profile, dataset, [seed])
-
-
-PAGES = {  # page → the function of (task, dataset, profile, seed) that lists what it trains and shows
-    "table1": partial(schedules, tuple(published.SEVEN)),
-    "fixation": partial(schedules, (*published.FIXATED, "on_demand")),
-    "allocation": partial(every_task, dict.fromkeys(paper.TASKS, ("on_demand",))),
-    "qualitative": partial(
-        every_task, {task: ("rigid_joint", published.figure2(task), "on_demand") for task in paper.TASKS}
-    ),
+PAGES = {
+    "table1": schedules(*published.SEVEN),
+    "fixation": schedules(*published.FIXATED, "on_demand"),
+    "allocation": lambda profile, dataset, seeds, task: grid(profile, dataset, seeds, ["on_demand"]),
+    "qualitative": compared,
     "extra_data": halves,
-    "applications": lambda *case: inpainters(*case)[:1],
+    "applications": lambda profile, dataset, seeds, task: grid(profile, dataset, seeds, ["on_demand"], ["inpaint"]),
     "table2": inpainters,
     "table3": denoisers,
     "db11_spectrum": denoisers,
     "gallery": denoisers,
-    "dose": feedback,
-    "algorithm1": lambda *case: [],  # these two train by themselves
-    "add_your_own": lambda *case: [],
+    "dose": lambda *scale: every_k(*scale[:3]) + ladder(*scale[:3]),
+    "algorithm1": lambda *scale: [],  # these two train by themselves
+    "add_your_own": lambda *scale: [],
 }
 DB11_PAGES = ("table3", "db11_spectrum", "gallery")  # these show the other denoisers, too
 
 
 def runs(page: str, task: str, dataset: str, profile: str, seeds: list[int]) -> list:
-    """Return what a page trains and shows, seed by seed; `task` counts where the page has one."""
-    return list(dict.fromkeys(run for seed in seeds for run in PAGES[page](task, dataset, profile, seed)))
+    """Return what a page trains and shows; `task` counts where the page has one."""
+    return [*dict.fromkeys(PAGES[page](profile, dataset, seeds, task))]
 
 
 def shown_on(page: str, listed: list[Measurement], profile: str, dataset: str, seeds: list[int]) -> list[Measurement]:
@@ -245,26 +241,21 @@ CONFOUNDED = ("deblur", "denoise")  # tasks on which the cumulative curriculum i
 OPPONENTS = "opponents"  # the place of the systems of others in Table 3 and Figure 6
 
 
-def page(name: str) -> Callable:
-    """Return the function that lists the runs of a page for a row."""
-    return lambda profile, dataset, seeds: runs(name, "inpaint", dataset, profile, seeds)
-
-
 SCENES = [
     Block("contest", (*MAIN_CONTEST, *published.FIXATED), FIRST),
     Block("contest-more", MAIN_CONTEST, NEXT),
-    Block("table3", page("table3"), FIRST),
+    Block("table3", denoisers, FIRST),
     Block("long", long_runs, FIRST),
     Block("doses", doses, FIRST),
     Block("curricula", (*published.CUMULATIVE, *published.PARTIAL, "on_demand_l2"), FIRST),
-    Block("extra_data", page("extra_data"), FIRST),
-    Block("table2", page("table2"), FIRST),
+    Block("extra_data", halves, FIRST),
+    Block("table2", inpainters, FIRST),
     Block("cumulative-more", published.CUMULATIVE, NEXT),
     Block("doses-more", doses, NEXT),
     Block("contest-last", MAIN_CONTEST, LAST),
-    Block("extra_data-more", page("extra_data"), NEXT),
-    Block("table2-more", page("table2"), NEXT),
-    Block("table3-more", page("table3"), NEXT),
+    Block("extra_data-more", halves, NEXT),
+    Block("table2-more", inpainters, NEXT),
+    Block("table3-more", denoisers, NEXT),
     Block(OPPONENTS, (), FIRST),
     Block("curricula-more", (*published.FIXATED, *published.PARTIAL, "on_demand_l2"), NEXT),
     Block("ladder", ladder, THREE),
