@@ -110,12 +110,15 @@ def window_starts(side: int, stride: int) -> list[int]:
 
 
 def planes_of(given, network) -> torch.Tensor:
-    """The image as (n, channels of the network, height, width) float. Raises ParameterError."""
+    """Return the image as (n, `network.channels`, height, width) float; a network without takes the image's own.
+
+    Raises ParameterError.
+    """
     image = np.asarray(given, np.float32)
     check_image(image)
     check_scale("image", image)
     planes = torch.from_numpy(image[None] if image.ndim == 2 else image.transpose(2, 0, 1))  # (1 or 3, height, width)
-    alone = network.channels == 1
+    alone = getattr(network, "channels", len(planes)) == 1
     return planes.unsqueeze(1) if alone else planes.expand(3, *image.shape[:2]).unsqueeze(0)
 
 

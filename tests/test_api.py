@@ -24,6 +24,7 @@ from odl import paper
 from odl.device import pytorch_defaults, set_rate
 from odl.network import EncoderDecoder
 from odl.parameters import ParameterError
+from odl.windows import restore_image
 
 
 def square(height=80, width=100) -> np.ndarray:
@@ -102,6 +103,12 @@ def test_what_a_caller_has_set_in_pytorch_changes_no_number_and_is_put_back(stat
             weights = {name: t.tolist() for name, t in trained.network.state_dict().items()}
         found.append((stored["history"], stored["evaluation"], stored["per_image"], rows.to_csv(), weights))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("shape", [(80, 90), (80, 90, 3)])
+def test_a_module_from_anywhere_restores_an_image(shape):
+    x = np.random.default_rng(0).random(shape, np.float32)
+    np.testing.assert_allclose(restore_image(torch.nn.Identity(), x, stride=32), x, atol=1e-6)
 
 
 def test_products_are_whole_whatever_their_precision_was_set_to():
