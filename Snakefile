@@ -41,7 +41,7 @@ GIVEN |= {"gpu": 0, "mem_mb": 8000, "runtime": 1440}
 
 
 def options():
-    """The configuration. Raises ParameterError."""
+    """Return the configuration. Raises ParameterError."""
     for name in config:
         choice("config", name, GIVEN)
     given = GIVEN | config
@@ -55,12 +55,12 @@ def options():
 
 
 def below_root(paths):
-    """Paths as Snakemake has them."""
+    """Return paths as Snakemake has them."""
     return [str(path.relative_to(files.root())) for path in paths]
 
 
 def hash_of(*names):
-    """SHA-256 over files of the repository, and over every file in folders of it."""
+    """Return the SHA-256 over files of the repository, and over every file in folders of it."""
     places, total = [BASE / name for name in names], hashlib.sha256()
     for file in [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]:
         if file.is_file() and "__pycache__" not in file.parts:
@@ -83,9 +83,9 @@ MEASURE = f"{PYTHON} -m companion reproduce --profile {O['profile']} {GIVE} --wo
 BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE}"
 LISTED = [one for one in EVERY if not O["task"] or one.experiment and one.experiment.task == O["task"]]
 FILES = below_root(one.path for one in LISTED)
-NEEDED = {
-    file: [other for other in below_root(one.needed) if other in FILES] for file, one in zip(FILES, LISTED)
-}  # each results file → those that have to be there first
+NEEDED = {}  # each results file → those that have to be there first
+for file, one in zip(FILES, LISTED):
+    NEEDED[file] = [other for other in below_root(one.needed) if other in FILES]
 SHOWN = {}  # page of the book all of whose results are in this sweep → these
 for page in build.plan(*SCALE):
     results = [one.path for one in catalogue.shown_on(page.name, EVERY, *SCALE)]
