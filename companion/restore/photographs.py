@@ -17,6 +17,7 @@ from odl import corruptions, paper
 from odl.corruptions import WIDEST, Task, blur, uniform
 from odl.experiment import FOR_NETWORK, Experiment
 from odl.network import NETWORKS
+from odl.schedules import SCHEDULES
 
 # fmt: off
 LEVELS = {
@@ -37,25 +38,39 @@ LEVELS = {
 # fmt: on
 NETWORK = {"photo_denoise": "unet", "photo_deblur": "unet", "photo_fill": "unet_told"}
 GREY_EVERY = 3  # one crop of so many is grey, so that one network serves colour and grey
-# 60,000 steps, a validation after every 500 of them.
-LONG = {"epochs": 120, "iterations": 500, "decay": 0.4, "validation_images": 150, "trials": 4}
+# A validation after every 500 steps. At the rate of the residual U-Net's other runs, twice as high, deblurring and
+# filling lost what they had learnt several times.
+COMMON = {"iterations": 500, "decay": 0.4, "learning_rate": 1e-3, "validation_images": 150, "trials": 4}
+LONG = {
+    "photo_denoise": COMMON | {"schedule": "mean_psnr", "epochs": 120},
+    "photo_deblur": COMMON | {"schedule": "mean_psnr", "epochs": 120},
+    "photo_fill": COMMON | {"schedule": "rigid_joint", "epochs": 80},
+}
 
 
 def add() -> None:
-    """Add the three tasks and the network that is told the mask to the tables of `odl`."""
+    """Add the three tasks, the network that is told the mask and the schedule to the tables of `odl`."""
     paper.TASKS.update(LEVELS)
     damage = {"photo_denoise": (draw_noise, add_noise), "photo_deblur": (draw_blur, add_blur)}
     damage["photo_fill"] = draw_mask, remove
     for name, functions in damage.items():
         corruptions.TASKS[name] = Task(name, 3, *functions, GREY_EVERY)
+    SCHEDULES["mean_psnr"] = mean_psnr
     NETWORKS["unet_told"] = ToldUNet
     FOR_NETWORK["unet_told"] = FOR_NETWORK["unet"]
 
 
 def run_of(task: str, dataset: str = "bsds500-native", profile: str = "reference", **numbers) -> Experiment:
     """The run that trains the network of a task of `LEVELS`; `add()` comes first."""
-    plain = {"network": NETWORK[task]} | (LONG if profile == "reference" else {})
-    return Experiment.of(task, dataset, "rigid_joint", profile=profile, **plain | numbers)
+    schedule = {"schedule": LONG[task]["schedule"], "network": NETWORK[task]}
+    plain = schedule | (LONG[task] if profile == "reference" else {})
+    return Experiment.of(task, dataset, profile=profile, **plain | numbers)
+
+
+def mean_psnr(done, psnr, n):
+    """Equal shares, a level's error divided by its last validation MSE: what the mean PSNR over levels asks for."""
+    mse = np.ones(n) if psnr is None else 10 ** (-np.nan_to_num(np.asarray(psnr, float), nan=0.0) / 10)
+    return np.stack([np.ones(n), mse.mean() / mse])
 
 
 def stored(y) -> torch.Tensor:
