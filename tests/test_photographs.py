@@ -502,3 +502,12 @@ def test_masks_of_photographs_are_told_from_inverted_ones():
 def test_masks_hold_true_and_false_alone():
     """Pillow's own true is a byte of 255, which compiled code takes for a number."""
     assert {*np.unique(photographs.mask_bank()[0].numpy().view(np.uint8))} == {0, 1}
+
+
+def test_mean_psnr_weighs_errors_as_the_mean_of_their_logarithms():
+    """The gradient of the weighted errors is that of the negative mean PSNR, up to one factor."""
+    mse = torch.tensor([1e-4, 4e-4, 1e-3, 3e-3, 5e-3], dtype=torch.float64, requires_grad=True)
+    (10 * mse.log10()).mean().backward()
+    shares, factors = photographs.mean_psnr(0.5, -10 * np.log10(mse.detach().numpy()), 5)
+    assert (shares == 1).all() and np.ptp(mse.grad.numpy() / factors) < 1e-9 * mse.grad.max()
+    assert (photographs.mean_psnr(0, None, 5) == 1).all()
