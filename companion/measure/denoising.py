@@ -95,7 +95,7 @@ def add_awgn(image: np.ndarray, name: str, sigma: float, clip: bool) -> np.ndarr
 
 def our_systems(profile: str = "reference", dataset: str = "bsds500", seed: int = 0) -> dict[str, Experiment]:
     """Return the two of Table 3, trained at native resolution: on-demand, and the model fixated at σ = 25."""
-    native = f"{sets.parse(dataset)[0]}-native"
+    native = f"{sets.absolute(sets.parse(dataset)[0])}-native"  # album/ is album
     denoiser_of = partial(Experiment.of, "denoise", native, seed=seed, profile=profile, **LONG.get(profile, {}))
     return {"on_demand": denoiser_of("on_demand"), "fixated": denoiser_of("fixated_hard", severity=25.0)}
 
