@@ -18,6 +18,7 @@ from odl.corruptions import TASKS
 from odl.experiment import FOR_NETWORK, Experiment
 from odl.network import NETWORKS, EncoderDecoder, ResidualUNet
 from odl.parameters import OneLine
+from odl.schedules import SCHEDULES
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
 torch.set_num_threads(1)
@@ -136,9 +137,9 @@ def noise(monkeypatch):
 
 @pytest.fixture
 def photo_tasks():
-    """The three tasks for photographs and their network in the tables of `odl`, for one test."""
+    """The three tasks for photographs, their network and schedule in the tables of `odl`, for one test."""
     with ExitStack() as stack:
-        for table in (paper.TASKS, TASKS, NETWORKS, FOR_NETWORK):
+        for table in (paper.TASKS, TASKS, SCHEDULES, NETWORKS, FOR_NETWORK):
             stack.enter_context(mock.patch.dict(table))
         photographs.add()
         yield

@@ -320,7 +320,7 @@ def test_a_network_for_photographs_is_trained_goes_on_and_is_measured(photo_task
     assert type(results.load_network(run)) is NETWORKS[photographs.NETWORK[task]]
     assert run.learning_rate == 2e-3 and run.clip == 0.1
     long = photographs.run_of(task)
-    assert long.epochs * long.iterations == 60_000 and len(long.run_id) < 200 and long.beta1 == 0.9
+    assert len(long.run_id) < 200 and long.beta1 == 0.9
 
 
 def test_no_table_of_the_paper_has_the_tasks_until_they_are_added():
