@@ -433,7 +433,7 @@ def test_a_photograph_is_restored_by_the_network_of_its_damage(photo_networks, t
 def test_what_ships_is_as_good_in_bf16(task, monkeypatch):
     if chosen.weights_of(task) is None:
         pytest.skip("its weights do not ship yet")
-    x, gone = scene(160, 200), np.random.default_rng(0).random((160, 200)) < 0.5
+    x, gone = scene(160, 200), np.random.default_rng(0).random((160, 200)) < 0.4
     noise = np.random.default_rng(1).normal(0, 15 / 255, x.shape)
     y = np.clip(ndimage.gaussian_filter(x / 255, (1, 1, 0)) if task == "deblur" else x / 255 + noise, 0, 1)
     score = []
