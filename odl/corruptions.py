@@ -2,7 +2,7 @@
 
 Images are (B, channels, 64, 64) in [-1, 1]. A level is data: one vector with a level per image.
 A task of one's own is a row of levels in `paper.TASKS` and a row of functions in `TASKS`, both from any file or cell.
-Results and checkpoints go by its name: a task that was changed needs a new one.
+Results and checkpoints go by its name and the code of its functions, so a changed one trains anew.
 Every batch takes the same number of random draws whatever its levels, so that schedules can be paired by seed.
 """
 

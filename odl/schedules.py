@@ -3,9 +3,9 @@
 A schedule takes the share of training that is done (in [0, 1)), the last validation PSNR per level in dB
 (a list of N floats, None before the first epoch) and the number N of levels; it returns a weight per level, (N,), or
 (2, N) where the second row is what an image of a level counts in the loss.
-One of one's own is a function and a row in `SCHEDULES`, from any file or cell. Results and checkpoints go by its name:
-a function that was changed needs a new one. One with a memory is a class; a run makes one, and asks it again what it
-was asked where it goes on after an interruption.
+A schedule of one's own is a function and a row in `SCHEDULES`, from any file or cell. Results and checkpoints go by its
+name and its code, so a changed function trains anew; what it calls by a global name does not count. A schedule with a
+memory is a class: each run makes one, and after an interruption repeats the calls of the epochs that are done.
 """
 
 import numpy as np

@@ -318,6 +318,8 @@ def test_a_table_is_written_where_the_design_says_if_it_has_a_number_of_ours(roo
     path = written("table1", schedule=["on_demand"], psnr=[30.5])
     assert path == root / "data/results/demo/tables/table1-demo-inpaint.csv"
     assert pd.read_csv(path).to_dict("list") == {"schedule": ["on_demand"], "psnr": [30.5]}
+    other = tables.write_table(pd.DataFrame({"psnr": [31.5]}), "table1", "demo", "demo", "inpaint", "unet")
+    assert other == path.with_stem(f"{path.stem}-unet") and pd.read_csv(path).psnr.tolist() == [30.5]
     assert not tables.write_table(table1.schedules_table([], "deblur"), "table1", "demo", "demo", "deblur").exists()
     assert not written("scorecard", claim=["a"], verdict=["to be measured"], paper=[1.0]).exists()
     assert not written("table2", method=[], central_psnr=[]).exists()

@@ -43,7 +43,7 @@ def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
     photographs for that are not here.
     """
     first = experiments[0]
-    key = ("fixation_spectrum", first.profile, first.dataset, first.task)
+    key = ("fixation_spectrum", first.profile, first.dataset, first.task, first.network)
     path, frames = tables.table_path(*key), [pd.DataFrame(columns=COLUMNS)]
     stored = pd.read_csv(path) if path.exists() else frames[0]
     for experiment in filter(results.load_result, experiments):

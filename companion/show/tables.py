@@ -78,12 +78,12 @@ def with_interval(value: float, low: float, high: float) -> str:
     return "–" if pd.isna(value) else f"{number(value)}{interval}"
 
 
-def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str) -> Path:
+def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, task: str, network="paper") -> Path:
     """Write the table a notebook shows to `data/results/<profile>/tables/`; nothing where no number in it is ours.
 
     Where it cannot be written, a line says so and the page goes on.
     """
-    path = table_path(notebook, profile, dataset, task)
+    path = table_path(notebook, profile, dataset, task, network)
     measured = frame.get("psnr", frame).notna()  # a row of what is still to be measured has the paper's numbers alone
     if "psnr" not in frame and "verdict" in frame:
         measured = frame.verdict != judge.MISSING
@@ -96,8 +96,10 @@ def write_table(frame: pd.DataFrame, notebook: str, profile: str, dataset: str, 
     return path
 
 
-def table_path(notebook: str, profile: str, dataset: str, task: str) -> Path:
-    return files.results() / profile / "tables" / f"{notebook}-{slug(dataset)}-{task}.csv"
+def table_path(notebook: str, profile: str, dataset: str, task: str, network: str = "paper") -> Path:
+    """Return where a table of a notebook stands; those of another network than the paper's have its name."""
+    name = f"{notebook}-{slug(dataset)}-{task}" + ("" if network == "paper" else f"-{network}")
+    return files.results() / profile / "tables" / f"{name}.csv"
 
 
 def show_table(frame: pd.DataFrame, digits: dict | None = None):

@@ -79,7 +79,7 @@ class Trained(NamedTuple):
 
 def train(experiment, device="auto", progress=None) -> Trained:
     """Train one run, resuming from its checkpoint if there is one; `odl.learn.learn` says what the history holds.
-    The network's weights are kept in `runs/`.
+    The network's weights are kept in `runs/`; a result is written by `measurement_of(experiment).run()` alone.
 
     `device` is cpu, cuda or auto; `progress(share done)` is called after every step. Whole epochs are kept: a
     checkpoint is written after the first that ends a minute after the last one, at the end, and when interrupted.
