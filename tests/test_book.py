@@ -83,6 +83,16 @@ def test_tables_of_the_datas_readme_are_what_the_results_files_say():
     assert page.read_text() == filled, f"{page}: run python book/figures.py --readme"
 
 
+def test_the_pilots_table_is_what_its_file_holds():
+    page, rows = (ROOT / "book" / "fidelity.md").read_text(encoding="utf-8"), []
+    pilot = pd.read_csv(files.results() / "reference" / "tables" / "pilot.csv")
+    for name, runs in pilot.groupby("contestant", sort=False):
+        found = runs.set_index("task").validation.reindex(["inpaint", "deblur", "denoise"])
+        cells = ["–" if np.isnan(psnr) else f"{psnr:.2f}" for psnr in found]
+        rows.append(f"| {name} | {runs.steps.iloc[0]:,} | {' | '.join(cells)} |")
+    assert len(rows) > 5 and [row for row in rows if row not in page] == []
+
+
 # What the chapters say
 
 
