@@ -24,6 +24,7 @@ from page_facts import (
     PHONE,
     ROOT,
     bytes_of,
+    first_restoration,
     load,
     look,
     network,
@@ -40,6 +41,7 @@ PAGES = [f"{file}.html" for file in build.toc()]
 PRINT, SCORECARD = "book/print.html", "notebooks/scorecard.html"
 ALL = [*PAGES, PRINT, "search.html", "genindex.html"]
 MOST = dict.fromkeys((LAB, "book/problem.html", "book/others.html"), 40)  # megabytes of pages with networks; else 12
+FIRST_RESTORATION = 15  # processor seconds
 
 FACTS = """
 const unset = (e) => !e.querySelector("mjx-container") || e.querySelector("mjx-merror, [data-mjx-error]");
@@ -318,3 +320,9 @@ def test_the_first_screen_answers(chromium, html, width, most):
     assert len(chromium.texts(".odl-answer p")) == 3
     buttons = chromium.run("return [...document.querySelectorAll('article a.sd-btn')].map((a) => a.textContent.trim())")
     assert buttons == ["Play", "Run", "Teach"]
+
+
+def test_the_first_restoration_comes_soon_and_light(chromium, address):
+    look(chromium, screen=DESK)
+    seconds, megabytes = first_restoration(chromium, address)
+    assert seconds < FIRST_RESTORATION and megabytes < MOST[LAB]
