@@ -6,6 +6,7 @@ from math import ceil
 import numpy as np
 import pandas as pd
 import torch
+from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 from skimage.restoration import inpaint_biharmonic
 from torch import nn
 
@@ -90,3 +91,14 @@ def smoothest(y, mask) -> torch.Tensor:
     pairs = zip(y.permute(0, 2, 3, 1).double().numpy(), mask[:, 0].numpy(), strict=True)
     filled = [inpaint_biharmonic((image + 1) / 2, missing, channel_axis=-1) for image, missing in pairs]
     return torch.from_numpy(np.stack(filled) * 2 - 1).permute(0, 3, 1, 2).to(y.dtype)
+
+
+def interpolated(image: np.ndarray, hole: np.ndarray) -> np.ndarray:
+    """Return the pixels of an image (H, W[, C]) where `hole` (H, W) is true, linear between the nearest known pixels.
+
+    These are the corners of Delaunay's triangles; beyond the outermost a pixel is as its nearest.
+    """
+    known, wanted = (np.argwhere(~hole), image[~hole]), np.argwhere(hole)
+    filled = LinearNDInterpolator(*known)(wanted)
+    beyond = np.isnan(filled)
+    return np.where(beyond, NearestNDInterpolator(*known)(wanted), filled) if beyond.any() else filled

@@ -11,13 +11,12 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import torch
-from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 from scipy.ndimage import gaussian_filter
 from skimage.restoration import estimate_sigma
 
 from companion import judge
 from companion.comparators.classical import nlm
-from companion.comparators.holes import smoothest
+from companion.comparators.holes import interpolated, smoothest
 from companion.data import packs
 from companion.disk.provenance import origin, processor
 from companion.judge import LEVELS
@@ -45,15 +44,11 @@ def biharmonic(y, level) -> torch.Tensor:
 
 
 def linear(y, level) -> torch.Tensor:
-    """Fill linearly between the nearest known pixels (Delaunay's triangles), beyond the outermost with the nearest."""
+    """Fill by `interpolated`."""
     filled = y.permute(0, 2, 3, 1).numpy().copy()
     for image, hole in zip(filled, missing(y)[:, 0].numpy(), strict=True):
         if hole.any():
-            known = np.argwhere(~hole), image[~hole]
-            image[hole] = LinearNDInterpolator(*known)(np.argwhere(hole))
-            beyond = np.isnan(image[..., 0])
-            if beyond.any():
-                image[beyond] = NearestNDInterpolator(*known)(np.argwhere(beyond))
+            image[hole] = interpolated(image, hole)
     return torch.from_numpy(filled).permute(0, 3, 1, 2)
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
-from scipy.interpolate import griddata
 from skimage.filters import unsharp_mask
 from skimage.restoration import denoise_nl_means, estimate_sigma, inpaint_biharmonic, richardson_lucy
 
+from companion.comparators.holes import interpolated
 from companion.data import reader, sets
 from companion.disk import files
 from companion.disk.provenance import origin, processor
@@ -141,10 +141,8 @@ def biharmonic(y, mask):
 
 
 def linear(y, mask):
-    """Linear between known pixels, and the nearest beyond the outermost."""
-    filled, known, wanted = y.copy(), np.argwhere(~mask), np.argwhere(mask)
-    between = griddata(known, y[~mask], wanted, "linear")
-    filled[mask] = np.where(np.isnan(between), griddata(known, y[~mask], wanted, "nearest"), between)
+    filled = y.copy()
+    filled[mask] = interpolated(y, mask)
     return filled
 
 
