@@ -1,6 +1,7 @@
 """What is measured of whole photographs, and the cards that tell it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import skimage
 from conftest import refused, ship_untrained
@@ -137,3 +138,12 @@ def test_the_card_that_ships_tells_what_is_stored(task):
     if not card.exists():
         pytest.skip("its weights do not ship yet")
     assert card.read_text(encoding="utf-8") == cards.card(task)
+
+
+def test_the_newer_network_is_ahead_of_the_smooth_surface_on_scratches():
+    """Chapter 5 says so."""
+    scores = pd.DataFrame(
+        files.unseal(files.PACKAGE.parent / "data" / "results" / "photographs" / "mask-scratches.json")["evaluation"]
+    )
+    means = scores.groupby("system").psnr.mean()
+    assert means["photographs"] > means["biharmonic"] > means["paper"] and scores.image.nunique() == 5

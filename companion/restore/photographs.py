@@ -38,8 +38,7 @@ LEVELS = {
 # fmt: on
 NETWORK = {"photo_denoise": "unet", "photo_deblur": "unet", "photo_fill": "unet_told"}
 GREY_EVERY = 3  # one crop of so many is grey, so that one network serves colour and grey
-# A validation after every 500 steps. At the rate of the residual U-Net's other runs, twice as high, deblurring and
-# filling lost what they had learnt several times.
+# A validation after every 500 steps, and half the rate of the residual U-Net's shorter runs.
 COMMON = {"iterations": 500, "decay": 0.4, "learning_rate": 1e-3, "validation_images": 150, "trials": 4}
 LONG = {
     "photo_denoise": COMMON | {"schedule": "mean_psnr", "epochs": 120},
