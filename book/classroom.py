@@ -170,10 +170,10 @@ def write_lecture(source: Path, folder: Path) -> str | None:
     write_mathjax(assets / "mathjax")
     for path in [*vendored, BOOK / "slides.css"]:
         shutil.copy2(path, assets)
-    m = load()
+    evidence = load()
     numbers = figures.numbers()
     facts = {page: {name: said(**number) for name, number in numbers[page].items()} for page in ("problem", "feedback")}
-    given = QUOTED | facts | {"m": m, "card": claims.claims_table(claims.judge_claims(m))}
+    given = QUOTED | facts | {"evidence": evidence, "card": claims.claims_table(claims.judge_claims(evidence))}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(given)
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):

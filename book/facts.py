@@ -56,7 +56,7 @@ def mean(values, make=margin) -> Number:
     return make(np.mean(values) if len(values) else None)
 
 
-def sets() -> dict[str, judge.Measured]:
+def sets() -> dict[str, judge.Evidence]:
     """`scenes`, `faces` and, at the paper's width on a GPU, `wide` → what is measured there."""
     return worlds() | {"wide": wide()}
 
@@ -114,7 +114,7 @@ def profile(name: str) -> dict:
 
 def problem() -> dict:
     """Fixation: what it costs, that equal shares cure it, and below which pictures the cure stays."""
-    tables = [fixation.margins_table(m) for m in worlds().values()]
+    tables = [fixation.margins_table(evidence) for evidence in worlds().values()]
     over_levels = [row for table in tables for row in table.itertuples() if not row.comparison.endswith("own severity")]
     differ = [abs(row.on_demand - row.rigid_joint) for table in tables for row in table.itertuples()]
     on_milder = [judge.score(run, ["1"]) for (run,) in judge.paired(sets_faces().runs, "deblur", "fixated_hard")]
@@ -140,12 +140,12 @@ def harm(level: str, names=("scenes", "faces", "wide"), tasks=("inpaint", "deblu
 
 def feedback() -> dict:
     """What Equation 3 and four times as much feedback move, and what comes of it by both scores."""
-    each = {(name, task): gaps(m.runs, task, *PAIR) for name, m in sets().items() for task in paper.TASKS}
+    each = {(name, task): gaps(evidence.runs, task, *PAIR) for name, evidence in sets().items() for task in paper.TASKS}
     each = {key: margins for key, margins in each.items() if margins}
     closer = [narrowest([margins]) or 1 for margins in each.values()]
     printed = np.array([[published.TABLE1[task][schedule] for schedule in PAIR] for task in paper.TASKS])
     ours, equal = np.moveaxis(printed, 1, 0)  # each (4 tasks, 2 data sets, L2 and PSNR)
-    late = [dose.early_margins(m, task) for m in sets().values() for task in paper.TASKS]
+    late = [dose.early_margins(evidence, task) for evidence in sets().values() for task in paper.TASKS]
     long = dose.load_runs(catalogue.ladder(PROFILE, DATASET, SEEDS))
     long_pair = [f"{name}, width 32, 60,000 steps" for name in PAIR]
     return {
@@ -175,7 +175,7 @@ def feedback() -> dict:
 
 def pulls() -> list[float]:
     """Of each set and task the gradient norm of level 5 under equal shares; level 1's is 1."""
-    tables = [dose.levels_table(m) for m in worlds().values()]
+    tables = [dose.levels_table(evidence) for evidence in worlds().values()]
     return [row.pull for table in tables for row in table[table.level == paper.N_LEVELS].itertuples()]
 
 
@@ -184,11 +184,11 @@ def contest() -> dict:
     cases = {*product(published.PARTIAL, paper.TASKS)} - {("staged_curriculum", "inpaint")}
     left_out = [-x for name, task in cases for x in over(name, EQUAL, ("scenes", "faces"), [task])]
     joint = [gap for name in (EQUATION3, *published.CUMULATIVE) for gap in over(name, EQUAL)]
-    m = load()
-    test = table1.papers_test(m)
+    evidence = load()
+    test = table1.papers_test(evidence)
     small = test[test.p < TINY]
-    pair = [(t, g) for t in paper.TASKS if len(g := gaps(m.runs, t, *PAIR)) >= judge.MIN_SEEDS]
-    ratios = [stats.sem(g) / stats.sem(photograph_margins(m, t)) for t, g in pair]
+    pair = [(t, g) for t in paper.TASKS if len(g := gaps(evidence.runs, t, *PAIR)) >= judge.MIN_SEEDS]
+    ratios = [stats.sem(g) / stats.sem(photograph_margins(evidence, t)) for t, g in pair]
     scored = product(paper.TASKS, ("psnr", COMPOSITE))
     worst = {(task, c): table1.worst_gap_margins(sets_faces(), task, MINIMAX, EQUATION3, c) for task, c in scored}
     found = {
@@ -230,18 +230,18 @@ def apart(margin: float | None) -> Number:
     return psnr(None if margin is None else abs(margin))
 
 
-def sets_faces() -> judge.Measured:
-    return worlds().get("faces", judge.Measured())
+def sets_faces() -> judge.Evidence:
+    return worlds().get("faces", judge.Evidence())
 
 
 def scores_of(name: str, task: str, schedule: str) -> list[float]:
     return [judge.score(run) for run in judge.runs_of(sets()[name].runs, schedule, [task])] if name in sets() else []
 
 
-def photograph_margins(m: judge.Measured, task: str) -> np.ndarray:
+def photograph_margins(evidence: judge.Evidence, task: str) -> np.ndarray:
     """The margin of `PAIR` on each test photograph, mean over seeds, levels 1…6 and the crops of it."""
     seeds = []
-    for both in judge.paired(m.runs, task, *PAIR):
+    for both in judge.paired(evidence.runs, task, *PAIR):
         one, other = (results.per_image(run)[: len(LEVELS)].mean(0) for run in both)
         seeds.append((one - other).reshape(-1, TEST_PHOTOGRAPHS))  # `crops.fixed_crops` takes photographs in turn
     return np.mean(seeds, axis=(0, 1))
@@ -249,11 +249,11 @@ def photograph_margins(m: judge.Measured, task: str) -> np.ndarray:
 
 def others() -> dict:
     """Tables 2 and 3, Figure 6, and the fill that learns nothing."""
-    m, fill = load(), fills()
-    curves = db11_spectrum.mean_curves(m)[["on_demand", "bm3d", "bm3d25"]].dropna()
+    evidence, fill = load(), fills()
+    curves = db11_spectrum.mean_curves(evidence)[["on_demand", "bm3d", "bm3d25"]].dropna()
     gap = curves.on_demand - curves.bm3d
-    behind, near = table3.behind_specialist(m), table3.by_image(m)
-    smooth = table2.judge_classical(m).measured
+    behind, near = table3.behind_specialist(evidence), table3.by_image(evidence)
+    smooth = table2.judge_classical(evidence).measured
     return {
         "low": psnr(-gap.iloc[0] if len(gap) else None, digits=1),
         "high": psnr(gap.iloc[-1] if len(gap) else None, digits=1),

@@ -88,11 +88,11 @@ def data(missing: str | None) -> str:
         {"title": title, "small": address(square(name), "PNG"), "large": address(reduced(name), "JPEG", quality=92)}
         for name, (title, _) in PHOTOGRAPHS.items()
     ]
-    m = dose.load_runs(catalogue.every_k(PROFILE, DATASET, SEEDS))
+    evidence = dose.load_runs(catalogue.every_k(PROFILE, DATASET, SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
-    lab |= {"seeds": seeds(m), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
+    lab |= {"seeds": seeds(evidence), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     every_k = sorted((0, 1, *catalogue.DOSES))
-    lab["margins"] = {task: {k: margin(m, task, dose.NAMES[k]) for k in every_k} for task in TASKS}
+    lab["margins"] = {task: {k: margin(evidence, task, dose.NAMES[k]) for k in every_k} for task in TASKS}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
     return f"globalThis.odlLab = {json.dumps(lab | {'files': {}})};\n{home}\n"
 
@@ -110,15 +110,17 @@ def runs() -> dict:
     return found
 
 
-def seeds(m: judge.Measured) -> list[dict]:
+def seeds(evidence: judge.Evidence) -> list[dict]:
     """Of each task and seed what `table1.papers_test` says of the close contest; `verdict`: of all seeds together."""
-    verdicts = {judge.plain(task): judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word for task in TASKS}
-    return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(m).to_dict("records")]
+    verdicts = {
+        judge.plain(task): judge.compare(evidence, {"": (task, "on_demand", "rigid_joint")}).word for task in TASKS
+    }
+    return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(evidence).to_dict("records")]
 
 
-def margin(m: judge.Measured, task: str, schedule: str) -> str:
+def margin(evidence: judge.Evidence, task: str, schedule: str) -> str:
     """How far a schedule is ahead of rigid joint learning, and the verdict on that."""
-    verdict = judge.compare(m, {"": (task, schedule, "rigid_joint")})
+    verdict = judge.compare(evidence, {"": (task, schedule, "rigid_joint")})
     return NOT_MEASURED if verdict.word == judge.MISSING else f"{describe(verdict)}: {verdict.word}"
 
 
@@ -237,8 +239,8 @@ def still_fixation():
 
 def still_seeds(seeds=tuple(SEEDS)):
     """Of each task a dot for each seed's pair of networks, and the largest p of the paper's test of them."""
-    m = dose.load_runs(catalogue.every_k(PROFILE, DATASET, seeds))
-    found, titles = table1.papers_test(m), [judge.plain(task) for task in TASKS]
+    evidence = dose.load_runs(catalogue.every_k(PROFILE, DATASET, seeds))
+    found, titles = table1.papers_test(evidence), [judge.plain(task) for task in TASKS]
     figure, axis = plt.subplots(figsize=(8.6, 2.6), layout="constrained")
     axis.axvline(0, color="0.3", linewidth=1.5)
     axis.scatter(found.ahead, found.task.map(titles.index), c=np.where(found.ahead < 0, "#D55E00", "#0072B2"), s=70)

@@ -23,13 +23,13 @@ NOT_MEASURED = judge.MISSING
 
 
 @cache
-def load(name: str = DATASET) -> judge.Measured:
+def load(name: str = DATASET) -> judge.Evidence:
     """What is measured on a data set, read once."""
-    return claims.load_measured(PROFILE, name, SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES)
+    return claims.load_evidence(PROFILE, name, SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES)
 
 
 @cache
-def wide() -> judge.Measured:
+def wide() -> judge.Evidence:
     """What a GPU has measured on faces, at the paper's width and batch."""
     scale = "gpu", FACES, catalogue.SEEDS_OF_FACES
     schedules = (*PAIR, "cumulative_curriculum", "group_dro", "inverse_mse")
@@ -37,7 +37,7 @@ def wide() -> judge.Measured:
 
 
 @cache
-def worlds() -> dict[str, judge.Measured]:
+def worlds() -> dict[str, judge.Evidence]:
     """`scenes`, `faces` → what is measured on that data set, faces when a block of their campaign is whole."""
     return {title: load(name) for name, title in SETS.items() if name == DATASET or load(name).runs}
 

@@ -35,7 +35,7 @@ def fixated() -> str:
     rows = []
     for task, own in product(paper.TASKS, ("easy", "hard")):
         over, there = fixation.contests(task, own, EQUAL)
-        cells = [cell(gaps(m.runs, *pair)) for m in worlds().values() for pair in (over, there)]
+        cells = [cell(gaps(evidence.runs, *pair)) for evidence in worlds().values() for pair in (over, there)]
         rows.append([plain(task).capitalize(), f"{own}, {paper.TASKS[task][own]}", *cells])
     heads = product(map(str.capitalize, worlds()), ("lost over all levels", "gained at home"))
     return markdown(["Task", "Trained on", *map(": ".join, heads)], rows)
@@ -44,8 +44,8 @@ def fixated() -> str:
 def harmed() -> str:
     """On which levels the network trained on equal shares is below the damaged picture, and by how much on level 1."""
     rows = []
-    for task, (name, m) in product(paper.TASKS, sets().items()):
-        runs = judge.runs_of(m.runs, EQUAL, [task])
+    for task, (name, evidence) in product(paper.TASKS, sets().items()):
+        runs = judge.runs_of(evidence.runs, EQUAL, [task])
         cells = [NOT_MEASURED] * 2
         if runs:
             change = {level: gained(runs, level, "psnr") for level in LEVELS}
@@ -82,9 +82,9 @@ def scored(task: str) -> list[tuple[str, str]]:
 def margins() -> str:
     """Equation 3 and four times as much feedback, minus equal shares, by both scores."""
     rows = []
-    for task, (name, m) in product(paper.TASKS, sets().items()):
+    for task, (name, evidence) in product(paper.TASKS, sets().items()):
         for column, title in scored(task):
-            found = [cell(gaps(m.runs, task, one, EQUAL, LEVELS, column)) for one in (EQUATION3, STRONG)]
+            found = [cell(gaps(evidence.runs, task, one, EQUAL, LEVELS, column)) for one in (EQUATION3, STRONG)]
             rows.append([plain(task).capitalize(), TITLES[name], title, *found])
     return markdown(["Task", "Trained on", "Score", "Equation 3 (dB)", "1/PSNR⁴ (dB)"], rows)
 
@@ -102,7 +102,7 @@ def contest() -> str:
         rows = []
         for schedule in (*(s for s in published.SEVEN if s != EQUAL), *catalogue.NEWER):
             for column, title in scored(task):
-                found = [gaps(m.runs, task, schedule, EQUAL, LEVELS, column) for m in sets().values()]
+                found = [gaps(evidence.runs, task, schedule, EQUAL, LEVELS, column) for evidence in sets().values()]
                 cells = [f"{cell(g)}, *{word_of(g)}*" if g else "–" for g in found]
                 printed = "–"
                 if schedule in published.SEVEN and column == "psnr":
@@ -115,13 +115,13 @@ def contest() -> str:
 
 def worst_gaps() -> str:
     """How far equal shares, Equation 3 and minimax gap are behind a specialist on each level, by both scores, faces."""
-    rows, m = [], sets_faces()
+    rows, evidence = [], sets_faces()
     named = {EQUAL: "Equal shares", EQUATION3: "Equation 3", "minimax_gap": published.LATER["minimax_gap"]}
     for task in paper.TASKS:
         for (column, title), schedule in product(scored(task), named):
-            runs = [run for *_, run in judge.paired(m.runs, task, "minimax_gap", EQUAL, schedule)]
+            runs = [run for *_, run in judge.paired(evidence.runs, task, "minimax_gap", EQUAL, schedule)]
             if runs:
-                behind = np.mean([table1.gaps_in(m, task, run, column) for run in runs], axis=0)
+                behind = np.mean([table1.gaps_in(evidence, task, run, column) for run in runs], axis=0)
                 rows.append([plain(task).capitalize(), title, named[schedule], *(f"{db:.2f}" for db in behind)])
     return markdown(["Task", "Score", "Shares", *(f"Level {i}" for i in range(1, paper.N_LEVELS + 1))], rows)
 
@@ -140,7 +140,9 @@ def verdicts() -> str:
     rows, asked = [], {name: {claim.claim for _, claim in claims.asked_of(data)} for data, name in SETS.items()}
     for _, claim in claims.asked_of(DATASET):
         if claim.kind == claims.CORE or claim.claim.startswith("Equation 3 at"):
-            found = [claim.measure(m) if claim.claim in asked[name] else None for name, m in worlds().items()]
+            found = [
+                claim.decide(evidence) if claim.claim in asked[name] else None for name, evidence in worlds().items()
+            ]
             rows.append([claim.claim, *(f"{WORDS[v.published_word]} ({qualify(v)})" if v else "–" for v in found)])
     return markdown(["Claim", *map(TITLES.get, worlds())], rows)
 

@@ -180,8 +180,8 @@ def run_classical(options) -> None:
 def run_verdicts(options) -> None:
     from companion.claims import as_json, claims
 
-    measured = claims.load_measured(options.profile, options.dataset, seeds_of(options))
-    print(as_json.write_claims(claims.judge_claims(measured), options.profile, options.dataset))
+    evidence = claims.load_evidence(options.profile, options.dataset, seeds_of(options))
+    print(as_json.write_claims(claims.judge_claims(evidence), options.profile, options.dataset))
 
 
 def run_ship(options) -> None:

@@ -6,7 +6,6 @@ by rule 2, which was fixed before two schedules were compared on faces, but for 
 and after every result on bsds500 was known. `companion/words.py` says both rules, and each decision, in English.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -245,14 +244,13 @@ def excludes(measured: dict[str, Part], sign: int, printed: dict[str, float]) ->
     return 0 < len(known) == len(printed) and all(interval(values[k])[1] < printed[k] for k in known)
 
 
-def absolute(m: "Measured", measure: Callable) -> Decision:
-    """Return the decision on a claim on an absolute PSNR, not testable with networks trained much shorter."""
-    found = measure(m)
-    testable = not m.short or found.word == MISSING
+def absolute(evidence: "Evidence", found: Decision) -> Decision:
+    """Return a decision on an absolute PSNR, which is not testable with networks trained much shorter."""
+    testable = not evidence.short or found.word == MISSING
     return found if testable else replace(found, word=NOT_TESTABLE, before=found.by_rule2)
 
 
-# What is measured
+# What the judge is given
 
 
 def no_rows(*columns: str):
@@ -260,8 +258,8 @@ def no_rows(*columns: str):
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What is on disk for one profile and data set; everything may be empty."""
+class Evidence:
+    """The results of one profile and data set that are on disk; everything may be empty."""
 
     # (task, schedule, seed) → Result; for the task also "blocks" of Table 2, and what `gradients_and_pool` measures
     runs: dict = field(default_factory=dict)
@@ -270,17 +268,18 @@ class Measured:
     short: bool = False  # trained so much shorter than in the paper that no claim on an absolute PSNR is testable
 
 
-def compare(m: Measured, pairs: dict, harm: bool = False, **how) -> Decision:
+def compare(evidence: Evidence, pairs: dict, harm: bool = False, **how) -> Decision:
     """Judge differences of schedules; pairs: label → (task, one, other) and perhaps levels and column.
 
     `harm`: a claim that the other one scores badly, which scoring below the damaged images does not weaken.
     """
-    margins = {k: gaps(m.runs, *pair) for k, pair in pairs.items()}
-    composite = {k: composite_gaps(m.runs, *pair) for k, pair in pairs.items()}
-    by_error = {k: np.negative(gaps(m.runs, *pair[:4], column="l2")) for k, pair in pairs.items() if not pair[4:]}
-    below = [k for k, pair in pairs.items() if not harm and below_input(m.runs, pair[0], pair[1:3], *pair[3:])]
+    margins = {k: gaps(evidence.runs, *pair) for k, pair in pairs.items()}
+    composite = {k: composite_gaps(evidence.runs, *pair) for k, pair in pairs.items()}
+    of_psnr = {k: pair for k, pair in pairs.items() if not pair[4:]}
+    by_error = {k: np.negative(gaps(evidence.runs, *pair, column="l2")) for k, pair in of_psnr.items()}
+    below = [k for k, pair in pairs.items() if not harm and below_input(evidence.runs, pair[0], pair[1:3], *pair[3:])]
     found = decide_claim(margins, composite, below=below, confirm=by_error, **how)
-    runs = [run for pair in pairs.values() for both in paired(m.runs, *pair[:3]) for run in both]
+    runs = [run for pair in pairs.values() for both in paired(evidence.runs, *pair[:3]) for run in both]
     return replace(found, devices=tuple(sorted({conditions_of(run)[1] for run in runs})))
 
 
@@ -294,30 +293,30 @@ def on_tasks(one: str, other: str, tasks=tuple(paper.TASKS)) -> dict:
     return {plain(task): (task, one, other) for task in tasks}
 
 
-def compare_levels(m: Measured, one: str, other: str, more: str, less: str) -> Decision:
+def compare_levels(evidence: Evidence, one: str, other: str, more: str, less: str) -> Decision:
     """Judge whether `one` is further ahead of `other` on level `more` than on level `less`, on every task."""
 
     def leads(task: str, gaps_of) -> np.ndarray:
-        return np.subtract(*(gaps_of(m.runs, task, one, other, [level]) for level in (more, less)))
+        return np.subtract(*(gaps_of(evidence.runs, task, one, other, [level]) for level in (more, less)))
 
     margins, composite = ({plain(task): leads(task, of) for task in paper.TASKS} for of in (gaps, composite_gaps))
     return decide_claim(margins, composite)
 
 
-def lead(m: Measured, *pair) -> tuple[float, float, float, str]:
+def lead(evidence: Evidence, *pair) -> tuple[float, float, float, str]:
     """Return a pair's mean margin (dB), as in `compare`, its 95 % interval, low and high, and the word; else NaN."""
-    return *spread(gaps(m.runs, *pair)), compare(m, {"": pair}).full_word
+    return *spread(gaps(evidence.runs, *pair)), compare(evidence, {"": pair}).full_word
 
 
-def printed(m: Measured, task: str, schedule: str) -> tuple[float, float]:
+def printed(evidence: Evidence, task: str, schedule: str) -> tuple[float, float]:
     """Return the paper's L2 (‰) and PSNR (dB) of a schedule: CelebA's where the runs are of faces, else SUN397's."""
-    faces = any(run.experiment.get("dataset", "").startswith("celeba") for run in m.runs.values())
+    faces = any(run.experiment.get("dataset", "").startswith("celeba") for run in evidence.runs.values())
     return published.TABLE1[task][schedule][not faces]
 
 
-def printed_margin(m: Measured, task: str, one: str, other: str) -> float:
+def printed_margin(evidence: Evidence, task: str, one: str, other: str) -> float:
     """Return the paper's margin (dB) of two schedules."""
-    return round(printed(m, task, one)[1] - printed(m, task, other)[1], 2)
+    return round(printed(evidence, task, one)[1] - printed(evidence, task, other)[1], 2)
 
 
 def dose_of(run) -> float:

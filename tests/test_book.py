@@ -108,12 +108,12 @@ def measured_sets() -> dict:
 
 def margins_of(row, name: str, task: str) -> list[list[float]]:
     """The margins, seed by seed, that a row of statements.csv is about; several where it is about each level."""
-    m = measured_sets()[name]
-    runs = m.runs
+    evidence = measured_sets()[name]
+    runs = evidence.runs
     score, _, level = row.score.partition(" of ")
     if score.startswith("worst gap"):
         column = judge.COMPOSITE if "composite" in score else "psnr"
-        return [table1.worst_gap_margins(m, task, row.one, row.other, column)]
+        return [table1.worst_gap_margins(evidence, task, row.one, row.other, column)]
     levels = [(level or score).removeprefix("level ")] if level or score.startswith("level") else judge.LEVELS
     levels = [[each] for each in judge.LEVELS] if level == "each level" else [levels]
     column = SCORES.get(score, "psnr")
@@ -150,7 +150,7 @@ def test_what_a_page_states_holds_in_the_results(row):
     for name in row.sets.split():
         if row.score == "claim":
             [claim] = [claim for claim in claims.CLAIMS if claim.claim.startswith(row.one)]
-            assert tables.WORDS[claim.measure(measured_sets()[name]).published_word] == row.word, (row.statement, name)
+            assert tables.WORDS[claim.decide(measured_sets()[name]).published_word] == row.word, (row.statement, name)
             continue
         for task in paper.TASKS if row.tasks == "all" else row.tasks.split():
             for margins in margins_of(row, name, task):
@@ -260,7 +260,7 @@ def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
     whole, parts = table[table.part == ""], table[table.part != ""]
     sized = []
     for row in whole[whole.low.notna()].itertuples():
-        found = next(claim for claim in claims.CLAIMS if claim.claim == row.claim).measure(faces)
+        found = next(claim for claim in claims.CLAIMS if claim.claim == row.claim).decide(faces)
         best = "is the best of seven" in row.claim
         means = {label: part.mean for label, part in found.measured.items()}
         margin = means[found.rests_on] if best else np.mean([*means.values()])
@@ -308,7 +308,7 @@ def test_rigid_joint_learning_stands_beside_on_demand_learning_over_the_fixated_
     scores |= {"fixated_easy": psnr(24, easy=33), "fixated_hard": psnr(25, hard=34)}
     keys = [*product(paper.TASKS, scores, range(3))]
     runs = {(task, schedule, seed): result(scores[schedule], seed) for task, schedule, seed in keys}
-    table = fixation.margins_table(judge.Measured(runs)).set_index("comparison")
+    table = fixation.margins_table(judge.Evidence(runs)).set_index("comparison")
     assert len(table) == 4 * len(paper.TASKS)
     for comparison, margins in table.iterrows():
         own = "easy" if "on easy" in comparison else "hard"
@@ -316,9 +316,9 @@ def test_rigid_joint_learning_stands_beside_on_demand_learning_over_the_fixated_
         for schedule, margin in margins.items():
             gaps = [scores[schedule][level] - scores[f"fixated_{own}"][level] for level in levels]
             assert margin == pytest.approx(sign * np.mean(gaps))
-    said = fixation.compare_with_equal_shares(judge.Measured(runs))
+    said = fixation.compare_with_equal_shares(judge.Evidence(runs))
     assert "within 0.49 dB" in said if feedback else "within 0.00 dB" in said
-    assert not fixation.compare_with_equal_shares(judge.Measured())
+    assert not fixation.compare_with_equal_shares(judge.Evidence())
 
 
 def test_the_photographs_of_table_3_are_counted_and_set_beside_the_papers():
@@ -328,14 +328,14 @@ def test_the_photographs_of_table_3_are_counted_and_set_beside_the_papers():
         for image, p in published.TABLE3.items()
         for system in ("on_demand", "fixated")
     ]
-    m = judge.Measured(table3=pd.DataFrame(rows, columns=["image", "system", "clipped", "psnr", "seed"]))
-    said = table3.describe_photographs(m)
+    evidence = judge.Evidence(table3=pd.DataFrame(rows, columns=["image", "system", "clipped", "psnr", "seed"]))
+    said = table3.describe_photographs(evidence)
     lost = {i: 4 * (p["on_demand"] - p["fixated"]) for i, p in published.TABLE3.items()}
     near = sum(db > -0.28 for db in lost.values())
     assert f"On {near} of the 11" in said and "rank correlation with ours is 1.00" in said
     low, high = stats.t.interval(0.95, 10, np.mean([*lost.values()]), stats.sem([*lost.values()]))
     assert f"[{low:+.2f}, {high:+.2f}]".replace("-", "−") in said
-    assert table3.describe_photographs(judge.Measured(table3=m.table3[m.table3.image != "Lena"])) == ""
+    assert table3.describe_photographs(judge.Evidence(table3=evidence.table3[evidence.table3.image != "Lena"])) == ""
 
 
 def test_tables_numbers_and_drawings_are_made_when_nothing_is_measured(tmp_path):

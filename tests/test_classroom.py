@@ -218,8 +218,8 @@ def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     [fixated] = card[card.claim.str.startswith("Fixation")].verdict
     assert fixated == judge.REPRODUCED and "falls behind elsewhere: confirmed. Equal shares cure it" in text
     assert "against equal shares: no difference." in text
-    for m, task in product(measured.worlds().values(), paper.TASKS):
-        assert judge.compare(m, {"": (task, "on_demand", "rigid_joint")}).word == judge.EQUIVALENT
+    for evidence, task in product(measured.worlds().values(), paper.TASKS):
+        assert judge.compare(evidence, {"": (task, "on_demand", "rigid_joint")}).word == judge.EQUIVALENT
 
 
 @pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png"])

@@ -120,15 +120,15 @@ def test_pull_share_and_outcome_of_each_level_by_hand():
             norms = pd.DataFrame([(0, str(i), i + seed) for i in range(1, 6)], columns=["trial", "level", "norm"])
             key = "gradients", "deblur rigid_joint", seed
             runs[key] = results.Result(e.asdict(), {}, [], norms, None)
-    shown = dose.show_levels(dose.levels_table(judge.Measured(runs))).data
+    shown = dose.show_levels(dose.levels_table(judge.Evidence(runs))).data
     assert len(shown) == 5 and shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
     more = {("inpaint", *key[1:]): run for key, run in runs.items() if key[:2] == ("deblur", "on_demand")}
     more |= {("inpaint", *key[1:]): run for key, run in runs.items() if key[:2] == ("deblur", "rigid_joint")}
-    shown = dose.show_levels(dose.levels_table(judge.Measured(more | runs))).data  # k = 4 on one task of two
+    shown = dose.show_levels(dose.levels_table(judge.Evidence(more | runs))).data  # k = 4 on one task of two
     assert list(shown["", "task"]) == ["inpainting", *[""] * 4, "deblurring", *[""] * 4]
     assert list(shown["k = 4", "share (%)"][:5]) == ["–"] * 5 and shown["k = 1", "share (%)"].tolist()[4] == "23.0"
     assert shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
-    table = dose.levels_table(judge.Measured(runs))
+    table = dose.levels_table(judge.Evidence(runs))
     assert list(table.k) == [1] * 5 + [4] * 5 and {*table.task} == {"deblur"} and {*table.seeds} == {2, 3}
     for row in table.itertuples():
         assert row.pull == pytest.approx(sum((row.level + seed) / (1 + seed) for seed in SEEDS) / 3)
@@ -153,14 +153,14 @@ def test_the_slope_of_the_margin_on_the_dose_against_least_squares(turned, word)
     x = 100 * np.array([-doses[-4], doses[1], doses[4]])
     y = np.array([margins[k] for k in (-4, 1, 4)])
     expected = np.linalg.lstsq(x[:, None], y, rcond=None)[0][0] * 1.1
-    found = dose.judge_slope(judge.Measured(runs))
+    found = dose.judge_slope(judge.Evidence(runs))
     assert found.parts[""].mean == pytest.approx(expected) and found.word == word
     errors = [[error(25 + turned * db * (1 + 0.1 * seed)) - error(25) for seed in SEEDS] for db in y]
     each = np.linalg.lstsq(x[:, None], errors, rcond=None)[0][0]
-    assert dose.slopes(judge.Measured(runs), "l2") == pytest.approx(each)
+    assert dose.slopes(judge.Evidence(runs), "l2") == pytest.approx(each)
     assert f"squared error {signed(each.mean(), ERROR_SLOPE)} [" in describe(found)
     del runs["deblur", "rigid_joint", 0]
-    assert "2 seeds" in describe(dose.judge_slope(judge.Measured(runs)))
+    assert "2 seeds" in describe(dose.judge_slope(judge.Evidence(runs)))
 
 
 @pytest.mark.parametrize(("turned", "word"), [(1, judge.REPRODUCED), (-1, judge.MIXED)])
@@ -173,7 +173,7 @@ def test_the_confound_is_what_the_lead_loses_with_the_other_decay(turned, word):
             psnr = 25 + lead * (1 + 0.01 * seed) + (1 if decay else 0)
             frame = run.evaluation.assign(psnr=psnr, l2=error(25 + turned * (psnr - 25)))
             runs[task, name + decay, seed] = replace(run, evaluation=frame)
-    found = dose.judge_decay(judge.Measured(runs))
+    found = dose.judge_decay(judge.Evidence(runs))
     assert found.word == word
     assert [part.mean for part in found.measured.values()] == pytest.approx([0.2 * 1.01] * 2)
 

@@ -105,11 +105,11 @@ def test_the_composite_is_asked_on_tasks_with_known_pixels_of_what_is_scored_ove
     for (name, all_pixels, kept), seed, task in product([("a", 30, 35), ("b", 29, 37)], range(3), paper.TASKS):
         run = run_of(all_pixels, 20)
         runs[task, name, seed] = replace(run, evaluation=run.evaluation.assign(psnr_kept=kept, psnr_hole=20.0 + seed))
-    found = judge.compare(judge.Measured(runs), judge.on_tasks("a", "b"))
+    found = judge.compare(judge.Evidence(runs), judge.on_tasks("a", "b"))
     assert {*found.composites} == {"inpainting", "interpolation"} and found.word == MIXED
     assert found.by_rule2.word == REPRODUCED and np.mean(found.parts["inpainting"].composite) == -2
     assert found.parts["interpolation"].word == MIXED and found.parts["denoising"].word == REPRODUCED
-    inside = judge.compare(judge.Measured(runs), {"": ("inpaint", "a", "b", judge.LEVELS, "psnr_hole")})
+    inside = judge.compare(judge.Evidence(runs), {"": ("inpaint", "a", "b", judge.LEVELS, "psnr_hole")})
     assert not inside.composites and inside.word == EQUIVALENT
     assert not judge.decide_claim({"": [0.1, 0.2, 0.3]}, {"": []}).composites
 
@@ -123,13 +123,10 @@ def test_what_is_alike_is_first_alike_within_0_05():
 
 
 def test_an_absolute_claim_is_not_testable_with_short_networks():
-    def measure(m):
-        return judge.decide_claim({"": [-2.0, -2.1, -2.2]} if m.runs else {})
-
-    words = [judge.absolute(judge.Measured({"a": 1}, short=short), measure) for short in (True, False)]
-    assert [word.word for word in words] == [judge.NOT_TESTABLE, REVERSED]
-    assert {word.by_rule2.word for word in words} == {REVERSED} and "−2.10 dB" in describe(words[0])
-    assert judge.absolute(judge.Measured(short=True), measure).word == MISSING
+    behind, nothing = (judge.decide_claim({"": margins}) for margins in ([-2.0, -2.1, -2.2], []))
+    short, long = (judge.absolute(judge.Evidence(short=short), behind) for short in (True, False))
+    assert (short.word, long.word, short.by_rule2.word) == (judge.NOT_TESTABLE, REVERSED, REVERSED)
+    assert "−2.10 dB" in describe(short) and judge.absolute(judge.Evidence(short=True), nothing).word == MISSING
 
 
 def test_seeds_without_spread_decide_and_none_or_two_do_not():
@@ -149,14 +146,14 @@ def test_networks_below_their_input_get_their_word_and_that_they_are():
     runs = {
         ("deblur", s, k): run_of(p, 24, 20 - p / 10, 10) for s, p in (("a", 23), ("b", 22), ("c", 25)) for k in range(3)
     }
-    found = judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")})
+    found = judge.compare(judge.Evidence(runs), {"": ("deblur", "a", "b")})
     assert found.word == REPRODUCED and found.below and "(below doing nothing)" in conclude(found)
-    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}, harm=True).below
-    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b", ["6"])}).below
-    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "c", "b")}).below
+    assert not judge.compare(judge.Evidence(runs), {"": ("deblur", "a", "b")}, harm=True).below
+    assert not judge.compare(judge.Evidence(runs), {"": ("deblur", "a", "b", ["6"])}).below
+    assert not judge.compare(judge.Evidence(runs), {"": ("deblur", "c", "b")}).below
     for key, run in runs.items():  # by squared error both improve on it
         runs[key] = replace(run, evaluation=run.evaluation.assign(l2_input=30.0))
-    assert not judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).below
+    assert not judge.compare(judge.Evidence(runs), {"": ("deblur", "a", "b")}).below
 
 
 def test_the_other_score_decided_the_other_way_makes_a_mixed_word():
@@ -167,7 +164,7 @@ def test_the_other_score_decided_the_other_way_makes_a_mixed_word():
     parts = {"sure": [-0.5, -0.51, -0.52], "mixed": margins}  # one part that is lost is enough, whatever the other is
     assert judge.decide_claim(parts, confirm={"mixed": against}).word == REVERSED
     runs = {("deblur", s, k): run_of(p, 20, l2) for s, p, l2 in (("a", 23, 9.0), ("b", 22, 8.0)) for k in range(3)}
-    assert judge.compare(judge.Measured(runs), {"": ("deblur", "a", "b")}).word == MIXED
+    assert judge.compare(judge.Evidence(runs), {"": ("deblur", "a", "b")}).word == MIXED
 
 
 def test_a_claim_to_be_best_is_tied_and_a_paper_margin_is_excluded():
@@ -198,7 +195,7 @@ def test_pairs_are_of_one_kind_of_arithmetic_and_of_the_same_photographs():
     cards = {name: run_of(22, 20, arithmetic="bf16", device=name) for name in ("an H100", "an H200")}
     runs |= {("deblur", f"on {name}", 3): run for name, run in cards.items()}
     assert [len(judge.paired(runs, "deblur", "a", f"on {name}")) for name in cards] == [1, 0]
-    pairs = [judge.compare(judge.Measured(runs), {"": ("deblur", "a", other)}) for other in ("b", "on an H100")]
+    pairs = [judge.compare(judge.Evidence(runs), {"": ("deblur", "a", other)}) for other in ("b", "on an H100")]
     said = [*map(describe, pairs)]
     assert "; on" not in said[0] and said[1].endswith("; on an H100")
     runs |= {("deblur", "c", k): run_of(22, 20, data_sha256=pixels) for k, pixels in enumerate(["one", "one", "other"])}

@@ -88,7 +88,7 @@ PAIR = "on_demand-{}", "rigid_joint-{}"
 
 
 def test_the_worst_gap_of_minimax_training_is_told_by_both_scores(sets):
-    found = claim_that_begins("Minimax training is less far").measure(sets["faces"])
+    found = claim_that_begins("Minimax training is less far").decide(sets["faces"])
     for task, column in product(TASKS, ("psnr", "psnr_kept")):
         if column == "psnr_kept" and task not in MASKED:
             continue
@@ -121,22 +121,22 @@ def test_by_the_composite_equal_shares_are_furthest_behind_on_level_5_and_equati
 
 
 def test_every_claim_over_all_pixels_has_the_composite_beside_it(sets):
-    for where, m in sets.items():
-        found = claim_that_begins("Inpainting: on-demand learning is the best").measure(m)
+    for where, evidence in sets.items():
+        found = claim_that_begins("Inpainting: on-demand learning is the best").decide(evidence)
         assert {*found.composites} == {*found.measured}
         for rival, title in published.SEVEN.items():
             if title in found.measured:
                 by_hand = margins(where, "inpaint", "on_demand-{}", f"{rival}-{{}}", "psnr_kept")
                 assert found.parts[title].composite == pytest.approx(by_hand)
-    equal = claim_that_begins("Equation 3 at its own").measure(sets["gpu"])
+    equal = claim_that_begins("Equation 3 at its own").decide(sets["gpu"])
     assert {*equal.composites} == {"inpainting", "interpolation"}
     assert {part.composite_word for part in equal.composites.values()} == {EQUIVALENT} and equal.word == EQUIVALENT
 
 
 def test_the_papers_gain_in_l2_lies_outside_every_interval(sets):
     claim, outside = claim_that_begins("Equation 3 lowers L2"), 0
-    for where, m in sets.items():
-        found = claim.measure(m)
+    for where, evidence in sets.items():
+        found = claim.decide(evidence)
         assert found.word == EXCLUDED and found.unit == "%"
         for task, plain in TASKS.items():
             change = [100 * (score(a, "l2") / score(b, "l2") - 1) for a, b in pairs(where, task, *PAIR)]
@@ -146,7 +146,7 @@ def test_the_papers_gain_in_l2_lies_outside_every_interval(sets):
             outside += papers[int(where == "scenes")] < ends(change)[1]
             assert -0.61 < np.mean(change) < 0.23 and -10.9 < min(papers) < max(papers) < -0.9
     assert outside == 12
-    assert "−9.10 to −0.90 %, each below its interval" in describe(claim.measure(sets["scenes"]))
+    assert "−9.10 to −0.90 %, each below its interval" in describe(claim.decide(sets["scenes"]))
 
 
 def test_the_curriculum_leads_on_deblurring_at_half_width_and_is_alike_at_full_width(sets):
@@ -157,18 +157,18 @@ def test_the_curriculum_leads_on_deblurring_at_half_width_and_is_alike_at_full_w
     said = table1.compare_widths(sets["faces"], sets["gpu"]).splitlines()
     assert f"half width: {estimate(margins('faces', 'deblur', *pair))}" in said[0] and REVERSED in said[0]
     assert f"full width: {estimate(margins('gpu', 'deblur', *pair))}" in said[1] and EQUIVALENT in said[1]
-    assert table1.compare_widths(sets["faces"], judge.Measured()) == ""
+    assert table1.compare_widths(sets["faces"], judge.Evidence()) == ""
 
 
 def test_the_levels_below_doing_nothing_are_named(sets):
-    for where, m in sets.items():
+    for where, evidence in sets.items():
         below = {}
         for task, plain in TASKS.items():
             names = [name for name, _ in pairs(where, task, "rigid_joint-{}", "on_demand-{}")]
             gain = {i: np.mean([of_level(n, "psnr", i) - of_level(n, "psnr_input", i) for n in names]) for i in LEVELS}
             if worse := [level for level, db in gain.items() if db < 0]:
                 below[plain] = worse
-        assert fixation.levels_below(m.runs, "rigid_joint") == below
+        assert fixation.levels_below(evidence.runs, "rigid_joint") == below
     assert fixation.levels_below(sets["scenes"].runs, "rigid_joint")["inpainting"] == ["1", "2", "3"]
     assert fixation.levels_below(sets["faces"].runs, "rigid_joint")["inpainting"] == ["1", "2"]
     said = fixation.describe_harm(sets["scenes"])
@@ -179,7 +179,7 @@ def test_absolute_psnrs_are_not_testable_and_the_specialist_is_a_question_of_our
     by_number = dict(enumerate(claims.CLAIMS, 1))
     assert by_number[6].kind == claims.ASKED and by_number[6].claim.startswith("The on-demand network is close")
     for number in (20, 21, 22, 24, 25, 26):
-        found = by_number[number].measure(sets["scenes"])
+        found = by_number[number].decide(sets["scenes"])
         assert found.word == NOT_TESTABLE and found.by_rule2.word in (REPRODUCED, REVERSED) and found.measured
     assert sum(claim.kind == claims.CORE for claim in claims.CLAIMS) == 6
 
@@ -195,7 +195,7 @@ def test_our_own_network_for_the_centre_stands_beside_the_weak_encoder(sets):
             ("context_encoder_center-seed{}", "psnr", "central"),
         )
     )
-    found = claim_that_begins("A network for the centre alone").measure(sets["scenes"])
+    found = claim_that_begins("A network for the centre alone").decide(sets["scenes"])
     assert found.word == REPRODUCED and judge.spread(found.parts[""].values) == pytest.approx(
         ends(np.subtract(own, ours)), abs=1e-6
     )
@@ -207,7 +207,7 @@ def test_our_own_network_for_the_centre_stands_beside_the_weak_encoder(sets):
 
 
 def test_recorded_shares_hardly_differ_from_a_networks_own(sets):
-    said = describe(claim_that_begins("A network's own feedback").measure(sets["faces"]))
+    said = describe(claim_that_begins("A network's own feedback").decide(sets["faces"]))
     moved = {}
     for task in ("deblur", "denoise"):
         names = pairs("faces", task, "on_demand-{}-sharpness=4", "replay-{}")
@@ -238,7 +238,7 @@ def test_the_tally_of_predictions_is_whole(sets):
     assert tally["intervals of claims"] == (17, 18) and tally["intervals of parts"] == (17, 17)
     assert tally["words of new questions"] == (7, 10)
     assert "17 of 18 intervals of claims" in predictions.describe_hits(decisions)
-    assert predictions.describe_hits(claims.judge_claims(judge.Measured())) == ""
+    assert predictions.describe_hits(claims.judge_claims(judge.Evidence())) == ""
 
 
 def test_worst_gaps_of_a_page_are_of_the_seeds_that_all_schedules_have(sets):

@@ -180,8 +180,8 @@ def test_a_sweep_trains_the_specialists_first(demo):
         assert "worst_gap" not in table1.schedules_table([replace(found, **change)], "interpolate", ["minimax_gap"])
     other = sweep.run_many([replace(run, schedule="on_demand")], "cpu", workers=1)
     alone = [results.load_result(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
-    m = judge.Measured(judge.keyed([found, *other, *alone]))
-    ahead = table1.judge_worst_gap(m, "minimax_gap", "on_demand").parts["interpolation"].mean
+    evidence = judge.Evidence(judge.keyed([found, *other, *alone]))
+    ahead = table1.judge_worst_gap(evidence, "minimax_gap", "on_demand").parts["interpolation"].mean
     assert ahead == pytest.approx(max_gap(run, "on_demand") - max_gap(run, "minimax_gap"))
     rows = table1.schedules_table([found, *other], "interpolate", ["on_demand", "minimax_gap"]).set_index("schedule")
     assert rows.gap_ahead["minimax_gap"] == pytest.approx(-ahead) and np.isnan(rows.gap_ahead["on_demand"])

@@ -11,7 +11,7 @@ import pytest
 from companion import judge, published
 from companion.claims import claims, predictions, scorecard
 from companion.disk import files
-from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, Measured
+from companion.judge import EQUIVALENT, MISSING, REPRODUCED, REVERSED, UNDECIDED, Evidence
 from companion.measure import blocks, denoising
 from companion.pages import db11_spectrum, dose, fixation, table1, table2
 from companion.pages.table2 import CENTRE, RANDOM
@@ -77,7 +77,7 @@ def norms(values) -> results.Result:
     return results.Result({}, {}, [], pd.DataFrame(rows, columns=["trial", "level", "norm"]), None)
 
 
-def world(right: bool, seeds=SEEDS) -> Measured:
+def world(right: bool, seeds=SEEDS) -> Evidence:
     """Everything measured, as the paper says or the opposite."""
     runs, schedules = {}, RIGHT if right else WRONG
     history = [{"allocation": counts, "dose": 0.01} for counts in ALLOCATIONS[right]]
@@ -94,7 +94,7 @@ def world(right: bool, seeds=SEEDS) -> Measured:
             runs["gradients", f"{task} rigid_joint", seed] = norms(rising if right else rising[::-1])
             for i, (name, lost) in enumerate({"hard_mining": 2 if right else -2, "rigid_joint": 0}.items()):
                 runs["pool", f"{task} {name}", seed] = result({"pool": 30 + lost, "held out": 30}, 10 * seed + i)
-    return Measured(runs, table3(right, seeds), spectrum(right, seeds))
+    return Evidence(runs, table3(right, seeds), spectrum(right, seeds))
 
 
 def table3(right: bool, seeds) -> pd.DataFrame:
@@ -119,18 +119,18 @@ def spectrum(right: bool, seeds) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["system", "told", "sigma", "psnr", "seed"])
 
 
-def verdicts(measured: Measured) -> dict:
+def verdicts(evidence: Evidence) -> dict:
     """Return a claim of the paper → its verdict."""
-    return {c.claim: c.measure(measured).published_word for c in claims.CLAIMS if c.kind != claims.ASKED}
+    return {c.claim: c.decide(evidence).published_word for c in claims.CLAIMS if c.kind != claims.ASKED}
 
 
-def verdict_on(claim: str, measured: Measured) -> str:
+def verdict_on(claim: str, evidence: Evidence) -> str:
     """Return the verdict on the claim with these words."""
-    (word,) = (word for text, word in verdicts(measured).items() if claim in text)
+    (word,) = (word for text, word in verdicts(evidence).items() if claim in text)
     return word
 
 
-WORLDS = {"as published": lambda: world(True), "the opposite": lambda: world(False), "nothing": Measured}
+WORLDS = {"as published": lambda: world(True), "the opposite": lambda: world(False), "nothing": Evidence}
 
 
 @cache
@@ -146,11 +146,11 @@ def test_every_claim_can_be_reproduced_and_can_be_reversed(claim):
 
 
 def test_what_learns_at_25_is_judged_by_what_it_loses_beyond_its_distance_there():
-    m = world(True)
-    assert db11_spectrum.judge_trained_at_25(m).parts["TNRD"].mean == pytest.approx(
+    evidence = world(True)
+    assert db11_spectrum.judge_trained_at_25(evidence).parts["TNRD"].mean == pytest.approx(
         -7.5
     )  # 8 dB behind above 25, 0.5 dB at 25
-    elsewhere = Measured(spectrum=m.spectrum[m.spectrum.sigma != 25])
+    elsewhere = Evidence(spectrum=evidence.spectrum[evidence.spectrum.sigma != 25])
     assert db11_spectrum.judge_trained_at_25(elsewhere).word == MISSING
 
 
@@ -161,13 +161,13 @@ def test_fewer_than_three_seeds_decide_nothing_but_arithmetic(seeds):
 
 
 def test_one_rival_that_is_not_measured_keeps_on_demand_from_being_best():
-    measured = world(True)
+    evidence = world(True)
     for seed in SEEDS:
-        del measured.runs["deblur", "hard_mining", seed]
-    verdict = table1.judge_best_of_seven(measured, "deblur")
+        del evidence.runs["deblur", "hard_mining", seed]
+    verdict = table1.judge_best_of_seven(evidence, "deblur")
     assert verdict.word == UNDECIDED and "1 to be measured" in describe(verdict) and not verdict.is_final
-    assert verdict_on("Deblurring: on-demand learning is the best", measured) == MISSING
-    assert table1.judge_best_of_seven(measured, "inpaint").word == REPRODUCED
+    assert verdict_on("Deblurring: on-demand learning is the best", evidence) == MISSING
+    assert table1.judge_best_of_seven(evidence, "inpaint").word == REPRODUCED
 
 
 @pytest.mark.parametrize(
@@ -176,40 +176,40 @@ def test_one_rival_that_is_not_measured_keeps_on_demand_from_being_best():
 )
 def test_a_claim_about_one_level_looks_at_that_level(level, schedule, claim):
     """A rival ahead on one level only."""
-    measured = world(True)
+    evidence = world(True)
     for seed in SEEDS:
-        measured.runs["inpaint", schedule, seed] = result(RIGHT[schedule] | {level: 33}, seed)
-    assert verdict_on(claim, measured) == REVERSED
-    assert table1.judge_best_of_seven(measured, "inpaint").word == fixation.judge_fixation(measured).word == REPRODUCED
+        evidence.runs["inpaint", schedule, seed] = result(RIGHT[schedule] | {level: 33}, seed)
+    assert verdict_on(claim, evidence) == REVERSED
+    assert table1.judge_best_of_seven(evidence, "inpaint").word == fixation.judge_fixation(evidence).word == REPRODUCED
 
 
 def test_inpainting_is_judged_inside_the_hole():
     """Copying well outside the hole makes no fixated model good."""
-    measured = world(True)
+    evidence = world(True)
     for seed in SEEDS:
-        run = measured.runs["inpaint", "fixated_easy", seed]
+        run = evidence.runs["inpaint", "fixated_easy", seed]
         run.evaluation["psnr"] += 20
-        for rival in (run, measured.runs["inpaint", "on_demand", seed]):
+        for rival in (run, evidence.runs["inpaint", "on_demand", seed]):
             rival.evaluation["psnr_input"] = 29.0
             rival.evaluation["psnr"] -= 25  # below the damaged image as a whole, but not where pixels are missing
-    assert fixation.judge_fixation(measured).word == verdict_on(RANDOM_PLACES, measured) == REPRODUCED
+    assert fixation.judge_fixation(evidence).word == verdict_on(RANDOM_PLACES, evidence) == REPRODUCED
 
 
 @pytest.mark.parametrize(("staged", "word"), [(24, REPRODUCED), (27, REVERSED)])
 def test_a_collapse_is_3_db_behind(staged, word):
-    measured = world(True)
+    evidence = world(True)
     for seed in SEEDS:
-        measured.runs["deblur", "staged_curriculum", seed] = result(psnr(staged), seed)
-    assert verdict_on("collapses on deblurring", measured) == word
+        evidence.runs["deblur", "staged_curriculum", seed] = result(psnr(staged), seed)
+    assert verdict_on("collapses on deblurring", evidence) == word
 
 
 def test_a_world_below_its_input_says_so_beside_its_words():
-    measured = world(True)
-    for run in measured.runs.values():
+    evidence = world(True)
+    for run in evidence.runs.values():
         if "psnr_input" in run.evaluation:
             run.evaluation["psnr_input"] = 40.0  # above the output, and above it with the known pixels kept
             run.evaluation["l2_input"] = 0.0
-    found = claims.claims_table(claims.judge_claims(measured))
+    found = claims.claims_table(claims.judge_claims(evidence))
     found = found[found.kind != claims.ASKED]
     assert set(found.verdict[found.claim.str.contains("schedule|mining is|curriculum")]) == {REPRODUCED}
     ahead = found.claim.str.contains("best of seven|level on which")
@@ -218,13 +218,13 @@ def test_a_world_below_its_input_says_so_beside_its_words():
 
 
 def test_the_papers_test_reverses_with_the_seed_and_decides_nothing():
-    measured = Measured({})
+    evidence = Evidence({})
     for seed, lead in enumerate((0.4, -0.4, 0.3)):
-        measured.runs["deblur", "on_demand", seed] = result(psnr(28 + lead), seed)
-        measured.runs["deblur", "rigid_joint", seed] = result(psnr(28), 9 + seed)
-    table = table1.papers_test(measured)
+        evidence.runs["deblur", "on_demand", seed] = result(psnr(28 + lead), seed)
+        evidence.runs["deblur", "rigid_joint", seed] = result(psnr(28), 9 + seed)
+    table = table1.papers_test(evidence)
     assert (table.p < 0.001).all() and list(table.ahead > 0) == [True, False, True]
-    assert judge.compare(measured, {"": ("deblur", "on_demand", "rigid_joint")}).word == UNDECIDED
+    assert judge.compare(evidence, {"": ("deblur", "on_demand", "rigid_joint")}).word == UNDECIDED
 
 
 def test_the_numbers_of_the_paper_agree_with_what_it_says_of_them():
@@ -248,7 +248,7 @@ def test_any_part_may_be_missing(seed):
         runs = {key: run for key, run in whole.runs.items() if chance.random() < 0.7}
         holes = [whole.table3, whole.spectrum]
         holes = [f.assign(psnr=f.psnr.where([chance.random() < 0.5 for _ in range(len(f))])) for f in holes]
-        assert opposite not in verdicts(Measured(runs, *holes)).values()
+        assert opposite not in verdicts(Evidence(runs, *holes)).values()
 
 
 def test_a_table_that_cannot_be_written_is_a_line(root, monkeypatch, capsys):
@@ -301,13 +301,13 @@ def test_a_prediction_hits_with_its_word_or_its_margin_and_a_word_from_one_seed_
 
 
 def test_a_prediction_is_of_the_word_whether_or_not_both_networks_are_below_the_damaged_images():
-    m, claim = world(True), "Equation 3 at its own dose beats equal shares."
-    for run in m.runs.values():
+    evidence, claim = world(True), "Equation 3 at its own dose beats equal shares."
+    for run in evidence.runs.values():
         if "psnr_input" in run.evaluation:
             run.evaluation[["psnr_input", "l2_input"]] = 50.0, 0.0
-    [parts] = [c.measure(m).parts for c in claims.CLAIMS if c.claim == claim]
+    [parts] = [c.decide(evidence).parts for c in claims.CLAIMS if c.claim == claim]
     assert all(part.full_word == REPRODUCED + judge.BELOW_INPUT for part in parts.values())
-    rows = predictions.predictions_table(claims.judge_claims(m))
+    rows = predictions.predictions_table(claims.judge_claims(evidence))
     assert set(rows[(rows.claim == claim) & (rows.part != "")].found) == {REPRODUCED}
 
 
@@ -320,11 +320,11 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     assert catalogue.whole_blocks(*scale) == [blocks[1], blocks[5]]
     monkeypatch.setattr("companion.training.results.load_result", lambda run: object() if run in blocks[0] else None)
     monkeypatch.setattr("companion.measure.gradients_and_pool.load_all", lambda runs: {})
-    assert {key[1] for key in claims.load_measured(*scale).runs} == {"on_demand", "rigid_joint"}
+    assert {key[1] for key in claims.load_evidence(*scale).runs} == {"on_demand", "rigid_joint"}
     monkeypatch.undo()
     monkeypatch.setattr("companion.training.results.load_result", lambda run: object())
     monkeypatch.setattr(Measurement, "load", lambda one: None if one.what.overrides else object())
-    whole = claims.load_measured(*scale).runs  # a longer run, which has no gradients, stands in nobody's place
+    whole = claims.load_evidence(*scale).runs  # a longer run, which has no gradients, stands in nobody's place
     assert {key[2] for key in whole if key[:2] == ("gradients", "deblur rigid_joint")} == {*scale[2]}
     assert {key[2] for key in whole if key[:2] == ("pool", "deblur hard_mining")} == {*scale[2][:3]}
     static = {(run.task, run.seed) for block in blocks for run in block if run.schedule == "static_easy"}
@@ -349,18 +349,18 @@ def test_what_is_asked_of_faces_is_what_their_campaign_answers():
     beside = {key: run for key, run in world(True).runs.items() if key[0] in ("gradients", "pool")}
     moved = catalogue.recalibrated_runs(*scale)
     beside |= {("recalibrated", f"{run.task} {run.schedule}", run.seed): result(psnr(29), run.seed) for run in moved}
-    words = {claim.claim: claim.measure(Measured(runs | beside)).word for claim in claims.CLAIMS}
+    words = {claim.claim: claim.decide(Evidence(runs | beside)).word for claim in claims.CLAIMS}
     asked = {claim.claim for _, claim in claims.asked_of("celeba10k-native")}
     assert {claim for claim, word in words.items() if word != MISSING} == asked
 
 
 def test_rate_share_order_and_feedback_are_told_apart():
     """Each contrast of the two runs that it names, on both tasks; what is not trained stays open."""
-    m, trained = world(True), {"static_easy": 27.0, "replay": 30.5}
+    evidence, trained = world(True), {"static_easy": 27.0, "replay": 30.5}
     trained |= {"cumulative_curriculum, decay 0.4": 28.5, "on_demand, decay 0.4": 26}
     for task, (name, db), seed in product(catalogue.CONFOUNDED, trained.items(), SEEDS):
-        m.runs[task, name, seed] = result(psnr(db), seed)
-    table = dose.controls_table(m).set_index("contrast")
+        evidence.runs[task, name, seed] = result(psnr(db), seed)
+    table = dose.controls_table(evidence).set_index("contrast")
     assert len(table) == 2 * len(dose.CONTROLS) and (table.seeds[table.margin.notna()] == len(SEEDS)).all()
     expected = {"cumulative curriculum − on-demand": -2, "the same, rate falling over the last 2/5": 2.5}
     expected |= {"its mean shares alone − equal shares": -1, "its mean shares alone − the curriculum": -1}
@@ -368,30 +368,32 @@ def test_rate_share_order_and_feedback_are_told_apart():
     for contrast, db in expected.items():
         assert table.margin[contrast].to_list() == pytest.approx([db, db], abs=0.02)
     assert (table.verdict["the same, constant rate"] == MISSING).all()
-    dose.plot_controls(dose.controls_table(m))
+    dose.plot_controls(dose.controls_table(evidence))
 
 
 def test_a_control_and_a_weak_opponent_stand_in_their_lines():
-    m = world(True)
-    assert "batches of 100" not in describe(table1.judge_hard_mining(m))
-    m.runs["deblur", "hard_mining, batch 100", 0] = result(psnr(29))
-    plain, told = table1.judge_hard_mining(world(True)), table1.judge_hard_mining(m)
+    evidence = world(True)
+    assert "batches of 100" not in describe(table1.judge_hard_mining(evidence))
+    evidence.runs["deblur", "hard_mining, batch 100", 0] = result(psnr(29))
+    plain, told = table1.judge_hard_mining(world(True)), table1.judge_hard_mining(evidence)
     assert told.word == plain.word and describe(told).endswith("+1.00 dB (1 seed)")
     centre, arbitrary = BLOCKS[True][CENTRE]
     for own, weak in ((centre - 1, False), (centre + 1, True)):
         for seed in SEEDS:
-            m.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
+            evidence.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
         assert (
-            "the centre encoder is weak" in describe(table2.judge_block(m, CENTRE, ["on_demand"], "central"))
+            "the centre encoder is weak" in describe(table2.judge_block(evidence, CENTRE, ["on_demand"], "central"))
         ) == weak
 
 
 @pytest.mark.parametrize(("ahead", "word"), [(1, REPRODUCED), (-1, REVERSED), (0, EQUIVALENT)])
 def test_the_fill_that_learns_nothing_is_judged_in_both_places_on_every_seed(ahead, word):
-    m = world(True)
-    both = [np.mean([judge.score(m.runs["blocks", "on_demand", s], [b]) for s in SEEDS]) for b in blocks.BLOCKS]
-    m.runs["blocks", blocks.CLASSICAL, 0] = result(dict(zip(blocks.BLOCKS, [db + ahead for db in both], strict=True)))
-    found = table2.judge_classical(m)
+    evidence = world(True)
+    both = [np.mean([judge.score(evidence.runs["blocks", "on_demand", s], [b]) for s in SEEDS]) for b in blocks.BLOCKS]
+    evidence.runs["blocks", blocks.CLASSICAL, 0] = result(
+        dict(zip(blocks.BLOCKS, [db + ahead for db in both], strict=True))
+    )
+    found = table2.judge_classical(evidence)
     assert found.word == word and len(found.parts["central"].values) == 3
     assert found.parts["central"].mean == pytest.approx(ahead, abs=0.01)
     assert table2.judge_classical(world(True)).word == MISSING

@@ -9,7 +9,7 @@ from test_scorecard import psnr, result
 from companion import judge
 from companion.claims import claims
 from companion.data import packs
-from companion.judge import Measured
+from companion.judge import Evidence
 from companion.measure import recalibration
 from companion.pages import today
 from companion.training import results
@@ -20,36 +20,36 @@ from odl.evaluation import images_of
 SEEDS = (10, 11, 12)
 
 
-def world(**levels) -> Measured:
+def world(**levels) -> Evidence:
     """Runs of every task, three seeds each: schedule → PSNR (dB) of every level, the seed's last digit on top."""
     runs = {
         (t, name, k): result(psnr(db + k % 10), k) for t in paper.TASKS for name, db in levels.items() for k in SEEDS
     }
-    return Measured(runs)
+    return Evidence(runs)
 
 
 @pytest.mark.parametrize(("moved", "share"), [(20, 0), (25, 50), (29, 90), (30, 100)])
 def test_the_share_that_recalibration_removes(moved, share):
-    m = world(on_demand=30, fixated_hard=20, fixated_easy=20)
+    evidence = world(on_demand=30, fixated_hard=20, fixated_easy=20)
     for task in paper.TASKS:
         for name in today.FIXATED.values():
             for k in SEEDS:
-                m.runs["recalibrated", f"{task} {name}", k] = result(psnr(moved + k % 10), k)
-    assert today.removed_shares(m, "deblur", "fixated_hard") == pytest.approx([share] * 3)
-    word = today.judge_statistics(m).word
+                evidence.runs["recalibrated", f"{task} {name}", k] = result(psnr(moved + k % 10), k)
+    assert today.removed_shares(evidence, "deblur", "fixated_hard") == pytest.approx([share] * 3)
+    word = today.judge_statistics(evidence).word
     assert word == (judge.REPRODUCED if share > 50 else judge.UNDECIDED if share == 50 else judge.REVERSED)
 
 
 def test_today_s_network_is_compared_with_itself_and_with_the_paper_s():
-    m = world(**{"rigid_joint": 24, "rigid_joint, unet": 26, "on_demand, unet": 25, "fixated_easy, unet": 20})
-    m.runs.update(world(**{"fixated_hard, unet": 21}).runs)
-    ahead = claims.contest("rigid_joint, unet", "rigid_joint")(m)
+    evidence = world(**{"rigid_joint": 24, "rigid_joint, unet": 26, "on_demand, unet": 25, "fixated_easy, unet": 20})
+    evidence.runs.update(world(**{"fixated_hard, unet": 21}).runs)
+    ahead = claims.contest("rigid_joint, unet", "rigid_joint")(evidence)
     assert ahead.word == judge.REPRODUCED and ahead.parts["denoising"].mean == pytest.approx(2)
-    fed = claims.contest_today("on_demand", "rigid_joint")(m)
+    fed = claims.contest_today("on_demand", "rigid_joint")(evidence)
     assert fed.word == judge.REVERSED and fed.parts["inpainting"].mean == pytest.approx(-1)
-    behind = today.judge_fixated(m)
+    behind = today.judge_fixated(evidence)
     assert len(behind.parts) == 8 and behind.parts["deblurring, hard"].mean == pytest.approx(4)
-    above = today.judge_above_damaged(m)  # the damaged image has 20 dB
+    above = today.judge_above_damaged(evidence)  # the damaged image has 20 dB
     assert above.parts["deblurring"].mean == pytest.approx(np.mean([26 + k % 10 for k in SEEDS]) - 20, abs=0.01)
     assert np.mean(above.parts["inpainting"].composite) == pytest.approx(above.parts["inpainting"].mean + 5, abs=0.01)
 

@@ -19,7 +19,7 @@ def written():
     """The verdicts on what comes with the repository, and the table of the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ODL_ROOT", raising=False)
-        decisions = claims.judge_claims(claims.load_measured("reference", "bsds500", SEEDS))
+        decisions = claims.judge_claims(claims.load_evidence("reference", "bsds500", SEEDS))
         patch.setattr(as_json.files, "write_atomically", lambda path, content: kept.append(content))
         kept = []
         as_json.write_claims(decisions, "reference", "bsds500")
@@ -38,10 +38,10 @@ def test_a_claim_with_parts_to_be_measured_has_no_word(monkeypatch):
     """Also where those that are measured lie below the paper's margin, and no other seed could change that."""
     parts = {"measured": [0.01, 0.02, -0.03], "not": []}
     found = judge.decide_claim(parts, printed={"measured": 0.3})
-    claim = claims.CLAIMS[0]._replace(measure=lambda measured: found)
+    claim = claims.CLAIMS[0]._replace(decide=lambda evidence: found)
     assert found.word == judge.EXCLUDED and as_json.record_claim(1, claim, found)["verdict"] == judge.MISSING
     monkeypatch.setattr(claims, "CLAIMS", [claim])
-    assert [*claims.claims_table(claims.judge_claims(judge.Measured())).verdict] == [judge.MISSING]
+    assert [*claims.claims_table(claims.judge_claims(judge.Evidence())).verdict] == [judge.MISSING]
 
 
 def test_margins_are_numbers_with_their_intervals(written):
@@ -73,7 +73,7 @@ def test_a_page_names_the_result_files_that_it_shows():
 def test_nothing_is_taken_from_another_scale(scale, monkeypatch):
     """But for the paper's rivals on the eleven photographs, which have no other."""
     monkeypatch.delenv("ODL_ROOT", raising=False)
-    table = claims.claims_table(claims.judge_claims(claims.load_measured(*scale)))
+    table = claims.claims_table(claims.judge_claims(claims.load_evidence(*scale)))
     assert {*table.verdict[~table.claim.str.startswith(("BM3D", "MLP"))]} == {judge.MISSING}
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from companion import judge, published
 from companion.data import sets
-from companion.judge import EQUIVALENCE, LARGE_EFFECT, Decision, Measured, compare, on_tasks, plain
+from companion.judge import EQUIVALENCE, LARGE_EFFECT, Decision, Evidence, compare, on_tasks, plain
 from companion.measure import blocks, denoising, gradients_and_pool, recalibration
 from companion.pages import allocation, db11_spectrum, dose, extra_data, fixation, table1, table2, table3, today
 from companion.pages.extra_data import OURS_HALF, RIGID_ALL, RIGID_HALF
@@ -29,9 +29,9 @@ UNPLANNED_ON_FACES = ("PSNR is a better feedback", "Twice the images", "On-deman
 COLUMNS = ["number", "kind", "place", "claim", "paper", "measured", "parts", "test", "verdict", "told", "before"]
 
 
-def judge_claims(measured: Measured) -> dict[str, Decision]:
+def judge_claims(evidence: Evidence) -> dict[str, Decision]:
     """Return claim → the decision on it; each is asked once."""
-    return {claim.claim: claim.measure(measured) for claim in CLAIMS}
+    return {claim.claim: claim.decide(evidence) for claim in CLAIMS}
 
 
 def claims_table(decisions: dict[str, Decision], dataset: str = "") -> pd.DataFrame:
@@ -66,7 +66,7 @@ def asked_of(dataset: str) -> list[tuple[int, "Claim"]]:
     return sorted(asked, key=lambda row: KINDS.index(row[1].kind))
 
 
-def load_measured(profile: str, dataset: str, seeds: list[int]) -> Measured:
+def load_evidence(profile: str, dataset: str, seeds: list[int]) -> Evidence:
     """Return every result that a claim needs and that is here; on faces those of whole blocks alone."""
     short = profile != "paper"  # every other one has 1.3 % of the paper's training images or fewer
     if sets.parse(dataset)[0] == catalogue.FACES:
@@ -74,7 +74,7 @@ def load_measured(profile: str, dataset: str, seeds: list[int]) -> Measured:
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds, once), [])
         runs = dose.load_runs(whole, once).runs | gradients_and_pool.load_all(whole)
         runs |= recalibration.load_all(catalogue.recalibrated_runs(profile, dataset, seeds))
-        return Measured(runs, short=short)
+        return Evidence(runs, short=short)
     grid = catalogue.grid(profile, dataset, seeds, (*published.SEVEN, *published.FIXATED, "on_demand_l2"))
     runs = dose.load_runs([*grid, *catalogue.doses(profile, dataset, seeds)]).runs
     extra = extra_data.load_runs("inpaint", dataset, profile, seeds)
@@ -84,7 +84,7 @@ def load_measured(profile: str, dataset: str, seeds: list[int]) -> Measured:
     runs |= gradients_and_pool.load_all(grid)
     ours = denoising.our_runs(profile, dataset, seeds)
     on_db11 = {"dataset": "db11", "profile": profile, "ours": ours, "measure": False}
-    return Measured(
+    return Evidence(
         {key: result for key, result in runs.items() if result},
         table3.denoisers_table(denoising.OURS, **on_db11),
         db11_spectrum.curves_table(db11_spectrum.CURVES, **on_db11),
@@ -120,13 +120,13 @@ WON, WON_BY_FIXATED = map(table3.images_won, ("on_demand", "fixated"))
 DB11_LEADS = "DB11, noise not clipped, this network − the best published number of an image: "
 
 
-def absolute(measure: Callable, **how) -> Callable:
-    """Return `judge.absolute` of a claim's measure."""
-    return partial(judge.absolute, measure=partial(measure, **how))
+def absolute(decide: Callable, **how) -> Callable:
+    """Return what decides a claim on an absolute PSNR, from what would decide it if it were none."""
+    return lambda evidence: judge.absolute(evidence, decide(evidence, **how))
 
 
 def contest(one: str, other: str, tasks=tuple(paper.TASKS), **how) -> Callable:
-    """Return the measure of a claim that one schedule is ahead of another in mean PSNR, on every task or on some."""
+    """Return what decides a claim that one schedule is ahead of another in mean PSNR, on every task or on some."""
     return partial(compare, pairs=on_tasks(one, other, tasks), **how)
 
 
@@ -136,14 +136,14 @@ def contest_today(one: str, other: str, tasks=tuple(paper.TASKS)) -> Callable:
 
 
 class Claim(NamedTuple):
-    """A statement of the paper; `test` says in words what `measure` judges."""
+    """A statement of the paper; `test` says in words how `decide` decides it."""
 
     kind: str
     place: str
     claim: str
     paper: str
     test: str
-    measure: Callable[[Measured], Decision]
+    decide: Callable[[Evidence], Decision]
 
 
 # fmt: off

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from companion.data import packs
-from companion.judge import Decision, Measured, decide_claim, paired, plain
+from companion.judge import Decision, Evidence, decide_claim, paired, plain
 from companion.training import results
 from companion.training.measurement import Measurement, Result
 from odl import crops, paper
@@ -92,20 +92,20 @@ def norms(result: Result) -> dict[str, float]:
     return result.level_means["norm"]
 
 
-def severe_dominate(m: Measured) -> Decision:
+def severe_dominate(evidence: Evidence) -> Decision:
     """Judge whether level 5 has a larger gradient than level 1, in per cent, on every task."""
     parts = {}
     for task in paper.TASKS:
-        found = [norms(run) for [run] in paired(m.runs, "gradients", f"{task} rigid_joint")]
+        found = [norms(run) for [run] in paired(evidence.runs, "gradients", f"{task} rigid_joint")]
         parts[plain(task)] = [100 * (norm["5"] / norm["1"] - 1) for norm in found]
     return decide_claim(parts, unit="%")
 
 
-def remembers(m: Measured) -> Decision:
+def remembers(evidence: Evidence) -> Decision:
     """Judge whether hard mining loses more from its pool to held-out examples than rigid joint learning does."""
     parts = {}
     for task in paper.TASKS:
-        pairs = paired(m.runs, "pool", *(f"{task} {schedule}" for schedule in ("hard_mining", "rigid_joint")))
+        pairs = paired(evidence.runs, "pool", *(f"{task} {schedule}" for schedule in ("hard_mining", "rigid_joint")))
         scores = [[run.level_means["psnr"] for run in pair] for pair in pairs]
         losses = [[score["pool"] - score["held out"] for score in pair] for pair in scores]
         parts[plain(task)] = [mining - joint for mining, joint in losses]

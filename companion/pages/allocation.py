@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from companion import judge
-from companion.judge import Decision, Measured, decide_claim, plain
+from companion.judge import Decision, Evidence, decide_claim, plain
 from companion.show import figures, sentences
 from companion.show.figures import subplots
 from odl import paper
@@ -109,19 +109,21 @@ def describe_doses(runs: dict) -> str:
     return f"The dose is {doses}.\n\n{words}\n\n{sentences.scale([*found.values()])}"
 
 
-def judge_shift(m: Measured) -> Decision:
+def judge_shift(evidence: Evidence) -> Decision:
     """Judge level 5 against level 1 in the last epoch."""
-    moved = {task: [s[-1, -1] - s[-1, 0] for s in found] for task, found in shares(m).items()}
+    moved = {task: [s[-1, -1] - s[-1, 0] for s in found] for task, found in shares(evidence).items()}
     return decide_claim(moved, unit="points")
 
 
-def judge_easiest_share(m: Measured) -> Decision:
+def judge_easiest_share(evidence: Evidence) -> Decision:
     """Judge the smallest share that level 1 ever has: more than half of an equal one."""
-    least = {task: [s[:, 0].min() for s in found] for task, found in shares(m).items()}
+    least = {task: [s[:, 0].min() for s in found] for task, found in shares(evidence).items()}
     text = "; ".join(f"{task} {np.mean(values):.1f} %" for task, values in least.items() if values)
     return decide_claim(least, beyond=100 / paper.N_LEVELS / 2, unit="%", text=text)
 
 
-def shares(m: Measured) -> dict:
+def shares(evidence: Evidence) -> dict:
     """Return plain name of a task → `percent` of its on-demand runs, one array per seed."""
-    return {plain(task): [percent(run) for [run] in judge.paired(m.runs, task, "on_demand")] for task in paper.TASKS}
+    return {
+        plain(task): [percent(run) for [run] in judge.paired(evidence.runs, task, "on_demand")] for task in paper.TASKS
+    }

@@ -5,7 +5,7 @@ from itertools import product
 import pandas as pd
 
 from companion import judge
-from companion.judge import LARGE_EFFECT, MISSING, REPRODUCED, REVERSED, UNDECIDED, Decision, Measured
+from companion.judge import LARGE_EFFECT, MISSING, REPRODUCED, REVERSED, UNDECIDED, Decision, Evidence
 from companion.measure import denoising
 from companion.measure.denoising import FIXED, NOISY, SPECTRUM, SYSTEMS
 from companion.show import sentences, tables
@@ -110,23 +110,25 @@ def plot_curves(table: pd.DataFrame):
 # Verdicts
 
 
-def mean_curves(m: Measured) -> pd.DataFrame:
+def mean_curves(evidence: Evidence) -> pd.DataFrame:
     """Return mean PSNR per σ, a column per curve: `on_demand`, `bm3d`, `bm3d25`, …; NaN where nothing is measured."""
-    name = m.spectrum.system + m.spectrum.told.map(lambda told: "" if pd.isna(told) else f"{told:g}")
-    wide = m.spectrum.psnr.astype(float).groupby([m.spectrum.sigma, name]).mean().unstack()
+    name = evidence.spectrum.system + evidence.spectrum.told.map(lambda told: "" if pd.isna(told) else f"{told:g}")
+    wide = evidence.spectrum.psnr.astype(float).groupby([evidence.spectrum.sigma, name]).mean().unstack()
     return wide.reindex(columns=[f"{system}{told or ''}" for system, told in CURVES])
 
 
-def judge_whole_spectrum(m: Measured) -> Decision:
+def judge_whole_spectrum(evidence: Evidence) -> Decision:
     """Judge whether the on-demand network, told nothing, is nowhere more than 0.5 dB behind BM3D, told the truth."""
-    seeds = m.spectrum[m.spectrum.system == "on_demand"].pivot(index="sigma", columns="seed", values="psnr")
-    gaps = seeds.astype(float).sub(mean_curves(m).bm3d, axis="index")
+    seeds = evidence.spectrum[evidence.spectrum.system == "on_demand"].pivot(
+        index="sigma", columns="seed", values="psnr"
+    )
+    gaps = seeds.astype(float).sub(mean_curves(evidence).bm3d, axis="index")
     return judge.decide_claim({f"σ = {sigma:g}": [*gap.dropna()] for sigma, gap in gaps.iterrows()}, beyond=-0.5)
 
 
-def loss_above_25(m: Measured, systems) -> dict:
+def loss_above_25(evidence: Evidence, systems) -> dict:
     """Return system → the most that it is behind BM3D told the truth at a σ above 25 (dB); only what is measured."""
-    gap = mean_curves(m)[lambda frame: frame.index > FIXED]
+    gap = mean_curves(evidence)[lambda frame: frame.index > FIXED]
     return gap[list(systems)].rsub(gap.bm3d, axis=0).max().dropna().to_dict()
 
 
@@ -138,9 +140,9 @@ def list_below_noisy(table: pd.DataFrame) -> list[str]:
     return [f"the on-demand network is below the noisy photographs themselves at σ = {', '.join(below)}"] * bool(below)
 
 
-def judge_told_25(m: Measured) -> Decision:
+def judge_told_25(evidence: Evidence) -> Decision:
     """Judge BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
-    loss = loss_above_25(m, [f"{system}{FIXED}" for system in TOLD_SYSTEMS])
+    loss = loss_above_25(evidence, [f"{system}{FIXED}" for system in TOLD_SYSTEMS])
     words = ", ".join(f"{SYSTEMS[name.removesuffix('25')].name} {signed(-db)}" for name, db in loss.items())
     if not loss:
         return Decision(MISSING)
@@ -150,9 +152,9 @@ def judge_told_25(m: Measured) -> Decision:
     return Decision(word, text=f"{words}, no seeds needed: nothing is trained")
 
 
-def judge_trained_at_25(m: Measured) -> Decision:
+def judge_trained_at_25(evidence: Evidence) -> Decision:
     """Judge CSF and TNRD, each trained once at σ = 25, against BM3D told the truth, beyond what they lack at 25."""
-    loss, at_25 = loss_above_25(m, TRAINED_SYSTEMS), mean_curves(m).reindex([FIXED]).iloc[0]
+    loss, at_25 = loss_above_25(evidence, TRAINED_SYSTEMS), mean_curves(evidence).reindex([FIXED]).iloc[0]
     lacks = {s: at_25.bm3d - at_25[s] - loss[s] for s in loss}
     gaps = {s.upper(): [lacks[s]] if pd.notna(lacks.get(s)) else [] for s in TRAINED_SYSTEMS}
     found = judge.decide_claim(gaps, beyond=-LARGE_EFFECT, sign=-1)
@@ -161,11 +163,11 @@ def judge_trained_at_25(m: Measured) -> Decision:
 
 def describe_curves(table: pd.DataFrame, results) -> str:
     """Say what a wrong σ costs, and how far the on-demand network is from BM3D told the truth."""
-    m = Measured(spectrum=table)
+    evidence = Evidence(spectrum=table)
     lines = {
-        "Told 25 − BM3D told the truth, the lowest above σ = 25": judge_told_25(m),
-        "The same for what was retrained here at σ = 25, beyond its distance there": judge_trained_at_25(m),
-        "On-demand − BM3D told the truth, nowhere below −0.5 dB": judge_whole_spectrum(m),
+        "Told 25 − BM3D told the truth, the lowest above σ = 25": judge_told_25(evidence),
+        "The same for what was retrained here at σ = 25, beyond its distance there": judge_trained_at_25(evidence),
+        "On-demand − BM3D told the truth, nowhere below −0.5 dB": judge_whole_spectrum(evidence),
     }
     notes = [*list_below_noisy(table), *list_missing_curves(table)]
     absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in notes)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from companion import judge, published
-from companion.judge import Decision, Measured, compare, compare_levels, dose_of, gaps, paired, plain, score
+from companion.judge import Decision, Evidence, compare, compare_levels, dose_of, gaps, paired, plain, score
 from companion.measure import gradients_and_pool
 from companion.runs import catalogue
 from companion.runs.catalogue import LADDER
@@ -48,10 +48,10 @@ def name(e: Experiment) -> str:
     return ", ".join([e.schedule, *(said for said, shown in differs.items() if shown)])
 
 
-def load_runs(experiments: list[Experiment], load=None) -> Measured:
+def load_runs(experiments: list[Experiment], load=None) -> Evidence:
     """Return what is on disk of some runs, which go by `name`."""
     found = {(e.task, name(e), e.seed): (load or results.load_result)(e) for e in experiments}
-    return Measured({key: run for key, run in found.items() if run})
+    return Evidence({key: run for key, run in found.items() if run})
 
 
 def doses_table(experiments: list[Experiment]) -> pd.DataFrame:
@@ -60,46 +60,46 @@ def doses_table(experiments: list[Experiment]) -> pd.DataFrame:
     `COLUMNS` and, seed by seed, `PER_SEED`: dose in %, psnr in dB, margin in dB (see `judge.lead`), and where pixels
     are missing the margin by the composite with a word of its own.
     """
-    m, rows = load_runs(experiments), []
+    evidence, rows = load_runs(experiments), []
     settings = {replace(e, seed=0) for e in experiments if e.schedule == "on_demand"}
     for e in sorted(settings, key=lambda e: (list(paper.TASKS).index(e.task), e.width, e.epochs, e.sharpness)):
         pair = e.task, name(e), name(replace(e, schedule="rigid_joint", sharpness=1.0))
-        ours = [run for run, _ in paired(m.runs, *pair)]
+        ours = [run for run, _ in paired(evidence.runs, *pair)]
         doses = [100 * dose_of(run) for run in ours]
         means = [np.mean(values) if values else np.nan for values in (doses, [score(run) for run in ours])]
         setting = e.task, e.sharpness, e.width, e.epochs * e.iterations, len(ours)
-        kept = judge.composite_gaps(m.runs, *pair)
+        kept = judge.composite_gaps(evidence.runs, *pair)
         composite = *judge.spread(kept), str(judge.decide(kept)) if kept else ""
-        rows.append((*setting, *means, *judge.lead(m, *pair), *composite, doses, gaps(m.runs, *pair)))
+        rows.append((*setting, *means, *judge.lead(evidence, *pair), *composite, doses, gaps(evidence.runs, *pair)))
     return pd.DataFrame(rows, columns=COLUMNS + PER_SEED)
 
 
 # Judged claims
 
 
-def judge_dose(m: Measured, k: int = 4) -> Decision:
+def judge_dose(evidence: Evidence, k: int = 4) -> Decision:
     """Judge B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
     pair = NAMES[k], "rigid_joint"
-    printed = {plain(t): judge.printed_margin(m, t, *pair) for t in paper.TASKS if k == 1}  # the paper's own k
-    found = compare(m, judge.on_tasks(*pair), printed=printed)
+    printed = {plain(t): judge.printed_margin(evidence, t, *pair) for t in paper.TASKS if k == 1}  # the paper's own k
+    found = compare(evidence, judge.on_tasks(*pair), printed=printed)
     if found.word == judge.MISSING:
         return found
-    doses = [100 * dose_of(run) for run in judge.runs_of(m.runs, NAMES[k])]
+    doses = [100 * dose_of(run) for run in judge.runs_of(evidence.runs, NAMES[k])]
     return found.with_note(f", dose {np.mean(doses):.2f} %")
 
 
-def judge_slope(m: Measured) -> Decision:
+def judge_slope(evidence: Evidence) -> Decision:
     """Judge how the margin over equal shares changes with the dose to the hard levels: the four tasks' mean.
 
     In dB for each per cent of a batch that a level is away from its equal share, by least squares through no margin at
     no dose; a dose to the easy levels counts as negative. The same of the squared error, which should rise, confirms.
     """
-    by_psnr, by_error, kept = (slopes(m, column) for column in ("psnr", "l2", judge.COMPOSITE))
+    by_psnr, by_error, kept = (slopes(evidence, column) for column in ("psnr", "l2", judge.COMPOSITE))
     text = "; mean squared error ".join([estimate(by_psnr, SLOPE), estimate(by_error, ERROR_SLOPE)])
     return judge.decide_claim({"": by_psnr}, {"": kept}, sign=-1, unit=SLOPE, text=text, confirm={"": by_error})
 
 
-def slopes(m: Measured, asked: str) -> list[float]:
+def slopes(evidence: Evidence, asked: str) -> list[float]:
     """Return the slope of one score for every seed with all doses on every task.
 
     The composite's is that of PSNR on the tasks without known pixels.
@@ -107,7 +107,7 @@ def slopes(m: Measured, asked: str) -> list[float]:
     ks, of_seeds = (-4, 1, 4), {}  # seed → a slope for each task
     for task in paper.TASKS:
         column = "psnr" if asked == judge.COMPOSITE and task not in paper.MASKED else asked
-        for equal, *others in paired(m.runs, task, "rigid_joint", *map(NAMES.get, ks)):
+        for equal, *others in paired(evidence.runs, task, "rigid_joint", *map(NAMES.get, ks)):
             if all(column in run.evaluation for run in (equal, *others)):
                 margins = [score(run, column=column) - score(equal, column=column) for run in others]
                 doses = [np.sign(k) * 100 * dose_of(run) for k, run in zip(ks, others, strict=True)]
@@ -121,7 +121,7 @@ def slope_of(doses, margins) -> float:
     return x @ y / (x @ x or np.nan)
 
 
-def judge_decay(m: Measured) -> Decision:
+def judge_decay(evidence: Evidence) -> Decision:
     """Judge how much of the cumulative curriculum's lead over on-demand learning is lost if the rate falls earlier."""
     schedules = ("cumulative_curriculum", "on_demand")
     four = (*schedules, *(f"{schedule}, decay 0.4" for schedule in schedules))
@@ -129,17 +129,17 @@ def judge_decay(m: Measured) -> Decision:
     def lost(column: str) -> dict:
         found = {}
         for task in catalogue.CONFOUNDED:
-            scores = [[score(run, column=column) for run in runs] for runs in paired(m.runs, task, *four)]
+            scores = [[score(run, column=column) for run in runs] for runs in paired(evidence.runs, task, *four)]
             found[plain(task)] = np.array([(a - b) - (c - d) for a, b, c, d in scores])
         return found
 
     return judge.decide_claim(lost("psnr"), confirm={task: -values for task, values in lost("l2").items()})
 
 
-def judge_replay(m: Measured) -> Decision:
+def judge_replay(evidence: Evidence) -> Decision:
     """Judge a network's own feedback against recorded shares, and say how little the two shares differ."""
-    found = compare(m, judge.on_tasks(NAMES[4], "replay", catalogue.CONFOUNDED))
-    moved = {task: moved_by_replay(m, task) for task in catalogue.CONFOUNDED}
+    found = compare(evidence, judge.on_tasks(NAMES[4], "replay", catalogue.CONFOUNDED))
+    moved = {task: moved_by_replay(evidence, task) for task in catalogue.CONFOUNDED}
     told = {task: share for task, share in moved.items() if share}
     if found.word == judge.MISSING or not told:
         return found
@@ -149,9 +149,9 @@ def judge_replay(m: Measured) -> Decision:
     return found.with_note(note)
 
 
-def moved_by_replay(m: Measured, task: str) -> float | None:
+def moved_by_replay(evidence: Evidence, task: str) -> float | None:
     """Return the per cent of a batch that recorded shares give to other levels, mean of epochs and seeds."""
-    pairs = paired(m.runs, task, NAMES[4], "replay")
+    pairs = paired(evidence.runs, task, NAMES[4], "replay")
     both = [[np.array([epoch["allocation"] for epoch in run.history]) for run in pair] for pair in pairs]
     return np.mean([np.abs(own - other).sum(1).mean() / 2 for own, other in both]) if both and both[0][0].size else None
 
@@ -169,17 +169,17 @@ CONTROLS = {  # what may make the cumulative curriculum win: contrast → one ru
 }
 
 
-def controls_table(m: Measured) -> pd.DataFrame:
+def controls_table(evidence: Evidence) -> pd.DataFrame:
     """Return rate, share, order and feedback apart: contrast, task, seeds, margin, low and high (dB), verdict."""
     rows = []
     for task in catalogue.CONFOUNDED:
         for contrast, pair in CONTROLS.items():
-            seeds = len(gaps(m.runs, task, *pair))
-            rows.append((contrast, plain(task), seeds, *judge.lead(m, task, *pair)))
+            seeds = len(gaps(evidence.runs, task, *pair))
+            rows.append((contrast, plain(task), seeds, *judge.lead(evidence, task, *pair)))
     return pd.DataFrame(rows, columns=["contrast", "task", "seeds", "margin", "low", "high", "verdict"])
 
 
-def levels_table(m: Measured) -> pd.DataFrame:
+def levels_table(evidence: Evidence) -> pd.DataFrame:
     """Return for each task, k and level how hard it pulls, what feedback gives it, and what came of it.
 
     Columns task, k, level; pull: the norm of its gradient under equal shares, level 1's is 1; share: per cent of the
@@ -187,13 +187,13 @@ def levels_table(m: Measured) -> pd.DataFrame:
     """
     rows, each = [], range(1, paper.N_LEVELS + 1)
     for task in paper.TASKS:
-        norms = [gradients_and_pool.norms(run) for [run] in paired(m.runs, "gradients", f"{task} rigid_joint")]
+        norms = [gradients_and_pool.norms(run) for [run] in paired(evidence.runs, "gradients", f"{task} rigid_joint")]
         pull = np.mean([[norm[str(i)] / norm["1"] for i in each] for norm in norms] or [[np.nan] * len(each)], axis=0)
-        for k in (k for k in NAMES if k and paired(m.runs, task, NAMES[k], "rigid_joint")):
+        for k in (k for k in NAMES if k and paired(evidence.runs, task, NAMES[k], "rigid_joint")):
             pair = task, NAMES[k], "rigid_joint"
-            shares = np.mean([run.history[-1]["allocation"] for run, _ in paired(m.runs, *pair)], axis=0)
+            shares = np.mean([run.history[-1]["allocation"] for run, _ in paired(evidence.runs, *pair)], axis=0)
             for level, strength, share in zip(each, pull, shares, strict=True):
-                margins = gaps(m.runs, *pair, [str(level)])
+                margins = gaps(evidence.runs, *pair, [str(level)])
                 rows.append((task, k, level, strength, share, len(margins), *judge.spread(margins)))
     columns = ["task", "k", "level", "pull", "share", "seeds", "margin", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
@@ -204,16 +204,16 @@ def levels_table(m: Measured) -> pd.DataFrame:
 
 def describe_doses(experiments: list[Experiment]) -> str:
     """Say every k against equal shares, on all tasks together, and Equation 3 while the learning rate is constant."""
-    m = load_runs(experiments)
+    evidence = load_runs(experiments)
     notes = {k: ", towards the easy levels" if k < 0 else ", Equation 3" * (k == 1) for k in exponents(experiments)}
-    lines = {f"k = {minus(k)}{note}": judge_dose(m, k) for k, note in notes.items()}
-    early = {plain(task): margins for task in paper.TASKS if (margins := early_margins(m, task))}
+    lines = {f"k = {minus(k)}{note}": judge_dose(evidence, k) for k, note in notes.items()}
+    early = {plain(task): margins for task in paper.TASKS if (margins := early_margins(evidence, task))}
     each = "; ".join(f"{task} {estimate(margins)}" for task, margins in early.items())
     text = f"While the learning rate is constant, over epochs 50 to 80 %, Equation 3 − equal shares is {each}, by the "
-    return page(lines, list(m.runs.values()), f"{text}validation PSNR of levels 1 to 5." if each else "")
+    return page(lines, list(evidence.runs.values()), f"{text}validation PSNR of levels 1 to 5." if each else "")
 
 
-def early_margins(m: Measured, task: str) -> list[float]:
+def early_margins(evidence: Evidence, task: str) -> list[float]:
     """Return by how many dB Equation 3 is ahead of equal shares before the learning rate falls, for every seed.
 
     By the mean validation PSNR of levels 1 to 5 from 50 to 80 % of the epochs.
@@ -223,7 +223,7 @@ def early_margins(m: Measured, task: str) -> list[float]:
         n = len(run.history)
         return np.mean([epoch["psnr"] for epoch in run.history[n // 2 : 8 * n // 10]])
 
-    pairs = [pair for pair in paired(m.runs, task, "on_demand", "rigid_joint") if len(pair[0].history) >= 10]
+    pairs = [pair for pair in paired(evidence.runs, task, "on_demand", "rigid_joint") if len(pair[0].history) >= 10]
     return [early(ours) - early(equal) for ours, equal in pairs]
 
 
@@ -234,10 +234,10 @@ def exponents(experiments: list[Experiment]) -> list[float]:
 
 def describe_levels(experiments: list[Experiment]) -> str:
     """Say of every k whether the level that gets more images gains more than the one that gets fewer."""
-    m, lines = load_runs(experiments), {}
+    evidence, lines = load_runs(experiments), {}
     for k in exponents(experiments):
         more, fewer = ("1", "5") if k < 0 else ("5", "1")
-        found = compare_levels(m, NAMES[k], "rigid_joint", more, fewer)
+        found = compare_levels(evidence, NAMES[k], "rigid_joint", more, fewer)
         lines[f"k = {minus(k)}, level {more} − level {fewer}"] = found
     return page(lines, [])
 
@@ -249,9 +249,9 @@ def describe_strongest_rival(ladder: list[Experiment]) -> str:
     lines = {}
     for epochs in sorted({n for e in longest for n in (PROFILES[e.profile]["epochs"], e.epochs)}):
         pair = [[replace(e, schedule=s, epochs=epochs) for e in longest] for s in ("on_demand", rival)]
-        m = load_runs(sum(pair, []))
+        evidence = load_runs(sum(pair, []))
         title = f"{plain(task).capitalize()}, {epochs * longest[0].iterations:,} steps"
-        lines[title] = compare(m, {"": (task, *(name(runs[0]) for runs in pair))})
+        lines[title] = compare(evidence, {"": (task, *(name(runs[0]) for runs in pair))})
     return page(lines, [])
 
 
@@ -345,17 +345,17 @@ def plot_levels(experiments: list[Experiment]):
     A mark is open where both networks are below the damaged images.
     """
     figure, panels = margin_panels("level")
-    m, every_k = load_runs(experiments), exponents(experiments)
+    evidence, every_k = load_runs(experiments), exponents(experiments)
     for task, axis in panels.items():
         frame_panel(axis, plain(task), [(0.7, -0.15), (6.3, 0.15)])
         for k, beside in zip(every_k, np.linspace(-0.12, 0.12, len(every_k)), strict=True):
             pair, look = (NAMES[k], "rigid_joint"), {"color": COLOURS[k], "linewidth": 1}
-            found = {level: gaps(m.runs, task, *pair, [level]) for level in judge.LEVELS}
+            found = {level: gaps(evidence.runs, task, *pair, [level]) for level in judge.LEVELS}
             found = {level: judge.spread(margins) for level, margins in found.items() if margins}
             places = np.array([int(level) for level in found]) + beside
             axis.plot(places, [mean for mean, *_ in found.values()], label=f"k = {minus(k)}", **look)
             for place, (level, (mean, *ends)) in zip(places, found.items(), strict=True):
-                fill = "white" if judge.below_input(m.runs, task, pair, [level]) else COLOURS[k]
+                fill = "white" if judge.below_input(evidence.runs, task, pair, [level]) else COLOURS[k]
                 axis.plot(place, mean, "o", color=COLOURS[k], markerfacecolor=fill, markersize=5)
                 axis.vlines(place, *ends, **look)
         axis.set_xticks(range(1, 7), [*range(1, paper.N_LEVELS + 1), "6\nnot trained"])

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from companion.judge import Measured, compare
+from companion.judge import Evidence, compare
 from companion.runs.catalogue import EXTRA_DATA, halves
 from companion.show import sentences, tables
 from companion.show.figures import subplots
@@ -39,10 +39,10 @@ def show_halves(table: pd.DataFrame):
 
 def describe_halves(runs: dict, task: str) -> str:
     """Say the two halves of the claim, and on-demand against rigid joint with the same half."""
-    m = Measured({(task, name, r.experiment["seed"]): r for name in runs for r in runs[name]})
+    evidence = Evidence({(task, name, r.experiment["seed"]): r for name in runs for r in runs[name]})
     pairs = (OURS_HALF, RIGID_ALL), (OURS_HALF, RIGID_HALF), (RIGID_ALL, RIGID_HALF)
-    lines = {f"{a} − {b}": compare(m, {"": (task, a, b)}) for a, b in pairs}
-    return sentences.page(lines, list(m.runs.values()))
+    lines = {f"{a} − {b}": compare(evidence, {"": (task, a, b)}) for a, b in pairs}
+    return sentences.page(lines, list(evidence.runs.values()))
 
 
 def plot_curves(measured: dict):

@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from companion import judge, published
 from companion.data import packs, sets
-from companion.judge import Decision, Measured, compare, plain
+from companion.judge import Decision, Evidence, compare, plain
 from companion.show import figures, sentences, tables
 from companion.show.figures import COLOURS, KEPT_LINE, MAX_DB_BEYOND, NOT_RESTORED_LINE, subplots, title_of
 from companion.show.pictures import restored_by
@@ -179,16 +179,16 @@ def describe_fixation(results, task: str, joint=()) -> str:
 
     `joint` are the runs of rigid joint learning, which stands in the on-demand network's place for comparison.
     """
-    m, where = Measured(judge.keyed(results)), ", inside the hole" if task == "inpaint" else ""
+    evidence, where = Evidence(judge.keyed(results)), ", inside the hole" if task == "inpaint" else ""
     lines = {}
     for own in ("easy", "hard"):
         title, severity = published.FIXATED[f"fixated_{own}"], sentences.severity_text(task, own)
         labels = f"On-demand − {title}, levels 1–6{where}", f"{title} − on-demand at {severity}{where}"
-        lines |= {label: compare(m, {"": pair}) for label, pair in zip(labels, contests(task, own), strict=True)}
-    return sentences.page(lines, results, compare_with_equal_shares(Measured(judge.keyed([*results, *joint]))))
+        lines |= {label: compare(evidence, {"": pair}) for label, pair in zip(labels, contests(task, own), strict=True)}
+    return sentences.page(lines, results, compare_with_equal_shares(Evidence(judge.keyed([*results, *joint]))))
 
 
-def judge_fixation(m: Measured, network: str = "on_demand") -> Decision:
+def judge_fixation(evidence: Evidence, network: str = "on_demand") -> Decision:
     """Judge both fixated models of every task: behind over the spectrum, and not behind at their own severity.
 
     Not behind is at most `judge.EQUIVALENCE` behind.
@@ -200,10 +200,10 @@ def judge_fixation(m: Measured, network: str = "on_demand") -> Decision:
             name = f"{plain(task)}, fixated on {own}, "
             pairs |= {f"{name}{COMPARED[0]}": over, f"{name}{COMPARED[1]}": there}
             bounds[f"{name}{COMPARED[1]}"] = -judge.EQUIVALENCE
-    return compare(m, pairs, harm=True, beyond=bounds)
+    return compare(evidence, pairs, harm=True, beyond=bounds)
 
 
-def judge_hard_model_on_mild_damage(m: Measured) -> Decision:
+def judge_hard_model_on_mild_damage(evidence: Evidence) -> Decision:
     """Judge the model fixated on hard damage against itself: at its own severity, and on level 1.
 
     On the tasks of which the paper shows that model.
@@ -212,12 +212,12 @@ def judge_hard_model_on_mild_damage(m: Measured) -> Decision:
     for task in paper.TASKS:
         if published.figure2(task) == "fixated_hard":
             *_, (own,), column = contests(task, "hard")[1]
-            runs = [run for (run,) in judge.paired(m.runs, task, "fixated_hard")]
+            runs = [run for (run,) in judge.paired(evidence.runs, task, "fixated_hard")]
             parts[plain(task)] = [judge.score(run, [own], column) - judge.score(run, ["1"], column) for run in runs]
     return judge.decide_claim(parts)
 
 
-def margins_table(m: Measured) -> pd.DataFrame:
+def margins_table(evidence: Evidence) -> pd.DataFrame:
     """Return every comparison of `judge_fixation` with rigid joint learning in the place of on-demand learning, too.
 
     Columns comparison, on_demand and rigid_joint: mean margins (dB) in favour of the claim, over seeds that all three
@@ -226,7 +226,7 @@ def margins_table(m: Measured) -> pd.DataFrame:
     rows = []
     for task in paper.TASKS:
         for own in ("easy", "hard"):
-            trios = judge.paired(m.runs, task, "on_demand", "rigid_joint", f"fixated_{own}")
+            trios = judge.paired(evidence.runs, task, "on_demand", "rigid_joint", f"fixated_{own}")
             for what, sign, (*_, levels, column) in zip(COMPARED, (1, -1), contests(task, own), strict=True):
                 for trio in trios:
                     scores = np.array([judge.score(run, levels, column) for run in trio])
@@ -235,21 +235,21 @@ def margins_table(m: Measured) -> pd.DataFrame:
     return table.groupby("comparison", sort=False).mean().reset_index()
 
 
-def compare_with_equal_shares(m: Measured) -> str:
+def compare_with_equal_shares(evidence: Evidence) -> str:
     """Say how far rigid joint learning's margins are from on-demand learning's; empty where either is not measured."""
-    margins = margins_table(m)
+    margins = margins_table(evidence)
     if margins.empty:
         return ""
     apart = (margins.on_demand - margins.rigid_joint).abs().max()
     return (
         f"Rigid joint learning, which trains on the same levels without feedback, has the same mean margins over the "
-        f"fixated models within {apart:.2f} dB.{describe_harm(m)}"
+        f"fixated models within {apart:.2f} dB.{describe_harm(evidence)}"
     )
 
 
-def describe_harm(m: Measured) -> str:
+def describe_harm(evidence: Evidence) -> str:
     """Say on which levels rigid joint learning is below the damaged images; empty where it is nowhere."""
-    found = levels_below(m.runs, "rigid_joint")
+    found = levels_below(evidence.runs, "rigid_joint")
     named = "; ".join(f"{task} on level{'s' * (len(on) > 1)} {', '.join(on)}" for task, on in found.items())
     return f" It has a lower PSNR than the damaged images in {named}." if named else ""
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from companion import judge, published
-from companion.judge import Decision, Measured, compare, plain
+from companion.judge import Decision, Evidence, compare, plain
 from companion.notebook import several
 from companion.show import sentences, tables
 from companion.show.figures import COLOURS, LEVEL_COLOURS, mark_equivalence, minus, subplots, title_of
@@ -50,7 +50,7 @@ def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -
     with the known pixels put back, and in its worst gap, each with _low and _high, and kept_verdict; then the paper's
     l2 and psnr on CelebA and SUN397.
     """
-    damaged, m = tables.means(found).mean(), Measured(judge.keyed(found))
+    damaged, evidence = tables.means(found).mean(), Evidence(judge.keyed(found))
     worst = {column: {id(run): gaps_to(run, specialists(run), column).max() for run in found} for column in WORST_GAPS}
     seeds = [{r.experiment["seed"] for r in found if r.experiment["schedule"] == s} for s in schedules]
     common = set.intersection(*filter(None, seeds)) if any(seeds) else set()
@@ -64,11 +64,11 @@ def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -
             each = [worst[column][id(run)] for run in own if run.experiment["seed"] in common]
             row[name] = pd.Series(each, dtype=float).mean()
         rival, pair = schedule != "on_demand", (task, "on_demand", schedule)
-        lead = judge.lead(m, *pair) if rival else (*judge.spread([]), "")
+        lead = judge.lead(evidence, *pair) if rival else (*judge.spread([]), "")
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
-        kept = judge.composite_gaps(m.runs, *pair) if rival else []
+        kept = judge.composite_gaps(evidence.runs, *pair) if rival else []
         row["kept_verdict"] = str(judge.decide(kept)) if kept else ""
-        both = judge.paired(m.runs, *pair) if rival else []
+        both = judge.paired(evidence.runs, *pair) if rival else []
         nearer = [worst["psnr"][id(other)] - worst["psnr"][id(ours)] for ours, other in both]
         for name, margins in (("kept", kept), ("gap", nearer)):
             row |= zip((f"{name}_ahead", f"{name}_low", f"{name}_high"), judge.spread(margins), strict=True)
@@ -104,19 +104,19 @@ def specialists(run: Result) -> list[Result | None]:
     return [results.load_result(replace(alone, schedule=name)) for name in SPECIALISTS]
 
 
-def gaps_in(m: Measured, task: str, run: Result, column="psnr") -> np.ndarray:
+def gaps_in(evidence: Evidence, task: str, run: Result, column="psnr") -> np.ndarray:
     """Return `gaps_to` the specialists that are measured beside a run."""
     seed = seed_of_specialists(run.experiment["seed"])
-    return gaps_to(run, [m.runs.get((task, name, seed)) for name in SPECIALISTS], column)
+    return gaps_to(run, [evidence.runs.get((task, name, seed)) for name in SPECIALISTS], column)
 
 
-def worst_gap_margins(m: Measured, task: str, one: str, other: str, column="psnr") -> list[float]:
+def worst_gap_margins(evidence: Evidence, task: str, one: str, other: str, column="psnr") -> list[float]:
     """Return by how much the worst gap of `one` is smaller than that of `other` (dB), for every seed that both have.
 
     Minimax training (Gnanasambandam and Chan, ICML 2020) asks for the smallest worst gap.
     """
-    pairs = judge.paired(m.runs, task, one, other)
-    worst = [[gaps_in(m, task, run, column).max() for run in pair] for pair in pairs]
+    pairs = judge.paired(evidence.runs, task, one, other)
+    worst = [[gaps_in(evidence, task, run, column).max() for run in pair] for pair in pairs]
     return [theirs - ours for ours, theirs in worst if not np.isnan([ours, theirs]).any()]
 
 
@@ -322,22 +322,22 @@ def plot_levels(table: pd.DataFrame, task: str, reach: float = 1.0):
 
 def describe_schedules(results: list[Result], task: str, schedules=published.SEVEN) -> str:
     """Say on-demand minus each other schedule, and the claim that it leads the paper's six."""
-    m, rivals = Measured(judge.keyed(results)), [schedule for schedule in schedules if schedule != "on_demand"]
+    evidence, rivals = Evidence(judge.keyed(results)), [schedule for schedule in schedules if schedule != "on_demand"]
     titles = {rival: title_of(rival).lower() for rival in rivals}
-    lines = {f"On-demand − {titles[rival]}": compare(m, {"": (task, "on_demand", rival)}) for rival in rivals}
+    lines = {f"On-demand − {titles[rival]}": compare(evidence, {"": (task, "on_demand", rival)}) for rival in rivals}
     if {*RIVALS} <= {*rivals}:
-        lines["The paper's claim, all six together"] = judge_best_of_seven(m, task)
+        lines["The paper's claim, all six together"] = judge_best_of_seven(evidence, task)
     return sentences.page(lines, results, sentences.dose(results))
 
 
-def papers_test(m: Measured, rival: str = "rigid_joint") -> pd.DataFrame:
+def papers_test(evidence: Evidence, rival: str = "rigid_joint") -> pd.DataFrame:
     """Return the paper's test, which asks about two networks and not two schedules: a row per task and seed.
 
     Columns task, rival, seed, ahead (dB by which on-demand is), p (paired t-test over the trials of these networks).
     """
     rows = []
     for task in paper.TASKS:
-        for runs in judge.paired(m.runs, task, "on_demand", rival):
+        for runs in judge.paired(evidence.runs, task, "on_demand", rival):
             a, b = (overall(run.evaluation).psnr for run in runs)
             seed, p = runs[0].experiment["seed"], judge.paired_p_value(a, b)
             rows.append((plain(task), title_of(rival), seed, (a - b).mean(), p))
@@ -347,24 +347,24 @@ def papers_test(m: Measured, rival: str = "rigid_joint") -> pd.DataFrame:
 # Judged claims
 
 
-def judge_worst_gap(m: Measured, one: str, other: str) -> Decision:
+def judge_worst_gap(evidence: Evidence, one: str, other: str) -> Decision:
     """Judge whether the worst gap to the specialists is smaller with one schedule than with another, on every task."""
 
     def by(column: str, tasks) -> dict:
-        return {plain(task): worst_gap_margins(m, task, one, other, column) for task in tasks}
+        return {plain(task): worst_gap_margins(evidence, task, one, other, column) for task in tasks}
 
     return judge.decide_claim(by("psnr", paper.TASKS), by(judge.COMPOSITE, paper.MASKED))
 
 
-def judge_best_of_seven(m: Measured, task: str) -> Decision:
+def judge_best_of_seven(evidence: Evidence, task: str) -> Decision:
     """Judge on-demand against each of the six others; the paper's margin is that over its closest rival."""
     pairs = {published.SEVEN[rival]: (task, "on_demand", rival) for rival in RIVALS}
-    printed = {title: judge.printed_margin(m, task, *pair) for title, (_, *pair) in pairs.items()}
+    printed = {title: judge.printed_margin(evidence, task, *pair) for title, (_, *pair) in pairs.items()}
     closest = min(printed, key=printed.get)
-    return compare(m, pairs, best=True, printed={closest: printed[closest]})
+    return compare(evidence, pairs, best=True, printed={closest: printed[closest]})
 
 
-def compare_widths(half: Measured, full: Measured) -> str:
+def compare_widths(half: Evidence, full: Evidence) -> str:
     """Say on-demand against the rival that leads it in deblurring, at half and at full width; empty without both."""
     pair = {"": ("deblur", "on_demand", "cumulative_curriculum")}
     widths = {"half": compare(half, pair), "full": compare(full, pair)}
@@ -374,19 +374,19 @@ def compare_widths(half: Measured, full: Measured) -> str:
     return sentences.page(named, [])
 
 
-def judge_error(m: Measured) -> Decision:
+def judge_error(evidence: Evidence) -> Decision:
     """Judge by how many per cent Equation 3 changes L2 against equal shares, on every task; below 0 it is lower."""
     parts, papers = {}, {}
     for task in paper.TASKS:
-        pairs = judge.paired(m.runs, task, "on_demand", "rigid_joint")
+        pairs = judge.paired(evidence.runs, task, "on_demand", "rigid_joint")
         pairs = [[judge.score(run, column="l2") for run in pair] for pair in pairs if "l2" in pair[0].evaluation]
         parts[plain(task)] = [100 * (ours / equal - 1) for ours, equal in pairs]
-        ours, equal = (judge.printed(m, task, schedule)[0] for schedule in ("on_demand", "rigid_joint"))
+        ours, equal = (judge.printed(evidence, task, schedule)[0] for schedule in ("on_demand", "rigid_joint"))
         papers[plain(task)] = round(100 * (1 - ours / equal), 1)
     return judge.decide_claim(parts, sign=-1, unit="%", printed=papers)
 
 
-def judge_joint_schedules(m: Measured) -> Decision:
+def judge_joint_schedules(evidence: Evidence) -> Decision:
     """Judge each jointly trained schedule against each of the other three, on every task."""
     names = {rival: title.lower() for rival, title in published.SEVEN.items()}
     pairs = {
@@ -394,13 +394,13 @@ def judge_joint_schedules(m: Measured) -> Decision:
         for task in paper.TASKS
         for one, other in product(published.JOINT, published.PARTIAL)
     }
-    return compare(m, pairs)
+    return compare(evidence, pairs)
 
 
-def judge_hard_mining(m: Measured) -> Decision:
+def judge_hard_mining(evidence: Evidence) -> Decision:
     """Judge on-demand against hard mining on every task; beside it stands the control with the paper's batches."""
-    found = compare(m, judge.on_tasks("on_demand", "hard_mining"), harm=True)
-    control = judge.paired(m.runs, "deblur", "on_demand", "hard_mining, batch 100")
+    found = compare(evidence, judge.on_tasks("on_demand", "hard_mining"), harm=True)
+    control = judge.paired(evidence.runs, "deblur", "on_demand", "hard_mining, batch 100")
     if not control:
         return found
     margins = [judge.score(ours) - judge.score(mined) for ours, mined in control]

@@ -8,7 +8,7 @@ import pandas as pd
 from companion import judge, published
 from companion.comparators import INPAINTERS
 from companion.comparators.holes import BLOCKS
-from companion.judge import Decision, Measured
+from companion.judge import Decision, Evidence
 from companion.measure.blocks import CLASSICAL
 from companion.show import sentences, tables
 from companion.training.measurement import Result
@@ -76,53 +76,55 @@ def show_blocks(table: pd.DataFrame):
 # Verdicts
 
 
-def judge_block(m: Measured, one: str, others, block: str) -> Decision:
+def judge_block(evidence: Evidence, one: str, others, block: str) -> Decision:
     """Judge one method against others on a block, central or arbitrary; a note says if the centre encoder is weak."""
     labels = [TITLES[other] if len(others) > 1 else "" for other in others]
-    found = judge.compare(m, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)})
-    encoder = [judge.score(run, ["central"]) for run in judge.runs_of(m.runs, CENTRE, ["blocks"])]
-    own = [inside_hole(run) for run in judge.runs_of(m.runs, SPECIALIST, ["inpaint"])]
+    found = judge.compare(
+        evidence, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)}
+    )
+    encoder = [judge.score(run, ["central"]) for run in judge.runs_of(evidence.runs, CENTRE, ["blocks"])]
+    own = [inside_hole(run) for run in judge.runs_of(evidence.runs, SPECIALIST, ["inpaint"])]
     if found.word == judge.MISSING or not own or np.mean(own) < np.mean(encoder):
         return found
     weak = f"; the centre encoder is weak, {np.mean(encoder):.2f} dB where our own fixated network has "
     return found.with_note(f"{weak}{np.mean(own):.2f}")
 
 
-def judge_specialist(m: Measured) -> Decision:
+def judge_specialist(evidence: Evidence) -> Decision:
     """Judge our own network fixated on the central block against the on-demand network, inside it, on the same crops.
 
     It is to be measured until Table 2 is measured.
     """
-    found = judge.compare(m, {"": ("inpaint", SPECIALIST, "on_demand", ["hard"], "psnr_hole")})
-    ours = [judge.score(run, ["central"]) for run in judge.runs_of(m.runs, "on_demand", ["blocks"])]
-    own = [inside_hole(run) for run in judge.runs_of(m.runs, SPECIALIST, ["inpaint"])]
+    found = judge.compare(evidence, {"": ("inpaint", SPECIALIST, "on_demand", ["hard"], "psnr_hole")})
+    ours = [judge.score(run, ["central"]) for run in judge.runs_of(evidence.runs, "on_demand", ["blocks"])]
+    own = [inside_hole(run) for run in judge.runs_of(evidence.runs, SPECIALIST, ["inpaint"])]
     if found.word == judge.MISSING or not ours:
         return Decision(judge.MISSING)
     note = f"; {np.mean(own):.2f} dB, on-demand on the crops of Table 2 {np.mean(ours):.2f} dB, so there "
     return found.with_note(f"{note}{signed(np.mean(own) - np.mean(ours))}")
 
 
-def places(m: Measured, method: str) -> np.ndarray:
+def places(evidence: Evidence, method: str) -> np.ndarray:
     """Return central minus arbitrary block (dB) of one method, for every seed."""
-    runs = judge.paired(m.runs, "blocks", method)
+    runs = judge.paired(evidence.runs, "blocks", method)
     return np.array([judge.score(run, ["central"]) - judge.score(run, ["arbitrary"]) for [run] in runs])
 
 
-def judge_centre_encoder(m: Measured) -> Decision:
+def judge_centre_encoder(evidence: Evidence) -> Decision:
     """Judge what the centre encoder loses on an arbitrary block."""
-    return judge.decide_claim({"": places(m, CENTRE)}, beyond=judge.LARGE_EFFECT)
+    return judge.decide_claim({"": places(evidence, CENTRE)}, beyond=judge.LARGE_EFFECT)
 
 
-def judge_both_blocks(m: Measured) -> Decision:
+def judge_both_blocks(evidence: Evidence) -> Decision:
     """Judge less than 1 dB between the two places for the on-demand network, either way."""
-    gap, printed = places(m, "on_demand"), np.subtract(*(psnr for _, psnr in published.TABLE2["on_demand"]))
+    gap, printed = places(evidence, "on_demand"), np.subtract(*(psnr for _, psnr in published.TABLE2["on_demand"]))
     other = f"; the paper's {signed(printed)} has the other sign" * bool(len(gap) and gap.mean() * printed < 0)
     return judge.decide_claim({"central": gap, "arbitrary": -gap}, beyond=-1, text=estimate(gap) + other)
 
 
-def judge_classical(m: Measured) -> Decision:
+def judge_classical(evidence: Evidence) -> Decision:
     """Judge the biharmonic equation, which has no seed, against the on-demand networks, inside either block."""
-    fills, ours = judge.paired(m.runs, "blocks", CLASSICAL), judge.paired(m.runs, "blocks", "on_demand")
+    fills, ours = judge.paired(evidence.runs, "blocks", CLASSICAL), judge.paired(evidence.runs, "blocks", "on_demand")
 
     def leads(column: str) -> dict:
         scores = {b: [judge.score(run, [b], column) for [run] in ours] for b in BLOCKS}
@@ -149,13 +151,15 @@ def own_specialist(results, ours) -> str:
 
 def describe_blocks(results, ours=()) -> str:
     """Say Table 2's three statements beside the paper's numbers, and the classical fill; `ours`: on-demand runs."""
-    m = Measured({("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results})
-    encoders = judge_block(m, "on_demand", [CENTRE, RANDOM], "arbitrary")
+    evidence = Evidence({("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results})
+    encoders = judge_block(evidence, "on_demand", [CENTRE, RANDOM], "arbitrary")
     lines = {
-        "Centre encoder − on-demand, central block (paper: +1.42 dB)": judge_block(m, CENTRE, ["on_demand"], "central"),
+        "Centre encoder − on-demand, central block (paper: +1.42 dB)": judge_block(
+            evidence, CENTRE, ["on_demand"], "central"
+        ),
         "On-demand − each encoder, arbitrary block (paper: +8.51 and +4.11 dB)": encoders,
-        "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": judge_both_blocks(m),
-        "Biharmonic equation − on-demand, either block (not in the paper)": judge_classical(m),
+        "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": judge_both_blocks(evidence),
+        "Biharmonic equation − on-demand, either block (not in the paper)": judge_classical(evidence),
     }
     trained = [r for r in results if r.experiment["schedule"] != CLASSICAL]
     return sentences.page(lines, trained, own_specialist(trained, ours))

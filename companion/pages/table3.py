@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from companion import judge, published
-from companion.judge import Decision, Measured
+from companion.judge import Decision, Evidence
 from companion.measure import denoising
 from companion.show import sentences, tables
 from companion.words import estimate, number
@@ -79,34 +79,34 @@ def show_means(table: pd.DataFrame):
 # Verdicts
 
 
-def on_db11(m: Measured, system: str, clipped=False) -> pd.DataFrame:
+def on_db11(evidence: Evidence, system: str, clipped=False) -> pd.DataFrame:
     """Return PSNR at σ = 25, a row per photograph, a column per seed that is measured."""
-    rows = m.table3[(m.table3.system == system) & (m.table3.clipped == clipped)]
+    rows = evidence.table3[(evidence.table3.system == system) & (evidence.table3.clipped == clipped)]
     return rows.pivot(index="image", columns="seed", values="psnr").astype(float).dropna(axis="columns")
 
 
-def judge_specialist(m: Measured) -> Decision:
+def judge_specialist(evidence: Evidence) -> Decision:
     """Judge the on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
-    free, clipped = (behind_specialist(m, clipped) for clipped in (False, True))
+    free, clipped = (behind_specialist(evidence, clipped) for clipped in (False, True))
     text = f"{estimate(free)}, on clipped noise {estimate(clipped)}"
     return judge.decide_claim({"": free}, beyond=-MAX_BEHIND, text=text)
 
 
-def behind_specialist(m: Measured, clipped=False) -> list[float]:
+def behind_specialist(evidence: Evidence, clipped=False) -> list[float]:
     """Return on-demand minus fixated at 25, mean of the eleven photographs, for every seed; empty for others."""
-    gap = (on_db11(m, "on_demand", clipped) - on_db11(m, "fixated", clipped)).dropna(axis="columns")
+    gap = (on_db11(evidence, "on_demand", clipped) - on_db11(evidence, "fixated", clipped)).dropna(axis="columns")
     return [*gap.mean()] if len(gap) == len(published.TABLE3) else []
 
 
-def by_image(m: Measured) -> pd.Series | None:
+def by_image(evidence: Evidence) -> pd.Series | None:
     """Return on-demand minus fixated at 25 (dB) on each of the eleven photographs; None for others."""
-    gap = (on_db11(m, "on_demand") - on_db11(m, "fixated")).dropna(axis="columns").mean(axis="columns")
+    gap = (on_db11(evidence, "on_demand") - on_db11(evidence, "fixated")).dropna(axis="columns").mean(axis="columns")
     return gap if len(gap) == len(published.TABLE3) and gap.notna().all() else None
 
 
-def describe_photographs(m: Measured) -> str:
+def describe_photographs(evidence: Evidence) -> str:
     """Say how that difference varies between the photographs, here and in the paper; empty for other photographs."""
-    gap = by_image(m)
+    gap = by_image(evidence)
     if gap is None:
         return ""
     printed = pd.DataFrame(published.TABLE3).T
@@ -117,16 +117,16 @@ def describe_photographs(m: Measured) -> str:
         f"The photographs differ more than the seeds. On {near} of the {len(gap)} the on-demand network is within "
         f"{MAX_BEHIND:.2f} dB of the fixated one; the four on which it loses most are {lost} dB. Over the photographs, "
         f"means over seeds, the 95 % interval of the difference is [{number(low)}, {number(high)}] dB"
-        f"{unsure(m)}. "
+        f"{unsure(evidence)}. "
         f"The paper's own differences follow much the same order: their rank correlation with ours is "
         f"{gap.corr(printed, 'spearman'):.2f}, and the four on which its network loses most are "
         f"{', '.join(printed.nsmallest(4).index)}."
     )
 
 
-def unsure(m: Measured) -> str:
+def unsure(evidence: Evidence) -> str:
     """Return `, and with other photographs …` where the interval over the eleven contains the bound."""
-    gap = by_image(m)
+    gap = by_image(evidence)
     if gap is None or not (ends := judge.interval(gap))[0] < -MAX_BEHIND < ends[1]:
         return ""
     return ", and with other photographs the verdict could be another"
@@ -143,9 +143,9 @@ def images_won(system: str) -> int:
     return int((published_leads(pd.DataFrame(published.TABLE3).loc[system]) > 0).sum())
 
 
-def judge_images_won(m: Measured, system: str) -> Decision:
+def judge_images_won(evidence: Evidence, system: str) -> Decision:
     """Judge as many images won as in the paper, n: the n-th best lead is positive, on noise that is not clipped."""
-    free, clipped = ([published_leads(psnr) for _, psnr in on_db11(m, system, c).items()] for c in (False, True))
+    free, clipped = ([published_leads(psnr) for _, psnr in on_db11(evidence, system, c).items()] for c in (False, True))
     n, images = images_won(system), len(published.TABLE3)
     margins = [leads.iloc[n - 1] for leads in free if len(leads) == images]
     won, beside = ("–".join(map(str, sorted({(leads > 0).sum() for leads in seeds}))) for seeds in (free, clipped))
@@ -155,9 +155,13 @@ def judge_images_won(m: Measured, system: str) -> Decision:
 
 def describe_denoisers(table: pd.DataFrame, results) -> str:
     """Say our two networks against each other and against the published numbers."""
-    m = Measured(table3=table[table.sigma == 25])
-    lines = {f"On-demand at most {MAX_BEHIND} dB behind fixated at 25, twice the paper's distance": judge_specialist(m)}
+    evidence = Evidence(table3=table[table.sigma == 25])
+    lines = {
+        f"On-demand at most {MAX_BEHIND} dB behind fixated at 25, twice the paper's distance": judge_specialist(
+            evidence
+        )
+    }
     for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"
-        lines[label] = judge_images_won(m, system)
-    return sentences.page(lines, results, describe_photographs(m))
+        lines[label] = judge_images_won(evidence, system)
+    return sentences.page(lines, results, describe_photographs(evidence))

@@ -3,7 +3,7 @@
 from itertools import product
 
 from companion import judge
-from companion.judge import COMPOSITE, Decision, Measured, compare, plain, score
+from companion.judge import COMPOSITE, Decision, Evidence, compare, plain, score
 from companion.pages import table1
 from odl import paper
 
@@ -13,11 +13,11 @@ HALF_OF_DEFICIT = 50  # per cent
 FIXATED = {"easy": "fixated_easy", "hard": "fixated_hard"}
 
 
-def judge_above_damaged(m: Measured) -> Decision:
+def judge_above_damaged(evidence: Evidence) -> Decision:
     """Judge today's network on equal shares against the damaged images, on level 1 of every task."""
 
     def gained(column: str, tasks) -> dict:
-        runs = {task: judge.runs_of(m.runs, f"rigid_joint{OF_UNET}", [task]) for task in tasks}
+        runs = {task: judge.runs_of(evidence.runs, f"rigid_joint{OF_UNET}", [task]) for task in tasks}
         return {
             plain(task): [score(run, LEVEL_1, column) - score(run, LEVEL_1, "psnr_input") for run in found]
             for task, found in runs.items()
@@ -26,42 +26,44 @@ def judge_above_damaged(m: Measured) -> Decision:
     return judge.decide_claim(gained("psnr", paper.TASKS), gained(COMPOSITE, paper.MASKED))
 
 
-def judge_fixated(m: Measured) -> Decision:
+def judge_fixated(evidence: Evidence) -> Decision:
     """Judge on-demand learning in today's network against both fixated models of every task, over all levels."""
     pairs = {
         f"{plain(task)}, {own}": (task, f"on_demand{OF_UNET}", name + OF_UNET)
         for task, (own, name) in product(paper.TASKS, FIXATED.items())
     }
-    return compare(m, pairs, harm=True)
+    return compare(evidence, pairs, harm=True)
 
 
-def removed_shares(m: Measured, task: str, schedule: str) -> list[float]:
+def removed_shares(evidence: Evidence, task: str, schedule: str) -> list[float]:
     """Return, seed by seed, the share in per cent of a network's deficit that recalibration alone removes.
 
     The deficit is that to the on-demand network of the same seed, in mean PSNR over levels 1 to 6.
     """
     shares = []
-    for ours, fixated in judge.paired(m.runs, task, "on_demand", schedule):
-        moved = m.runs.get(("recalibrated", f"{task} {schedule}", fixated.experiment["seed"]))
+    for ours, fixated in judge.paired(evidence.runs, task, "on_demand", schedule):
+        moved = evidence.runs.get(("recalibrated", f"{task} {schedule}", fixated.experiment["seed"]))
         if moved is not None:
             shares.append(100 * (score(moved) - score(fixated)) / (score(ours) - score(fixated)))
     return shares
 
 
-def judge_statistics(m: Measured) -> Decision:
+def judge_statistics(evidence: Evidence) -> Decision:
     """Judge whether BatchNorm statistics of the severity remove half of what each fixated network lacks."""
     cases = product(paper.TASKS, FIXATED.items())
-    parts = {f"{plain(task)}, {own}": removed_shares(m, task, name) for task, (own, name) in cases}
+    parts = {f"{plain(task)}, {own}": removed_shares(evidence, task, name) for task, (own, name) in cases}
     return judge.decide_claim(parts, beyond=HALF_OF_DEFICIT, unit="%")
 
 
-def judge_composite_feedback(m: Measured) -> Decision:
+def judge_composite_feedback(evidence: Evidence) -> Decision:
     """Judge Equation 3 told the composite against equal shares, by the composite."""
     pair = "on_demand_composite", "rigid_joint"
-    return judge.decide_claim({plain(task): judge.gaps(m.runs, task, *pair, column=COMPOSITE) for task in paper.MASKED})
+    return judge.decide_claim(
+        {plain(task): judge.gaps(evidence.runs, task, *pair, column=COMPOSITE) for task in paper.MASKED}
+    )
 
 
-def judge_composite_worst_gap(m: Measured) -> Decision:
+def judge_composite_worst_gap(evidence: Evidence) -> Decision:
     """Judge the worst gap by the composite: minimax training told the composite against Equation 3."""
     case = "minimax_gap_composite", "on_demand", COMPOSITE
-    return judge.decide_claim({plain(task): table1.worst_gap_margins(m, task, *case) for task in paper.MASKED})
+    return judge.decide_claim({plain(task): table1.worst_gap_margins(evidence, task, *case) for task in paper.MASKED})
