@@ -1,14 +1,18 @@
-"""`python -m odl train / evaluate / restore / data / results`: the companion from the command line."""
+"""The command line: `python -m odl` trains and restores, `python -m companion` makes every run of the paper."""
 
 import argparse
 import json
+import math
 import os
 import re
 import signal
 import sys
+import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 from PIL import Image
@@ -18,7 +22,7 @@ from companion.data import reader
 from companion.data.folders import unread
 from companion.data.sets import DATASETS, is_here
 from companion.disk import ending
-from companion.disk.files import DiskError
+from companion.disk.files import DamagedFile, DiskError
 from companion.disk.progress import Bar
 from companion.restore import image_files
 from companion.restore.chosen import PAPER, check_call
@@ -35,7 +39,7 @@ NAMED_KEPT = "what is named above is restored; the same command with --overwrite
 
 
 def main(arguments=None, commands=None) -> int:
-    """Run one command of a parser; a user's mistake is one line on stderr and exit status 2."""
+    """Run one command of a parser, by default odl's; a user's mistake is one line on stderr and exit status 2."""
     ending.handle(ending.leave)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started this in the background
     with suppress(AttributeError):  # a notebook's, which takes every sign
@@ -59,6 +63,18 @@ def main(arguments=None, commands=None) -> int:
     return 0
 
 
+def program() -> None:
+    """Run `odl`, or `python -m odl`: `main` in a process of its own."""
+    Image.MAX_IMAGE_PIXELS = reader.MAX_PIXELS  # up to there Pillow need not warn, and beyond it `reader` refuses
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # on one line, Pillow's too
+    sys.exit(main())
+
+
+def companion(arguments=None) -> int:
+    """Run one command of `python -m companion` as `main` does."""
+    return main(arguments, companion_parser())
+
+
 def out_of_memory(error: RuntimeError) -> bool:
     """Return True if PyTorch found no room, on a GPU or a CPU, or the system killed a worker that took too much."""
     return bool(re.search("out of memory|not enough memory|can't allocate memory|excessive memory", str(error)))
@@ -71,67 +87,111 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message} (see {self.prog} --help)\n")
 
 
-def parser() -> argparse.ArgumentParser:
+# fmt: off
+SHARED = {  # options of several commands
+    "--profile": {"default": "reference", "help": f"{', '.join(PROFILES)} (default reference)"},
+    "--dataset": {"default": "bsds500", "help": f"{', '.join(DATASETS)} or a folder (default bsds500)"},
+    "--seeds": {"type": int, "nargs": "+", "help": "which, not how many (default 0 1 2 3 4, of celeba10k 10 to 14)"},
+    "--device": {"default": "auto", "help": "auto, cpu or cuda (default auto)"},
+}
+
+
+def add_command(commands, name: str, run: Callable, text: str, *shared: str, **defaults) -> Callable:
+    """Add a command with some options of `SHARED`; return the function that adds others to it."""
+    added = commands.add_parser(name, help=text, description=text)
+    added.set_defaults(run=run, **defaults)
+    for option in shared:
+        added.add_argument(option, **SHARED[option])
+    return added.add_argument
+
+
+def parser() -> Parser:
+    """Return the parser of `python -m odl`."""
     top = Parser("python -m odl", description="On-Demand Learning for Deep Image Restoration, live.")
     top.add_argument("--version", action="version", version=f"odl {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
+    command = partial(add_command, commands)
 
-    add_experiment(commands.add_parser("train", help="train and evaluate one run; resumes"), run_train)
-    add_experiment(commands.add_parser("evaluate", help="print a run's L2 and PSNR per level"), run_evaluate)
+    of_a_run = {"train": (run_train, "train and evaluate one run; resumes"),
+                "evaluate": (run_evaluate, "print a run's L2 and PSNR per level")}
+    for name, (run, text) in of_a_run.items():
+        option = command(name, run, text, "--device")
+        sets = [name for name in DATASETS if name != "db11"]  # which is for tests alone
+        option("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
+        option("--dataset", default="demo", help=f"{', '.join(sets)} or a folder (default demo)")
+        option("--schedule", default="on_demand", help=f"{', '.join(SCHEDULES)} (default on_demand)")
+        option("--seed", type=int, default=0, help="of weights, crops and damage (default 0)")
+        option("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")
+        others = ", ".join(field.name for field in fields(Experiment)[5:-1])  # but for those above, and the code
+        option("--set", action="append", default=[], metavar="NAME=VALUE",
+               help=f"a parameter, as epochs=30; of {others}")
 
-    restore = commands.add_parser(
-        "restore",
-        help="restore a photograph, or a folder of them, with a pretrained network",
-        description="Fill the pixels that a mask marks (inpaint, interpolate), or remove noise (denoise) or blur "
-        "(deblur).",
-    )
-    restore.add_argument("--task", required=True, help=", ".join(paper.TASKS))
-    restore.add_argument(
-        "--mask",
-        help="picture that is white, red or transparent where pixels are missing, or a folder of them with the names "
-        "of the photographs (inpaint and interpolate)",
-    )
-    restore.add_argument("--network", help="photographs or paper (default: photographs where these ship)")
-    restore.add_argument("--stride", type=int, help="of --network paper: pixels between windows (default 8 to 32)")
-    restore.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    restore.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="let the output replace the input, files that exist, or what lies in a folder below the input",
-    )
-    restore.add_argument("input", metavar="IN", help="a photograph or a folder of them")
-    restore.add_argument("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")
-    restore.set_defaults(run=run_restore, kept=NAMED_KEPT)
+    option = command("restore", run_restore, "restore a photograph, or a folder of them: fill the pixels "
+                         "that a mask marks (inpaint, interpolate), or remove noise (denoise) or blur (deblur)",
+                         "--device", kept=NAMED_KEPT)
+    option("--task", required=True, help=", ".join(paper.TASKS))
+    option("--mask", help="picture that is white, red or transparent where pixels are missing, or a folder of them "
+           "with the names of the photographs (inpaint and interpolate)")
+    option("--network", help="photographs or paper (default: photographs where these ship)")
+    option("--stride", type=int, help="of --network paper: pixels between windows (default 8 to 32)")
+    option("--overwrite", action="store_true",
+           help="let the output replace the input, files that exist, or what lies in a folder below the input")
+    option("input", metavar="IN", help="a photograph or a folder of them")
+    option("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")
 
     data = commands.add_parser("data", help="list data sets, or get and pack one")
-    actions = data.add_subparsers(dest="action", required=True)
-    actions.add_parser("list", help="what there is, where from, and whether it is here").set_defaults(run=run_data_list)
-    prepare = actions.add_parser("prepare", help="download or take a local copy, check, pack")
-    prepare.add_argument("name", help=f"{', '.join(DATASETS)}, with -native for full resolution, or a folder")
-    prepare.add_argument("--source", help="a local folder or archive of the set")
-    prepare.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
-    prepare.set_defaults(run=run_data_prepare, kept=WHOLE_STEPS_KEPT)
+    action = partial(add_command, data.add_subparsers(dest="action", required=True))
+    action("list", run_data_list, "what there is, where from, and whether it is here")
+    option = action("prepare", run_data_prepare, "download or take a local copy, check, pack",
+                         kept=WHOLE_STEPS_KEPT)
+    option("name", help=f"{', '.join(DATASETS)}, with -native for full resolution, or a folder")
+    option("--source", help="a local folder or archive of the set")
+    option("--skip-bad", action="store_true", help="leave out images that cannot be read, and list them")
 
-    results = commands.add_parser("results", help="list what is measured")
-    results.add_argument("words", nargs="*", metavar="WORD", help="that a run's name has, as demo/denoise or seed0")
-    results.add_argument("--csv", action="store_true", help="as CSV")
-    results.set_defaults(run=run_results)
+    option = command("results", run_results, "list what is measured")
+    option("words", nargs="*", metavar="WORD", help="that a run's name has, as demo/denoise or seed0")
+    option("--csv", action="store_true", help="as CSV")
     return top
 
 
-def add_experiment(command, run) -> None:
-    """Add the options that describe one run, and what the command does with them."""
-    command.set_defaults(run=run)
-    sets = [name for name in DATASETS if name != "db11"]  # which is for tests alone
-    command.add_argument("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
-    command.add_argument("--dataset", default="demo", help=f"{', '.join(sets)} or a folder (default demo)")
-    command.add_argument("--schedule", default="on_demand", help=f"{', '.join(SCHEDULES)} (default on_demand)")
-    command.add_argument("--seed", type=int, default=0, help="of weights, crops and damage (default 0)")
-    command.add_argument("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")
-    command.add_argument("--device", default="auto", help="auto, cpu or cuda (default auto)")
-    others = ", ".join(field.name for field in fields(Experiment)[5:-1])  # but for those above, and the code
-    text = f"a parameter, as epochs=30; of {others}"
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=text)
+def companion_parser() -> Parser:
+    """Return the parser of `python -m companion`."""
+    top = Parser("python -m companion", description="Every run of the paper, in one command.")
+    command = partial(add_command, top.add_subparsers(dest="command", required=True))
+
+    option = command("reproduce", run_reproduce, "every run of the paper, resuming; stops at a time budget", *SHARED)
+    option("--budget", help="stop cleanly after so long: 10min, 8h, 90s; training goes on from there, a "
+           "denoiser on the eleven photographs begins anew (K-SVD: 20min) (default: when all is done)")
+    option("--workers", type=int, help="runs side by side (default: CPU threads; 4 on a GPU)")
+    option("--page", help="the runs of one notebook alone: table1-deblur, fixation, … (default: all)")
+    option("--block", nargs="+", default=(), help="some blocks of the campaign alone, in this order: contest, N1, …")
+    option("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
+    option("--list", action="store_true", help="list the runs and what is done of them, and stop")
+
+    option = command("plan", run_plan, "what all runs would cost: GPU hours, the longest run, disk of checkpoints")
+    option("--profile", default="paper", help=f"{', '.join(PROFILES)} (default paper)")
+    option("--dataset", nargs="+", default=["celeba", "sun397"],
+           help=f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)")
+    option("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
+    option("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
+
+    option = command("train", run_denoiser, "train a learning denoiser of Table 3, resuming", "--profile", "--device")
+    option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
+
+    option = command("photographs", run_photographs, "measure what `restore` makes of photographs", "--device")
+    option("--rows", nargs="+", metavar="DAMAGE", help="some rows of the table alone, as it names them (default: all)")
+    option("--train", action="store_true", help="train the networks for photographs instead, resuming")
+    option("--task", help="with --train: photo_denoise, photo_deblur or photo_fill (default: one after the other)")
+
+    command("classical", run_classical, "score what learns nothing on the test crops", "--profile", "--dataset")
+    command("verdicts", run_verdicts, "write every verdict as JSON, to be cited", "--profile", "--dataset", "--seeds")
+    option = command("ship", run_ship, "copy trained networks to data/models, in half precision")
+    option("runs", nargs="+", metavar="RUN", help="as `reproduce --list` names them, or a folder below runs/")
+    return top
+# fmt: on
+
+
+# python -m odl
 
 
 def experiment_of(options) -> Experiment:
@@ -153,12 +213,12 @@ def run_train(options) -> None:
 
     experiment, device = experiment_of(options), check_device(options.device)
     result = measurement_of(experiment).load()
-    if not result:
+    if result:
+        print(f"{experiment.schedule} was measured before; a schedule that has changed since needs a new name")
+    else:
         schedule_of(experiment)  # refuses before there is a bar
         with Bar(100, experiment.schedule) as bar:
             result = measurement_of(experiment).run(device, lambda share: bar.advance(100 * share))
-    else:
-        print(f"{experiment.schedule} was measured before; a schedule that has changed since needs a new name")
     print_evaluation(result)
     print(result.path)
 
@@ -204,9 +264,8 @@ def run_restore(options) -> int:
                 restore_file(source, mask, output, options, lambda share, done=done: bar.advance(done + share))
                 tqdm.write(str(output))
             except (OneLine, OSError, RuntimeError) as error:
-                if isinstance(error, RuntimeError) and not out_of_memory(error):
-                    raise
-                if not given.is_dir() or isinstance(error, DiskError):  # full for the others, too
+                unforeseen = isinstance(error, RuntimeError) and not out_of_memory(error)
+                if unforeseen or not given.is_dir() or isinstance(error, DiskError):  # full for the others, too
                     raise
                 failed += 1
                 tqdm.write(f"error: {source}: {str(error).removeprefix(f'{source}: ')}", sys.stderr)
@@ -229,17 +288,14 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
         warnings.showwarning = warn
         pages, deep = reader.kind(source)
         if pages > 1 and output.exists() and output.samefile(source):
-            raise ParameterError(
-                f"{source}: of its {pages} pages --overwrite would leave only the first; give another output"
-            )
+            left = f"of its {pages} pages --overwrite would leave only the first"
+            raise ParameterError(f"{source}: {left}; give another output")
         stored, mask = reader.opened(source), mask and reader.opened(mask)
         keeping, lost = image_files.kept(stored, output)
         lines = [f"of its {pages} pages the first is restored"] * (pages > 1) + lost
-        lines += ["of more than 8 bits a value, 8 are kept"] * deep
-        for line in lines:
+        for line in lines + ["of more than 8 bits a value, 8 are kept"] * deep:
             warn(line)
-        how = options.stride, options.device, progress, options.network
-        restored = restore(stored, options.task, mask, *how)
+        restored = restore(stored, options.task, mask, options.stride, options.device, progress, options.network)
         image_files.save(restored, output, keeping)
 
 
@@ -270,12 +326,131 @@ def run_results(options) -> int:
     return int(bool(bad))
 
 
-def program() -> None:
-    """Run `odl`, or `python -m odl`: `main` in a process of its own."""
-    Image.MAX_IMAGE_PIXELS = reader.MAX_PIXELS  # up to there Pillow need not warn, and beyond it `reader` refuses
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # on one line, Pillow's too
-    sys.exit(main())
+# python -m companion
 
 
-if __name__ == "__main__":
-    program()
+def seeds_of(options) -> list[int]:
+    """Return the seeds that a command is given, else those that are planned for its data set."""
+    from companion.notebook import check_seeds
+    from companion.runs import catalogue
+
+    planned = catalogue.SEEDS_OF_FACES if catalogue.is_faces(options.dataset) else [*range(5)]
+    return check_seeds(options.seeds or planned)
+
+
+def run_reproduce(options) -> None:
+    start = time.monotonic()  # a clock that is set back changes nothing
+    from companion.runs import catalogue, sweep
+    from odl.parameters import integer
+
+    seeds = seeds_of(options)
+    budget = math.inf if options.budget is None else duration("budget", options.budget)
+    if options.workers is not None:
+        integer("workers", options.workers, 1, 1024)
+    scale = options.profile, options.dataset, seeds
+    todo = catalogue.measurements(*scale, options.block)
+    todo = catalogue.shown_on(options.page, todo, *scale) if options.page else todo
+    todo = catalogue.only(options.only, todo) if options.only else todo
+    chosen = options.only or options.block
+    note = "" if chosen else catalogue.left_out(options.page or "scorecard", options.profile, options.dataset)
+    if options.list:
+        for one in todo:
+            try:
+                print(f"{one.name:60} {'done' if one.load() is not None else 'to do'}")
+            except DamagedFile as error:
+                print(f"{one.name:60} damaged: {error}")
+        print(note, end="", file=sys.stderr)
+        return
+    sweep.run_all(todo, options.device, options.workers, start + budget)
+    left = [one for one in todo if one.load() is None]
+    done = f"{len(todo) - len(left)} of {len(todo)} results are here"
+    print(f"{done}; the same command goes on with {left[0].name}" if left else f"{done}: python -m odl results")
+    print(note, end="", file=sys.stderr)
+
+
+def duration(name: str, value: str) -> float:
+    """Return the seconds of `90s`, `10min` or `10m`, `8h` or `2d`. Raises ParameterError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|m|min|h|d)", value)
+    if not match:
+        raise ParameterError(f"{name}={value!r} is not a time such as 90s, 10min, 8h or 2d")
+    return float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[match[2]]
+
+
+def run_plan(options) -> None:
+    from companion.notebook import check_seeds
+    from companion.runs import plan
+    from odl.parameters import number
+
+    number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
+    sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
+    for name, text in plan.plan(options.profile, sets, seeds, options.gpu_ms_per_step):
+        print(f"{name:14} {text}")
+
+
+def run_denoiser(options) -> None:
+    from companion.comparators import trained
+    from companion.training.device import check_device
+
+    device = check_device(options.device)
+    run = trained.run_of(options.name, options.profile)
+    with Bar(100, run.run_id) as bar:
+        history = trained.train(run, device, lambda share: bar.advance(100 * share)).history
+    print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
+
+
+def run_photographs(options) -> None:
+    from companion.measure import cards
+    from companion.measure import photographs as table
+    from companion.restore import photographs
+    from companion.training import results
+    from companion.training.device import check_device
+    from odl.parameters import choice
+
+    device = check_device(options.device)
+    if not options.train:
+        rows = options.rows or [row for row in (*table.ROWS, *table.ON_DB11) if table.is_here(row)]
+        with Bar(len(rows), "photographs") as bar:
+            for one in map(table.measurement_of, rows):
+                one.run(device)
+                bar.update()
+        print(table.table(rows).to_string(index=False))
+        print(*[cards.write(task) for task in dict.fromkeys(map(cards.network_of, rows))], sep="\n")
+        return
+    photographs.add()
+    if options.task is not None:
+        choice("task", options.task, photographs.LEVELS)
+    for run in map(photographs.run_of, [options.task] if options.task else photographs.LEVELS):
+        with Bar(100, run.task) as bar:
+            result = results.measurement_of(run).run(device, lambda share, bar=bar: bar.advance(100 * share))
+        print(result.path)
+
+
+def run_classical(options) -> None:
+    from companion.measure import classical
+
+    for task in classical.METHODS:
+        for result in classical.found(task, options.dataset, options.profile):
+            print(result.path)
+
+
+def run_verdicts(options) -> None:
+    from companion.claims import as_json, claims
+
+    evidence = claims.load_evidence(options.profile, options.dataset, seeds_of(options))
+    print(as_json.write_claims(claims.judge_claims(evidence), options.profile, options.dataset))
+
+
+def run_ship(options) -> None:
+    from companion.disk import files
+    from companion.measure import cards
+    from companion.training import results
+    from odl.parameters import nearest
+
+    here = [path.parent.relative_to(files.runs()).as_posix() for path in files.runs().glob("**/weights.safetensors")]
+    for name in (name.removeprefix("runs/").removesuffix("/weights") for name in options.runs):
+        if name not in here:
+            raise ParameterError(f"run={name!r} has no trained network in {files.runs()}{nearest(name, here)}")
+        own = next((task for task in cards.DOES if task in name.split("/")), "")  # of a network for photographs
+        print(results.ship(name, own))
+        if own:
+            print(cards.write(own))

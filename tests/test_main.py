@@ -18,8 +18,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 from PIL.TiffImagePlugin import IFDRational
 
 from bench.__main__ import main as bench
-from companion.__main__ import main as companion
-from companion.cli import main
+from companion.cli import companion, main
 from companion.data import reader
 from companion.restore import image_files
 from companion.training import results
@@ -449,7 +448,6 @@ def test_the_module_runs_without_the_book_s_packages(root):
 import sys
 for name in ("papermill", "jupyter_book", "bm3d", "nbformat", "IPython", "pooch"):
     sys.modules[name] = None
-from companion.__main__ import main as companion
 from companion.runs import sweep
 from companion.cli import main
 sys.exit(main(["train", "--profile", "smoke"]))

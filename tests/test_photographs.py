@@ -17,7 +17,7 @@ from scipy import ndimage
 from torch import nn
 
 import odl
-from companion.__main__ import main
+from companion.cli import companion
 from companion.cli import main as run_odl
 from companion.restore import advice, chosen, fill, photographs, pretrained, tiles
 from companion.restore.tiles import restore_whole
@@ -330,12 +330,12 @@ def test_no_table_of_the_paper_has_the_tasks_until_they_are_added():
 def test_the_command_trains_one_task_or_all_and_goes_on(photo_tasks, demo, monkeypatch, capsys):
     short = partial(photographs.run_of, dataset="demo", profile="smoke", width=4, test_images=6, validation_images=6)
     monkeypatch.setattr(photographs, "run_of", short)
-    assert main(["photographs", "--train", "--task", "photo_fil", "--device", "cpu"]) == 2
+    assert companion(["photographs", "--train", "--task", "photo_fil", "--device", "cpu"]) == 2
     assert "nearest: 'photo_fill'" in capsys.readouterr().err
-    assert main(["photographs", "--train", "--task", "photo_fill", "--device", "cpu"]) == 0
+    assert companion(["photographs", "--train", "--task", "photo_fill", "--device", "cpu"]) == 0
     assert [*capsys.readouterr().out.split()] == [str(results.path_of(short("photo_fill")))]
     monkeypatch.setattr(results, "train", lambda run, *_: (_ for _ in ()).throw(KeyboardInterrupt(run.task)))
-    assert main(["photographs", "--train", "--device", "cpu"]) == 130
+    assert companion(["photographs", "--train", "--device", "cpu"]) == 130
     assert "what was done is kept" in capsys.readouterr().err and results.load_result(short("photo_denoise")) is None
 
 

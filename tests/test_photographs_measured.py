@@ -8,7 +8,7 @@ from conftest import refused, ship_untrained
 from scipy import ndimage
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion.__main__ import main
+from companion.cli import companion
 from companion.disk import files
 from companion.measure import cards, denoising
 from companion.measure import photographs as measured
@@ -104,7 +104,7 @@ def test_noise_on_db11_is_that_of_table_3(photo_networks, monkeypatch):
 
 def test_the_command_needs_networks_that_ship(root, monkeypatch, capsys):
     monkeypatch.setattr("companion.restore.chosen.weights_of", lambda task: None)
-    assert main(["photographs", "--rows", "blur 2"]) == 2
+    assert companion(["photographs", "--rows", "blur 2"]) == 2
     assert "python -m companion photographs --train" in capsys.readouterr().err
 
 
@@ -112,7 +112,7 @@ def test_a_trained_network_ships_restores_is_measured_and_has_a_card(photo_tasks
     for task in photographs.LEVELS:
         run = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
         result = results.measurement_of(run).run("cpu")
-        assert main(["ship", run.run_id]) == 0
+        assert companion(["ship", run.run_id]) == 0
         place, card = (files.models() / f"{task}.{suffix}" for suffix in ("safetensors", "md"))
         assert capsys.readouterr().out.split() == [str(place), str(card)]
         text = card.read_text()
@@ -122,7 +122,7 @@ def test_a_trained_network_ships_restores_is_measured_and_has_a_card(photo_tasks
         assert "6 steps of 10 crops" in text and "Not measured on photographs" in text and "`demo`" in text
     whole = measured.images_of
     monkeypatch.setattr(measured, "images_of", lambda side=None: whole(SIDE))
-    assert main(["photographs", "--rows", "mask: dust", "noise 25", "--device", "cpu"]) == 0
+    assert companion(["photographs", "--rows", "mask: dust", "noise 25", "--device", "cpu"]) == 0
     said = capsys.readouterr().out
     assert said.splitlines()[0].split()[:3] == ["damage", "damaged", "photographs"] and "noise 25" in said
     means = measured.measurement_of("mask: dust").load().evaluation.groupby("system").psnr.mean().round(2)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from companion import published
-from companion.__main__ import main
+from companion.cli import companion
 from companion.comparators import context_encoder
 from companion.runs import catalogue, plan
 from odl.experiment import PROFILES, Experiment
@@ -37,7 +37,7 @@ def test_hours_are_steps_times_milliseconds_and_the_command_prints_each_number_o
     run, n = (steps + 20 * 8 * 10 / 3) * 2e-3 / 3600, int(planned["runs"].split(",")[0])
     assert float(planned["GPU time"].split()[0]) == pytest.approx(n * run, rel=2e-3)
     assert float(planned["longest run"].split()[1]) == pytest.approx(run, abs=0.06)
-    assert main(["plan", "--dataset", "celeba", "--gpu-ms-per-step", "2"]) == 0
+    assert companion(["plan", "--dataset", "celeba", "--gpu-ms-per-step", "2"]) == 0
     assert [line[:14].strip() for line in capsys.readouterr().out.splitlines()] == [*planned]
     assert not root.exists()
 
@@ -52,6 +52,6 @@ def test_weights_are_counted():
 def test_a_code_page_of_windows_costs_signs_and_no_command(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "cp1252"))
     monkeypatch.setattr(plan, "plan", lambda *_: [("runs", "σ")])
-    assert main(["plan", "--gpu-ms-per-step", "1"]) == 0
+    assert companion(["plan", "--gpu-ms-per-step", "1"]) == 0
     sys.stdout.flush()
     assert b"?" in sys.stdout.buffer.getvalue()

@@ -19,8 +19,7 @@ from safetensors.torch import load_file
 from scipy import stats
 
 from companion import notebook, published
-from companion.__main__ import main as command
-from companion.cli import experiment_of, parser
+from companion.cli import companion, experiment_of, parser
 from companion.data import packs
 from companion.disk import files, provenance
 from companion.pages import table1
@@ -331,7 +330,7 @@ def shipped(demo):
     experiment = tiny("denoise")
     results.measurement_of(experiment).run("cpu")
     trained = results.load_network(experiment)
-    assert command(["ship", experiment.run_id]) == 0
+    assert companion(["ship", experiment.run_id]) == 0
     path = files.models() / f"{experiment.run_id.replace('/', '-')}.safetensors"
     (files.runs() / experiment.run_id / "weights.safetensors").unlink()
     return experiment, trained, path

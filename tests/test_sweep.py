@@ -14,7 +14,7 @@ import psutil
 import pytest
 from conftest import tiny
 
-from companion.__main__ import duration, main
+from companion.cli import companion, duration
 from companion.comparators import INPAINTERS
 from companion.data import sets
 from companion.disk import files
@@ -282,7 +282,7 @@ def test_reproduce_says_that_it_leaves_out_what_needs_photographs(root, monkeypa
     of = {"table3": ["--page", "table3"], "table1": ["--page", "table1-deblur"], "all": ["--page", "scorecard"]}
     of |= {"denoise": ["--page", "table3-denoise"], "faces": ["--dataset", "celeba10k-native"], "whole": []}
     for name, options in of.items():
-        assert main(["reproduce", "--list", "--seeds", "0", *options]) == 0
+        assert companion(["reproduce", "--list", "--seeds", "0", *options]) == 0
         said = "python -m odl data prepare db11" in capsys.readouterr().err
         assert said == (name not in ("table1", "faces")), name
 
@@ -292,7 +292,7 @@ def test_reproduce_stops_at_its_budget_and_goes_on(demo, capsys, monkeypatch):
     monkeypatch.setattr(catalogue, "measurements", lambda *_: runs)
 
     def said(*options):
-        assert main(["reproduce", "--profile", "smoke", "--dataset", "demo", *options]) == 0
+        assert companion(["reproduce", "--profile", "smoke", "--dataset", "demo", *options]) == 0
         return capsys.readouterr().out
 
     assert "0 of 2 results are here; the same command goes on with smoke/demo" in said("--budget", "0s")

@@ -14,7 +14,7 @@ from scipy import ndimage
 from scipy.fft import dctn
 from skimage.metrics import peak_signal_noise_ratio
 
-from companion.__main__ import main
+from companion.cli import companion
 from companion.comparators import trained
 from companion.comparators.csf import Shrinkage
 from companion.comparators.fields import Filters, cosine_basis
@@ -148,7 +148,7 @@ def test_every_network_that_ships_is_the_one_of_the_manifest():
 
 def test_the_command_trains_and_says_how_well(demo, monkeypatch, capsys):
     monkeypatch.setattr(trained, "run_of", partial(trained.run_of, dataset="demo"))
-    assert main(["train", "tnrd", "--profile", "smoke"]) == 0
+    assert companion(["train", "tnrd", "--profile", "smoke"]) == 0
     said = re.fullmatch(r"validation at σ = 25: (\d+\.\d\d) dB\n", capsys.readouterr().out)
     history = trained.train(trained.run_of("tnrd", "smoke")).history  # what is trained is read
     assert said and float(said[1]) == pytest.approx(history[-1]["psnr"][0], abs=0.006)

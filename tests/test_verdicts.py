@@ -6,8 +6,8 @@ import os
 import pytest
 
 from companion import judge
-from companion.__main__ import main
 from companion.claims import as_json, claims
+from companion.cli import companion
 from companion.disk import files
 from companion.runs import catalogue
 
@@ -78,12 +78,12 @@ def test_nothing_is_taken_from_another_scale(scale, monkeypatch):
 
 
 def test_the_command_writes_a_sealed_file_also_where_nothing_is_measured(root, capsys):
-    assert main(["verdicts", "--profile", "smoke", "--dataset", "demo"]) == 0
+    assert companion(["verdicts", "--profile", "smoke", "--dataset", "demo"]) == 0
     path = root / "data" / "results" / "smoke" / "tables" / "verdicts-demo.json"
     assert capsys.readouterr().out.strip() == os.fspath(path)
     content = files.unseal(path)
     assert content["protocol"] and {claim["verdict"] for claim in content["claims"]} <= {*judge.VERDICTS}
-    assert main(["verdicts", "--profile", "smok"]) == 2 and "nearest: 'smoke'" in capsys.readouterr().err
+    assert companion(["verdicts", "--profile", "smok"]) == 2 and "nearest: 'smoke'" in capsys.readouterr().err
     path.write_text(path.read_text().replace(judge.MISSING, judge.REPRODUCED, 1))
     with pytest.raises(files.DamagedFile):
         files.unseal(path)

@@ -27,7 +27,7 @@ from traitlets.config import Config
 
 from companion import notebook as notebook_module
 from companion import published
-from companion.__main__ import main
+from companion.cli import companion
 from companion.runs import catalogue
 from odl import paper
 from odl.parameters import ParameterError
@@ -176,7 +176,7 @@ def test_the_command_that_is_told_trains_what_is_missing(name, task, dataset, ro
     [options] = re.findall(r"or run python -m companion reproduce (.*)\.\n", found["printed"])
     page = f"{name}-{task}" if name == "table1" else name
     assert options == f"--profile smoke --dataset {dataset} --page {page} --seeds 0"
-    assert main(["reproduce", *options.split(), "--list"]) == 0
+    assert companion(["reproduce", *options.split(), "--list"]) == 0
     listed = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
     assert {one.run_id for one in catalogue.runs(name, task, dataset, "smoke", [0])} <= listed
 
