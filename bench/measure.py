@@ -12,16 +12,14 @@ from statistics import median
 
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
+from tqdm.auto import trange
 
 from companion.data import packs, sets
 from companion.disk import files
 from companion.disk.provenance import commit, device_name, processor
-from companion.training.device import make_deterministic
 from odl.device import quick_precision
 from odl.experiment import Experiment
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv")
 
 
@@ -36,7 +34,7 @@ class Options:
 
     @property
     def precision(self) -> str:
-        """Of ours."""
+        """Return the precision of ours."""
         return quick_precision(self.device)
 
     def sizes(self, full: dict, quick: dict, cuda: dict | None = None) -> dict:
@@ -44,28 +42,13 @@ class Options:
         return full | (quick if self.quick else (cuda or {}) if self.device == "cuda" else {})
 
 
-def prepare(options: Options) -> None:
-    """Set the threads that are asked for, and kernels as in training."""
-    torch.set_num_threads(options.threads)
-    if options.device == "cuda":
-        make_deterministic()
-
-
 def interleave(turns: dict, rounds: int, label: str) -> dict[str, list[float]]:
     """Take turns A B C A B C …: name → what its turn returned (seconds), one a round.
 
     One more round goes before, for warming up, and is thrown away.
     """
-    seconds = {name: [] for name in turns}
-    with tqdm(total=(1 + rounds) * len(turns), desc=label, leave=False) as bar:
-        for i in range(1 + rounds):
-            for name, turn in turns.items():
-                bar.set_postfix_str(name)
-                value = turn()
-                if i:
-                    seconds[name].append(value)
-                bar.update()
-    return seconds
+    taken = [{name: turn() for name, turn in turns.items()} for _ in trange(1 + rounds, desc=label, leave=False)]
+    return {name: [seconds[name] for seconds in taken[1:]] for name in turns}
 
 
 def seconds_of(function, times: int, device: str) -> float:
@@ -83,11 +66,6 @@ def faster(seconds: dict, other: str) -> dict[str, float] | None:
     """Return how many times as fast ours is as another, from the ratio within each round; None for ours itself."""
     ratios = [b / a for a, b in zip(seconds["ours"], seconds[other], strict=True)]
     return None if other == "ours" else {"median": median(ratios), "low": min(ratios), "high": max(ratios)}
-
-
-def comparison(seconds: dict, what: str, other: str, counts: bool = True) -> dict:
-    """Return one bar of the page: `what` by us against another way; `counts` is false where a gate failed."""
-    return {"what": what, "against": other, "counts": counts} | faster(seconds, other)
 
 
 # Where a number comes from
@@ -133,23 +111,15 @@ def experiment(options: Options, **numbers) -> Experiment:
 # Results
 
 
-def write(name: str, content: dict, options: Options, origin: dict) -> Path:
+def write(name: str, content: dict, options: Options) -> Path:
     """Write `data/results/benchmarks/<device>/<name>.json`; quick numbers mean nothing and go to `runs/`."""
     slug = re.sub(r"[^a-z0-9]+", "-", device_name(options.device).lower()).strip("-")
     path = (files.runs() if options.quick else files.results()) / "benchmarks" / slug / f"{name}.json"
-    whole = {"benchmark": name, "provenance": origin, "rounds": options.rounds} | content
+    whole = {"benchmark": name, "provenance": provenance(options), "rounds": options.rounds} | content
     whole["scale"] = {"precision_of_ours": options.precision} | content["scale"]
-    files.write_atomically(path, json.dumps(rounded(whole), indent=1, ensure_ascii=False).encode() + b"\n")
+    rounded = json.loads(json.dumps(whole), parse_float=lambda text: float(f"{float(text):.4g}"))
+    files.write_atomically(path, json.dumps(rounded, indent=1, ensure_ascii=False).encode() + b"\n")
     return path
-
-
-def rounded(value):
-    """Round every float of a JSON to four significant digits."""
-    if isinstance(value, float):
-        return float(f"{value:.4g}")
-    if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def table(rows: list[dict]) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, RandomSampler
-from tqdm.auto import tqdm
 
 from companion.data import packs, sets
 from companion.training.graphs import quickest
@@ -49,29 +48,24 @@ def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
 
 
 def run(options: measure.Options) -> dict:
-    """Time a step of every contestant, and compare what each has learnt after the gate's steps."""
+    """Time a step of every contestant that can run here, and compare what each has learnt after the gate's steps."""
     size, experiment = sizes(options), experiment_of(options)
-    contestants = {name: BUILD[name](experiment, options) for name in names_of(options)}
+    absent = {"deepinv": not measure.version_of("deepinv"), "eager bf16": options.precision != "bf16"}
+    contestants = {name: make(experiment, options) for name, make in BUILD.items() if not absent.get(name)}
     used = {name: c.precision for name, c in contestants.items()}
     seconds = measure.interleave({name: c.turn for name, c in contestants.items()}, options.rounds, "training")
     del contestants  # with their networks
-    psnr, rows, bars = gate(options, [*seconds]), [], []
-    counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= MAX_GATE_DB for name in seconds}
-    for name in seconds:
-        step = median(seconds[name])
+    psnr, rows, bars = {name: gate(name, options) for name in used}, [], []
+    counts = {name: abs(psnr[name] - psnr["eager fp32"]) <= MAX_GATE_DB for name in used}
+    for name in used:
+        step, ratio = median(seconds[name]), measure.faster(seconds, name)
         cells = {"contestant": name, "precision": used[name], "ms per step": 1000 * step}
-        cells |= {"images/s": size["batch"] / step, "ours, times as fast": measure.faster(seconds, name)}
+        cells |= {"images/s": size["batch"] / step, "ours, times as fast": ratio}
         rows.append(cells | {"PSNR (dB)": f"{psnr[name]:.2f}", "counts": counts[name]})
-        if name != "ours":
-            bars.append(measure.comparison(seconds, "training", name, counts["ours"] and counts[name]))
+        if ratio:
+            bars.append({"what": "training", "against": name, "counts": counts["ours"] and counts[name]} | ratio)
     scale = size | {"task": "inpaint", "dataset": experiment.dataset}
     return {"scale": scale, "rows": rows, "seconds": seconds, "comparisons": bars}
-
-
-def names_of(options: measure.Options) -> list[str]:
-    """Return the contestants that can run here."""
-    absent = {"deepinv": not measure.version_of("deepinv"), "eager bf16": options.precision != "bf16"}
-    return [name for name in BUILD if not absent.get(name)]
 
 
 # Contestants
@@ -196,33 +190,22 @@ def with_hole(x: np.ndarray) -> np.ndarray:
 def loader_of(dataset: Dataset, experiment, options) -> DataLoader:
     """Return batches without end; one is ready for each loading process when a step is done."""
     endless = RandomSampler(dataset, replacement=True, num_samples=10**9)
-    how = {"num_workers": workers(options), "prefetch_factor": 1, "pin_memory": options.device == "cuda"}
+    workers = options.threads if options.device == "cpu" else min(MAX_LOADING_PROCESSES, os.cpu_count())
+    how = {"num_workers": workers, "prefetch_factor": 1, "pin_memory": options.device == "cuda"}
     return DataLoader(dataset, experiment.batch_size, sampler=endless, **how)
-
-
-def workers(options: measure.Options) -> int:
-    return options.threads if options.device == "cpu" else min(MAX_LOADING_PROCESSES, os.cpu_count())
 
 
 # The gate
 
 
-def gate(options: measure.Options, names: list[str]) -> dict[str, float]:
-    """Return the PSNR in dB of each contestant after the gate's steps."""
-    experiment, psnr = experiment_of(options, gate=True), {}
-    for name in tqdm(names, "gate", leave=False):
-        contestant = BUILD[name](experiment, options)
-        contestant.learn()
-        psnr[name] = validated(experiment, contestant.network, contestant.precision, options)
-    return psnr
-
-
-def validated(experiment, network, precision: str, options: measure.Options) -> float:
-    """Return mean PSNR in dB over levels 1–5 on the validation crops."""
+def gate(name: str, options: measure.Options) -> float:
+    """Return the mean PSNR in dB on the validation crops of levels 1–5 of a contestant after the gate's steps."""
+    experiment = experiment_of(options, gate=True)
+    contestant = BUILD[name](experiment, options)
+    contestant.learn()
     held_out = packs.load(experiment.dataset, "validation")
     x = images_of(experiment, held_out, experiment.validation_images, "validation").to(options.device)
-    experiment = replace(experiment, precision=precision)
-    return mean(validate(experiment, network, x)["psnr"])
+    return mean(validate(replace(experiment, precision=contestant.precision), contestant.network, x)["psnr"])
 
 
 def same_batches(experiment, device: str):

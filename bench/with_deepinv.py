@@ -100,18 +100,13 @@ def corruptions(device: str) -> dict:
     generators = deepinv.physics.generator
     top = {t: facts["levels"][paper.N_LEVELS - 1][1] for t, facts in paper.TASKS.items()}
     kept = {"random_split_ratio": True, "min_split_ratio": 1 - top["interpolate"] / 100, "max_split_ratio": 1.0}
+    widths = {"sigma_min": 0.01, "sigma_max": float(top["deblur"]), "isotropic": False, "angle_max": 0.0}  # 0.01 px: 0
     draws = {
         "inpaint": Squares(device=device),
         "interpolate": generators.BernoulliSplittingMaskGenerator(CROP, 0.5, device=device, **kept),
-        "deblur": kernels(device),
+        "deblur": generators.GaussianBlurGenerator((8 * top["deblur"] + 1,) * 2, **widths, device=device),  # 4σ
         "denoise": generators.SigmaGenerator(0, top["denoise"] / 127.5, device=device),
     }
-    operators = physics(device)
-    return {task: lambda x, t=task: operators[t](x, **draws[t].step(len(x))) for task in draws}
-
-
-def physics(device: str) -> dict:
-    """Return task → `apply(x, **parameters)`."""
     mask, shift = deepinv.physics.Inpainting(CROP, device=device), fill(device)
     blur, noise = deepinv.physics.Blur(padding="reflect", device=device), deepinv.physics.Denoising(device=device)
 
@@ -121,11 +116,5 @@ def physics(device: str) -> dict:
     def clipped(x, **parameters):
         return noise(x, **parameters).clamp(-1, 1)
 
-    return {"inpaint": masked, "interpolate": masked, "deblur": blur, "denoise": clipped}
-
-
-def kernels(device: str):
-    """Return Gaussian kernels of levels 1–5, large enough for the widest at 4σ; 0.01 px stands for zero."""
-    widest = paper.TASKS["deblur"]["levels"][paper.N_LEVELS - 1][1]
-    widths = {"sigma_min": 0.01, "sigma_max": float(widest), "isotropic": False, "angle_max": 0.0}
-    return deepinv.physics.generator.GaussianBlurGenerator((8 * widest + 1,) * 2, **widths, device=device)
+    operators = {"inpaint": masked, "interpolate": masked, "deblur": blur, "denoise": clipped}
+    return {task: lambda x, t=task: operators[t](x, **draws[t].step(len(x))) for task in draws}

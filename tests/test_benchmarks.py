@@ -9,59 +9,35 @@ import speed
 import torch
 
 from bench import __main__ as bench
-from bench import corruptions, measure, training
+from bench import measure, training
 from companion.disk import files
 from odl import paper
 
 
-@pytest.fixture(autouse=True)
-def offline(monkeypatch):
-    """No original photographs but those of scikit-image."""
-    monkeypatch.delenv("ODL_DATA", raising=False)
-
-
-OPTIONS = measure.Options("cpu", 1, 1, quick=True)
-
-
 @pytest.mark.parametrize("name", bench.BENCHMARKS)
-def test_every_benchmark_runs_and_its_results_reach_the_page(demo, capsys, name):
+def test_every_benchmark_runs_and_its_results_reach_the_page(demo, capsys, monkeypatch, name):
     assert bench.main([name, "--quick", "--threads", "1", "--device", "cpu"]) == 0
-    path = files.runs() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
-    content = json.loads(path.read_text())
-    assert content["benchmark"] == name and content["rounds"] == 1
-    assert set(content["provenance"]) >= {"commit", "device", "threads", "versions"}
-    assert str(measure.ROOT) not in path.read_text() and str(files.root()) not in path.read_text()
+    content = json.loads((files.runs() / "benchmarks" / "cpu-1-thread" / f"{name}.json").read_text())
+    assert str(files.root()) not in str(content) and content["rounds"] == 1
     assert all(bar["low"] <= bar["median"] <= bar["high"] for bar in content["comparisons"])
-    assert all(row.get("counts", True) for row in content["rows"])  # a contestant who does the same
+    assert all(row["counts"] for row in content["rows"])  # every contestant does the same
     printed = capsys.readouterr().out
     assert all(column in printed for column in content["rows"][0])
 
     with pytest.raises(FileNotFoundError):
         speed.table(name)
-    shown = files.results() / "benchmarks" / "cpu-1-thread" / f"{name}.json"
-    shown.parent.mkdir(parents=True)
-    shown.write_bytes(path.read_bytes())
-    page = speed.table(name)
-    assert all(text in page for text in (*content["rows"][0], "CPU, 1 thread"))
+    monkeypatch.setattr(files, "results", files.runs)
+    assert all(text in speed.table(name) for text in (*content["rows"][0], "CPU, 1 thread"))
     speed.ratios().savefig(files.root() / "figure.svg")
-
-
-def test_a_benchmark_that_fails_costs_one_line_and_the_others_go_on(demo, monkeypatch, capsys):
-    def broken(options):
-        raise RuntimeError("no\nluck")
-
-    monkeypatch.setattr(corruptions, "run", broken)
-    assert bench.main(["--quick", "--threads", "1", "corruptions", "training"]) == 1
-    captured = capsys.readouterr()
-    assert "bench: corruptions: RuntimeError: no luck" in captured.err and "training.json" in captured.out
 
 
 def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
     """BatchNorm's running means after one step tell which batch it was."""
-    experiment = replace(training.experiment_of(OPTIONS, gate=True), iterations=1)
+    options = measure.Options("cpu", 1, 1, quick=True)
+    experiment = replace(training.experiment_of(options, gate=True), iterations=1)
     means = []
     for name in ("naive", "eager fp32", *(["deepinv"] if measure.version_of("deepinv") else [])):
-        contestant = training.BUILD[name](experiment, OPTIONS)
+        contestant = training.BUILD[name](experiment, options)
         contestant.learn()
         means.append(contestant.network.encoder[1].running_mean)
     for other in means:
