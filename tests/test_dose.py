@@ -17,7 +17,6 @@ from companion.pages import dose
 from companion.runs import catalogue
 from companion.show import sentences
 from companion.training import results
-from companion.words import ERROR_SLOPE, describe, signed
 from odl import paper
 from odl.experiment import Experiment
 from odl.learn import allocation
@@ -28,13 +27,7 @@ AHEAD = {-1: -0.3, 1: 0.2, 4: 0.5}  # dB that a made-up k is worth
 DOSES = {-1: 0.01, 1: 0.01, 4: 0.04}
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
-@given(st.lists(st.floats(1, 60), min_size=2, max_size=8), st.sampled_from(dose.K))
+@given(st.lists(st.floats(1, 60), min_size=2, max_size=8), st.sampled_from([*dose.NAMES]))
 def test_shares_are_those_of_exact_fractions(psnr, k):
     weights = [Fraction(p) ** -k for p in psnr]
     np.testing.assert_allclose(dose.shares(psnr, k), [float(w / sum(weights)) for w in weights], rtol=1e-9)
@@ -68,8 +61,7 @@ def made_up(e: Experiment) -> results.Result:
     frame = pd.DataFrame([(t, str(i), psnr, 20.0) for t in (0, 1) for i in range(1, 7)])
     frame.columns = ["trial", "level", "psnr", "psnr_input"]
     frame["l2"] = error(psnr)
-    where = {"train_images": 9, "device": "CPU"}
-    return results.Result(e.asdict(), where, [{"dose": DOSES.get(k, 0)}] * 2, frame, None)
+    return results.Result(e.asdict(), {}, [{"dose": DOSES.get(k, 0)}] * 2, frame, None)
 
 
 @pytest.fixture
@@ -120,15 +112,9 @@ def test_pull_share_and_outcome_of_each_level_by_hand():
             norms = pd.DataFrame([(0, str(i), i + seed) for i in range(1, 6)], columns=["trial", "level", "norm"])
             key = "gradients", "deblur rigid_joint", seed
             runs[key] = results.Result(e.asdict(), {}, [], norms, None)
-    shown = dose.show_levels(dose.levels_table(judge.Evidence(runs))).data
-    assert len(shown) == 5 and shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
-    more = {("inpaint", *key[1:]): run for key, run in runs.items() if key[:2] == ("deblur", "on_demand")}
-    more |= {("inpaint", *key[1:]): run for key, run in runs.items() if key[:2] == ("deblur", "rigid_joint")}
-    shown = dose.show_levels(dose.levels_table(judge.Evidence(more | runs))).data  # k = 4 on one task of two
-    assert list(shown["", "task"]) == ["inpainting", *[""] * 4, "deblurring", *[""] * 4]
-    assert list(shown["k = 4", "share (%)"][:5]) == ["–"] * 5 and shown["k = 1", "share (%)"].tolist()[4] == "23.0"
-    assert shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
     table = dose.levels_table(judge.Evidence(runs))
+    shown = dose.show_levels(table).data
+    assert len(shown) == 5 and shown["k = 4", "− rigid joint (dB)"].iloc[-1] == "+2.00"
     assert list(table.k) == [1] * 5 + [4] * 5 and {*table.task} == {"deblur"} and {*table.seeds} == {2, 3}
     for row in table.itertuples():
         assert row.pull == pytest.approx(sum((row.level + seed) / (1 + seed) for seed in SEEDS) / 3)
@@ -158,9 +144,8 @@ def test_the_slope_of_the_margin_on_the_dose_against_least_squares(turned, word)
     errors = [[error(25 + turned * db * (1 + 0.1 * seed)) - error(25) for seed in SEEDS] for db in y]
     each = np.linalg.lstsq(x[:, None], errors, rcond=None)[0][0]
     assert dose.slopes(judge.Evidence(runs), "l2") == pytest.approx(each)
-    assert f"squared error {signed(each.mean(), ERROR_SLOPE)} [" in describe(found)
     del runs["deblur", "rigid_joint", 0]
-    assert "2 seeds" in describe(dose.judge_slope(judge.Evidence(runs)))
+    assert len(dose.slopes(judge.Evidence(runs), "l2")) == 2
 
 
 @pytest.mark.parametrize(("turned", "word"), [(1, judge.REPRODUCED), (-1, judge.MIXED)])
@@ -196,3 +181,4 @@ def test_an_empty_project_is_no_error(root, profile):
     assert dose.describe_doses(runs) == dose.describe_levels(runs) == third == sentences.QUESTION_OPEN
     assert not any(len(line.get_xdata()) for axis in dose.plot_levels(runs).axes for line in axis.lines[1:])
     assert not [path for path in root.rglob("*") if path.is_file()]
+    plt.close("all")

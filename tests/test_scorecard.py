@@ -368,7 +368,6 @@ def test_rate_share_order_and_feedback_are_told_apart():
     for contrast, db in expected.items():
         assert table.margin[contrast].to_list() == pytest.approx([db, db], abs=0.02)
     assert (table.verdict["the same, constant rate"] == MISSING).all()
-    dose.plot_controls(dose.controls_table(evidence))
 
 
 def test_a_control_and_a_weak_opponent_stand_in_their_lines():

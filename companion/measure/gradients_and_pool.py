@@ -11,7 +11,7 @@ import torch
 from companion.data import packs
 from companion.judge import Decision, Evidence, decide_claim, paired, plain
 from companion.training import results
-from companion.training.measurement import Measurement, Result
+from companion.training.measurement import Measurement
 from odl import crops, paper
 from odl.device import forward
 from odl.evaluation import in_its_channels, psnr, squared_error, task_of
@@ -87,16 +87,11 @@ def load_all(runs) -> dict:
     return found
 
 
-def norms(result: Result) -> dict[str, float]:
-    """Return level → mean norm over trials."""
-    return result.level_means["norm"]
-
-
 def severe_dominate(evidence: Evidence) -> Decision:
     """Judge whether level 5 has a larger gradient than level 1, in per cent, on every task."""
     parts = {}
     for task in paper.TASKS:
-        found = [norms(run) for [run] in paired(evidence.runs, "gradients", f"{task} rigid_joint")]
+        found = [run.level_means["norm"] for [run] in paired(evidence.runs, "gradients", f"{task} rigid_joint")]
         parts[plain(task)] = [100 * (norm["5"] / norm["1"] - 1) for norm in found]
     return decide_claim(parts, unit="%")
 

@@ -12,7 +12,6 @@ import pandas as pd
 
 from companion import judge, published
 from companion.judge import Decision, Evidence, compare, compare_levels, dose_of, gaps, paired, plain, score
-from companion.measure import gradients_and_pool
 from companion.runs import catalogue
 from companion.runs.catalogue import LADDER
 from companion.show import figures
@@ -25,8 +24,7 @@ from odl import paper, schedules
 from odl.experiment import PROFILES, Experiment
 
 NAMES = {-4: "on_demand, k = -4", -1: "on_demand, k = -1", 0: "rigid_joint", 1: "on_demand", 4: "on_demand, k = 4"}
-K = tuple(NAMES)  # whose runs go by `name`
-COLOURS = dict(zip(K, ("#6A3D9A", "#B39DDB", "#0072B2", "#D55E00", "#7F2704"), strict=True))  # 0 and 1 as in Table 1
+COLOURS = dict(zip(NAMES, ("#6A3D9A", "#B39DDB", "#0072B2", "#D55E00", "#7F2704"), strict=True))  # 0, 1 as in Table 1
 LADDER_LOOKS = (("#56B4E9", "o"), ("#0072B2", "s"))  # narrow, wide
 OPEN_MARK = {"markersize": 5, "markerfacecolor": "none", "linestyle": "none"}
 PAPERS_STEPS = 1_500_000
@@ -139,21 +137,19 @@ def judge_decay(evidence: Evidence) -> Decision:
 def judge_replay(evidence: Evidence) -> Decision:
     """Judge a network's own feedback against recorded shares, and say how little the two shares differ."""
     found = compare(evidence, judge.on_tasks(NAMES[4], "replay", catalogue.CONFOUNDED))
-    moved = {task: moved_by_replay(evidence, task) for task in catalogue.CONFOUNDED}
-    told = {task: share for task, share in moved.items() if share}
-    if found.word == judge.MISSING or not told:
+    moved = {}  # task → per cent of a batch that recorded shares give to other levels, mean of epochs and seeds
+    for task in catalogue.CONFOUNDED:
+        pairs = paired(evidence.runs, task, NAMES[4], "replay")
+        both = [[np.array([epoch["allocation"] for epoch in run.history]) for run in pair] for pair in pairs]
+        changes = [np.abs(own - other).sum(1).mean() / 2 for own, other in both if own.size]
+        if any(changes):
+            moved[task] = np.mean(changes)
+    if found.word == judge.MISSING or not moved:
         return found
-    each = " and ".join(f"{share:.2f} % of a batch on {plain(task)}" for task, share in told.items())
-    images = " to ".join(dict.fromkeys(f"{100 / share:.0f}" for share in sorted(told.values(), reverse=True)))
+    each = " and ".join(f"{share:.2f} % of a batch on {plain(task)}" for task, share in moved.items())
+    images = " to ".join(dict.fromkeys(f"{100 / share:.0f}" for share in sorted(moved.values(), reverse=True)))
     note = f"; recorded and own shares differ by {each}, one image in {images}, so this carries no contrast"
     return found.with_note(note)
-
-
-def moved_by_replay(evidence: Evidence, task: str) -> float | None:
-    """Return the per cent of a batch that recorded shares give to other levels, mean of epochs and seeds."""
-    pairs = paired(evidence.runs, task, NAMES[4], "replay")
-    both = [[np.array([epoch["allocation"] for epoch in run.history]) for run in pair] for pair in pairs]
-    return np.mean([np.abs(own - other).sum(1).mean() / 2 for own, other in both]) if both and both[0][0].size else None
 
 
 # Tables
@@ -187,7 +183,7 @@ def levels_table(evidence: Evidence) -> pd.DataFrame:
     """
     rows, each = [], range(1, paper.N_LEVELS + 1)
     for task in paper.TASKS:
-        norms = [gradients_and_pool.norms(run) for [run] in paired(evidence.runs, "gradients", f"{task} rigid_joint")]
+        norms = [run.level_means["norm"] for [run] in paired(evidence.runs, "gradients", f"{task} rigid_joint")]
         pull = np.mean([[norm[str(i)] / norm["1"] for i in each] for norm in norms] or [[np.nan] * len(each)], axis=0)
         for k in (k for k in NAMES if k and paired(evidence.runs, task, NAMES[k], "rigid_joint")):
             pair = task, NAMES[k], "rigid_joint"
@@ -308,20 +304,29 @@ def plot_shares(given: dict):
     return figure
 
 
-def margin_panels(xlabel: str):
-    """Return a figure of margins over rigid joint learning, and its panel for each task."""
+def margin_panels(xlabel: str, corners):
+    """Return a figure of margins over rigid joint learning, and its panel for each task, which shows these corners."""
     figure, axes = subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
     figure.supxlabel(xlabel, fontsize=10)
     figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
-    return figure, dict(zip(paper.TASKS, axes.flat, strict=True))
+    for task, axis in zip(paper.TASKS, axes.flat, strict=True):
+        frame_panel(axis, task, corners)
+    return figure, zip(paper.TASKS, axes.flat, strict=True)
+
+
+def frame_panel(axis, task: str, corners) -> None:
+    """Draw a panel's title and the margins that count as equal; it shows its corners at least."""
+    axis.set_title(plain(task), fontsize=10)
+    figures.mark_equivalence(axis, along="y")
+    axis.update_datalim(corners)
 
 
 def plot_margins(table: pd.DataFrame):
     """Draw the margin over rigid joint learning against dose, for each task; left of 0 the easy levels get it."""
-    figure, panels = margin_panels("to the easy levels  ←  dose (% of a batch)  →  to the hard levels")
-    for task, axis in panels.items():
+    label = "to the easy levels  ←  dose (% of a batch)  →  to the hard levels"
+    figure, panels = margin_panels(label, [(-2, -0.15), (5, 0.15)])
+    for task, axis in panels:
         rows = table[table.task == task]
-        frame_panel(axis, plain(task), [(-2, -0.15), (5, 0.15)])
         axis.axvline(0, color="0.4", linewidth=1)
         axis.plot(0, 0, "x", color=COLOURS[0], label="k = 0, rigid joint")
         signed_doses = [np.sign(row.k) * np.array(row.doses) for row in rows.itertuples()]
@@ -344,10 +349,9 @@ def plot_levels(experiments: list[Experiment]):
 
     A mark is open where both networks are below the damaged images.
     """
-    figure, panels = margin_panels("level")
+    figure, panels = margin_panels("level", [(0.7, -0.15), (6.3, 0.15)])
     evidence, every_k = load_runs(experiments), exponents(experiments)
-    for task, axis in panels.items():
-        frame_panel(axis, plain(task), [(0.7, -0.15), (6.3, 0.15)])
+    for task, axis in panels:
         for k, beside in zip(every_k, np.linspace(-0.12, 0.12, len(every_k)), strict=True):
             pair, look = (NAMES[k], "rigid_joint"), {"color": COLOURS[k], "linewidth": 1}
             found = {level: gaps(evidence.runs, task, *pair, [level]) for level in judge.LEVELS}
@@ -363,30 +367,13 @@ def plot_levels(experiments: list[Experiment]):
     return figure
 
 
-def plot_controls(table: pd.DataFrame):
-    """Draw each measured contrast of `controls_table` with its 95 % interval, a colour for each task."""
-    shown = [contrast for contrast in CONTROLS if table.seeds[table.contrast == contrast].any()]
-    figure, axis = subplots(figsize=(8.6, 1.4 + 0.35 * len(shown)), layout="constrained")
-    figures.mark_equivalence(axis)
-    looks = zip((-0.15, 0.15), ("#0072B2", "#D55E00"), strict=True)
-    for (beside, colour), (task, rows) in zip(looks, table.groupby("task", sort=False), strict=True):
-        rows = rows[rows.contrast.isin(shown)]
-        places = np.arange(len(rows)) + beside
-        axis.plot(rows.margin, places, "o", color=colour, label=task)
-        axis.hlines(places, rows.low, rows.high, color=colour)
-    axis.set_yticks(range(len(shown)), shown)
-    axis.set(ylim=(max(len(shown), 1) - 0.5, -0.5), xlabel="difference in mean PSNR (dB)")
-    figure.legend(fontsize=9, loc="outside upper center", ncols=2)
-    return figure
-
-
 def plot_ladder(table: pd.DataFrame):
     """Draw margin and dose of Equation 3 against the number of steps, for each task, beside the paper's margins."""
     figure, axes = subplots(2, len(LADDER), figsize=(8.6, 5.6), sharex=True, sharey="row", layout="constrained")
     lengths = [*sorted({*table.steps}), PAPERS_STEPS]
     for (above, below), task in zip(axes.T, LADDER, strict=True):
         rows = table[table.task == task]
-        frame_panel(above, plain(task), [(lengths[0] / 1.5, 0), (1.5 * PAPERS_STEPS, 0)])
+        frame_panel(above, task, [(lengths[0] / 1.5, 0), (1.5 * PAPERS_STEPS, 0)])
         for (colour, mark), (width, part) in zip(LADDER_LOOKS, rows.groupby("width"), strict=False):
             for i, row in enumerate(part.itertuples()):
                 places = row.steps * (0.9 if mark == "o" else 1.1) * np.ones(row.seeds)  # beside each other
@@ -404,13 +391,6 @@ def plot_ladder(table: pd.DataFrame):
     axes[1, 0].set(ylabel="dose (% of a batch)", ylim=(0, 1.2 * max(sum(table.doses, [1]))))
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
     return figure
-
-
-def frame_panel(axis, title: str, corners) -> None:
-    """Draw a panel's title and the margins that count as equal; it shows its corners at least."""
-    axis.set_title(title, fontsize=10)
-    figures.mark_equivalence(axis, along="y")
-    axis.update_datalim(corners)
 
 
 def draw_setting(axis, places, row, colour, mark, label) -> None:
