@@ -15,10 +15,7 @@ from odl.device import forward
 from odl.evaluation import TESTED, images_of, task_of
 from odl.windows import restorer
 
-STATISTICS_CROPS, STATISTICS_BATCH = (
-    2_000,
-    100,
-)  # training crops from which the statistics of a level are estimated, in batches
+STATISTICS_CROPS, STATISTICS_BATCH = 2_000, 100  # training crops, in batches, that give the statistics of a level
 RECALIBRATED = ("fixated_easy", "fixated_hard", "staged_curriculum")  # the schedules that are measured again
 
 

@@ -123,11 +123,9 @@ def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
 
 def limits(frame: pd.DataFrame) -> tuple[float, float]:
     """Return the lowest and the highest dB of the picture of a spectrum."""
-    frame = frame[frame.severity > 0]
-    drawn, ours = frame[["psnr", "psnr_input", "psnr_kept"]], frame.psnr
-    return max(drawn.min().min(), ours.min() - MAX_DB_BEYOND) - 0.5, min(
-        drawn.max().max(), ours.max() + MAX_DB_BEYOND
-    ) + 0.5
+    drawn = frame.loc[frame.severity > 0, ["psnr", "psnr_input", "psnr_kept"]]
+    low, high = drawn.psnr.min() - MAX_DB_BEYOND, drawn.psnr.max() + MAX_DB_BEYOND
+    return max(drawn.min().min(), low) - 0.5, min(drawn.max().max(), high) + 0.5
 
 
 def plot_holes(frame: pd.DataFrame, task: str):
@@ -236,22 +234,21 @@ def margins_table(evidence: Evidence) -> pd.DataFrame:
 
 
 def compare_with_equal_shares(evidence: Evidence) -> str:
-    """Say how far rigid joint learning's margins are from on-demand learning's; empty where either is not measured."""
+    """Say how far rigid joint learning's margins are from on-demand learning's, and where it does harm.
+
+    Empty where either is not measured.
+    """
     margins = margins_table(evidence)
     if margins.empty:
         return ""
     apart = (margins.on_demand - margins.rigid_joint).abs().max()
+    below = levels_below(evidence.runs, "rigid_joint").items()
+    named = "; ".join(f"{task} on level{'s' * (len(on) > 1)} {', '.join(on)}" for task, on in below)
+    harm = f" It has a lower PSNR than the damaged images in {named}." if named else ""
     return (
         f"Rigid joint learning, which trains on the same levels without feedback, has the same mean margins over the "
-        f"fixated models within {apart:.2f} dB.{describe_harm(evidence)}"
+        f"fixated models within {apart:.2f} dB.{harm}"
     )
-
-
-def describe_harm(evidence: Evidence) -> str:
-    """Say on which levels rigid joint learning is below the damaged images; empty where it is nowhere."""
-    found = levels_below(evidence.runs, "rigid_joint")
-    named = "; ".join(f"{task} on level{'s' * (len(on) > 1)} {', '.join(on)}" for task, on in found.items())
-    return f" It has a lower PSNR than the damaged images in {named}." if named else ""
 
 
 def levels_below(runs: dict, schedule: str) -> dict[str, list[str]]:

@@ -113,23 +113,15 @@ def describe_photographs(evidence: Evidence) -> str:
     printed = (printed.on_demand - printed.fixated)[gap.index]
     most, near, (low, high) = gap.nsmallest(4), int((gap > -MAX_BEHIND).sum()), judge.interval(gap)
     lost = ", ".join(f"{name} {number(db)}" for name, db in most.items())
+    unsure = ", and with other photographs the verdict could be another" * bool(low < -MAX_BEHIND < high)
     return (
         f"The photographs differ more than the seeds. On {near} of the {len(gap)} the on-demand network is within "
         f"{MAX_BEHIND:.2f} dB of the fixated one; the four on which it loses most are {lost} dB. Over the photographs, "
         f"means over seeds, the 95 % interval of the difference is [{number(low)}, {number(high)}] dB"
-        f"{unsure(evidence)}. "
-        f"The paper's own differences follow much the same order: their rank correlation with ours is "
+        f"{unsure}. The paper's own differences follow much the same order: their rank correlation with ours is "
         f"{gap.corr(printed, 'spearman'):.2f}, and the four on which its network loses most are "
         f"{', '.join(printed.nsmallest(4).index)}."
     )
-
-
-def unsure(evidence: Evidence) -> str:
-    """Return `, and with other photographs …` where the interval over the eleven contains the bound."""
-    gap = by_image(evidence)
-    if gap is None or not (ends := judge.interval(gap))[0] < -MAX_BEHIND < ends[1]:
-        return ""
-    return ", and with other photographs the verdict could be another"
 
 
 def published_leads(measured: pd.Series) -> pd.Series:
