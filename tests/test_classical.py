@@ -69,13 +69,13 @@ def test_non_local_means_removes_noise(damaged, name):
     x, y = damaged("denoise", 2)
     found = classical.METHODS["denoise"][name](y, 2)
     for clean, noisy, denoised in zip(pixels(x), pixels(y), pixels(found), strict=True):
-        assert peak_signal_noise_ratio(clean, denoised, data_range=1) > 3 + peak_signal_noise_ratio(
-            clean, noisy, data_range=1
-        )
+        before, after = (peak_signal_noise_ratio(clean, image, data_range=1) for image in (noisy, denoised))
+        assert after > 3 + before
 
 
 @pytest.mark.parametrize("task", paper.TASKS)
 def test_scores_are_stored_once_and_stand_on_the_networks_damage(demo, task):
+    assert classical.found(task, "demo", "smoke", train=False) == []
     found = classical.found(task, "demo", "smoke")
     assert [result.experiment["schedule"] for result in found] == list(classical.METHODS[task])
     written = {result.path: result.path.stat().st_mtime_ns for result in found}
@@ -92,11 +92,6 @@ def test_scores_are_stored_once_and_stand_on_the_networks_damage(demo, task):
     assert [*table.schedule[table.scored == "all pixels"]] == ["not_restored", *classical.METHODS[task]]
 
 
-def test_nothing_is_measured_without_training_and_a_task_of_one_s_own_has_none(demo):
-    assert classical.found("denoise", "demo", "smoke", train=False) == []
-    assert "speckle" not in classical.METHODS and classical.beside([], []) == ""
-
-
 def scored(schedule, psnr, kept=np.nan) -> results.Result:
     frame = pd.DataFrame({"trial": 0, "level": [*LEVELS], "psnr": psnr, "psnr_kept": kept})
     return results.Result({"schedule": schedule}, {}, [], frame, None)
@@ -109,9 +104,5 @@ def test_a_sentence_says_where_a_method_is_ahead():
         "Linear interpolation, which learns nothing, is ahead of the on-demand network on every level (+5.50 dB in the "
         "mean) and on levels 1 and 2 with the known pixels put back (−0.50 dB in the mean)."
     )
-    assert classical.beside([network], [scored("nlm", [20.0] * 6)]) == (
-        "Non-local means, which learns nothing, is ahead of the on-demand network on no level (−7.50 dB in the mean)."
-    )
-    assert classical.ahead([0, 0, 1, 0, 0, 0]) == "on level 3" and classical.ahead([1, 1, 0, 0, 0, 1]).endswith(
-        "1, 2 and 6"
-    )
+    assert "on no level (−7.50 dB" in classical.beside([network], [scored("nlm", [20.0] * 6)])
+    assert classical.ahead([1, 1, 0, 0, 0, 1]) == "on levels 1, 2 and 6" and classical.beside([], []) == ""

@@ -16,9 +16,10 @@ from odl.corruptions import TASKS
 from odl.experiment import Experiment
 
 
-def test_psnr_of_a_perfect_image_is_finite_and_of_nan_is_not():
+def test_psnr_of_a_perfect_image_is_finite_and_without_a_number_or_a_difference_there_is_none():
     assert evaluation.psnr(torch.zeros(1)).item() == 100
     assert math.isnan(evaluation.psnr(torch.tensor([math.nan])).item())
+    assert math.isnan(judge.paired_p_value(np.ones(20), np.ones(20)))
 
 
 def restored(y):
@@ -75,7 +76,3 @@ def test_scores_equal_a_plain_loop(demo, task):
         for name, expected in zip(("l2", "psnr"), np.mean(trials, 0), strict=True):
             np.testing.assert_allclose(images[level][name].numpy(), expected, rtol=1e-4)
     assert not np.allclose(*sums["6"])
-
-
-def test_without_a_difference_there_is_no_p_value():
-    assert math.isnan(judge.paired_p_value(np.ones(20), np.ones(20)))

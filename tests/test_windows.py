@@ -86,20 +86,7 @@ def test_a_small_hole_is_the_mean_over_the_windows_that_see_it():
 
 
 def test_a_mask_is_reduced_like_its_photograph(tmp_path, capsys):
-    drawn = np.zeros((150, 201), np.uint8)
-    drawn[30:60, 100:160] = 255
-    Image.fromarray(drawn).save(tmp_path / "mask.png")
-    mask = pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 100))
-    assert mask.shape == (75, 100) and mask.sum() == pytest.approx(15 * 30, rel=0.1)
-    refused(lambda: pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 99)), "mask", "99×75")
-    assert not capsys.readouterr().out
-    Image.fromarray(255 - drawn).save(tmp_path / "mask.png")
-    pictures.read_mask(tmp_path / "mask.png", 100, picture(75, 100))
-    assert "mask.png: by the mask 9" in capsys.readouterr().out
-
-
-def test_a_thin_scratch_is_missing_wherever_it_shows(tmp_path):
-    """Of a photograph ten times as large."""
+    """Of which it is ten times as large; a thin scratch is missing wherever it shows."""
     drawn = np.zeros((640, 800), np.uint8)
     np.fill_diagonal(drawn, 255)
     Image.fromarray(drawn).save(tmp_path / "scratch.png")
@@ -107,6 +94,11 @@ def test_a_thin_scratch_is_missing_wherever_it_shows(tmp_path):
     assert shown.shape == (64, 80, 3) and shown.max() > 0.05
     mask = pictures.read_mask(tmp_path / "scratch.png", 80, shown)
     assert np.array_equal(mask, shown[..., 0] > 0) and mask.sum() == 64
+    refused(lambda: pictures.read_mask(tmp_path / "scratch.png", 80, picture(64, 79)), "mask", "79×64")
+    drawn[100:], drawn[:, 100:] = 255, 255
+    Image.fromarray(drawn).save(tmp_path / "mask.png")
+    pictures.read_mask(tmp_path / "mask.png", 80, shown)
+    assert "mask.png: by the mask 98" in capsys.readouterr().out
 
 
 def test_psnr_inside_is_of_the_missing_pixels_alone():
