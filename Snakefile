@@ -5,9 +5,9 @@ snakemake --cores 2 --config profile=demo
 snakemake --executor slurm --jobs 64 --config profile=paper dataset=celeba gpu=1
 
 --config takes profile, dataset, seeds and device as `python -m companion reproduce` does, and task: that task's
-runs alone, and the pages that need no others. gpu is what a run asks the cluster for; mem_mb and runtime (minutes) are
-the limits of a job. A run is made again with another protocol, a page with other code or parameters. Checkpoints are
-no outputs: a job that is queued again goes on.
+runs alone, and the pages that need no others. gpu is what a run asks the cluster for; --default-resources mem_mb=…
+runtime=… (minutes) limits every job. A run is made again with another protocol, a page with other code or parameters.
+Checkpoints are no outputs: a job that is queued again goes on.
 """
 
 import hashlib
@@ -36,8 +36,7 @@ min_version("9.0")
 workdir: files.root()
 
 
-GIVEN = {"profile": "smoke", "dataset": "", "seeds": [0], "task": "", "device": "auto"}
-GIVEN |= {"gpu": 0, "mem_mb": 8000, "runtime": 1440}
+GIVEN = {"profile": "smoke", "dataset": "", "seeds": [0], "task": "", "device": "auto", "gpu": 0}
 
 
 def options():
@@ -47,8 +46,7 @@ def options():
     given = GIVEN | config
     choice("profile", given["profile"], PROFILES)
     choice("task", given["task"], ("", *paper.TASKS))
-    for name, low, high in (("gpu", 0, 64), ("mem_mb", 1, 10**7), ("runtime", 1, 10**6)):
-        integer(name, given[name], low, high)
+    integer("gpu", given["gpu"], 0, 64)
     dataset = meant("dataset", given["dataset"] or build.DATASETS[given["profile"]])
     seeds = check_seeds(meant("seeds", str(given["seeds"]).replace("'", "")))  # of [0,1] Snakemake makes two texts
     return given | {"dataset": sets.absolute(dataset, START), "seeds": seeds}
@@ -76,24 +74,23 @@ except (ParameterError, DataError) as error:
     raise WorkflowError(str(error)) from None
 
 BASE = Path(workflow.basedir)
-LIMITS = {"mem_mb": O["mem_mb"], "runtime": O["runtime"]}
 PYTHON = f"PYTHONPATH={quote(str(BASE))} OMP_NUM_THREADS=1 {quote(sys.executable)}"
 GIVE = join(["--dataset", O["dataset"], "--seeds", *map(str, O["seeds"])])
 MEASURE = f"{PYTHON} -m companion reproduce --profile {O['profile']} {GIVE} --workers 1 --device {quote(O['device'])}"
 BUILD = f"{PYTHON} {quote(str(BASE / 'book' / 'build.py'))} {O['profile']} {GIVE}"
 LISTED = [one for one in EVERY if not O["task"] or one.experiment and one.experiment.task == O["task"]]
 FILES = below_root(one.path for one in LISTED)
-NEEDED = {}  # each results file → those that have to be there first
-for file, one in zip(FILES, LISTED):
-    NEEDED[file] = [other for other in below_root(one.needed) if other in FILES]
+NEEDED = {  # each results file → those that have to be there first
+    file: [other for other in below_root(one.needed) if other in FILES] for file, one in zip(FILES, LISTED)
+}
 SHOWN = {}  # page of the book all of whose results are in this sweep → these
 for page in build.plan(*SCALE):
-    results = [one.path for one in catalogue.shown_on(page.name, EVERY, *SCALE)]
-    if (results or not O["task"]) and {*below_root(results)} <= NEEDED.keys():
-        SHOWN[page.name] = page, below_root(results)
-NOTEBOOKS = below_root([build.BUILD / "notebooks"])[0]
+    results = below_root(one.path for one in catalogue.shown_on(page.name, EVERY, *SCALE))
+    if (results or not O["task"]) and {*results} <= NEEDED.keys():
+        SHOWN[page.name] = page, results
+NOTEBOOKS, INDEX = below_root([build.BUILD / "notebooks", build.BUILD / "html" / "index.html"])
 EXECUTED = {name: f"{NOTEBOOKS}/{name}.ipynb" for name in SHOWN}
-BOOK = [] if O["task"] else below_root([build.BUILD / "html" / "index.html"])
+BOOK = [] if O["task"] else [INDEX]
 
 
 rule all:
@@ -112,7 +109,6 @@ rule run:
         protocol=PROTOCOL,
     resources:
         gpu=O["gpu"],
-        **LIMITS,
     log:
         "runs/logs/{file}.log",
     shell:
@@ -131,8 +127,6 @@ rule notebook:
     params:
         code=lambda wildcards: hash_of("odl", "companion", SHOWN[wildcards.page][0].template.relative_to(BASE)),
         parameters=lambda wildcards: SHOWN[wildcards.page][0].parameters,
-    resources:
-        **LIMITS,
     log:
         text="runs/logs/notebooks/{page}.log",
         notebook="runs/logs/notebooks/{page}.ipynb",  # what is kept of one that failed
@@ -144,11 +138,9 @@ rule book:
     input:
         [*EXECUTED.values()],
     output:
-        BOOK or "runs/logs/no-book-of-one-task",
+        INDEX,
     params:
         code=hash_of("book", "odl", "companion", "_toc.yml", "_config.yml"),
-    resources:
-        **LIMITS,
     log:
         "runs/logs/book.log",
     shell:

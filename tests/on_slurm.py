@@ -48,7 +48,7 @@ PartitionName=odl Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 SCHEDULES = ("on_demand", "hard_mining", "rigid_joint")
 RESULTS = [f"data/results/smoke/demo/interpolate/{name}-seed0.json" for name in SCHEDULES]
-CONFIG = ("--config", "task=interpolate", "mem_mb=900", "runtime=60")
+CONFIG = ("--config", "task=interpolate", "--default-resources", "mem_mb=900", "runtime=60")
 ON_SLURM = ("--executor", "slurm", "--jobs", "2", "--max-threads", "1", "--slurm-no-account")
 ON_SLURM += ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3")
 
