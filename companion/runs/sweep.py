@@ -30,7 +30,6 @@ from odl.corruptions import TASKS
 from odl.device import pytorch_defaults
 from odl.experiment import Experiment
 from odl.network import NETWORKS
-from odl.parameters import OneLine
 from odl.schedules import SCHEDULES
 
 OPEN_TABLES = SCHEDULES, paper.TASKS, TASKS, NETWORKS  # which a script or a notebook may add to; workers are told
@@ -41,10 +40,6 @@ MAX_UNWRITTEN_SHARE = 0.999  # share of a measurement whose file is not yet writ
 
 class Stopped(Exception):
     """A run was stopped before its end; the same command goes on from its checkpoint."""
-
-
-class Ended(OneLine, RuntimeError):
-    """A worker was told to end, and nobody else to stop; the message is one line."""
 
 
 def run_many(experiments: list[Experiment], device="auto", train=True, workers=None, **named) -> list[Result]:
@@ -145,18 +140,15 @@ def in_turn(todo, device, deadline, show) -> None:
 
 
 def side_by_side(todo, device, deadline, show, workers: int) -> None:
-    """Measure several at once: on a CPU in a process each with one thread, on a GPU in a thread each with its stream.
-
-    A second Ctrl-C does not wait for what the first one has told to stop. Raises Ended.
-    """
+    """Measure several at once: on a CPU in processes of one thread, on a GPU in threads with a stream each."""
     ASKED_TO_END.clear()
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         shares = np.memmap(Path(folder, "shares"), float, "w+", shape=len(todo))
         if device == "cuda":
-            pool, leave = ThreadPoolExecutor(workers, initializer=start_thread), {"wait": False, "cancel_futures": True}
+            # Each thread makes its stream once, because PyTorch hands out 32 in rotation.
+            pool = ThreadPoolExecutor(workers, initializer=lambda: torch.cuda.set_stream(torch.cuda.Stream()))
         else:
-            given = {"initializer": start_process, "initargs": (os.getpid(),)}
-            pool, leave = ProcessPoolExecutor(workers, **given), {"kill_workers": True}
+            pool = ProcessPoolExecutor(workers, initializer=start_process, initargs=(os.getpid(),))
         waiting, futures, running = [*enumerate(todo)], [], set()
         try:
             while True:
@@ -170,7 +162,8 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
                     break
                 running = wait(running, 1.0, FIRST_COMPLETED).not_done
                 show(shares)
-            ended = [future.result() for future in futures]
+            for future in futures:
+                future.result()  # raises what went wrong there
         except (KeyboardInterrupt, SystemExit):
             for future in futures:
                 future.cancel()
@@ -179,13 +172,7 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
                 process.terminate()
             raise
         finally:
-            try:
-                pool.shutdown()
-            except KeyboardInterrupt:
-                pool.shutdown(**leave)
-                raise
-    if any(ended):  # else the others would seem to be all
-        raise Ended("a worker was ended from outside; the same command goes on from the checkpoints")
+            pool.shutdown()
 
 
 # A worker
@@ -193,11 +180,6 @@ def side_by_side(todo, device, deadline, show, workers: int) -> None:
 # Set by a signal in a process of its own, by the main thread for its other threads.
 ASKED_TO_END = threading.Event()
 WORKER = {"parent": None, "busy": False, "running": False}  # busy: measures; running: a signal may leave its run
-
-
-def start_thread() -> None:
-    """Set up a worker on a GPU: a stream of its own, made once, because PyTorch hands out 32 in rotation."""
-    torch.cuda.set_stream(torch.cuda.Stream())
 
 
 def start_process(parent: int) -> None:
@@ -228,8 +210,8 @@ def end_with_parent() -> None:
     os._exit(1)
 
 
-def work(one: Measurement, device, deadline: float, i: int, file: str, tables) -> bool:
-    """Run one measurement in a worker, with its share of work done in place i of a file; True if asked to end.
+def work(one: Measurement, device, deadline: float, i: int, file: str, tables) -> None:
+    """Run one measurement in a worker, with its share of work done in place i of a file.
 
     `tables` has what was added elsewhere.
     """
@@ -255,4 +237,3 @@ def work(one: Measurement, device, deadline: float, i: int, file: str, tables) -
         raise
     finally:
         WORKER.update(busy=False, running=False)
-    return ASKED_TO_END.is_set()
