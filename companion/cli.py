@@ -249,9 +249,6 @@ def run_restore(options) -> int:
     for line in unread(given):
         print(f"warning: {line}", file=sys.stderr)
 
-    if options.mask and len(todo) > 1 and not Path(os.path.expanduser(options.mask)).is_dir():
-        print(f"warning: {options.mask} is the mask of all {len(todo)} photographs", file=sys.stderr)
-
     from companion.restore.pretrained import load
 
     if network == PAPER:
