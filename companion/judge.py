@@ -95,13 +95,10 @@ class Decision:
         return self.word + BELOW_INPUT * self.below
 
     @property
-    def is_final(self) -> bool:
-        """True if all parts are measured, or a measured part already refutes the claim."""
-        return self.word == REVERSED or MISSING not in (self.word, *(part.word for part in self.parts.values()))
-
-    @property
     def published_word(self) -> str:
-        return self.word if self.is_final else MISSING
+        """The word when all parts are measured, or a measured part already refutes the claim; else `MISSING`."""
+        unmeasured = any(part.word == MISSING for part in self.parts.values())
+        return MISSING if unmeasured and self.word != REVERSED else self.word
 
     @property
     def by_rule2(self) -> "Decision":

@@ -193,22 +193,17 @@ def test_masks_as_people_draw_them():
         (lambda x: odl.restore(x, "deblur", stride=65), "nearest: 64"),
         (lambda x: odl.restore(x, "deblur", network="papers"), "network='papers' is not one of photographs, paper"),
         (lambda x: odl.restore(x[..., :2], "deblur"), "shape"),
-        (lambda x: odl.restore(np.dstack([x, x[..., :1]]), "deblur"), "shape"),
-        (lambda x: odl.restore(x[0, :, 0], "deblur"), "shape"),
         (lambda x: odl.restore(x[:0], "deblur"), "shape"),
         (lambda x: odl.restore(x[:1], "deblur"), "at least 2×2"),
         (lambda x: odl.restore(x * np.nan, "deblur"), "not finite"),
         (lambda x: odl.restore(x.astype(int), "deblur"), "[0, 1]"),
-        (lambda x: odl.restore(x / 127.5 - 1, "deblur"), "the [0, 1] scale is needed"),
         (lambda x: odl.restore(np.uint16(x // 25), "deblur"), "image has type uint16"),
-        (lambda x: odl.restore(x / 25.5, "denoise"), "the [0, 1] scale is needed"),
         (lambda x: odl.restore(x // 4 / 127.5 - 1, "denoise"), "the [0, 1] scale is needed"),  # a dark picture
         (lambda x: odl.restore(x.astype(np.uint16), "denoise"), "as image / 65535"),
         (lambda x: odl.restore("x.jpg", "deblur"), "image='x.jpg' is a path; nearest: PIL.Image.open('x.jpg')"),
         (lambda x: odl.restore(x, "inpaint", mask=Path("m.png")), "mask='m.png' is a path"),
         (lambda x: odl.restore(x, "inpaint", mask=[[1], [1, 2]]), "mask is no array of numbers"),
         (lambda x: odl.restore(x, "inpaint", mask=square(81)), "100×81"),
-        (lambda x: odl.TASKS["deblur"].corrupt(x, 0, None), "nearest: 1"),
         (lambda x: odl.TASKS["deblur"].corrupt(x, 7, None), "nearest: 6"),
         (lambda x: odl.TASKS["deblur"].corrupt(x, 2.0, None), "level=2.0 is not a whole number"),
     ],
@@ -279,8 +274,6 @@ def test_a_mask_is_read_like_a_photograph(kind, top):
     ("task", "shape", "stride"),
     [
         ("deblur", (1000, 1000, 3), 8),
-        ("deblur", (3000, 4000, 3), 16),
-        ("denoise", (3000, 4000), 16),
         ("denoise", (3000, 4000, 3), 32),  # a channel at a time
         ("deblur", (30_000, 40_000, 3), 32),  # the widest, whatever it takes
         ("inpaint", (3000, 4000, 3), 8),  # of which windows with the hole alone are looked at

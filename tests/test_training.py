@@ -8,7 +8,6 @@ import math
 import os
 import random
 import signal
-import threading
 import time
 from collections import defaultdict
 from fractions import Fraction
@@ -26,7 +25,7 @@ from companion.data import packs
 from companion.disk import ending, files
 from companion.training import checkpoint, results
 from odl import crops, learn, paper
-from odl.corruptions import FILL, TASKS
+from odl.corruptions import TASKS
 from odl.learn import Step, severities
 from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES, begin
@@ -148,16 +147,6 @@ def test_a_run_took_all_the_time_that_it_took(demo):
     clock, processor = results.train(experiment).seconds
     assert 1000 < clock < 1100 and 2000 < processor < 2100
     assert results.train(experiment).seconds == [clock, processor]  # as the checkpoint has it
-
-
-def test_one_process_trains_a_run_and_others_wait(demo):
-    experiment, done = tiny(epochs=1), threading.Event()
-    with files.locked(files.runs() / "locks" / f"{experiment.run_id.replace('/', '-')}.lock"):
-        other = threading.Thread(target=lambda: (results.train(experiment), done.set()))
-        other.start()
-        assert not done.wait(1) and not (files.runs() / experiment.run_id / "checkpoint.pt").exists()
-    assert done.wait(60)
-    other.join()
 
 
 def test_a_finished_run_is_not_trained_again(demo):
@@ -306,17 +295,6 @@ def test_a_pool_that_does_not_fit_is_refused_before_it_is_made(demo, monkeypatch
     with pytest.raises(ParameterError, match="pool_images=11 .*nearest: 10$"):
         step_of(tiny("hard_mining", pool_images=11))
     assert step_of(tiny("hard_mining", pool_images=10)).pool.shape[1] == 10
-
-
-@pytest.mark.parametrize(("size", "photographs"), [(45, 9), (12, 1)])
-def test_a_photograph_is_met_at_all_levels_and_all_levels_are_met(demo, size, photographs):
-    """By the sides of the missing squares; a pool with fewer than five items a photograph has every level too."""
-    pool = step_of(tiny("hard_mining", "inpaint", pool_images=size)).pool
-    fill, met = torch.tensor(FILL, dtype=torch.uint8).view(3, 1, 1), [set() for _ in range(photographs)]
-    for k, y in enumerate(pool[1]):
-        side = math.sqrt((y == fill).all(0).sum())
-        met[k % photographs] |= {i for i, (a, b) in enumerate(paper.TASKS["inpaint"]["levels"]) if a <= side <= b}
-    assert met == [set(range(5))] * photographs
 
 
 def plain_loss(schedule, epoch, errors, levels):

@@ -115,12 +115,8 @@ def shown_on(page: str, listed: list[Measurement], profile: str, dataset: str, s
     if task and notebook == "extra_data":  # the book has it of inpainting alone
         three, known = runs(notebook, task, dataset, profile, seeds[:3]), {one.experiment for one in listed}
         listed = listed + [one for run in three if run not in known for one in measurements_of(run)]
-    return [one for one in listed if (notebook in DB11_PAGES if is_of_others(one) else one.experiment in shown)]
-
-
-def is_of_others(one: Measurement) -> bool:
-    """Return True for a measurement of another denoiser than ours."""
-    return not one.experiment or one.experiment.schedule in trained.LEARNERS
+    ours = {one for one in listed if one.experiment and one.experiment.schedule not in trained.LEARNERS}
+    return [one for one in listed if (one.experiment in shown if one in ours else notebook in DB11_PAGES)]
 
 
 def files_of(page: str, profile: str, dataset: str, seeds: list[int]) -> list[Path]:
@@ -159,10 +155,7 @@ FACES, SEEDS_OF_FACES = "celeba10k", [10, 11, 12, 13, 14]
 NEWER = ("minimax_gap", "group_dro", "inverse_mse")  # of `published.LATER` what is trained on faces
 DOSES, DOSES_OF_FACES = (4, -1), (4, -4)  # the k of 1/P^k beside Equation 3's 1 and rigid joint's 0
 LADDER = ("inpaint", "denoise")
-LONG_RUN_RIVAL = (
-    "denoise",
-    "cumulative_curriculum",
-)  # ahead of on-demand learning at the profile's length: also when long?
+LONG_RUN_RIVAL = ("denoise", "cumulative_curriculum")  # ahead at the profile's length: also when long?
 RUNGS = {  # profile → widths and epochs of the ladder; its last length takes longer than everything before it
     "smoke": ((4, 8), (1, 2, 4)),
     "demo": ((8, 16), (4, 20, 120)),
