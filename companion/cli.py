@@ -32,9 +32,7 @@ from odl.parameters import OneLine, ParameterError
 from odl.schedules import SCHEDULES
 
 WORK_KEPT = "what was done is kept, and the same command finishes it"
-WHOLE_STEPS_KEPT = (
-    "downloading, unpacking and packing are kept where they were complete, and the same command goes on after them"
-)
+WHOLE_STEPS_KEPT = "what was downloaded, unpacked or packed to its end is kept, and the same command goes on after it"
 NAMED_KEPT = "what is named above is restored; the same command with --overwrite restores all of it again"
 
 

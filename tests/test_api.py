@@ -43,11 +43,8 @@ import companion.runs.sweep, companion.runs.catalogue; absent("matplotlib")
 print([getattr(odl, name) for name in odl.__all__])"""
     rows = """from odl import {0}
 assert len({0}.SCHEDULES) > 20  # complete, whichever module is imported first"""
-    for module in ("schedules", "rivals"):
-        subprocess.run(
-            [sys.executable, "-c", rows.format(module)], cwd=Path(__file__).parents[1], timeout=60, check=True
-        )
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], timeout=120, check=True)
+    for each in (rows.format("schedules"), rows.format("rivals"), code):
+        subprocess.run([sys.executable, "-c", each], cwd=Path(__file__).parents[1], timeout=120, check=True)
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,7 @@ def test_rule_3_asks_the_composite_too_and_rule_2_stands_beside():
         assert verdict.by_rule2.word == own and verdict.parts[""].composite_word == other
         assert f"known pixels put back: {estimate(kept)}, {other}" in describe(verdict)
         found.add((own, turned))
-    assert found == {(word, turned) for word in (REPRODUCED, REVERSED, EQUIVALENT) for turned in (True, False)} | {
-        (UNDECIDED, False)
-    }
+    assert found == {*product((REPRODUCED, REVERSED, EQUIVALENT), (True, False)), (UNDECIDED, False)}
 
 
 def test_the_composite_is_asked_on_tasks_with_known_pixels_of_what_is_scored_over_all_pixels():
@@ -143,9 +141,8 @@ def run_of(psnr, damaged, l2=10.0, l2_damaged=20.0, **where):
 
 
 def test_networks_below_their_input_get_their_word_and_that_they_are():
-    runs = {
-        ("deblur", s, k): run_of(p, 24, 20 - p / 10, 10) for s, p in (("a", 23), ("b", 22), ("c", 25)) for k in range(3)
-    }
+    scores = {"a": 23, "b": 22, "c": 25}
+    runs = {("deblur", s, k): run_of(scores[s], 24, 20 - scores[s] / 10, 10) for s, k in product(scores, range(3))}
     found = judge.compare(judge.Evidence(runs), {"": ("deblur", "a", "b")})
     assert found.word == REPRODUCED and found.below and "(below doing nothing)" in conclude(found)
     assert not judge.compare(judge.Evidence(runs), {"": ("deblur", "a", "b")}, harm=True).below

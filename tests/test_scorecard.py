@@ -330,10 +330,8 @@ def test_what_is_asked_of_faces_is_what_their_campaign_answers():
     scale = "reference", "celeba10k-native", catalogue.SEEDS_OF_FACES
     planned = sum(catalogue.runs_of_blocks(*scale).values(), [])
     db = dict.fromkeys(published.FIXATED, 20)  # else it lacks nothing that could be removed
-    runs = {
-        (run.task, dose.name(run), run.seed): result(psnr(db.get(run.schedule, 30)), run.seed, history)
-        for run in planned
-    }
+    scores = {run: psnr(db.get(run.schedule, 30)) for run in planned}
+    runs = {(run.task, dose.name(run), run.seed): result(scores[run], run.seed, history) for run in planned}
     beside = {key: run for key, run in world(True).runs.items() if key[0] in ("gradients", "pool")}
     moved = catalogue.recalibrated_runs(*scale)
     beside |= {("recalibrated", f"{run.task} {run.schedule}", run.seed): result(psnr(29), run.seed) for run in moved}
@@ -368,18 +366,16 @@ def test_a_control_and_a_weak_opponent_stand_in_their_lines():
     for own, weak in ((centre - 1, False), (centre + 1, True)):
         for seed in SEEDS:
             evidence.runs["inpaint", "fixated_hard", seed] = result(psnr(own + 9), seed)  # 9 dB less inside the hole
-        assert (
-            "the centre encoder is weak" in describe(table2.judge_block(evidence, CENTRE, ["on_demand"], "central"))
-        ) == weak
+        said = describe(table2.judge_block(evidence, CENTRE, ["on_demand"], "central"))
+        assert ("the centre encoder is weak" in said) == weak
 
 
 @pytest.mark.parametrize(("ahead", "word"), [(1, REPRODUCED), (-1, REVERSED), (0, EQUIVALENT)])
 def test_the_fill_that_learns_nothing_is_judged_in_both_places_on_every_seed(ahead, word):
     evidence = world(True)
     both = [np.mean([judge.score(evidence.runs["blocks", "on_demand", s], [b]) for s in SEEDS]) for b in blocks.BLOCKS]
-    evidence.runs["blocks", blocks.CLASSICAL, 0] = result(
-        dict(zip(blocks.BLOCKS, [db + ahead for db in both], strict=True))
-    )
+    filled = dict(zip(blocks.BLOCKS, [db + ahead for db in both], strict=True))
+    evidence.runs["blocks", blocks.CLASSICAL, 0] = result(filled)
     found = table2.judge_classical(evidence)
     assert found.word == word and len(found.parts["central"].values) == 3
     assert found.parts["central"].mean == pytest.approx(ahead, abs=0.01)

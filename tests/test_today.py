@@ -1,5 +1,7 @@
 """Questions asked of a network of today: each margin against a plain computation, and what recalibration moves."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -22,19 +24,15 @@ SEEDS = (10, 11, 12)
 
 def world(**levels) -> Evidence:
     """Runs of every task, three seeds each: schedule → PSNR (dB) of every level, the seed's last digit on top."""
-    runs = {
-        (t, name, k): result(psnr(db + k % 10), k) for t in paper.TASKS for name, db in levels.items() for k in SEEDS
-    }
-    return Evidence(runs)
+    runs = product(paper.TASKS, levels, SEEDS)
+    return Evidence({(t, name, k): result(psnr(levels[name] + k % 10), k) for t, name, k in runs})
 
 
 @pytest.mark.parametrize(("moved", "share"), [(20, 0), (25, 50), (29, 90), (30, 100)])
 def test_the_share_that_recalibration_removes(moved, share):
     evidence = world(on_demand=30, fixated_hard=20, fixated_easy=20)
-    for task in paper.TASKS:
-        for name in today.FIXATED.values():
-            for k in SEEDS:
-                evidence.runs["recalibrated", f"{task} {name}", k] = result(psnr(moved + k % 10), k)
+    for task, name, k in product(paper.TASKS, today.FIXATED.values(), SEEDS):
+        evidence.runs["recalibrated", f"{task} {name}", k] = result(psnr(moved + k % 10), k)
     assert today.removed_shares(evidence, "deblur", "fixated_hard") == pytest.approx([share] * 3)
     word = today.judge_statistics(evidence).word
     assert word == (judge.REPRODUCED if share > 50 else judge.UNDECIDED if share == 50 else judge.REVERSED)
