@@ -3,7 +3,6 @@
 import ctypes
 import os
 import sys
-import warnings
 from functools import cache
 
 import torch
@@ -28,24 +27,16 @@ def keep_memory() -> None:
 
 @cache
 def gpu() -> tuple[bool, str]:
-    """Return whether PyTorch can use a GPU here, and why not; print once what stays idle."""
+    """Return whether PyTorch can use a GPU here, and why not, which is printed once."""
     if not torch.cuda.is_available():
         return False, ""
-    name = "this GPU"
     try:
-        with warnings.catch_warnings(record=True) as said:  # of a GPU that cannot be used PyTorch says it in many lines
-            warnings.simplefilter("always")
-            name, count = torch.cuda.get_device_name(), torch.cuda.device_count()
-            torch.ones(1, device="cuda").sum().item()
+        torch.ones(1, device="cuda").sum().item()
     except Exception as error:  # a P100, one that another process fills, or whatever a driver says
         why = [*str(error).splitlines(), type(error).__name__][0]
-        reason = f"PyTorch {torch.__version__} cannot use {name} ({why})"
+        reason = f"PyTorch {torch.__version__} cannot use this GPU ({why})"
         print(f"{reason}; the CPU is used", file=sys.stderr)
         return False, reason
-    for line in said:
-        warnings.warn(line.message, line.category, stacklevel=2)
-    if count > 1:
-        print(f"1 of {count} GPUs is used, {name}; the others are idle", file=sys.stderr)
     return True, ""
 
 
