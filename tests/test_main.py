@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import refused
-from made import BAD, album, chunk, encoded, photograph
+from made import BAD, chunk, encoded, photograph
 from PIL import Image, ImageCms, PngImagePlugin
 
 from bench.__main__ import main as bench
@@ -287,13 +287,6 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
         refused(lambda wrong=wrong: image_files.todo(*wrong, None, False), "names no file", kind=ParameterError)
     (root / "masks").rename(root / "in/masks")  # where they lie among the image_files, they are none
     assert {path.as_posix() for path, *_ in image_files.todo("in", "out", "in/masks", False)} == {*expected}
-
-
-def test_one_mask_is_for_every_photograph_of_a_folder(root, noise):
-    album(root / "in", 2)
-    Image.fromarray(np.eye(70, 80) > 0).save("m.png")
-    assert main(["restore", "--task", "inpaint", "--stride", "32", "--mask", "m.png", "in", "out"]) == 0
-    assert sorted(path.name for path in Path("out").iterdir()) == ["0.png", "1.png"]
 
 
 @pytest.mark.parametrize(("one", "other"), ["CD", "DC"])

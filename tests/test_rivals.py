@@ -19,7 +19,7 @@ from companion.training import results
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
 from odl.rivals import SPECIALISTS, GroupDRO, MinimaxGap, edm, inverse_mse, second_moment, static_easy
-from odl.schedules import SCHEDULES, allocate_batches, begin, cumulative_curriculum, on_demand_l2
+from odl.schedules import SCHEDULES, allocate_batches, cumulative_curriculum, on_demand_l2
 
 PSNR = [30.0, 28.0, 26.0, 24.0, 22.0]
 
@@ -194,12 +194,3 @@ def max_gap(run, schedule):
         alone = results.load_result(replace(run, schedule=f"level_{level}", seed=0)).evaluation
         gaps.append(alone[alone.level == level].psnr.mean() - ours[ours.level == level].psnr.mean())
     return max(gaps)
-
-
-@pytest.mark.parametrize("schedule", ["minimax_gap", "group_dro"])
-def test_a_memory_survives_an_interruption(demo, resumes_exactly, monkeypatch, schedule):
-    """One that remembers, of specialists that are the same in both roots."""
-    if schedule == "minimax_gap":
-        history = specialists([31, 29, 27, 25, 23])
-        monkeypatch.setattr(results, "schedule_of", lambda run: begin(SCHEDULES[schedule], history))
-    resumes_exactly(results.train, tiny(schedule), 0.6, 2)
