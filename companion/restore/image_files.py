@@ -35,7 +35,6 @@ TEXT_XMP = "XML:com.adobe.xmp"  # the PNG text that holds XMP
 USUAL = {"gamma": (1 / 2.2,), "chromaticity": (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)}  # of a PNG in sRGB
 TIFF_EXIF = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # tags of a TIFF that are EXIF in another format
 TIFF_PROFILE, TIFF_PRIVATE = 34675, 2**15  # tag of the colour profile; first tag that is not of TIFF itself
-LONGEST = 255  # bytes of a file's name
 
 
 # Pillow images and arrays
@@ -205,10 +204,7 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
             raise ParameterError(f"{path}: no such file or folder")
     if start.is_dir():
         if end.is_file() or end.suffix.lower() in SUFFIXES and not end.exists():
-            like = "" if end.is_file() else "named like "
-            raise ParameterError(f"output={output!r} is {like}a file; of a folder comes a folder")
-        if not overwrite and start.resolve() in end.resolve().parents and end.is_dir() and files_in(end):
-            raise ParameterError(f"output={output!r} lies below the input and has images; --overwrite replaces them")
+            raise ParameterError(f"output={output!r} is a file, or named like one; of a folder comes a folder")
         others = [path.resolve() for path in (end, masks) if path]  # results of an earlier call, masks
         inside = {path for path in others if start.resolve() in path.parents}
         found = [start / file for file in files_in(start)]
@@ -221,10 +217,14 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
         raise ParameterError("; ".join([none, *unread(start)]))
     given = masks_of(sources, start, masks) if masks and masks.is_dir() else [masks] * len(sources)
     used = {path.resolve() for path in given if path}
-    for before, after in zip(sources, outputs, strict=True):
+    for after in outputs:
         if after.resolve() in used:
             raise ParameterError(f"output={str(after)!r} is a mask of this call; another output is needed")
-        check_output(before, after, overwrite, alone=not start.is_dir())
+        if after.exists() and not after.is_file():
+            raise ParameterError(f"output={str(after)!r} is no regular file; another output is needed")
+        if not start.is_dir():  # of a folder, others are restored
+            format_of(after)
+        files.need_writable(after.parent, "give another output")
     there = [after for after in outputs if after.exists()]
     if there and not overwrite:  # such as the second of two photographs that a shell found by *, or an album's own
         which = f"{len(there)} files exist, as {str(there[0])!r}" if there[1:] else f"{str(there[0])!r} exists"
@@ -252,16 +252,3 @@ def masks_of(sources: list[Path], start: Path, masks: Path) -> list[Path]:
 def stem(path: Path) -> Path:
     """Return a path without its suffix, in one form of Unicode: macOS writes ö as two characters."""
     return Path(unicodedata.normalize("NFC", str(path.with_suffix(""))))
-
-
-def check_output(source: Path, output: Path, overwrite: bool, alone: bool) -> None:
-    """Refuse an output of no known format, in a folder that is not writable, or that replaces the input."""
-    if alone:  # of a folder, others are restored
-        format_of(output)
-    if len(os.fsencode(output.name)) > LONGEST:
-        raise ParameterError(f"output={str(output)!r}: a file's name has at most {LONGEST} bytes")
-    files.need_writable(output.parent, "give another output")
-    if output.exists() and not output.is_file():
-        raise ParameterError(f"output={str(output)!r} is no regular file; another output is needed")
-    if not overwrite and output.exists() and os.path.samefile(source, output):
-        raise ParameterError(f"output={str(output)!r} is the input itself; --overwrite replaces it")
