@@ -57,9 +57,6 @@ def set_up(namespace: dict, names: str) -> None:
         print("Results and checkpoints go to", os.environ["ODL_ROOT"])
     known = names.split()
     for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
-        if name == "network" and name not in known:
-            others = "table1, fixation, allocation, qualitative and extra_data train another one"
-            raise ParameterError(f"network: this notebook shows the paper's network alone; {others}")
         if name not in known:
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     for name in known:

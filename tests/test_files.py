@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import sys
-import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import refused, tiny
-from made import album, photograph
-from PIL import Image
+from made import album
 
 from companion.cli import main
 from companion.data import download, packs, sets
@@ -55,26 +53,21 @@ def test_a_full_disk_is_told_before_a_run_is_trained(demo, monkeypatch):
     packs.load(run.dataset, "train")
     disk_with(monkeypatch, 50_000)
     refused(lambda: results.train(run, progress=lambda _: pytest.fail("trained")), "disk full", kind=DiskError)
-    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: (0, 0, 0))  # as of /proc
-    refused(lambda: files.need_room(demo, 1), "not writable, it is no disk", kind=DiskError)
 
 
 def test_a_full_disk_is_one_line_and_ends_a_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    os.mkdir("in")
-    for name in "ab":
-        Image.fromarray(photograph(0, 300, 400)).save(f"in/{name}.png")
+    album(tmp_path / "in", 2)
     worked = []
     monkeypatch.setattr("companion.restore.pretrained.restore", lambda image, *_: worked.append(image) or image)
-    assert main(["restore", "--task", "denoise", "in/a.png", "whole.png"]) == 0
-    disk_with(monkeypatch, os.path.getsize("whole.png") // 2)
-    for given in (["in", "full"], ["in/a.png", "full.png"]):
+    disk_with(monkeypatch, 1000)
+    for given in (["in", "full"], ["in/0.png", "full.png"]):
         assert main(["restore", "--task", "denoise", *given]) == 2
         assert capsys.readouterr().err.count("disk full") == 1
-    assert len(worked) == 3 and not list(tmp_path.glob("full*/*")) and not Path("full.png").exists()
+    assert len(worked) == 2 and not list(tmp_path.glob("full*/*")) and not Path("full.png").exists()
 
 
-@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSPC, errno.EACCES])
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EACCES])
 def test_a_disk_that_locks_no_files_is_one_line(demo, monkeypatch, code):
     def fails(*_, **__):
         raise OSError(code, os.strerror(code))
@@ -82,16 +75,6 @@ def test_a_disk_that_locks_no_files_is_one_line(demo, monkeypatch, code):
     monkeypatch.setattr(files.FileLock, "acquire", fails)
     why = "another user's" if code == errno.EACCES else os.strerror(code)
     refused(lambda: files.locked(demo / "lock"), f"{demo / 'lock'}: not writable, ", why, kind=DiskError)
-
-
-def test_a_pack_that_cannot_be_begun_is_one_line(tmp_path, monkeypatch):
-    folder = album(tmp_path / "album", 5)
-
-    def fails(*_):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    monkeypatch.setattr(packs, "write_pixels", fails)
-    refused(lambda: packs.pack(str(folder), folder, tmp_path / "pack"), "not written (", kind=DiskError)
 
 
 def test_in_another_users_cache_what_is_there_is_read_and_what_is_not_is_told(demo, tmp_path, monkeypatch):
@@ -106,15 +89,6 @@ def test_in_another_users_cache_what_is_there_is_read_and_what_is_not_is_told(de
     assert {*demo.rglob("*")} == before
 
 
-def test_a_clock_set_back_changes_nothing(demo, monkeypatch):
-    experiment, clock = tiny(), iter(range(10**9, 0, -3600))
-    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
-    seconds = results.measurement_of(experiment).run("cpu").provenance["seconds"]
-    assert min(seconds.values()) >= 0
-    monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert results.load_result(experiment) and checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)
-
-
 def test_a_number_that_is_not_finite_stops_the_run_and_keeps_the_epoch_before(demo, monkeypatch):
     """Of a damage of one's own, say, from the second epoch on."""
     experiment, steps, whole = tiny(epochs=3, iterations=2), [], corruptions.TASKS["inpaint"]
@@ -127,58 +101,55 @@ def test_a_number_that_is_not_finite_stops_the_run_and_keeps_the_epoch_before(de
     assert len(checkpoint.load_checkpoint(files.runs() / experiment.run_id, experiment)["history"]) == 1
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("place", ["loss", "psnr", "weight", "running_var", "exp_avg", "exp_avg_sq"])
-def test_no_such_number_is_kept(place, bad):
+def test_no_such_number_is_kept(place):
     network = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2))
     optimizer, entry = torch.optim.Adam(network.parameters()), {"loss": 1.0, "psnr": [20.0] * 5}
     network(torch.ones(2, 1, 4, 4)).sum().backward()
     optimizer.step()
     checkpoint.finite(entry, network, optimizer, 0)
-    moments = optimizer.state[network[0].weight]
-    tensors = moments | {"weight": network[0].weight.data, "running_var": network[1].running_var}
+    tensors = {"weight": network[0].weight.data, "running_var": network[1].running_var}
+    tensors |= optimizer.state[network[0].weight]
     if place in tensors:
-        tensors[place].view(-1)[0] = bad
-    entry |= {"loss": bad} if place == "loss" else {"psnr": [20.0, bad]} if place == "psnr" else {}
+        tensors[place].view(-1)[0] = -math.inf
+    else:
+        entry |= {"loss": math.nan} if place == "loss" else {"psnr": [20.0, math.inf]}
     refused(lambda: checkpoint.finite(entry, network, optimizer, 0), "epoch 1: ", kind=TrainingError)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"\xff\xfe", b'{"seal": "0", "experiment": {}}'])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe", b'{"seal": "0", "experiment": {}}'])
 def test_a_result_damaged_by_hand_is_one_line(demo, content, capsys):
-    experiment = tiny()
-    path = results.path_of(experiment)
+    path = results.path_of(tiny())
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    refused(lambda: results.load_result(experiment), str(path), "delete it", kind=DamagedFile)
-    assert main(["results"]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
+    refused(lambda: results.load_result(tiny()), str(path), "delete it", kind=DamagedFile)
+    assert main(["results"]) == 1 and capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["weights", "result", "checkpoint", "pixels.bin", "index.json"])
-def test_of_a_damaged_file_nothing_wrong_is_read(demo, name):
+@pytest.mark.parametrize("which", range(5))
+def test_of_a_damaged_file_nothing_wrong_is_read(demo, which):
     """With a bit turned, or cut off at random: refused in one line, or read as it was where the bit says nothing."""
-    run, chance, pack = tiny(), random.Random(name), next(sets.home("demo").glob("packed-*"))
+    run, chance, pack = tiny(), random.Random(which), next(sets.home("demo").glob("packed-*"))
     whole = pack.resolve()
     pack.unlink()
     shutil.copytree(whole, pack)
     results.measurement_of(run).run("cpu")
     shipped, folder = results.ship(run.run_id), files.runs() / run.run_id
     (folder / "weights.safetensors").unlink()
-    read = {  # file → what is made of it
-        shipped: lambda: results.load_network(run).state_dict(),
-        results.path_of(run): lambda: vars(results.load_result(run)),
-        folder / "checkpoint.pt": lambda: checkpoint.load_checkpoint(folder, run),
-        pack / "pixels.bin": lambda: vars(packs.load("demo", "train")),
-        pack / "index.json": lambda: vars(packs.load("demo", "train")),
-    }
-    file = [*read][["weights", "result", "checkpoint", "pixels.bin", "index.json"].index(name)]
-    content, right = file.read_bytes(), str(read[file]())
+    file, read = [  # and what is made of it
+        (shipped, lambda: results.load_network(run).state_dict()),
+        (results.path_of(run), lambda: vars(results.load_result(run))),
+        (folder / "checkpoint.pt", lambda: checkpoint.load_checkpoint(folder, run)),
+        (pack / "pixels.bin", lambda: vars(packs.load("demo", "train"))),
+        (pack / "index.json", lambda: vars(packs.load("demo", "train"))),
+    ][which]
+    content, right = file.read_bytes(), str(read())
     for cut in (False, True) * 8:
         place = chance.randrange(len(content))
         bit = bytes([content[place] ^ 1 << chance.randrange(8)])
         file.write_bytes(content[:place] if cut else content[:place] + bit + content[place + 1 :])
         try:
-            found = str(read[file]())
+            found = str(read())
         except OneLine as error:
             found = str(error)
             assert "\n" not in found and file.parent.name in found
@@ -212,11 +183,6 @@ def test_a_root_in_a_home_that_is_not_there_is_one_line(monkeypatch, capsys):
     monkeypatch.setenv("ODL_ROOT", "~nobody of that name/x")
     assert main(["results"]) == 2
     assert capsys.readouterr().err.startswith("error: ODL_ROOT='~nobody of that name/x': no such home folder is known")
-    monkeypatch.setenv("ODL_ROOT", "")
-    monkeypatch.setattr(files, "PACKAGE", Path("/elsewhere/odl"))
-    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: Path("~/share"))
-    monkeypatch.setattr(os.path, "expanduser", os.fspath)
-    refused(files.root, "ODL_ROOT='~/share'", kind=DiskError)
 
 
 @pytest.mark.parametrize("task", paper.TASKS)

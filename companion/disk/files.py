@@ -77,9 +77,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def need_room(folder: Path, size: int) -> None:
     """Raise DiskError when fewer than `size` bytes are free where `folder` lies, or will lie."""
-    total, _, free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists()))
-    if not total:  # as /proc and /sys
-        raise DiskError(f"{folder}: not writable, it is no disk")
+    free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
     if size > free:
         raise DiskError(f"{folder}: disk full, {size / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB are free")
 
