@@ -15,11 +15,11 @@ def photograph(seed, height=100, width=120):
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def album(folder, n, height=70, width=80):
+def album(folder, n, height=70):
     """A folder of so many photographs, 0.png and so on."""
     folder.mkdir(parents=True, exist_ok=True)
     for k in range(n):
-        Image.fromarray(photograph(k, height, width)).save(folder / f"{k}.png")
+        Image.fromarray(photograph(k, height, 80)).save(folder / f"{k}.png")
     return folder
 
 
@@ -42,25 +42,20 @@ def flip(path, place):
     path.write_bytes(content)
 
 
-def cut(path, length):
-    path.write_bytes(path.read_bytes()[:-length])
-
-
 def zip_with(path, name, content=b"", link=False):
+    """A zip of one member."""
+    info = zipfile.ZipInfo(name)
+    info.external_attr = (0o120777 if link else 0o100644) << 16
     with zipfile.ZipFile(path, "w") as file:
-        file.writestr("img_align_celeba/000001.jpg", jpeg())
-        info = zipfile.ZipInfo(name)
-        info.external_attr = (0o120777 if link else 0o100644) << 16
-        file.writestr(info, content or jpeg(1))
+        file.writestr(info, content)
 
 
 def tar_with(path, name, kind=tarfile.REGTYPE, target=""):
+    """A tar of one member, an empty file, a link or a device."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
     with tarfile.open(path, "w") as file:
-        for member, type_ in (("img_align_celeba/000001.jpg", tarfile.REGTYPE), (name, kind)):
-            info = tarfile.TarInfo(member)
-            info.type, info.linkname = type_, target if type_ != tarfile.REGTYPE else ""
-            info.size = len(jpeg()) if type_ == tarfile.REGTYPE else 0
-            file.addfile(info, io.BytesIO(jpeg()) if info.size else None)
+        file.addfile(info)
 
 
 def chunk(kind, content):
@@ -85,17 +80,13 @@ def png_of(width, height) -> bytes:
 
 BAD = {
     "truncated.jpg": jpeg()[:-300],
-    "half.jpg": jpeg()[: len(jpeg()) // 2],
     "head.jpg": jpeg()[:20],
     "zero_end.jpg": jpeg()[:-300] + bytes(300),
     "empty.jpg": b"",
-    "zeros.jpg": bytes(5000),
     "text.png": b"this is no image\n" * 50,
     "page.jpg": b"<!DOCTYPE html><html><body>Quota exceeded</body></html>",
-    "script.png": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n",
     "bomb.png": png_of(60_000, 60_000),
     "large.png": png_of(10_001, 10_000),
-    "ribbon.png": png_of(2_000_000, 1),
     "point.png": png_of(1, 1),
     "line.png": png_of(15, 400),
     "far.tif": encoded(np.full((70, 70), 1e9, np.float32)),
@@ -121,7 +112,6 @@ def modes():
     yield "RGBA", Image.fromarray(np.dstack([X, GREY])), X
     yield "LA", Image.fromarray(np.dstack([GREY, GREY[::-1]])), grey(GREY)
     yield "I;16", Image.fromarray(ROUGH), grey(ROUGH / 65535 * 255)
-    yield "I;16, dark", Image.fromarray(ROUGH // 300), grey(ROUGH // 300 / 65535 * 255)
     yield "1", Image.fromarray(GREY > 127), grey((GREY > 127) * 255)
     palette = Image.fromarray(GREY % 16).convert("P")
     palette.putpalette(list(range(48)) + [0] * 720)

@@ -18,29 +18,12 @@ import tifffile
 import torch
 import torchvision
 from conftest import found, refused, tiny
-from made import (
-    BAD,
-    GREY,
-    ROUGH,
-    X,
-    chunk,
-    cut,
-    encoded,
-    flip,
-    grey,
-    jpeg,
-    modes,
-    photograph,
-    tar_with,
-    tiff_of,
-    zip_with,
-)
+from made import BAD, GREY, ROUGH, X, chunk, encoded, flip, grey, jpeg, modes, photograph, tar_with, tiff_of, zip_with
 from page_facts import served
 from PIL import Image, ImageFile
 
 from companion.cli import main
 from companion.data import download, folders, packs, reader, sets
-from companion.data.packs import load
 from companion.data.sets import DATASETS
 from companion.disk import files
 from companion.restore import image_files
@@ -49,7 +32,6 @@ from companion.training import measurement, results
 from companion.training.results import path_of
 from odl import crops
 from odl.experiment import Experiment, slug
-from odl.parameters import OneLine
 
 BICUBIC = Image.Resampling.BICUBIC
 
@@ -135,19 +117,18 @@ def test_bsds500_keeps_val_out_of_training(root):
 def test_hidden_files_are_left_out_and_what_is_not_read_is_told(folder, capsys):
     for name in ("._00.png", "0/._02.png", ".git/00.png"):
         write(folder / name, photograph(0))
-    Image.fromarray(photograph(50)).save(folder / "12.JFIF", "JPEG")
-    Image.fromarray(photograph(51)).save(folder / "13.jpe", "JPEG")
-    Image.fromarray(photograph(52)).save(folder / "14.pnm", "PPM")
+    for k, (name, form) in enumerate({"12.JFIF": "JPEG", "13.jpe": "JPEG", "14.pnm": "PPM"}.items()):
+        write(folder / name, photograph(50 + k), format=form)
     for name in ("a.HEIC", "b.heic", "c.cr3", "d.raf", "e", "._d.heic", "f.JP2", "notes.md"):
         (folder / name).write_bytes(b"x")
     os.mkfifo(folder / "pipe.jpg")
     (folder / "gone.jpg").symlink_to(folder / "nowhere")
-    download.prepare(str(folder))
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
     assert sorted(names) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "12.JFIF", "13.jpe", "14.pnm"])
     said = capsys.readouterr().out
     assert said.startswith(f"{folder}: 8 files are left out (2 ") and said.count("\n") == 1
     assert all(word in said for word in ("2 .heic", "2 .jpg", "1 .cr3", "1 .raf", "1 .jp2", "1 without a suffix"))
+    refused(lambda: sets.files_in(folder / "closed"), "closed: No such file")  # or a folder of another user
 
 
 THUMBNAILS = (".thumbnails/a.png", "Thumbs/a.jpg", "0/thumbnails/b/c.png", "1/@eaDir/04.png/SYNOPHOTO_THUMB_M.jpg")
@@ -156,42 +137,35 @@ THUMBNAILS += ("Catalogue Previews.lrdata/a/b.lrprev", "Previews/d.jpg", "_thumb
 
 def test_what_programs_leave_beside_photographs_is_left_out_and_counted(folder, capsys):
     """Whole folders by name, and by content small copies of a picture, whatever they are called."""
-    alone = sets.list_images(str(folder), folder)
     for name in THUMBNAILS:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(jpeg(1))
     scenes = sorted((found("bsds500") / "val").glob("*.jpg"))[:8]
     for k, scene in enumerate(scenes):
-        with Image.open(scene) as image:
-            image.save(folder / f"scene {k}.png")
+        shutil.copy(scene, folder / f"scene {k}.jpg")
     packs_of(str(folder))
     [said] = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"{folder}: 7 files in folders of thumbnails are left out (")
     named = {".thumbnails", "Thumbs", "thumbnails", "@eaDir", "Catalogue Previews.lrdata", "Previews", "_thumb"}
+    assert said.startswith(f"{folder}: 7 files in folders of thumbnails are left out (")
     assert {*said.rpartition("(")[2].strip(")").split(", ")} == named
     before = sets.list_images(str(folder), folder)
     for k, scene in enumerate(scenes):
-        with Image.open(scene) as image:
-            side, form = (64, 100, 240)[k % 3], ("JPEG", "PNG", "WEBP")[k % 3]
-            image.thumbnail((side, side), resample=(Image.Resampling.NEAREST, Image.Resampling.LANCZOS)[k % 2])
-            turned, exif = image.transpose(Image.Transpose.ROTATE_90), Image.Exif()
-            exif[274] = 6  # as a camera writes it
-            turned.save(folder / f"{k % 2}/IMG_{k}.{form.lower()}", form, exif=exif)
+        side, form = (64, 100, 240)[k % 3], ("JPEG", "PNG", "WEBP")[k % 3]
+        (image := Image.open(scene)).thumbnail((side, side), resample=(Image.Resampling.NEAREST, BICUBIC)[k % 2])
+        turned, exif = image.transpose(Image.Transpose.ROTATE_90), Image.Exif()
+        exif[274] = 6  # as a camera writes it
+        turned.save(folder / f"{k % 2}/IMG_{k}.{form.lower()}", form, exif=exif)
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
-    assert capsys.readouterr().out.count(f"{folder}: 8 small copies are left out, as 1/IMG_7.png of scene 7.png") == 1
+    assert capsys.readouterr().out.count(f"{folder}: 8 small copies are left out, as 1/IMG_7.png of scene 7.jpg") == 1
     assert sets.list_images(str(folder), folder) == before and len(names) == len(set(names)) == 20
-    assert [len(alone[split]) for split in alone] == [10, 1, 1]
 
 
 def test_pages_of_files_are_told_once(tmp_path, root, capsys):
     for k in range(4):
         pages = [Image.fromarray(photograph(50 * k + page, 40, 50)) for page in range(50 - k)]
         pages[0].save(tmp_path / f"stack {k}.tif", save_all=True, append_images=pages[1:])
-    write(tmp_path / "single.png", photograph(1))
-    assert sum(map(len, packs_of(str(tmp_path)))) == 5
-    assert capsys.readouterr().out.startswith(
-        "4 files have 194 pages, of which the first of each is taken, as of stack"
-    )
+    assert sum(map(len, packs_of(str(tmp_path)))) == 4
+    assert capsys.readouterr().out.startswith("4 files have 194 pages, of which the first of each is taken, as of ")
 
 
 def test_what_a_folder_holds_decides_and_not_its_times(folder, capsys):
@@ -211,37 +185,19 @@ def test_what_a_folder_holds_decides_and_not_its_times(folder, capsys):
 
 def test_links_to_folders_are_followed_once(folder, tmp_path):
     """Not upwards, nor around in a ring."""
-    for k in range(3):
-        write(tmp_path / f"other/{k}.png", photograph(50 + k))
-    for link, target in {"a link": "other", "again": "other", "up": ".", "self": "album", "ring": "album/ring"}.items():
+    write(tmp_path / "other/0.png", photograph(50))
+    for link, target in {"a link": "other", "again": "other", "up": ".", "ring": "album/ring"}.items():
         (folder / link).symlink_to(tmp_path / target, target_is_directory=True)
-    own = [f"{k % 2}/{k:02}.png" for k in range(12)]
-    assert sets.files_in(folder) == sorted(own + [f"a link/{k}.png" for k in range(3)])
-    assert len({n for pack in packs_of(str(folder)) for n in pack.names}) == 15
+    assert sets.files_in(folder) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "a link/0.png"])
 
 
-def test_a_folder_that_cannot_be_entered_is_told(folder, monkeypatch):
-    """As to a user without rights in it; root has them all."""
-    scandir = os.scandir
-
-    def closed(path):
-        if str(path).endswith("/1"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", closed)
-    refused(lambda: sets.files_in(folder), f"{folder}/1: Permission denied")
-
-
-@pytest.mark.parametrize("copies", ["names", "links", "formats"])
+@pytest.mark.parametrize("copies", ["files", "formats"])
 def test_no_photograph_is_on_two_sides_of_a_division(folder, capsys, copies):
     """Copies of files stay together, and the division is that of the files alone; the same pixels are told of."""
     alone = sets.list_images(str(folder), folder)
     for k, file in enumerate(sets.files_in(folder)):
         if copies == "formats":
             Image.open(folder / file).save(folder / f"{k}.bmp")
-        elif copies == "links":
-            (folder / f"{k}.png").symlink_to(folder / file)
         else:
             shutil.copy(folder / file, (folder / file).with_stem(f"{Path(file).stem} (1)"))
     sides = {}
@@ -253,18 +209,14 @@ def test_no_photograph_is_on_two_sides_of_a_division(folder, capsys, copies):
     if copies == "formats":
         assert twice and f"{twice} images are on two sides of the division, as " in capsys.readouterr().out
     else:
-        test = sets.list_images(str(folder), folder)["test"]
-        assert not twice and set(alone["test"]) < set(test) and len(test) == 2
-        assert [len(pack) for pack in packs_of(str(folder))] == [20, 2, 2]
+        assert not twice and set(alone["test"]) < set(sets.list_images(str(folder), folder)["test"])
 
 
 CHANGES = {
     "one more": lambda folder: write(folder / "new.png", photograph(99)),
-    "one less": lambda folder: (folder / "0/04.png").unlink(),
     "another name": lambda folder: (folder / "0/04.png").rename(folder / "0/99.png"),
     "other pixels": lambda folder: write(folder / "0/04.png", photograph(99)),
     "as many bytes": lambda folder: flip(folder / "0/04.png", -30),
-    "nothing": lambda folder: None,
     "no image": lambda folder: (folder / "readme.txt").write_text("changed"),
 }
 
@@ -279,7 +231,7 @@ def test_a_folder_that_changed_is_packed_again(folder, tmp_path, capsys, change)
     CHANGES[change](folder)
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
     told = f"{folder} has changed since it was packed: packing it again\n"
-    assert capsys.readouterr().out == (told if list(CHANGES).index(change) < 5 else "")
+    assert capsys.readouterr().out == (told if change != "no image" else "")
     assert set(names) == set(sets.files_in(folder))
     packs.pack(str(folder), folder, tmp_path / "afresh")
     assert sha(next(sets.home(str(folder)).glob("packed-96"))) == sha(tmp_path / "afresh")
@@ -299,27 +251,21 @@ def test_a_home_folder_and_a_missing_one(folder, monkeypatch):
     for name in ("~/albums", "./albums"):
         refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
     refused(lambda: packs.load("album", "train"), "'album' is neither a set (demo, ")
-    refused(lambda: download.prepare("celeba", "~/nowhere"), "nowhere", "does not exist")
     for name in ("~/album", "demo"):
         refused(lambda name=name: download.prepare(name, "~/album"), "--source", "bsds500, ")
-    folder.rename(folder.parent / "my-native")
-    assert sets.find("~/my-native") == folder.parent / "my-native" and sets.parse("~/my-native")[1] == 96
 
 
 def test_with_a_slash_a_name_is_a_folder_s(demo, folder, monkeypatch):
     """As a shell completes it; without one the set is meant."""
     monkeypatch.chdir(folder.parent)
-    for name in ("demo/", "demo//", "demo-native/", "bsds500/"):
+    for name in ("demo/", "demo-native/", "bsds500/"):
         refused(lambda name=name: packs.load(name, "train"), f"dataset={name!r}: no such folder")
     folder.rename("demo")
-    for name in ("demo/", "./demo", "demo//", str(folder.parent / "demo")):
+    for name in ("demo/", "./demo", str(folder.parent / "demo")):
         assert sorted(packs.load(name, "test").names) != sorted(sets.DEMO["test"])
         assert slug(name) == slug("./demo") != "demo" and sets.parse(name)[1] == 96
         assert measurement.identity(Experiment.of("deblur", name))["images"]
-    for name in ("Demo", "BSDS500", "CelebA-native"):
-        Path(name).symlink_to("demo")
-        nearest = name.lower().removesuffix("-native")
-        refused(lambda name=name: Experiment.of("deblur", name), "neither a set", f"nearest: '{nearest}'")
+    refused(lambda: Experiment.of("deblur", "CelebA-native"), "neither a set", "nearest: 'celeba'")
 
 
 @pytest.mark.parametrize(("name", "own"), [("album", True), ("bsds500", False), ("db11-native", False)])
@@ -408,16 +354,6 @@ def sha(folder):
     return hashlib.sha256((folder / "pixels.bin").read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (4, 4), (64, packs.MAX_DECODE_THREADS)])
-def test_packing_takes_no_more_threads_than_cores_and_memory_have_room_for(folder, monkeypatch, cores, expected):
-    """In a container os.cpu_count is the host's."""
-    pool, threads = packs.ThreadPoolExecutor, []
-    monkeypatch.setattr(packs, "cpu_count", lambda: cores)
-    monkeypatch.setattr(packs, "ThreadPoolExecutor", lambda n: threads.append(n) or pool(n))
-    packs.load(str(folder), "train")
-    assert threads == [expected]
-
-
 def test_a_packing_that_was_stopped_is_no_pack_and_begins_again(folder, tmp_path, monkeypatch):
     """By Ctrl-C, which leaves nothing, or killed."""
     read, target, seen = reader.read_image, tmp_path / "half", []
@@ -447,12 +383,11 @@ def test_of_many_that_need_a_pack_one_makes_it(folder, monkeypatch):
     assert len(seen) == 12 and len(found) == 1
 
 
-@pytest.mark.parametrize("harm", [lambda x: flip(x, 1000), lambda x: x.write_bytes(x.read_bytes() + b"x"), Path.unlink])
-def test_a_pack_is_checked_once_a_process_and_again_when_it_has_changed(folder, harm):
+def test_a_pack_is_checked_once_a_process_and_again_when_it_has_changed(folder):
     packs.load(str(folder), "train")
     before = packs.hash_of.cache_info().misses
     assert len(packs_of(str(folder))) == 3 and packs.hash_of.cache_info().misses == before
-    harm(next(sets.home(str(folder)).glob("packed-96/pixels.bin")))
+    flip(next(sets.home(str(folder)).glob("packed-96/pixels.bin")), 1000)
     refused(lambda: packs.load(str(folder), "train"), "damaged", "delete it")
 
 
@@ -469,16 +404,13 @@ def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys
         refused(lambda name=name: reader.read_image(tmp_path / name, 96), name)
     name = "truncated.jpg"
     (folder / name).write_bytes(BAD[name])
-    command = f"python -m odl data prepare {folder} --skip-bad"
-    refused(lambda: download.prepare(str(folder)), name, command)
-    refused(lambda: load(str(folder), "train"), name, command)
+    refused(lambda: packs.load(str(folder), "train"), name, f"python -m odl data prepare {folder} --skip-bad")
     download.prepare(str(folder), skip_bad=True)
-    assert capsys.readouterr().out == f"left out, not readable: {name}\n"
     write(folder / "new.png", photograph(99))  # packed again, and what was left out stays out
-    packs = packs_of(str(folder))
-    assert {pack.skipped for pack in packs} == {(name,)}
-    assert f"left out, not readable: {name}" in capsys.readouterr().out
-    assert {n for pack in packs for n in pack.names} == {*(f"{k % 2}/{k:02}.png" for k in range(12)), "new.png"}
+    packed = packs_of(str(folder))
+    assert {pack.skipped for pack in packed} == {(name,)}
+    assert capsys.readouterr().out.count(f"left out, not readable: {name}") == 2
+    assert {n for pack in packed for n in pack.names} == {*(f"{k % 2}/{k:02}.png" for k in range(12)), "new.png"}
     assert lenient == ImageFile.LOAD_TRUNCATED_IMAGES
 
 
@@ -490,43 +422,19 @@ def rgb_16_png(grey=ROUGH) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
-def png_with_a_clear_colour(bits: int, colours: int) -> bytes:
-    """A PNG of which one value is transparent."""
-    parts = [(b"IHDR", struct.pack(">IIBBBBB", 64, 64, bits, colours - 1, 0, 0, 0))]
-    parts += [(b"tRNS", struct.pack(">H", 3000) * colours)]
-    rows = b"\0".join([b""] + 64 * [bytes(64 * colours * bits // 8)])
-    parts += [(b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
-
-
 def colour_tiff(array, **options) -> bytes:
     file = io.BytesIO()
     tifffile.imwrite(file, array, photometric="rgb", **options)
     return file.getvalue()
 
 
-def with_page_inside(**options) -> bytes:
-    """A TIFF as a catalogue writes it: a small page, and below it the picture."""
+def two_pages(first, second, **options) -> bytes:
+    """A TIFF of a page and, below it, another one."""
     file = io.BytesIO()
     with tifffile.TiffWriter(file) as pages:
-        pages.write(X[::4, ::4], photometric="rgb", subifds=1, **options)
-        pages.write(X, photometric="rgb")
+        pages.write(first, photometric="rgb", subifds=1, **options)
+        pages.write(second, photometric="rgb")
     return file.getvalue()
-
-
-def pyramid() -> bytes:
-    """A TIFF whose smaller copies lie below the picture."""
-    file = io.BytesIO()
-    with tifffile.TiffWriter(file) as pages:
-        pages.write(X, photometric="rgb", subifds=1)
-        pages.write(X[::4, ::4], photometric="rgb", subfiletype=1)
-    return file.getvalue()
-
-
-def canon() -> bytes:
-    """A TIFF with the mark of Canon's raw files, whose first page is a preview."""
-    start, strip = (struct.pack("<HHII", 273, 4, 1, place) for place in (146, 154))
-    return b"II*\0\x10\0\0\0CR\2\0" + bytes(4) + tiff_of(80, 70, 8, GREY.tobytes())[8:].replace(start, strip)
 
 
 UNIT = ROUGH.astype(np.float32) / 65535
@@ -544,7 +452,7 @@ FILES = {  # bytes of a file, and the RGB pixels that it shows
     "floats to 1": (encoded(UNIT), grey(UNIT * 255)),
     "floats a little beyond": (encoded(UNIT * 1.06 - 0.03), grey((UNIT * 1.06 - 0.03) * 255)),
     "with damaged metadata": (encoded(X, "WEBP", lossless=True, exif=b"Exif\0\0MM\0*\0\0\xff\xff"), X),
-    "a smaller page below it": (pyramid(), X),
+    "a smaller page below it": (two_pages(X, X[::4, ::4]), X),
     "animated": (encoded(GREY, "GIF", save_all=True, append_images=[Image.fromarray(255 - GREY)]), grey(GREY)),
 }
 
@@ -561,32 +469,23 @@ def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     assert reader.kind(tmp_path / "x.jpg") == (2 if name == "animated" else 1, deep)
 
 
+UNREAD, PREVIEW = "a TIFF or raw file of values that are not read", "its first page is a preview"
 REFUSED = {  # bytes of a file, and words of the line that refuses it
-    "colours of floats": (
-        colour_tiff((DEEP / 65535).astype(np.float32)),
-        "a TIFF or raw file of values that are not read",
-    ),
-    "half floats": (colour_tiff((DEEP / 65535).astype(np.float16)), "a TIFF or raw file of values that are not read"),
+    "colours of floats": (colour_tiff((DEEP / 65535).astype(np.float32)), UNREAD),
+    "half floats": (colour_tiff((DEEP / 65535).astype(np.float16)), UNREAD),
     "floats to 255": (encoded(GREY.astype(np.float32)), "TIFF of floats from 0 to 255; save it with 8 or 16 bits"),
     "no numbers": (BAD["nan.tif"], "TIFF of floats from nan to nan"),
     "integers of 32 bits": (encoded(ROUGH.astype(np.int32)), "TIFF of signed values or integers of 32 bits"),
     "signed": (BAD["below.tif"], "TIFF of signed values"),
     "7 bits and a sign": (tiff_of(80, 70, 8, (GREY >> 1).tobytes(), 2), "TIFF of signed values"),
-    "0 is white": (
-        tiff_of(80, 70, 16, (65535 - ROUGH).tobytes(), black=0),
-        "TIFF of more than 8 bits whose 0",
-    ),
+    "0 is white": (tiff_of(80, 70, 16, (65535 - ROUGH).tobytes(), black=0), "TIFF of more than 8 bits whose 0"),
     "planes": (colour_tiff(DEEP.transpose(2, 0, 1), planarconfig="separate"), "in planes; save them interleaved"),
-    "a preview": (tiff_of(80, 70, 8, GREY.tobytes(), page=1), "its first page is a preview"),
-    "a raw file": (with_page_inside(subfiletype=1), "its first page is a preview"),
-    "an unmarked one": (with_page_inside(), "its first page is a preview"),
-    "of Canon": (canon(), "its first page is a preview"),
-    "a clear grey": (png_with_a_clear_colour(16, 1), "PNG of 16 bits with one colour that is transparent"),
-    "a clear colour": (png_with_a_clear_colour(16, 3), "PNG of 16 bits with one colour that is transparent"),
+    "a preview": (tiff_of(80, 70, 8, GREY.tobytes(), page=1), PREVIEW),
+    "a raw file": (two_pages(X[::4, ::4], X, subfiletype=1), PREVIEW),
+    "an unmarked one": (two_pages(X[::4, ::4], X), PREVIEW),
     "HEIC": (b"\0\0\0\x18ftypheic" + bytes(99), "of kind 'heic', as HEIC, AVIF and raw files are; save it as PNG"),
     "a page": (BAD["page.jpg"], "a web page or SVG"),
     "nothing": (b"", "an empty file"),
-    **{kind: (start + bytes(80), f"({kind}; save it as PNG or JPEG)") for start, kind in reader.KINDS.items()},
     "text": (BAD["text.png"], "of no known kind; save it as PNG or JPEG"),
 }
 
@@ -602,28 +501,13 @@ def test_what_is_not_read_is_one_line_that_names_the_file_and_what_it_is(tmp_pat
     assert error.startswith(f"error: {file}: ") and words in error and not (tmp_path / "out.png").exists()
 
 
-@pytest.mark.parametrize(("form", "bits"), [("PNG", 12), ("TIFF", 12), ("PPM", 14), ("colours", 14), ("PNG", 16)])
-def test_a_file_that_uses_little_of_its_range_is_told(folder, capsys, form, bits):
-    """A maximum of 14 bits is a quarter of 16; training is told once, however many there are."""
-    for k in range(3):
-        x = photograph(k)[..., 0].astype(np.uint16) * 257 >> 16 - bits
-        (folder / f"{k}.png").write_bytes(rgb_16_png(x) if form == "colours" else encoded(x, form))
-        told = reader.faint(reader.flat(reader.opened(folder / f"{k}.png")))
-        tops = [int(round_(255 / 2 ** (16 - bits))) for round_ in (np.floor, np.ceil)]
-        assert told is None if bits == 16 else any(f"above {top} of" in told for top in tops)
-    download.prepare(f"{folder}-native")
-    printed = capsys.readouterr().out
-    assert not printed if bits == 16 else (printed.startswith("3 images use little") and printed.count("\n") == 1)
-
-
-def test_where_nothing_is_read_what_is_left_out_is_told(tmp_path):
-    for k in range(4):
-        (tmp_path / f"{k}.cr3").write_bytes(b"x")
+def test_where_nothing_is_read_what_is_left_out_is_told(tmp_path, root):
+    (tmp_path / "a.cr3").write_bytes(b"x")
     for call in (
-        lambda: download.prepare(str(tmp_path)),
+        lambda: packs.load(str(tmp_path), "train"),
         lambda: image_files.todo(str(tmp_path), str(tmp_path / "out"), None, False),
     ):
-        refused(call, "4 files are left out (4 .cr3)", kind=OneLine)
+        refused(call, "1 files are left out (1 .cr3)")
 
 
 @pytest.mark.parametrize("name", ["bsds500", "celeba", "sun397", "db11"])
@@ -636,23 +520,14 @@ def test_a_missing_set_says_what_where_how_and_how_large(root, no_shared_data, m
     assert not files_below(root)
 
 
-def celeba(folder, n=30):
+def copy_of(name, folder, n=30) -> Path:
+    """CelebA or SUN397 in small, as the archive nests it."""
     for k in range(n):
-        write(folder / f"img_align_celeba/{k + 1:06}.jpg", photograph(k, 218, 178))
+        place = f"img_align_celeba/{k + 1:06}.jpg" if name == "celeba" else f"SUN397/{'abc'[k % 3]}/bar/sun_{k:04}.jpg"
+        write(folder / place, photograph(k, 120, 100))
     return folder
 
 
-def sun397(folder, n=30):
-    """With a greyscale file, an RGBA PNG and a BMP under .jpg names, as in the real set."""
-    for k in range(n):
-        x = photograph(k, 120, 100)
-        kinds = (x, "JPEG"), (x[..., 0], "PNG"), (np.dstack([x, x[..., 0]]), "PNG"), (x, "BMP")
-        place = folder / f"SUN397/{'abc'[k % 3]}/{('abbey', 'bar', 'cave')[k % 3]}/sun_{k:04}.jpg"
-        write(place, kinds[k % 4][0], format=kinds[k % 4][1])
-    return folder
-
-
-SETS = {"celeba": celeba, "sun397": sun397}
 OFFICIAL = "".join(f"{k:06}.jpg {(k > 20) + (k > 26)}\n" for k in range(1, 31))
 
 
@@ -660,7 +535,7 @@ def sizes(name):
     return [len(pack) for pack in packs_of(name)]
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", ["celeba", "sun397"])
 def test_torchvision_fetches_the_large_sets_whole_or_not_at_all(root, no_shared_data, monkeypatch, name):
     """A download that fails half unpacked is no set, and is not what the next one starts from."""
     left = [3, 30]  # images that it has unpacked when it ends; a failure first
@@ -669,7 +544,7 @@ def test_torchvision_fetches_the_large_sets_whole_or_not_at_all(root, no_shared_
         folder = Path(folder) / name if name == "celeba" else Path(folder)
         assert download and not list(folder.rglob("*.jpg"))
         n = left.pop(0)
-        SETS[name](folder, n)
+        copy_of(name, folder, n)
         (folder / DATASETS[name]["archive"]).write_bytes(b"archive")
         if n == 3:
             raise RuntimeError("Quota exceeded\nfor this file")
@@ -687,112 +562,80 @@ def test_torchvision_fetches_the_large_sets_whole_or_not_at_all(root, no_shared_
 
 @pytest.mark.parametrize(("name", "inner"), [("celeba", False), ("sun397", True)])  # the parent, the folder itself
 def test_a_local_copy_of_a_large_set_is_packed(root, no_shared_data, tmp_path, capsys, name, inner):
-    source = SETS[name](tmp_path / "copy")
+    source = copy_of(name, tmp_path / "copy")
     download.prepare(name, str(next(source.iterdir()) if inner else source))
     assert sizes(name) == [24, 3, 3] and min(packs.load(name, "train").image(0).shape[:2]) == 96
     assert not any(path.suffix == ".jpg" for path in root.rglob("*"))  # nothing is copied but the pack
     moved = source.rename(tmp_path / "elsewhere")
+    (moved / sets.PARTITION).write_text(OFFICIAL)  # which was got later
     download.prepare(name, str(moved))
-    assert sets.find(name).samefile(next(moved.iterdir()))  # where they lie
+    assert sets.find(name).resolve().parent == moved  # where they lie
     said = capsys.readouterr().out
     assert (sets.PARTITION in said) == (name == "celeba")
     assert f"{name}: 30 images are in" in said and f"and {DATASETS[name]['images']:,} in" in said
-    (moved / sets.PARTITION).write_text(OFFICIAL)
-    download.prepare(name, str(moved))  # the partition was got later
     assert sizes(name) == ([20, 6, 4] if name == "celeba" else [24, 3, 3])
     if name == "celeba":
         assert packs.load(name, "train").names == tuple(f"{k:06}.jpg" for k in range(1, 21))
 
 
+def archived(path, form, name, monkeypatch, *content) -> Path:
+    """An archive of a folder, as the published one of a set."""
+    archive = Path(shutil.make_archive(str(path), form, *content))
+    monkeypatch.setitem(DATASETS[name], "md5", hashlib.md5(archive.read_bytes()).hexdigest())
+    return archive
+
+
 @pytest.mark.parametrize(("name", "form"), [("celeba", "zip"), ("sun397", "gztar")])
 def test_an_archive_gives_the_same_pack_as_the_folder_in_it(root, no_shared_data, tmp_path, monkeypatch, name, form):
-    source = SETS[name](tmp_path / "copy")
-    (source / "notes.txt").write_text("not an image")
-    archive = shutil.make_archive(str(tmp_path / "set"), form, source)
-    monkeypatch.setitem(DATASETS[name], "md5", hashlib.md5(Path(archive).read_bytes()).hexdigest())
+    source = copy_of(name, tmp_path / "copy")
+    archive = archived(tmp_path / "set", form, name, monkeypatch, source)
     (tmp_path / sets.PARTITION).write_text(OFFICIAL)  # beside the archive
-    target = download.prepare(name, archive)
+    target = download.prepare(name, str(archive))
     assert sizes(name) == ([20, 6, 4] if name == "celeba" else [24, 3, 3])
     (source / sets.PARTITION).write_text(OFFICIAL)
     packs.pack(name, next(p for p in source.iterdir() if p.is_dir()), tmp_path / "direct")
     assert sha(target) == sha(tmp_path / "direct")
     unpacked = files_below(sets.home(name) / "images")
-    assert len(unpacked) == 31 + (name == "celeba")  # 30 images and the notes
+    assert len(unpacked) == 30 + (name == "celeba")
     assert (sets.home(name) / "images").stat().st_mode == sets.home(name).stat().st_mode  # others may read them, too
-    download.prepare(name, archive)  # again: nothing is unpacked twice
+    download.prepare(name, str(archive))  # again: nothing is unpacked twice
     assert files_below(sets.home(name) / "images") == unpacked
     assert {p.name for p in sets.home(name).iterdir() if not p.name.startswith(".")} == {"images", "packed-96"}
 
 
-@pytest.mark.parametrize("given", ["folder", "archive", "archive, and the list later"])
-@pytest.mark.parametrize("place", [".", "Eval", "Img"])
-def test_celeba_s_list_is_found_near_its_images(root, no_shared_data, tmp_path, monkeypatch, place, given):
-    """As the official download has it, also where it is got after the archive was unpacked."""
-    official, copy = tmp_path / "official", celeba(tmp_path / "copy")
-    source = shutil.copytree(copy, official / "Img")
-    if given != "folder":
-        source = shutil.make_archive(str(official / "Img/img_align_celeba"), "zip", copy)
-        monkeypatch.setitem(DATASETS["celeba"], "md5", hashlib.md5(Path(source).read_bytes()).hexdigest())
-    if "later" in given:
-        download.prepare("celeba", source)
-        assert sizes("celeba") == [24, 3, 3]
-    (official / place).mkdir(exist_ok=True)
-    (official / place / sets.PARTITION).write_text(OFFICIAL)
-    download.prepare("celeba", str(source))
-    assert sizes("celeba") == [20, 6, 4]
-    if given != "folder":
-        shutil.rmtree(official)
-        shutil.rmtree(sets.home("celeba") / "packed-96")
-        assert sizes("celeba") == [20, 6, 4]
+def images_of(name) -> dict[str, bytes]:
+    """BSDS500 or Denoising Benchmark 11 in small: file → content."""
+    berkeley = [f"{split}/{k}.jpg" for split, n in {"train": 3, "test": 3, "val": 6}.items() for k in range(n)]
+    return {file: jpeg(k) for k, file in enumerate(DATASETS["db11"]["files"] if name == "db11" else berkeley)}
 
 
-def test_an_archive_s_list_is_not_written_to_a_folder_of_ones_own(root, no_shared_data, tmp_path, monkeypatch):
-    source = celeba(tmp_path / "copy/of/mine/deeper")
-    archive = shutil.make_archive(str(tmp_path / "got/img_align_celeba"), "zip", source)
-    monkeypatch.setitem(DATASETS["celeba"], "md5", hashlib.md5(Path(archive).read_bytes()).hexdigest())
-    download.prepare("celeba", str(source))
-    before = files_below(source)
-    (tmp_path / "got" / sets.PARTITION).write_text(OFFICIAL)
-    download.prepare("celeba", archive)
-    assert files_below(source) == before
-
-
-def berkeley(folder):
-    """BSDS500 in small."""
-    for k in range(12):
-        write(folder / f"images/{('train', 'test', 'val', 'val')[k % 4]}/{k}.jpg", photograph(k, 100, 120))
-    (folder / "images/train/Thumbs.db").write_bytes(b"of Windows")
-    return folder / "images"
-
-
-def benchmark(folder):
-    """Denoising Benchmark 11 in small."""
-    for k, name in enumerate(DATASETS["db11"]["files"]):
-        write(folder / "DB11" / name, photograph(k, 70, 70))
-    return folder / "DB11"
-
-
-NESTED = [
-    ("bsds500", above) for above in ("BSR/BSDS500/data/", "BSDS500-a04b7c6/BSDS500/data/", "a/BSR/BSDS500/data/", "")
-]
-NESTED += [("db11", above) for above in ("on-demand-learning-master/denoise_anysize/", "denoise_anysize/", "")]
+def laid(name, folder, monkeypatch) -> Path:
+    """The same in a folder, as what the published set is."""
+    images = images_of(name)
+    for file, content in images.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(content)
+    listing = "".join(f"{hashlib.sha256(images[file]).hexdigest()}  {file}\n" for file in sorted(images))
+    monkeypatch.setitem(DATASETS[name], "sha256", hashlib.sha256(listing.encode()).hexdigest())
+    return folder
 
 
 @pytest.mark.parametrize("form", ["gztar", "zip", "folder"])
-@pytest.mark.parametrize(("name", "above"), NESTED)
-def test_a_set_is_found_as_its_archives_nest_it(root, no_shared_data, tmp_path, monkeypatch, name, above, form):
+@pytest.mark.parametrize(
+    ("name", "nested"),
+    [("bsds500", nested) for nested in ("BSR/BSDS500/data/images", "a/BSR/BSDS500/data/images", "images")]
+    + [("db11", nested) for nested in ("on-demand-learning-master/denoise_anysize/DB11", "DB11")],
+)
+def test_a_set_is_found_as_its_archives_nest_it(root, no_shared_data, tmp_path, monkeypatch, name, nested, form):
     copy = tmp_path / "copy"
-    images = {"bsds500": berkeley, "db11": benchmark}[name](copy / above)
-    monkeypatch.setitem(DATASETS[name], "sha256", download.listing_of(name, images))
+    images = laid(name, copy / nested, monkeypatch)
     write(copy / "figures/images/result.png", photograph(20, 70, 70))
     write(copy / "__MACOSX/BSR/BSDS500/data/images/train/._1.jpg", photograph(9))
     source = copy if form == "folder" else shutil.make_archive(str(tmp_path / "x"), form, copy)
     download.prepare(name, str(source))
     download.check_listing(name, sets.find(name))
-    assert [len(names) for names in sets.list_images(name, sets.find(name)).values()] == {
-        "bsds500": [6, 3, 3],
-        "db11": [0, 0, 11],
-    }[name]
+    listed = [len(names) for names in sets.list_images(name, sets.find(name)).values()]
+    assert listed == {"bsds500": [6, 3, 3], "db11": [0, 0, 11]}[name]
     assert sets.find(name).resolve().is_relative_to(copy if form == "folder" else root)
     if form != "folder":
         flip(next(images.rglob("*.??g")), -30)
@@ -802,20 +645,21 @@ def test_a_set_is_found_as_its_archives_nest_it(root, no_shared_data, tmp_path, 
         assert "delete" not in message and not files_below(root)
 
 
-def test_a_pipe_is_no_source_and_no_image(tmp_path, root):
-    os.mkfifo(tmp_path / "pipe.zip")
-    refused(lambda: download.prepare("celeba", str(tmp_path / "pipe.zip")), "pipe.zip", "no regular file")
-    for place in (tmp_path / "pipe.zip", Path("/dev/zero"), tmp_path):
-        refused(lambda place=place: reader.read_image(place, 96), str(place), "no regular file")
+def test_db11_is_for_tests_alone(root):
+    found("db11")
+    refused(lambda: packs.load("db11-native", "train"), "no train images; it is for tests alone")
+    pack = packs.load("db11-native", "test")
+    assert len(pack) == 11 and {pack.image(i).shape[0] for i in range(11)} == {256, 512}
 
 
-@pytest.mark.parametrize("name", [*SETS, "celeba10k"])
+@pytest.mark.parametrize("name", ["celeba", "sun397", "celeba10k"])
 def test_a_wrong_archive_is_refused_before_it_is_opened(root, no_shared_data, tmp_path, name):
-    shutil.make_archive(str(tmp_path / "set"), "zip", SETS.get(name, celeba)(tmp_path / "copy", 3))
-    (tmp_path / "quota.zip").write_text("<html>Quota exceeded</html>")
     archive = DATASETS[name.removesuffix("10k")]["archive"]
-    for file, fault in (("set", "checksum"), ("quota", archive), ("nowhere", "does not exist")):
+    (tmp_path / "quota.zip").write_text("<html>Quota exceeded</html>")
+    os.mkfifo(tmp_path / "pipe.zip")
+    for file, fault in (("quota", f"checksum differs from the published {archive}"), ("nowhere", "does not exist")):
         refused(lambda file=file: download.prepare(name, str(tmp_path / f"{file}.zip")), f"{file}.zip", fault)
+    refused(lambda: download.prepare(name, str(tmp_path / "pipe.zip")), "pipe.zip", "no regular file")
     assert not files_below(root)
 
 
@@ -824,26 +668,17 @@ def test_nothing_of_an_archive_leads_outside(root, no_shared_data, tmp_path, kin
     """Links and devices of a tar are refused; those of a zip are files; names that climb do not."""
     (tmp_path / "secret.jpg").write_bytes(jpeg(5))
     tar_with(tmp_path / "x.tar", "train/000002.jpg", kind, str(tmp_path / "secret.jpg"))
-    refused(lambda: download.prepare("bsds500", str(tmp_path / "x.tar")), "x.tar: not a readable archive (")
+    refused(lambda: download.prepare("bsds500", str(tmp_path / "x.tar")), "x.tar: not unpacked (")
     assert not files_below(root)
-    zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
     (out := tmp_path / "out/deeper").mkdir(parents=True)
-    download.extract(tmp_path / "x.zip", out)
-    for k, name in enumerate(("../../climbed.jpg", "a/../../../climbed.jpg", f"{tmp_path}/absolute.jpg")):
-        zip_with(tmp_path / f"{k}.zip", name)
-        tar_with(tmp_path / f"{k}.tar", name)
-        download.extract(tmp_path / f"{k}.zip", out)
+    zip_with(tmp_path / "x.zip", "img_align_celeba/000002.jpg", b"/etc/passwd", link=True)
+    zip_with(tmp_path / "y.zip", "../../climbed.jpg")
+    tar_with(tmp_path / "y.tar", "../../climbed.jpg")
+    for archive in ("x.zip", "y.zip", "y.tar"):
         with suppress(tarfile.FilterError):
-            download.extract(tmp_path / f"{k}.tar", out)
+            download.extract(tmp_path / archive, out)
     assert not any(path.is_symlink() for path in out.rglob("*"))
     assert {path for path in tmp_path.rglob("*.jpg") if out not in path.parents} == {tmp_path / "secret.jpg"}
-
-
-def test_a_python_that_unpacks_no_tar_safely_says_so(tmp_path, monkeypatch):
-    tar_with(tmp_path / "x.tar", "img_align_celeba/000002.jpg")
-    monkeypatch.delattr(tarfile, "data_filter")
-    refused(lambda: download.extract(tmp_path / "x.tar", tmp_path / "out"), "x.tar: Python 3.11.4 or newer")
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_archives_are_those_of_torchvision():
@@ -854,7 +689,7 @@ def test_the_archives_are_those_of_torchvision():
     assert torchvision.datasets.SUN397._DATASET_URL.endswith(DATASETS["sun397"]["archive"])
 
 
-FAULTS = {"a byte changed": lambda file: flip(file, -30), "cut off": lambda file: cut(file, 100), "gone": Path.unlink}
+FAULTS = {"a byte changed": lambda file: flip(file, -30), "gone": Path.unlink}
 FAULTS |= {"a page": lambda file: file.write_text("<!DOCTYPE html><title>Quota exceeded</title>")}
 
 
@@ -862,18 +697,14 @@ FAULTS |= {"a page": lambda file: file.write_text("<!DOCTYPE html><title>Quota e
 @pytest.mark.parametrize("name", ["db11", "bsds500"])
 def test_a_download_is_whole_or_absent(root, no_shared_data, monkeypatch, tmp_path, name, fault):
     """Eleven files or an archive, from a server that has one with a fault, and then the right one."""
-    names = DATASETS["db11"]["files"] if name == "db11" else [f"{s}/{k}.jpg" for s in ("train", "val") for k in "abc"]
-    images, site = {file: jpeg(k) for k, file in enumerate(names)}, tmp_path / "site"
-    inside = site if name == "db11" else tmp_path / "BSDS500-a04b7c6/BSDS500/data/images"
-    for file, content in images.items():
-        (inside / file).parent.mkdir(parents=True, exist_ok=True)
-        (inside / file).write_bytes(content)
-    if name == "bsds500":
+    site = tmp_path / "site"
+    if name == "db11":
+        laid(name, site, monkeypatch)
+    else:
+        laid(name, tmp_path / "BSDS500-a04b7c6/BSDS500/data/images", monkeypatch)
         shutil.make_archive(str(site / "x"), "zip", tmp_path, "BSDS500-a04b7c6")
     one = site / ("Lena.png" if name == "db11" else "x.zip")
     right = one.read_bytes()
-    listing = "".join(f"{hashlib.sha256(images[file]).hexdigest()}  {file}\n" for file in sorted(images))
-    monkeypatch.setitem(DATASETS[name], "sha256", hashlib.sha256(listing.encode()).hexdigest())
     with served(site) as address:
         monkeypatch.setitem(DATASETS[name], "url", address + ("" if name == "db11" else "x.zip"))
         FAULTS[fault](one)
@@ -881,26 +712,8 @@ def test_a_download_is_whole_or_absent(root, no_shared_data, monkeypatch, tmp_pa
         assert not (sets.home(name) / "images").exists()
         one.write_bytes(right)
         download.prepare(name)
-    found = sets.find(name)
-    assert {path.relative_to(found).as_posix(): path.read_bytes() for path in found.rglob("*.*")} == images
-
-
-def test_db11_from_a_folder_is_checked_and_packed(root, tmp_path):
-    shutil.copytree(found("db11"), tmp_path / "copy", copy_function=shutil.copyfile)
-    (tmp_path / "copy").chmod(0o755)
-    hill = tmp_path / "copy/Hill.png"
-    good = hill.read_bytes()
-    flip(hill, -30)
-    refused(lambda: download.prepare("db11", str(tmp_path / "copy")), "copy", "differ")
-    hill.unlink()
-    refused(lambda: download.prepare("db11", str(tmp_path / "copy")), "copy", "differ")
-    assert not files_below(root)
-    hill.write_bytes(good)
-    download.prepare("db11-native", str(tmp_path / "copy"))
-    pack = packs.load("db11-native", "test")
-    refused(lambda: packs.load("db11-native", "train"), "no train images; it is for tests alone")
-    assert sets.is_here("db11")
-    assert len(pack) == 11 and {pack.image(i).shape[0] for i in range(11)} == {256, 512}
+    place = sets.find(name)
+    assert {file.relative_to(place).as_posix(): file.read_bytes() for file in place.rglob("*.*")} == images_of(name)
 
 
 def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data, capsys):
@@ -912,25 +725,22 @@ def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data
     assert half.names + rest.names == packs.load(str(folder), "train").names[:8] and len(half) == 3
 
 
-@pytest.mark.parametrize("kind", ["archive", "folder", "folder of as many"])
+@pytest.mark.parametrize("kind", ["archive", "folder"])
 def test_celeba10k_is_the_first_faces_of_celeba_halved(tmp_path, root, monkeypatch, capsys, no_shared_data, kind):
-    numbers = (3, 1, 2) if kind == "folder of as many" else (3, 1, 4, 2)
-    faces, source = {f"{k:06}.jpg": jpeg(k, 218, 178) for k in numbers}, tmp_path / "img_align_celeba"
+    faces, source = {f"{k:06}.jpg": jpeg(k, 218, 178) for k in (3, 1, 4, 2)}, tmp_path / "img_align_celeba"
     source.mkdir()
     for name, content in faces.items():
         (source / name).write_bytes(content)
     if kind == "archive":
-        source = Path(shutil.make_archive(str(tmp_path / "faces"), "zip", tmp_path, "img_align_celeba"))
-        md5 = hashlib.md5(source.read_bytes()).hexdigest()
-        monkeypatch.setitem(DATASETS, "celeba", DATASETS["celeba"] | {"md5": md5})
-    monkeypatch.setitem(DATASETS, "celeba10k", DATASETS["celeba10k"] | {"images": 3})
+        source = archived(tmp_path / "faces", "zip", "celeba", monkeypatch, tmp_path, source.name)
+    monkeypatch.setitem(DATASETS["celeba10k"], "images", 3)
     download.prepare("celeba10k-native", str(source))
     assert "differ from those behind the results" in capsys.readouterr().out
     names = [pack.names for pack in packs_of("celeba10k-native")]
     assert names == [("000001.jpg",), ("000002.jpg",), ("000003.jpg",)]  # in their order, the fourth left out
     face = Image.open(io.BytesIO(faces["000001.jpg"])).resize((89, 109), Image.Resampling.LANCZOS)
     expected = np.asarray(Image.open(io.BytesIO(encoded(face, "JPEG", quality=75))))
-    assert np.array_equal(load("celeba10k-native", "train").image(0), expected)
+    assert np.array_equal(packs.load("celeba10k-native", "train").image(0), expected)
 
 
 def test_celeba10k_here_is_the_published_one(root):
@@ -951,33 +761,13 @@ def test_a_name_means_the_same_in_any_folder(folder, monkeypatch):
     assert sets.absolute("bsds500-native") == "bsds500-native" and sets.absolute("demo/") == "/demo"
 
 
-def test_pictures_show_places_with_something_to_see(tmp_path, root):
-    """Photographs flat but for a checked corner: a crop of each that meets it, where one of eight at random does."""
-    flat = np.full((200, 200, 3), 128, np.uint8)
-    flat[:100, :100] = np.indices((100, 100)).sum(0)[..., None] % 2 * 255
-    album = tmp_path / "album"
-    for k in range(8):
-        flat[150, 150] = k  # else they are one photograph
-        write(album / f"{k}.png", flat)
-    pack = packs.load(str(album), "train")
-    run = Experiment.of("denoise", str(album), "on_demand", 0, "smoke")
-    x = pictures.telling(run, pack, 2 * len(pack))
-    contrast = x.diff(dim=-1).abs().mean((1, 2, 3))
-    alike = crops.fixed_crops(pack, 60, "any").diff(dim=-1).abs().mean((1, 2, 3))
-    assert x.shape == (2 * len(pack), 1, 64, 64) and contrast.min() > alike.median() and contrast.mean() > alike.mean()
-    assert torch.equal(x, pictures.telling(run, pack, 2 * len(pack)))
-
-
 def test_the_sets_are_listed_with_what_is_here(demo, no_shared_data, capsys, monkeypatch):
     assert main(["data", "list"]) == 0
     lines = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
     assert lines == {name: "here" if name == "demo" else "missing" for name in DATASETS}
-    inside = sets.inside
 
     def closed(base, place):
-        if base == "bsds500":
-            raise PermissionError(13, "Permission denied", str(place))
-        return inside(base, place)
+        raise PermissionError(13, "Permission denied", str(place))
 
-    monkeypatch.setattr(sets, "inside", closed)  # one set is another user's, and the others are listed
+    monkeypatch.setattr(sets, "inside", closed)  # the others are another user's
     assert main(["data", "list"]) == 0 and len(capsys.readouterr().out.splitlines()) == len(DATASETS)

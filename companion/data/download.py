@@ -12,7 +12,7 @@ from PIL import Image
 from tqdm.auto import tqdm
 
 from companion.data import sets
-from companion.data.folders import files_in
+from companion.data.folders import files_in, hash_of
 from companion.data.packs import folder_of, pack
 from companion.data.reader import DataError, reason
 from companion.data.sets import DATASETS, find, home, parse
@@ -25,25 +25,22 @@ HALF_SIZE = (89, 109)  # pixels of a face of celeba10k
 def prepare(name: str, source: str | None = None, skip_bad: bool = False) -> Path:
     """Get a data set by name (or from a local folder or archive), check it, and pack it. Returns the pack's folder."""
     base, _ = parse(name)
-    source = Path(os.path.expanduser(source)) if source else None
-    if (images := home(base) / "images").is_symlink() and not images.exists():
-        images.unlink()  # to a folder that was moved
+    source = Path(os.path.expanduser(source)).resolve() if source else None
+    if (images := home(base) / "images").is_symlink() and (source or not images.exists()):
+        images.unlink()  # to the folder of an earlier call, or to one that was moved
+    if source and (base not in DATASETS or base == "demo"):  # which comes with scikit-image
+        known = ", ".join(set_ for set_ in DATASETS if set_ != "demo")
+        raise DataError(f"--source belongs to a set by name ({known}), not to {name!r}")
     if source:
-        if base not in DATASETS or base == "demo":  # which comes with scikit-image
-            known = ", ".join(set_ for set_ in DATASETS if set_ != "demo")
-            raise DataError(f"--source belongs to a set by name ({known}), not to {name!r}")
         folder = halved(base, source) if "of" in DATASETS[base] else unpack(base, source)
     else:
         folder = download(base) if base in DATASETS and not sets.is_here(base) else find(name)
     if "sha256" in DATASETS.get(base, {}):
         check_listing(base, folder)
     pack(name, folder, folder_of(name), skip_bad)
-    given = source and source.resolve()
-    if source and given.is_dir() and images.is_symlink():
-        images.unlink()  # to the folder of an earlier call
     if source and not sets.is_here(base):  # a folder: its images stay there, and are found from here
         try:
-            images.symlink_to(given, target_is_directory=True)
+            images.symlink_to(source, target_is_directory=True)
         except OSError as error:  # Windows asks for a privilege
             print(f"{base} is packed, but not found for Table 3 and its denoisers: set ODL_DATA ({reason(error)})")
     return folder_of(name)
@@ -56,9 +53,7 @@ def download(base: str) -> Path:
 
     entry, cache = DATASETS[base], home(base) / "download"
     if "of" in entry:
-        if sets.is_here(entry["of"]):
-            return halved(base, find(entry["of"]))
-        raise DataError(sets.missing(base, manual=True))
+        return halved(base, find(entry["of"]))
     pooch.get_logger().setLevel("WARNING")  # else it prints the SHA-256 of every file
     try:
         if "torchvision" in entry:
@@ -80,7 +75,8 @@ def download(base: str) -> Path:
     except OneLine:
         raise
     except Exception as error:  # of a server, a quota, a disk
-        raise DataError(f"{sets.missing(base, manual=True)} — the download failed: {reason(error)}") from None
+        by_hand = f"{sets.missing(base)} --source FOLDER_OR_ARCHIVE"
+        raise DataError(f"{by_hand} — the download failed: {reason(error)}") from None
 
 
 def unpack(base: str, source: Path) -> Path:
@@ -90,7 +86,6 @@ def unpack(base: str, source: Path) -> Path:
     entry, target = DATASETS[base], home(base) / "images"
     check_archive(entry, source)
     if target.is_dir() and any(target.iterdir()):  # unpacked before, and whole: it is renamed when complete
-        add_partition(base, source, target)
         return find(base)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
@@ -101,36 +96,18 @@ def unpack(base: str, source: Path) -> Path:
         except OneLine:
             raise
         except Exception as error:  # zipfile, tarfile and zlib raise anything on damaged archives
-            fault = "could not be unpacked" if getattr(error, "errno", None) else "not a readable archive"
-            raise DataError(f"{source}: {fault} ({reason(error)})") from None
-        add_partition(base, source, unpacked)
+            raise DataError(f"{source}: not unpacked ({reason(error)})") from None
+        if base == "celeba" and (official := sets.partition_file(source.parent)):
+            shutil.copy(official, unpacked)
         if "sha256" in entry:
             check_listing(base, sets.inside(base, unpacked) or unpacked, source)
         unpacked.replace(target)
     return find(base)
 
 
-def add_partition(base: str, archive: Path, unpacked: Path) -> None:
-    """Copy CelebA's official list to the images of an archive, if it lies near that; none to a user's own folder."""
-    lacks = base == "celeba" and not unpacked.is_symlink() and not sets.partition_file(unpacked)
-    if lacks and (file := sets.partition_file(archive.parent)):
-        shutil.copy(file, unpacked)
-
-
-def is_half(face: Path) -> bool:
-    """Return True if a face has half its size already; packing names one that cannot be read."""
-    try:
-        with Image.open(face) as image:
-            return image.size == HALF_SIZE
-    except OSError:
-        return True
-
-
 def halved(base: str, source: Path) -> Path:
     """Return the folder of the first 10,000 faces at half their size, made of CelebA's archive or folder."""
     entry, target = DATASETS[base], home(base) / "images"
-    if source.is_dir() and len(images := files_in(source)) == entry["images"] and is_half(source / images[0]):
-        return source  # made elsewhere
     if target.is_dir() and any(target.iterdir()):
         return find(base)
     if not source.is_dir():
@@ -169,9 +146,6 @@ def extract(archive: Path, target: Path) -> None:
             files.need_room(target, sum(info.file_size for info in file.infolist()))
             file.extractall(target)
     elif tarfile.is_tarfile(archive):
-        if not hasattr(tarfile, "data_filter"):
-            advice = "Python 3.11.4 or newer unpacks a tar safely; with this one give the folder that it is unpacked to"
-            raise DataError(f"{archive}: {advice}")
         with tarfile.open(archive) as file:
             file.extractall(target, filter="data")
     else:
@@ -182,7 +156,7 @@ def listing_of(base: str, folder: Path) -> str:
     """Return the SHA-256 over the names and contents of a set's files."""
     total, there = hashlib.sha256(), files_in(folder)
     for file in sorted(set(there) & set(DATASETS[base].get("files", there))):
-        total.update(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n".encode())
+        total.update(f"{hash_of(folder / file)}  {file}\n".encode())
     return total.hexdigest()
 
 
@@ -191,8 +165,7 @@ def check_listing(base: str, folder: Path, archive: Path | None = None) -> None:
     if listing_of(base, folder) == DATASETS[base]["sha256"]:
         return
     if "of" in DATASETS[base]:
-        source = "another source, or JPEG library"
-        print(f"{base}: the faces in {folder} differ from those behind the results here: {source}")
+        print(f"{folder}: its faces differ from those behind the results here: another source, or JPEG library")
         return
     # and no folder that a link leads to
     ours = not archive and folder.resolve().is_relative_to(home(base).resolve())

@@ -100,12 +100,9 @@ def record_of(folder: Path, place: Path) -> dict:
 
 
 def hash_of(path: Path) -> str:
-    """Return the SHA-256 of a file; of one that cannot be read its name, and packing says that it cannot."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return str(path)
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @reader.whole()

@@ -11,18 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import torch
 from loky import cpu_count
 from tqdm.auto import tqdm
 
-from companion.data import reader, sets
-from companion.data.folders import MAX_DECODE_THREADS
+from companion.data import folders, reader, sets
 from companion.data.reader import DataError
 from companion.data.sets import DATASETS, find, home, parse
 from companion.disk import files
 from odl.crops import Pack
-from odl.parameters import OneLine
 
 
 def folder_of(name: str) -> Path:
@@ -40,9 +37,10 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
     if index is None or changed(name, index):
         pack(name, find(name), folder)
         index = index_of(folder)
-    file, damaged = folder / "pixels.bin", DataError(f"the pack {folder} is damaged: delete it and run again")
-    if not file.exists() or file.stat().st_size != index["bytes"]:
-        raise damaged
+    file, size = folder / "pixels.bin", index["bytes"]
+    whole = file.exists() and file.stat().st_size == size
+    if not whole or size < 1 << 30 and hash_of(file, size, file.stat().st_mtime_ns) != index["sha256"]:
+        raise DataError(f"the pack {folder} is damaged: delete it and run again")
     images = [image for image in index["images"] if image["split"] == split]
     if split == "train" and train_images > len(images):
         raise DataError(f"train_images={train_images} is more than {name!r} has; nearest: {len(images)}")
@@ -51,10 +49,7 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
     if not images:
         why = "; it is for tests alone" * (parse(name)[0] == "db11")
         raise DataError(f"data set {name!r} has no {split} images{why}")
-    pixels = torch.from_file(str(file), size=index["bytes"], dtype=torch.uint8)
-    changed_at = file.stat().st_mtime_ns
-    if index["bytes"] < 1 << 30 and hash_of(file, index["bytes"], changed_at) != index["sha256"]:
-        raise damaged
+    pixels = torch.from_file(str(file), size=size, dtype=torch.uint8)
     columns = (torch.tensor([image[key] for image in images]) for key in ("offset", "height", "width"))
     names = tuple(image["name"] for image in images)
     return Pack(pixels, *columns, names, index["sha256"], tuple(index["skipped"]))
@@ -63,8 +58,7 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
 @cache
 def hash_of(path: Path, size: int, changed: int) -> str:
     """Return the SHA-256 of a file, read again where its size or its time of change is another."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return folders.hash_of(path)
 
 
 def index_of(folder: Path) -> dict | None:
@@ -101,10 +95,8 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
             (folder / file).unlink(missing_ok=True)
         try:
             index = write_pixels(folder / "pixels.bin", name, source, splits, skip_bad)
-        except BaseException as error:
+        except BaseException:
             (folder / "pixels.bin").unlink(missing_ok=True)
-            if isinstance(error, OSError) and not isinstance(error, OneLine):
-                raise files.DiskError(f"{folder}: not written ({reader.reason(error)})") from None
             raise
         if index["skipped"]:
             print(f"left out, not readable: {', '.join(index['skipped'])}")
@@ -115,24 +107,22 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
 def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> dict:
     """Append every image to a file, decoded side by side. Returns what the index says of them."""
     entries = [(split, file) for split, files in splits.items() for file in files]
-    images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), min(cpu_count(), MAX_DECODE_THREADS)
-    seen, twice, faint, paged = {}, [], [], []  # pixels: (split, file)
-    bar = tqdm(desc=f"packing {name}", total=len(entries), unit="image")
+    images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), min(cpu_count(), folders.MAX_DECODE_THREADS)
+    seen, twice, paged = {}, [], []  # pixels: (split, file)
+    bar, side = tqdm(desc=f"packing {name}", total=len(entries), unit="image"), parse(name)[1]
     with open(path, "wb") as pixels, ThreadPoolExecutor(cores) as pool, bar:  # decoding leaves Python's lock to others
         for start in range(0, len(entries), 2 * cores):  # so many wait in memory at most
             some = entries[start : start + 2 * cores]
-            read = [pool.submit(read_counting, source / file, parse(name)[1]) for _, file in some]
+            read = [pool.submit(reader.read_image, source / file, side) for _, file in some]
             for (split, file), image in zip(some, read, strict=True):
                 try:
-                    x, pages = image.result()
-                    content, (height, width, _) = x.tobytes(), x.shape
+                    content, (height, width, _) = image.result().tobytes(), image.result().shape
                     images.append({"name": file, "split": split, "offset": offset, "height": height, "width": width})
                     offset += pixels.write(content)
                     digest.update(content)
                     first = seen.setdefault(hashlib.sha256(content).digest(), (split, file))
                     twice += [(first[1], file)] if first[0] != split else []
-                    faint += [(file, said)] if (said := reader.faint(x)) else []
-                    paged += [(file, pages)] if pages > 1 else []
+                    paged += [(file, pages)] if (pages := reader.kind(source / file)[0]) > 1 else []
                 except DataError as error:
                     if not skip_bad:
                         given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
@@ -147,11 +137,4 @@ def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str
     if paged:
         pages = f"{len(paged)} files have {sum(n for _, n in paged)} pages"
         print(f"{pages}, of which the first of each is taken, as of {paged[-1][0]}; save pages as files of their own")
-    if faint:
-        print(f"{len(faint)} images use little of their range, as {': '.join(faint[-1])}")
     return {"bytes": offset, "sha256": digest.hexdigest(), "images": images, "skipped": skipped}
-
-
-def read_counting(path: Path, shorter_side: int) -> tuple[np.ndarray, int]:
-    """Return an image as `reader.read_image` does, and how many pages its file has."""
-    return reader.read_image(path, shorter_side), reader.kind(path)[0]

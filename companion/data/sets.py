@@ -22,15 +22,13 @@ DATASETS = {
         "shorter_side": 192,  # not 96: a dozen photographs give too few different crops there
     },
     "bsds500": {
-        "title": "Berkeley Segmentation Data Set, 500 photographs", "size": "about 70 MB",
-        "images": 500, "pixels": (481, 321),
+        "title": "Berkeley Segmentation Data Set, 500 photographs", "size": "about 70 MB", "images": 500,
         "url": "https://github.com/BIDS/BSDS500/archive/a04b7c6.zip",
         "folders": ("BSDS500/data/images", "images", ""),
         "sha256": "eaae4240cb921a9a77b3a87ade9a6a517588996ac105d7fb25c57c21256f856c",  # of the list of files
     },
     "celeba": {
-        "title": "CelebA, 202,599 aligned faces", "size": "1.4 GB",
-        "images": 202_599, "pixels": (178, 218), "train_images": 100_000,
+        "title": "CelebA, 202,599 aligned faces", "size": "1.4 GB", "images": 202_599, "train_images": 100_000,
         "where": "mmlab.ie.cuhk.edu.hk/projects/CelebA.html, file img_align_celeba.zip",
         "torchvision": "CelebA",  # its class there
         "archive": "img_align_celeba.zip", "md5": "00d2c5bc6d35e252742224ab0c1e8fcb",
@@ -78,10 +76,7 @@ def parse(name: str) -> tuple[str, int]:
     A folder is a name with a slash in it, also one that a set has.
     """
     if is_folder(name):
-        whole = os.path.expanduser(name)
-        base = whole.removesuffix("-native")
-        named_so = not os.path.isdir(base) and os.path.isdir(whole)  # a folder whose own name ends in -native
-        return (whole, 96) if base == whole or named_so else (base, 0)
+        name = os.path.expanduser(name)
     base = name.removesuffix("-native")
     return base, 0 if base != name else DATASETS.get(base, {}).get("shorter_side", 96)
 
@@ -105,9 +100,9 @@ def find(name: str) -> Path:
 
         return Path(skimage.__file__).parent / "data"
     check_dataset(name)
-    if is_folder(name) and not Path(base).is_dir():
-        raise DataError(f"dataset={name!r}: no such folder")
     if is_folder(name):
+        if not Path(base).is_dir():
+            raise DataError(f"dataset={name!r}: no such folder")
         return Path(base)
     given = os.environ.get("ODL_DATA")
     shared = [Path(os.path.expanduser(given), base)] if given else []
@@ -135,13 +130,11 @@ def is_here(name: str) -> bool:
         return False
 
 
-def missing(base: str, manual: bool = False) -> str:
-    """Return a line: what is missing, where it comes from, its size, the command; `manual` for a copy got by hand."""
+def missing(base: str) -> str:
+    """Return a line: what is missing, where it comes from, its size, and at its end the command to get it."""
     entry = DATASETS[base]
-    return (
-        f"data set {base!r} ({entry['title']}) is not here; it comes from {entry.get('where') or entry['url']} "
-        f"({entry['size']}): python -m odl data prepare {base}{' --source FOLDER_OR_ARCHIVE' if manual else ''}"
-    )
+    where = f"it comes from {entry.get('where') or entry['url']} ({entry['size']})"
+    return f"data set {base!r} ({entry['title']}) is not here; {where}: python -m odl data prepare {base}"
 
 
 def list_images(name: str, folder: Path) -> dict[str, list[str]]:
@@ -155,7 +148,12 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
     if base == "bsds500":
         train, val, test = ([n for n in names if n.startswith(f"{split}/")] for split in ("train", "val", "test"))
         return {"train": train + test, "validation": val[: len(val) // 2], "test": val[len(val) // 2 :]}
-    groups = [[name] for name in names] if base in DATASETS else distinct(record_of(folder, home(name)))
+    groups = [[name] for name in names]
+    if is_folder(name):  # files of equal content in one group, so that no copy of one tests; small copies in none
+        record, alike = record_of(folder, home(name)), defaultdict(list)
+        for file in names:
+            alike[record["files"][file][1]] += [file] if file not in record["copies"] else []
+        groups = [group for group in alike.values() if group]
     if len(groups) < 3:
         few = f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different"
         raise DataError("; ".join([few, *remarks(name, folder)]))
@@ -172,20 +170,10 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
     return {split: [name for group in part for name in group] for split, part in divided.items()}
 
 
-def distinct(record: dict) -> list[list[str]]:
-    """Return a folder's images but for small copies, those of equal content in one group: no copy of one tests."""
-    groups = defaultdict(list)
-    for name, (_, sha) in record["files"].items():
-        if name not in record["copies"]:
-            groups[sha].append(name)
-    return list(groups.values())
-
-
 def partition_file(folder: Path) -> Path | None:
     """Return CelebA's official list, if it lies with the images or up to three folders above."""
-    places = [folder, *folder.parents[:3], *folder.resolve().parents[:3]]
-    places += [place / "Eval" for place in places]  # as the official archive has it
-    return next((place / PARTITION for place in places if (place / PARTITION).is_file()), None)
+    folder = folder.resolve()
+    return next((file for place in (folder, *folder.parents[:3]) if (file := place / PARTITION).is_file()), None)
 
 
 def partition(folder: Path) -> dict[str, str]:
@@ -209,9 +197,7 @@ def remarks(name: str, folder: Path) -> list[str]:
     if "torchvision" in DATASETS[base] and here != whole:  # the other sets have a checksum
         lines.append(f"{base}: {here:,} images are in {folder}, and {whole:,} in the published set")
     if base == "celeba" and not partition(folder):
-        lines.append(
-            f"celeba: no {PARTITION} with the images, so the last of them validate and test, not the official ones"
-        )
+        lines.append(f"celeba: no {PARTITION} with the images, so the last of them validate and test")
     return lines
 
 
