@@ -34,47 +34,21 @@ def plot_allocation(result):
     figure, axes = subplots(1, 3, figsize=(10, 3.4), layout="constrained")
     psnr = np.array([epoch["psnr"] for epoch in result.history])  # (epochs, levels)
     epochs, damaged = range(1, len(psnr) + 1), result.level_means["psnr_input"]
-    for level, curve in enumerate(psnr.T, 1):
+    for level, (curve, share) in enumerate(zip(psnr.T, percent(result).T, strict=True), 1):
         look = {"color": figures.LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
         axes[0].plot(epochs, curve, "o-", markersize=3, **look)
         if psnr.min() - figures.MAX_DB_BEYOND < damaged[str(level)] < psnr.max() + figures.MAX_DB_BEYOND:
             axes[0].axhline(damaged[str(level)], color=look["color"], linestyle="--", linewidth=1)
-    axes[0].set(ylabel="PSNR (dB)", title="validation PSNR of each level")
-    draw_allocation(axes[1], percent(result))
-    axes[1].set(ylabel="per cent of the batch", title="what each level gets")
+        axes[1].step(epochs, share, where="mid", **look)
+    axes[1].axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
     axes[2].plot(epochs, [100 * epoch["dose"] for epoch in result.history], color="#D55E00")
+    axes[0].set(ylabel="PSNR (dB)", title="validation PSNR of each level")
+    axes[1].set(ylabel="per cent of the batch", title="what each level gets")
     axes[2].set(ylabel="per cent of the batch", title="dose", ylim=(0, None))
     for axis in axes:
         axis.set_xlabel("epoch")
         axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     figure.legend(*axes[0].get_legend_handles_labels(), title="level", loc="outside right center")
-    return figure
-
-
-def draw_allocation(axis, shares: np.ndarray) -> None:
-    """Draw shares (epochs, levels; per cent of the batch) against epoch, and the equal share, dotted."""
-    for level, share in enumerate(shares.T, 1):
-        look = {"color": figures.LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
-        axis.step(range(1, len(share) + 1), share, where="mid", **look)
-    axis.axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
-    axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
-    axis.set_xlabel("epoch")
-
-
-def plot_allocations(runs: dict):
-    """Draw per cent of the batch per level over training of all tasks; runs: task → Result or None."""
-    figure, axes = subplots(2, -(-len(runs) // 2), figsize=(8.6, 4.6), sharey=True, layout="constrained")
-    for axis, (task, result) in zip(axes.flat, runs.items(), strict=False):
-        axis.set_title(paper.TASKS[task]["title"], fontsize=10)
-        if result:
-            draw_allocation(axis, percent(result))
-            entries = axis.get_legend_handles_labels()
-        else:
-            axis.set_xticks([])
-            figures.say_missing(axis)
-    figure.supylabel("per cent of the batch", fontsize=10)
-    if any(runs.values()):
-        figure.legend(*entries, title="level", loc="outside right center")
     return figure
 
 

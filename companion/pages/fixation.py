@@ -47,7 +47,8 @@ def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
     path, frames = tables.table_path(*key), [pd.DataFrame(columns=COLUMNS)]
     stored = pd.read_csv(path) if path.exists() else frames[0]
     for experiment in filter(results.load_result, experiments):
-        known = {"run": fingerprint(experiment), "schedule": experiment.schedule}
+        sha256 = hashlib.sha256(results.path_of(experiment).read_bytes()).hexdigest()  # of this very measurement
+        known = {"run": sha256[:12], "schedule": experiment.schedule}
         rows = stored[stored.run == known["run"]]
         try:
             if rows.empty:
@@ -59,11 +60,6 @@ def spectrum(experiments: list[Experiment], device="cpu") -> pd.DataFrame:
     if {*stored.schedule} <= {*frame.schedule}:  # where a network is not here, its curve stays in the table
         tables.write_table(frame, *key)
     return frame
-
-
-def fingerprint(experiment: Experiment) -> str:
-    """Return the hash of the run's JSON: a curve of another measurement of the same name is not this run's."""
-    return hashlib.sha256(results.path_of(experiment).read_bytes()).hexdigest()[:12]
 
 
 def measure(experiment: Experiment, network, device) -> pd.DataFrame:
@@ -144,7 +140,7 @@ def plot_spectra(frames: dict):
         axis.set_title(paper.TASKS[task]["title"], fontsize=10, pad=16)
         if frame.empty:
             axis.set_yticks([])
-            figures.say_missing(axis)
+            axis.text(0.5, 0.5, judge.MISSING, transform=axis.transAxes, ha="center", color="0.4")
     figure.supylabel("PSNR (dB)", fontsize=10)
     entries = {t: h for axis in axes.flat for h, t in zip(*axis.get_legend_handles_labels(), strict=True)}
     if entries:

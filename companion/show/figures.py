@@ -82,11 +82,6 @@ def mark_equivalence(axis, along: str = "x", label: str | None = None) -> None:
     line(0, color="0.4", linewidth=1)
 
 
-def say_missing(axis) -> None:
-    """Write into an empty panel that its runs are to be measured."""
-    axis.text(0.5, 0.5, judge.MISSING, transform=axis.transAxes, ha="center", color="0.4")
-
-
 def to_picture(x) -> np.ndarray:
     """Return one image (channels, H, W) in [-1, 1], or (H, W[, 3]) in [0, 1], as something imshow takes."""
     if torch.is_tensor(x):
