@@ -85,7 +85,11 @@ def on_device(precision: str | None, captured: bool, experiment, options) -> Con
     """Return `train`'s own epoch: photographs packed on the device, channels_last, fused Adam; as a graph or eager."""
     experiment = replace(experiment, precision=precision or options.precision)
     step = step_of(experiment, options.device)
-    learn = partial(first_epoch, step, quickest(step) if captured else step)
+    take = quickest(step) if captured else step
+
+    def learn():
+        counts, factors = allocation(experiment, step.schedule, 0, None)
+        train_epoch(experiment, step.network, step.optimizer, take, batches(step, 0, counts, factors), 0)
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
@@ -97,12 +101,6 @@ def step_of(experiment, device: str) -> Step:
     """Return the training step of `train`."""
     images = packs.load(experiment.dataset, "train").to(device)
     return Step(experiment, begin(SCHEDULES[experiment.schedule]), images, *build(experiment, device))
-
-
-def first_epoch(step: Step, take: Callable) -> float:
-    """Train the first epoch by `take`, the step or its graphs. Returns the loss."""
-    counts, factors = allocation(step.run, step.schedule, 0, None)
-    return train_epoch(step.run, step.network, step.optimizer, take, batches(step, 0, counts, factors), 0)
 
 
 def naive(experiment, options) -> Contestant:

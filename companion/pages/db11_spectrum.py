@@ -67,18 +67,6 @@ def show_curves(table: pd.DataFrame):
 # The figure
 
 
-def is_fixed(system: str, told) -> bool:
-    """Return whether a curve is that of a system made for σ = 25 or told it whatever comes."""
-    return bool(told) or SYSTEMS[system].at_25
-
-
-def look_of(system: str, told) -> dict:
-    look = {"color": SYSTEMS[system].colour, "linewidth": 2.4 if system == "on_demand" else 1.4}
-    if system == NOISY:
-        return look | {"linestyle": ":"}
-    return look | {"linestyle": "--" if is_fixed(system, told) else "-", "marker": "o", "markersize": 4}
-
-
 def plot_curves(table: pd.DataFrame):
     """Draw PSNR against σ: on the left the paper's systems and DnCNN, on the right everything that is fixed at σ = 25.
 
@@ -87,18 +75,22 @@ def plot_curves(table: pd.DataFrame):
     figure, (left, right) = subplots(1, 2, figsize=(9, 4.9), sharey=True, layout="constrained")
     curves = {curve: part for curve, part in by_curve(table.dropna(subset="psnr"))}
     ours, noisy = ("on_demand", 0), (NOISY, 0)
+    fixed = [(system, told) for system, told in curves if told or SYSTEMS[system].at_25]  # σ = 25 whatever comes
 
-    def draw(axis, curve, **look):
-        part = curves[curve]
-        return axis.plot(part.sigma, part.psnr, label=curve_name(*curve), **look or look_of(*curve))[0]
+    def draw(axis, curve, **thin):
+        part, system = curves[curve], curve[0]
+        look = {"color": SYSTEMS[system].colour, "linewidth": 2.4 if system == "on_demand" else 1.4}
+        look |= {"linestyle": "--" if curve in fixed else "-", "marker": "o", "markersize": 4}
+        look |= {"linestyle": ":", "marker": ""} if system == NOISY else {}
+        return axis.plot(part.sigma, part.psnr, label=curve_name(*curve), **thin or look)[0]
 
     for curve in (*((name, told or 0) for name, told in CURVES), ("dncnn", 0), noisy):
         if curve in curves:
             draw(left, curve)
     thin = {"color": "#0072B2", "alpha": 0.55, "linewidth": 1, "linestyle": "--"}
-    fixed = [draw(right, curve, **thin) for curve in curves if is_fixed(*curve)]
+    drawn = [draw(right, curve, **thin) for curve in fixed]
     lines = {curve_name(*curve): draw(right, curve) for curve in (ours, noisy) if curve in curves}
-    lines |= {f"each of {len(fixed)} systems fixed at 25": line for line in fixed[:1]}
+    lines |= {f"each of {len(fixed)} systems fixed at 25": line for line in drawn[:1]}
     right.legend(lines.values(), lines, fontsize=8, loc="upper right")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     for axis, title in ((left, "the paper's systems, and DnCNN"), (right, "everything fixed at σ = 25")):

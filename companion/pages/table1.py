@@ -211,52 +211,52 @@ def plot_schedules(schedules=published.SEVEN):
     return figure
 
 
+REACH = 1.0  # dB, how far figures of differences go
 PAPER_MARKS = {"celeba": ("s", "paper, CelebA", 0.22), "sun397": ("D", "paper, SUN397", 0.42)}  # marker, title, place
 
 
-def plot_differences(gaps: dict, table: pd.DataFrame | None = None, reach: float = 1.0):
+def plot_differences(gaps: dict, table: pd.DataFrame | None = None):
     """Draw PSNR minus that of equal shares: a stroke for each seed, a point for their mean with its 95 % interval.
 
-    gaps: schedule → `judge.gaps` over equal shares; the paper's stand beside them where `schedules_table` has
-    them. What lies beyond `reach` dB stands at the edge with its number.
+    gaps: schedule → `judge.gaps` over equal shares; the paper's stand beside them where `schedules_table` has them.
     """
     figure, axis = subplots(figsize=(7, 0.9 + 0.45 * len(gaps)), layout="constrained")
     mark_equivalence(axis, label="no difference")
     axis.plot([], [], "o", color="black", label="here")
     for place, (schedule, values) in enumerate(gaps.items()):
         look, (mean, low, high) = {"color": COLOURS.get(schedule, "0.3")}, judge.spread(values)
-        near = [value for value in values if abs(value) < reach]
+        near = [value for value in values if abs(value) < REACH]
         axis.plot(near, [place] * len(near), "|", markersize=11, **look)
-        if abs(mean) < reach:
-            axis.hlines(place, *np.clip([low, high], -reach, reach), **look)
-        put(axis, mean, place, "o", reach, **look)
+        if abs(mean) < REACH:
+            axis.hlines(place, *np.clip([low, high], -REACH, REACH), **look)
+        put(axis, mean, place, "o", **look)
     for name, (marker, title, shift) in PAPER_MARKS.items() if table is not None else ():
         psnr = table.set_index("schedule")[f"paper_{name}_psnr"]
         for place, margin in enumerate(psnr.reindex(list(gaps)) - psnr.get("rigid_joint", np.nan)):
-            put(axis, margin, place + shift, marker, reach, color="0.5")
+            put(axis, margin, place + shift, marker, color="0.5")
         axis.plot([], [], marker, color="0.5", label=title)
     axis.set_yticks(range(len(gaps)), [title_of(name) for name in gaps])
-    axis.set(xlim=(-1.1 * reach, 1.1 * reach), ylim=(len(gaps) - 0.3, -0.5), xlabel="PSNR − equal shares (dB)")
+    axis.set(xlim=(-1.1 * REACH, 1.1 * REACH), ylim=(len(gaps) - 0.3, -0.5), xlabel="PSNR − equal shares (dB)")
     figure.legend(loc="outside lower center", ncols=4, fontsize=8)
     return figure
 
 
-def put(axis, value: float, place: float, marker: str, reach: float, **look) -> None:
-    """Draw a value, or beyond reach an arrow at the edge with its number."""
-    if abs(value) > reach:
+def put(axis, value: float, place: float, marker: str, **look) -> None:
+    """Draw a value, or beyond `REACH` an arrow at the edge with its number."""
+    if abs(value) > REACH:
         side = 1 if value > 0 else -1
         text = {"xytext": (-8 * side, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
-        axis.annotate(number(value), (side * reach, place), ha="right" if side > 0 else "left", **text, **look)
-        value, marker = side * reach, ">" if side > 0 else "<"
+        axis.annotate(number(value), (side * REACH, place), ha="right" if side > 0 else "left", **text, **look)
+        value, marker = side * REACH, ">" if side > 0 else "<"
     axis.plot(value, place, marker, markersize=5, **look)
 
 
-def plot_papers_test(runs: dict, task: str, rival: str = "rigid_joint"):
-    """Draw the paper's test of on-demand learning and a rival: for each seed the difference of two networks.
+def plot_papers_test(runs: dict, task: str):
+    """Draw the paper's test of on-demand and rigid joint learning: for each seed the difference of two networks.
 
     Mean over trials, with its 95 % interval, and the p-value.
     """
-    pairs = judge.paired(runs, task, "on_demand", rival)
+    pairs = judge.paired(runs, task, "on_demand", "rigid_joint")
     figure, axis = subplots(figsize=(6, 0.9 + 0.4 * len(pairs)), layout="constrained")
     labels = []
     for place, (ours, other) in enumerate(pairs):
@@ -267,7 +267,7 @@ def plot_papers_test(runs: dict, task: str, rival: str = "rigid_joint"):
         labels.append(f"seed {ours.experiment['seed']}, p = {judge.paired_p_value(a, b):.0e}")
     axis.axvline(0, color="0.4", linewidth=1)
     axis.set_yticks(range(len(pairs)), labels)
-    axis.set(ylim=(len(pairs) - 0.5, -0.5), xlabel=f"on-demand learning − {title_of(rival).lower()} (dB)")
+    axis.set(ylim=(len(pairs) - 0.5, -0.5), xlabel=f"on-demand learning − {title_of('rigid_joint').lower()} (dB)")
     return figure
 
 
@@ -295,10 +295,10 @@ def plot_scores(table: pd.DataFrame):
     return figure
 
 
-def plot_levels(table: pd.DataFrame, task: str, reach: float = 1.0):
+def plot_levels(table: pd.DataFrame, task: str):
     """Draw PSNR per level of `tables.level_table` minus that of equal shares, a line per schedule.
 
-    A line that leaves the picture is further than `reach` dB away.
+    A line that leaves the picture is further than `REACH` away.
     """
     figure, axis = subplots(figsize=(6, 4.2), layout="constrained")
     levels = list(range(1, paper.N_LEVELS + 2))
@@ -312,7 +312,7 @@ def plot_levels(table: pd.DataFrame, task: str, reach: float = 1.0):
     axis.axhline(0, color="0.4", linewidth=1)
     axis.axvspan(5.5, 6.5, color="0.92", zorder=0)
     axis.set(xlabel=f"level: {paper.TASKS[task]['severity']}", ylabel="PSNR − equal shares (dB)", xlim=(0.5, 6.5))
-    axis.set_ylim(-reach, reach)
+    axis.set_ylim(-REACH, REACH)
     axis.set_xticks(levels, [f"{i}\n{low}–{high}" for i, (low, high) in enumerate(paper.TASKS[task]["levels"], 1)])
     return figure
 
@@ -330,17 +330,17 @@ def describe_schedules(results: list[Result], task: str, schedules=published.SEV
     return sentences.page(lines, results, sentences.dose(results))
 
 
-def papers_test(evidence: Evidence, rival: str = "rigid_joint") -> pd.DataFrame:
+def papers_test(evidence: Evidence) -> pd.DataFrame:
     """Return the paper's test, which asks about two networks and not two schedules: a row per task and seed.
 
     Columns task, rival, seed, ahead (dB by which on-demand is), p (paired t-test over the trials of these networks).
     """
     rows = []
     for task in paper.TASKS:
-        for runs in judge.paired(evidence.runs, task, "on_demand", rival):
+        for runs in judge.paired(evidence.runs, task, "on_demand", "rigid_joint"):
             a, b = (overall(run.evaluation).psnr for run in runs)
             seed, p = runs[0].experiment["seed"], judge.paired_p_value(a, b)
-            rows.append((plain(task), title_of(rival), seed, (a - b).mean(), p))
+            rows.append((plain(task), title_of("rigid_joint"), seed, (a - b).mean(), p))
     return pd.DataFrame(rows, columns=["task", "rival", "seed", "ahead", "p"])
 
 
