@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from companion.disk import files
 from companion.runs import sweep
 from companion.training import graphs, results
-from odl import corruptions, device, evaluation, paper
+from odl import corruptions, device, paper
 from odl.crops import CROP, Pack, crop, grey
 from odl.experiment import Experiment
 from odl.network import EncoderDecoder
@@ -75,16 +75,7 @@ def pack_of(n: int) -> Pack:
     return Pack(torch.zeros(n * 100 * 120 * 3, dtype=torch.uint8, device=CUDA), *index, tuple(map(str, range(n))), "")
 
 
-def network_of(task, dtype=torch.float32) -> EncoderDecoder:
-    torch.set_default_dtype(dtype)
-    try:
-        with CUDA:
-            return EncoderDecoder(task.channels, 8)
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def step(task, network, pack, precision="fp32"):
+def step(task, network, pack, precision):
     """What a training step does up to its loss, whose gradient needs a driver: (B,)."""
     x = crop(pack, torch.zeros(BATCH, dtype=torch.long, device=CUDA), Generator())
     x = grey(x) if task.channels == 1 else x
@@ -95,33 +86,18 @@ def step(task, network, pack, precision="fp32"):
     return ((x_hat - x) ** 2).flatten(1).mean(1)
 
 
-@pytest.mark.parametrize("capability", [(7, 5), (8, 0)], ids=["no bf16", "bf16"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp64"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("task", EVERY, ids=lambda task: f"{task.name}-{task.draw.__name__}")
 @pytest.mark.filterwarnings("ignore:CUDA is not available")  # says autocast, where no driver is
-def test_a_step_stays_on_the_gpu(task, precision, capability, cuda, monkeypatch):
+def test_a_step_stays_on_the_gpu(task, precision, cuda):
     """From the second step on nothing crosses to the host or back: what is constant was copied in the first."""
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
-    dtype = torch.float64 if precision == "fp64" else torch.float32
-    network, pack = network_of(task, dtype), pack_of(3)
+    with CUDA:
+        network = EncoderDecoder(task.channels, 8)
+    pack = pack_of(3)
     step(task, network, pack, precision)
     with Copies() as copies:
         loss = step(task, network, pack, precision)
-    assert loss.device == CUDA and loss.dtype == dtype
-    assert copies.seen == []
-
-
-@pytest.mark.parametrize("level", evaluation.TESTED)
-@pytest.mark.parametrize("task", EVERY, ids=lambda task: f"{task.name}-{task.draw.__name__}")
-def test_scores_are_not_waited_for(task, level, cuda):
-    """A level is a number of the host and has to get there; what was scored stays until somebody asks."""
-    x = torch.zeros(3, task.channels, CROP, CROP, device=CUDA)
-    errors = evaluation.errors.__wrapped__  # without inference mode, in which a stand-in cannot be converted
-    with Copies() as copies, torch.no_grad():
-        found = errors(network_of(task).eval(), task, x, level, Generator())
-        db = {name: evaluation.psnr(error) for name, error in found.items()}
-    assert ("cuda", "cpu") not in copies.seen
-    assert all(value.device == CUDA and value.shape == (3,) for value in (*found.values(), *db.values()))
+    assert loss.device == CUDA and copies.seen == []
 
 
 def test_a_copy_either_way_is_noticed(cuda):
