@@ -4,7 +4,6 @@
 """
 
 import os
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -22,30 +21,23 @@ ROOT = PACKAGE.parent
 STRIDE = 16
 
 
-def held_out() -> list[Path]:
-    """The photographs of BSDS500 that no network was trained or validated on."""
-    folder = sets.find("bsds500")
-    return [folder / name for name in sets.list_images("bsds500", folder)["test"]]
+def measure_colour(every: int) -> list[dict]:
+    """A row per σ: mean PSNR (dB) of colour photographs with noise, restored here and by non-local means.
 
-
-def noisy(x: np.ndarray, sigma: float, seed: int) -> np.ndarray:
-    """x (H, W, 3) uint8 with noise, as 8 bits hold it."""
-    y = x + sigma * np.random.default_rng(seed).standard_normal(x.shape)
-    return y.round().clip(0, 255).astype(np.uint8)
-
-
-def measure_colour(photographs: list[Path]) -> list[dict]:
-    """A row per σ: mean PSNR (dB) of colour photographs with noise, restored here and by non-local means."""
-    rows, network = [], load("denoise")
+    They are those of BSDS500 that no network was trained or validated on; the noise is as 8 bits hold it.
+    """
+    rows, network, folder = [], load("denoise"), sets.find("bsds500")
+    photographs = sets.list_images("bsds500", folder)["test"][::every]
     for sigma in (25, 50):
         scores = []
         for seed, file in enumerate(photographs):
-            x = np.asarray(Image.open(file))
-            y = np.float32(noisy(x, sigma, seed) / 255)
+            x = np.asarray(Image.open(folder / file)) / 255
+            noise = sigma * np.random.default_rng(seed).standard_normal(x.shape)
+            y = np.float32((255 * x + noise).round().clip(0, 255) / 255)
             means = {"patch_size": 5, "patch_distance": 6, "h": 0.6 * sigma / 255, "sigma": sigma / 255}
             others = denoise_nl_means(y, fast_mode=True, channel_axis=-1, **means)
             ours = restore_image(network, y, STRIDE, precision=quick_precision())
-            scores.append([psnr(x / 255, np.float64(z), data_range=1) for z in (y, others, ours)])
+            scores.append([psnr(x, np.float64(z), data_range=1) for z in (y, others, ours)])
         names = ("Noisy", "Non-local means, in colour", "`restore`, channel by channel")
         means = dict(zip(names, (f"{score:.2f} dB" for score in np.mean(scores, 0)), strict=True))
         rows.append({"σ": sigma, "Photographs": len(photographs)} | means)
@@ -58,9 +50,6 @@ def test_the_method_page_has_the_colours_that_were_measured():
     assert rows and all(f"| {' | '.join(map(str, row.values()))} |" in page for row in rows)
 
 
-def main(files: list[Path]) -> None:
-    write_atomically(results() / "colour.json", seal({"commit": provenance.commit(), "rows": measure_colour(files)}))
-
-
 if __name__ == "__main__":
-    main(held_out()[:: int(os.environ.get("EVERY", 1))])
+    found = measure_colour(int(os.environ.get("EVERY", 1)))
+    write_atomically(results() / "colour.json", seal({"commit": provenance.commit(), "rows": found}))

@@ -103,27 +103,13 @@ def test_training_resumes_exactly(root, resumes_exactly, system):
     assert (files.runs() / run.run_id / "weights.safetensors").exists()
 
 
-def test_noise_has_the_moments_it_should():
-    x = torch.zeros(4, 1, 300, 300)
-    sigma = torch.tensor([5.0, 25.0, 50.0, 100.0])
-    y = trained.noisy(x, sigma, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(y.std((1, 2, 3)), sigma / 255, rtol=0.01, atol=0)
-    torch.testing.assert_close(y.mean((1, 2, 3)), torch.full((4,), 0.5), atol=5e-3, rtol=0)
-    assert y.max() > 1 and y.min() < 0  # not clipped
-
-
-def test_what_is_not_trained_is_not_there(root, monkeypatch):
-    monkeypatch.setattr(files, "shipped", files.models)
-    for system in trained.LEARNERS:
-        assert not trained.is_trained(system)
-        refused(lambda system=system: trained.denoise(np.full((32, 32), 0.5), 25, system), kind=FileNotFoundError)
-
-
 @pytest.mark.parametrize("system", ["tnrd", "mlp"])
-def test_a_trained_system_denoises_images_of_any_size(root, system):
-    run = trained.run_of(system)
+def test_a_trained_system_denoises_images_of_any_size(root, monkeypatch, system):
+    monkeypatch.setattr(files, "shipped", files.models)
+    run, y = trained.run_of(system), np.random.default_rng(0).random((33, 50))
+    assert not trained.is_trained(system)
+    refused(lambda: trained.denoise(y, 25, system), kind=FileNotFoundError)
     results.keep_weights(run, trained.build(run, "cpu")[0], checkpoint.owner_of(run))
-    y = np.random.default_rng(0).random((33, 50))
     x_hat = trained.denoise(y, 25, system)
     assert x_hat.shape == y.shape and np.array_equal(x_hat, trained.denoise(y, 25, system))
     np.testing.assert_array_equal(x_hat, trained.denoise(y, None, system))
