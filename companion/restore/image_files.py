@@ -81,9 +81,7 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
     if task not in paper.MASKED:
         return None
     gone = marked(mask)
-    lightest = reader.flat(mask).convert("L").getextrema()[1] if isinstance(mask, Image.Image) else 255
-    dark = f", its lightest value being {lightest} of 255" if lightest < 128 else ""
-    check_mask(gone, array.shape, f"{dark}; it must be {MASK_HELP}")
+    check_mask(gone, array.shape, f"; it must be {MASK_HELP}")
     return gone
 
 
