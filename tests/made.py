@@ -70,11 +70,10 @@ def tiff_of(width, height, bits, content: bytes, kind=1, black=1, page=0) -> byt
     return struct.pack("<2sHIH", b"II", 42, 8, len(fields)) + entries + bytes(4) + content
 
 
-def png_of(width, height) -> bytes:
-    """A well-formed grey PNG of any size in a few bytes."""
-    rows = zlib.compressobj(9)
-    packed = b"".join(rows.compress(bytes(1 + width)) for _ in range(min(height, 200))) + rows.flush()
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+def png_of(width, height, rows=None, bits=8, colour=0) -> bytes:
+    """A well-formed PNG of any size and kind; without rows it is grey, and cut off after 200 black ones."""
+    packed = zlib.compress(rows or bytes(1 + width) * min(height, 200))
+    header = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
 
 

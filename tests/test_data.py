@@ -4,10 +4,8 @@ import hashlib
 import io
 import os
 import shutil
-import struct
 import subprocess
 import tarfile
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +16,7 @@ import tifffile
 import torch
 import torchvision
 from conftest import found, refused, tiny
-from made import BAD, GREY, ROUGH, X, chunk, encoded, flip, grey, jpeg, modes, photograph, tar_with, tiff_of, zip_with
+from made import BAD, GREY, ROUGH, X, encoded, flip, grey, jpeg, modes, photograph, png_of, tar_with, tiff_of, zip_with
 from page_facts import served
 from PIL import Image, ImageFile
 
@@ -414,14 +412,6 @@ def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys
     assert lenient == ImageFile.LOAD_TRUNCATED_IMAGES
 
 
-def rgb_16_png(grey=ROUGH) -> bytes:
-    """Pillow cannot write one: 16 bits a colour."""
-    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in np.dstack([grey, grey[::-1], grey]))
-    header = struct.pack(">IIBBBBB", *grey.shape[::-1], 16, 2, 0, 0, 0)
-    parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + parts
-
-
 def colour_tiff(array, **options) -> bytes:
     file = io.BytesIO()
     tifffile.imwrite(file, array, photometric="rgb", **options)
@@ -440,11 +430,12 @@ def two_pages(first, second, **options) -> bytes:
 UNIT = ROUGH.astype(np.float32) / 65535
 EVEN, ODD = ROUGH[:, ::2] >> 4, ROUGH[:, 1::2] >> 4  # of 12 bits, two in three bytes
 DEEP = np.dstack([ROUGH, ROUGH[::-1], ROUGH])
+ROWS = b"".join(b"\0" + row.astype(">u2").tobytes() for row in DEEP)  # of a PNG
 TWELVE = np.stack([EVEN >> 4, (EVEN & 15) << 4 | ODD >> 8, ODD & 255], -1).astype(np.uint8).tobytes()
 FILES = {  # bytes of a file, and the RGB pixels that it shows
     **{name: (encoded(image, "PNG"), shown) for name, image, shown in modes()},
     **{form: (encoded(X, form), X) for form in ("PPM", "BMP")},
-    "RGB of 16 bits": (rgb_16_png(), DEEP // 256),  # Pillow cuts the low byte off
+    "RGB of 16 bits": (png_of(80, 70, ROWS, 16, 2), DEEP // 256),  # Pillow cuts the low byte off
     "TIFF of 16 bits": (colour_tiff(DEEP), DEEP // 256),
     "grey TIFF of 16 bits": (encoded(ROUGH), grey(ROUGH / 65535 * 255)),
     "grey PGM of 16 bits": (encoded(ROUGH, "PPM"), grey(ROUGH / 65535 * 255)),

@@ -274,16 +274,6 @@ def test_push_pull_equals_a_plain_loop(size):
     np.testing.assert_allclose(fill.push_pull(*given)[0, 0], plain_push_pull(values * known, known * 1.0), atol=1e-9)
 
 
-def test_push_pull_fills_one_colour_with_that_colour_and_keeps_what_is_known():
-    known = (torch.rand(2, 1, 70, 45, generator=generator()) < 0.02).float()
-    known[..., 5, 5] = 1
-    flat = fill.push_pull(0.37 * known.expand(2, 3, 70, 45), known)
-    torch.testing.assert_close(flat, torch.full_like(flat, 0.37))
-    x = pictures(2)[..., :70, :45]
-    filled = fill.push_pull(x * known[..., :64, :], known[..., :64, :])
-    assert torch.equal(filled[known[..., :64, :].expand_as(filled) == 1], x[known[..., :64, :].expand_as(x) == 1])
-
-
 @pytest.mark.parametrize("size", [(64, 64), (65, 71), (5, 9), (1, 1), (3, 200)])
 def test_the_told_network_keeps_known_pixels_bit_for_bit_and_starts_from_the_guess(size):
     network, y = fill.ToldUNet(3, 8), torch.rand(2, 3, *size, generator=generator()) * 2 - 1

@@ -77,21 +77,18 @@ def unread(folder: Path) -> list[str]:
 def record_of(folder: Path, place: Path) -> dict:
     """Return what a folder's images hold: `files`, name → [size and time, SHA-256], and `copies`, small → large.
 
-    The record is kept in the folder `place`. A file whose size and time are unchanged is not read again.
+    The record is kept in the folder `place`. A file whose size and time are unchanged is not read again. Raises
+    DamagedFile.
     """
     path = place / "contents.json"
-    known = RECORDS.get(path) or {"files": {}, "copies": {}}
-    if path.exists() and path not in RECORDS:
-        with suppress(files.DamagedFile):  # it is made anew
-            known = files.unseal(path)
+    known = RECORDS.get(path) or (files.unseal(path) if path.exists() else {"files": {}, "copies": {}})
     found = {}
     for name in files_in(folder):
         status, before = (folder / name).stat(), known["files"].get(name)
         state = f"{status.st_size} {status.st_mtime_ns}"
         found[name] = before if before and before[0] == state else [state, hash_of(folder / name)]
     if found != known["files"]:
-        before, after = ({name: sha for name, (_, sha) in each.items()} for each in (known["files"], found))
-        known = {"files": found, "copies": known["copies"] if before == after else small_copies(folder, [*found])}
+        known = {"files": found, "copies": small_copies(folder, [*found])}
         with suppress(OSError):  # where the root is another user's, it is made anew in each process
             files.need_writable(place)
             files.write_atomically(path, files.seal(known))
