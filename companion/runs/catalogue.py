@@ -322,11 +322,6 @@ def whole_blocks(profile: str, dataset: str, seeds: list[int], load=None) -> lis
     return [block for block in every if block and all(map(load or results.load_result, block))]
 
 
-def recalibrated_runs(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
-    """Return the runs whose networks are scored again with BatchNorm statistics of each level."""
-    return runs_of_blocks(profile, dataset, seeds)["E3"]
-
-
 def measurements(profile: str, dataset: str, seeds: list[int], names=()) -> list[Measurement]:
     """Return every measurement of the paper on one data set, or those of some blocks: E2 has E2-10k and so on.
 
