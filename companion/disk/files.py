@@ -94,9 +94,7 @@ def locked(path: Path):
             print(f"waiting for another process, which has {path.stem}", file=sys.stderr)
             return FileLock(path).acquire()
     except (OSError, NotImplementedError) as error:  # the file of another user, or a disk that locks none
-        theirs = isinstance(error, PermissionError)
-        why = "it is another user's" if theirs else getattr(error, "strerror", None) or error
-        raise DiskError(f"{path}: not writable, {why}; {ROOT_ADVICE}") from None
+        raise DiskError(f"{path}: not writable, {getattr(error, 'strerror', None) or error}; {ROOT_ADVICE}") from None
 
 
 def need_writable(folder: Path, advice: str = ROOT_ADVICE) -> None:
