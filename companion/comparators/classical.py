@@ -13,10 +13,6 @@ from odl.parameters import OneLine
 NO_BM3D = 'bm3d is not installed: pip install -e ".[bm3d]" adds it, for non-commercial use'
 
 
-class NotInstalled(OneLine, ImportError):
-    """A package is not installed; the message is one line with the command that installs it."""
-
-
 def has_bm3d() -> bool:
     return find_spec("bm3d") is not None
 
@@ -35,11 +31,11 @@ def bm3d(y, sigma):
     """Group similar blocks, shrink their 3-D transform, then filter again by Wiener with the first estimate.
 
     Dabov, Foi, Katkovnik, Egiazarian, IEEE TIP 2007; code by Mäkinen, Azzari, Foi, IEEE TIP 2020.
-    Raises NotInstalled.
+    Raises OneLine where it is not installed.
     """
     y, sigma = check.noisy(y, sigma)
     if not has_bm3d():
-        raise NotInstalled(NO_BM3D)
+        raise OneLine(NO_BM3D)
     import bm3d as package
 
     return package.bm3d(y, sigma)

@@ -15,6 +15,8 @@ from odl.experiment import check_dataset, is_folder, slug
 PARTITION = "list_eval_partition.txt"  # CelebA's own: a name and 0, 1 or 2 a line, for training, validation and test
 RECHECK_LIMIT = 1000  # sets up to this size are compared with their pack on every load
 
+DB11 = "Barbara Boat C.man Couple F.print Hill House Lena Man Montage Peppers"
+
 # fmt: off
 DATASETS = {
     "demo": {
@@ -52,10 +54,7 @@ DATASETS = {
         "title": "Denoising Benchmark 11, grey", "size": "1.5 MB", "images": 11,
         "url": "https://raw.githubusercontent.com/rhgao/on-demand-learning/master/denoise_anysize/DB11/",
         "folders": ("DB11", ""),
-        "files": (
-            "Barbara.png", "Boat.png", "C.man.png", "Couple.png", "F.print.png", "Hill.png", "House.png", "Lena.png",
-            "Man.png", "Montage.png", "Peppers.png",
-        ),
+        "files": tuple(f"{name}.png" for name in DB11.split()),
         "sha256": "e33924b3b769e7181c5826a0b34ae65579bd8997e695a46dda8194e2e847032e",
     },
 }
