@@ -1,4 +1,4 @@
-"""The slider on the first page: one photograph, more and more of its pixels deleted, and what four networks make of it.
+"""The slider on the first page: one photograph, more and more of its pixels deleted, and what five networks make of it.
 
 CSS shows the column of a sheet of pictures that the slider names; without JavaScript it stands at one severity.
 """
@@ -11,16 +11,19 @@ from jinja2 import Template
 from lab_page import FIXATION, OFFERED, address, as_input, networks, reference
 from PIL import Image
 
+from companion.restore.fill import GONE
+from companion.restore.pretrained import load_for_photographs
 from companion.show import figures
 from companion.training import results
 from odl import paper
-from odl.corruptions import TASKS
+from odl.corruptions import FILL, TASKS
 from odl.evaluation import psnr
 
 TASK = "interpolate"
 TEMPLATE = Path(__file__).with_name("demo.html.j2")
 SEVERITIES = range(5, 95, 5)  # per cent deleted
 STILL = 60
+NEWER = "A newer network"
 TITLES = OFFERED | {"on_demand": "Feedback"}
 TITLES |= {f"fixated_{own}": f"{paper.TASKS[TASK][own]} % alone" for own in ("easy", "hard")}
 
@@ -38,8 +41,10 @@ def html(shown: dict, shares: list[float]) -> str:
     """The slider of the networks `shown`: schedule → network; `shares` of feedback in per cent."""
     x, corrupt = as_input("chelsea.png"), TASKS[TASK].corrupt_between
     y = torch.cat([corrupt(x, float(s), float(s), torch.Generator().manual_seed(5)) for s in SEVERITIES])  # one draw
+    gone = (y == torch.tensor(FILL).view(1, 3, 1, 1) / 127.5 - 1).all(1, keepdim=True)
     with torch.inference_mode():
         rows = {"damaged": y} | {TITLES[name]: network(y) for name, network in shown.items()}
+        rows[NEWER] = load_for_photographs(TASK)(torch.where(gone, GONE, y))  # told which pixels are missing
     scores = {name: psnr(((row.clamp(-1, 1) - x) / 2).square().mean((1, 2, 3))).tolist() for name, row in rows.items()}
     picture = np.concatenate([np.concatenate([figures.to_picture(image) for image in row], 1) for row in rows.values()])
     sheet = address(Image.fromarray((picture * 255).round().astype(np.uint8)), "WebP", quality=88)

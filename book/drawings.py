@@ -17,7 +17,10 @@ from companion import judge, published
 from companion.claims import claims
 from companion.judge import COMPOSITE
 from companion.measure import denoising
+from companion.measure import photographs as measured
 from companion.pages import db11_spectrum, dose
+from companion.restore import chosen
+from companion.restore.pretrained import restore
 from companion.show import figures
 from companion.show.pictures import restored_by
 from odl import paper
@@ -243,7 +246,32 @@ def found():
     return figure
 
 
+REPAIRED = {  # damage: photograph, the corner of the detail that is shown
+    "noise 50": ("coffee.png", (120, 230)),
+    "disc 3": ("astronaut.png", (20, 140)),
+    "mask: scratches": ("chelsea.png", (60, 110)),
+}
+
+
+def repaired():
+    """Details of three damaged photographs, and what two networks and the best that learns nothing make of them."""
+    rows, scores, side = [], [], 160
+    for row, (name, (top, left)) in REPAIRED.items():
+        x, y, mask = next(case for other, *case in measured.cases_of(row) if other == name)
+        task = measured.task_of(row)
+        made = [
+            y / 255,
+            *(restore(y / 255, task, mask, network=network) for network in (chosen.PAPER, chosen.PHOTOGRAPHS)),
+        ]
+        rivals = (rival(y / 255, mask).clip(0, 1) for rival in measured.RIVALS[task].values())
+        made.append(max(rivals, key=lambda x_hat: denoising.decibels(x_hat, x)))
+        rows.append([image[top : top + side, left : left + side] for image in made])
+        scores.append([f"{denoising.decibels(image, x):.1f} dB" for image in made])
+    titles = ["damaged", "the paper's network", "for photographs", "without learning"]
+    return figures.picture_grid(rows, titles, ["noise", "defocus", "scratches"], scores, size=1.8)
+
+
 FIGURES = {
     "answer.png": answer, "ruined.png": ruined, "barely.svg": barely, "levels.svg": levels, "contest.svg": contest,
-    "systems.png": systems, "spectrum.svg": spectrum, "found.svg": found,
+    "systems.png": systems, "spectrum.svg": spectrum, "found.svg": found, "repaired.png": repaired,
 }  # fmt: skip

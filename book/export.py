@@ -7,7 +7,7 @@ import torch
 from torch.func import functional_call
 
 from odl.crops import CROP
-from odl.network import EncoderDecoder
+from odl.network import EncoderDecoder, ResidualUNet
 
 
 class Halved(torch.nn.Module):
@@ -22,24 +22,26 @@ class Halved(torch.nn.Module):
         return functional_call(self.network, weights, y)
 
 
-def to_onnx(network: EncoderDecoder) -> bytes:
-    """A model y -> x_hat, (N, channels, 64, 64) in [-1, 1]."""
+def to_onnx(network: EncoderDecoder | ResidualUNet, side: int = CROP) -> bytes:
+    """A model y -> x_hat, (N, channels, side, side) in [-1, 1]; of a U-Net one image at a time."""
     model, weights = onnx.ModelProto(), network.state_dict()
-    model.CopyFrom(graph_of(network.encoder[0].in_channels, network.encoder[0].out_channels))
+    first = network.head if isinstance(network, ResidualUNet) else network.encoder[0]
+    model.CopyFrom(graph_of(type(network), network.channels, first.out_channels, side))
     for stored in model.graph.initializer:
-        value = weights[stored.name.removeprefix("network.")].half()
-        stored.CopyFrom(onnx.numpy_helper.from_array(value.numpy(), stored.name))
+        if (name := stored.name.removeprefix("network.")) in weights:
+            stored.CopyFrom(onnx.numpy_helper.from_array(weights[name].half().numpy(), stored.name))
     return model.SerializeToString()
 
 
 @cache
-def graph_of(channels: int, width: int) -> onnx.ModelProto:
+def graph_of(kind: type, channels: int, width: int, side: int) -> onnx.ModelProto:
     """The same for any weights, because an export takes seconds."""
-    y = torch.zeros(2, channels, CROP, CROP)
-    names = {"input_names": ["y"], "output_names": ["x_hat"], "dynamic_shapes": ({0: "N"},)}
+    many = issubclass(kind, EncoderDecoder)
+    y = torch.zeros(1 + many, channels, side, side)
+    names = {"input_names": ["y"], "output_names": ["x_hat"], "dynamic_shapes": ({0: "N"} if many else {},)}
     # BatchNorm stays apart: the runtime folds it when it loads the model, and folded halves would be less exact.
     how = {"dynamo": True, "optimize": False, "verbose": False}
-    model = torch.onnx.export(Halved(EncoderDecoder(channels, width)).eval(), (y,), **names, **how).model_proto
+    model = torch.onnx.export(Halved(kind(channels, width)).eval(), (y,), **names, **how).model_proto
     for part in (model.graph, *model.graph.node, *model.graph.value_info):
         part.ClearField("metadata_props")  # which line of which file a node comes from
     return model

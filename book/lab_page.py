@@ -31,6 +31,8 @@ from companion import judge, published
 from companion.data import sets
 from companion.disk.files import write_atomically
 from companion.pages import dose, table1
+from companion.restore.chosen import PHOTOGRAPHS as FOR_PHOTOGRAPHS
+from companion.restore.pretrained import load_for_photographs, restore
 from companion.runs import catalogue
 from companion.show import figures
 from companion.training import results
@@ -48,6 +50,7 @@ MODULES += ["predict", "fill", "fixation", "allocation", "inpaint", "seeds", "ma
 FIXATION = ("on_demand", "rigid_joint", *published.FIXATED)  # what the pictures compare
 # And what the fixation lab offers; their networks ship, in data/models.
 OFFERED = {"on_demand": "On-demand", "rigid_joint": "Equal shares"} | published.FIXATED
+LONGER_SIDE = 256  # pixels of a photograph that is drawn on
 PHOTOGRAPHS = {  # file in scikit-image: title, and the square (left, top, side) that the fixation lab shows
     "chelsea.png": ("Chelsea the cat, by Stefan van der Walt (CC0)", (75, 10, 290)),
     "coffee.png": ("A cup of coffee, by Rachel Michetti (CC0)", (130, 20, 340)),
@@ -65,6 +68,8 @@ def write(folder: Path) -> str | None:
         for schedule, network in networks(task).items():
             name = f"{task}-{schedule}"
             (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}), encoding="utf-8")
+    name, newer = f"inpaint-{FOR_PHOTOGRAPHS}", load_for_photographs("inpaint")
+    (folder / f"{name}.js").write_text(packed({name: to_onnx(newer, LONGER_SIDE)}), encoding="utf-8")
     missing = write_runtime(folder)
     (folder / "data.js").write_text(data(missing), encoding="utf-8")
     return missing
@@ -148,8 +153,8 @@ def as_input(name: str, side: int = 64) -> torch.Tensor:
 
 
 def reduced(name: str) -> Image.Image:
-    """A whole photograph, its longer side 256 pixels."""
-    return ImageOps.contain(photograph(name), (256, 256), Image.Resampling.LANCZOS)
+    """A whole photograph, its longer side `LONGER_SIDE` pixels."""
+    return ImageOps.contain(photograph(name), (LONGER_SIDE,) * 2, Image.Resampling.LANCZOS)
 
 
 def address(image: Image.Image, kind: str, **options) -> str:
@@ -272,17 +277,17 @@ def why_grey() -> str:
     scores = [f"{judge.score(run, [level], 'psnr_hole'):.1f} dB" for level in "15"] if run else [NOT_MEASURED] * 2
     return (
         "The equation continues the picture smoothly from the edge of a hole, and across a thin stroke that is nearly "
-        f"right. The network has trained on squares of at most {side} pixels a side with the mean squared error, which "
-        "asks for the mean of everything that might be there, a grey: on the test crops its fill has "
+        f"right. The paper’s network has trained on squares of at most {side} pixels a side with the mean squared "
+        "error, which asks for the mean of everything that might be there, a grey: on the test crops its fill has "
         f"{scores[0]} in the smallest squares and {scores[1]} in the largest."
     )
 
 
 @cache
 def fills() -> dict:
-    """A photograph, the same drawn over, and filled by the network and without one, with the PSNR inside the damage.
+    """A photograph, the same drawn over, and filled by two networks and without one, with the PSNR inside the damage.
 
-    `photograph`, `drawn over`, `network`, `biharmonic` → (image, dB, for the second that of the fill colour).
+    `photograph`, `drawn over`, `newer network`, … → (image, dB, for the second that of the fill colour).
     """
     image = np.asarray(reduced("chelsea.png"), np.float32) / 255
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
@@ -290,7 +295,8 @@ def fills() -> dict:
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
-    made = {"drawn over": damaged, "network": inpaint_image(networks("inpaint")["on_demand"], image, mask)}
+    made = {"drawn over": damaged, "newer network": restore(image, "inpaint", mask, network=FOR_PHOTOGRAPHS)}
+    made["the paper's"] = inpaint_image(networks("inpaint")["on_demand"], image, mask)
     made["biharmonic"] = inpaint_biharmonic(image, mask, channel_axis=-1)
     inside = {k: peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for k, x in made.items()}
     return {"photograph": (image, None)} | {k: (x, inside[k]) for k, x in (made | {"drawn over": drawn}).items()}

@@ -12,6 +12,7 @@ from companion import judge, published
 from companion.claims import claims, predictions
 from companion.disk.provenance import commit
 from companion.judge import COMPOSITE, LEVELS, gaps, plain
+from companion.measure import photographs as measured_photographs
 from companion.pages import db11_spectrum, fixation, table1
 from companion.runs import catalogue
 from companion.words import estimate, from_to, number, qualify
@@ -135,6 +136,31 @@ def denoisers() -> str:
     return markdown(["PSNR (dB)", *(f"σ = {sigma:g}" for sigma in curves.index)], rows)
 
 
+def photographs() -> str:
+    """PSNR of whole photographs, a row a kind of damage: not restored, two networks, the best that learns nothing."""
+    rows = []
+    for row in measured_photographs.table(measured_photographs.ROWS).itertuples():
+        scores = [f"{db:.1f}" for db in (row.damaged, row.paper, row.photographs, row.rival_psnr)]
+        best = max(map(float, scores))
+        cells = [f"**{score}**" if float(score) == best else score for score in scores]
+        rows.append([row.damage.capitalize(), *cells[:3], f"{cells[3]}, {row.rival}"])
+    heads = ["Damage", "Damaged", "The paper's network", "The network for photographs", "Best without learning"]
+    return markdown(heads, rows)
+
+
+def photographs_db11() -> str:
+    """The same of noise on the paper's eleven photographs, clipped and not, beside what Table 3 has."""
+    curves, rows = db11_spectrum.mean_curves(load()), []
+    for sigma in sorted({sigma for sigma, _ in measured_photographs.ON_DB11.values()}):
+        names = [name for name, (own, _) in measured_photographs.ON_DB11.items() if own == sigma]
+        found = measured_photographs.table(names).set_index("damage").reindex(names)
+        bm3d = curves.bm3d[sigma] if len(curves) else np.nan
+        cells = [*found.photographs, *found.paper, bm3d]
+        rows.append([f"σ = {sigma}", *(NOT_MEASURED if np.isnan(db) else f"{db:.2f}" for db in cells)])
+    kinds = [f"{network}, {noise}" for network in ("For photographs", "The paper's") for noise in ("clipped", "not")]
+    return markdown(["PSNR (dB)", *kinds, "BM3D, told σ, clipped"], rows)
+
+
 def verdicts() -> str:
     """The core claims and our own question on Equation 3, in the chapters' words and in the registered ones."""
     rows, asked = [], {name: {claim.claim for _, claim in claims.asked_of(data)} for data, name in SETS.items()}
@@ -175,6 +201,18 @@ def cite() -> str:
 
 TABLES = {
     f"table-{make.__name__.replace('_', '-')}": make
-    for make in (fixated, harmed, shares, margins, contest, worst_gaps, denoisers, verdicts, predicted)
+    for make in (
+        fixated,
+        harmed,
+        shares,
+        margins,
+        contest,
+        worst_gaps,
+        denoisers,
+        verdicts,
+        predicted,
+        photographs,
+        photographs_db11,
+    )
 }
 TABLES |= {"cite": cite}

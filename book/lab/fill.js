@@ -1,4 +1,4 @@
-// Holes of any shape in a photograph of any size: odl.windows.inpaint_image.
+// Holes of any shape in a photograph: by the paper's network as odl.windows.inpaint_image, and in one pass by another.
 
 import { FILL } from "./corrupt.js";
 
@@ -56,4 +56,24 @@ export async function fillHoles(restore, planes, missing, width, height, progres
     }
   }
   return { planes: y, windows };
+}
+
+export const LONGER_SIDE = 256; // of a photograph that `fillWhole` takes
+const GONE = 2; // the value that tells a pixel is missing: companion.restore.fill
+
+// The same by a network that is told which pixels are missing, of a photograph mirrored to a full square.
+export async function fillWhole(restore, planes, missing, width, height) {
+  const mirrored = (i, side) => (i % (2 * side) < side ? i % side : side - 1 - (i % side));
+  const [y, pixels] = [new Float32Array(3 * LONGER_SIDE ** 2), width * height];
+  y.forEach((_, j) => {
+    const row = mirrored(Math.floor(j / LONGER_SIDE) % LONGER_SIDE, height);
+    const i = row * width + mirrored(j % LONGER_SIDE, width);
+    y[j] = missing[i] ? GONE : planes[Math.floor(j / LONGER_SIDE ** 2) * pixels + i];
+  });
+  const x_hat = await restore(y);
+  return planes.map((_, k) => {
+    const i = k % pixels;
+    const at = Math.floor(k / pixels) * LONGER_SIDE ** 2 + Math.floor(i / width) * LONGER_SIDE + (i % width);
+    return Math.max(-1, Math.min(1, x_hat[at]));
+  });
 }

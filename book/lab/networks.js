@@ -42,8 +42,8 @@ async function startRuntime() {
 
 lab.network = network; // for the console, and for the tests
 
-// A function y -> x_hat on n images of 64×64, one after the other in a Float32Array.
-export function network(task, schedule) {
+// A function y -> x_hat on n images of side×side, one after the other in a Float32Array.
+export function network(task, schedule, side = 64) {
   return once(`${task}/${schedule}`, async () => {
     const ort = await once("runtime", startRuntime);
     await addScript(`${task}-${schedule}.js`, `${task}-${schedule}`);
@@ -52,7 +52,7 @@ export function network(task, schedule) {
     });
     const { channels } = lab.tasks[task];
     return async (y) => {
-      const shape = [y.length / (channels * 64 * 64), channels, 64, 64];
+      const shape = [y.length / (channels * side ** 2), channels, side, side];
       return (await session.run({ y: new ort.Tensor("float32", y, shape) })).x_hat.data;
     };
   });

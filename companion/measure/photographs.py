@@ -24,6 +24,7 @@ from companion.disk.provenance import origin, processor
 from companion.measure import denoising
 from companion.restore import chosen
 from companion.restore.pretrained import restore
+from companion.restore.tiles import TURNS
 from companion.training.measurement import Measurement
 from odl import crops
 from odl.parameters import ParameterError, choice
@@ -216,7 +217,7 @@ def measurement_of(row: str, side: int | None = None) -> Measurement:
         how = "python -m companion photographs --train"
         raise ParameterError(f"no network for photographs ships for {task_of(row)}; it is trained by {how}")
     weights = files.unseal(place.parent / "manifest.json")[place.name]
-    what = {"damage": row, "task": task_of(row), "weights": weights} | ({"side": side} if side else {})
+    what = {"damage": row, "task": task_of(row), "weights": weights, "turns": TURNS} | ({"side": side} if side else {})
     path = files.results() / "photographs" / f"{re.sub('[^a-z0-9]+', '-', row.lower()).strip('-')}.json"
     return Measurement(path, what, partial(measure, row, side), 5)
 

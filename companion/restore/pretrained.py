@@ -59,6 +59,12 @@ def read(run: Experiment, place: Path | None, changed: int | None) -> EncoderDec
     return load_network(run)
 
 
+def load_for_photographs(task: str, device: str = "cpu") -> ResidualUNet:
+    """Return the network for photographs with this damage, where `weights_of` has it; callers share it."""
+    place = weights_of(task)
+    return read_unet(place, place.stat().st_mtime_ns, device)
+
+
 @cache
 def read_unet(place: Path, changed: int, device: str) -> ResidualUNet:
     """Read a network for photographs from its file, once a process unless the file has changed."""
@@ -115,8 +121,7 @@ def restore(
 
 def at_once(task: str, y: np.ndarray, missing: np.ndarray | None, device: str, progress) -> tuple[tuple, np.ndarray]:
     """Every pixel of y, restored whole or in tiles by a network for photographs, as `by_windows` returns it."""
-    place = weights_of(task)
-    network, damaged = read_unet(place, place.stat().st_mtime_ns, device), in_colour(y, missing)
+    network, damaged = load_for_photographs(task, device), in_colour(y, missing)
     check_scale("image", damaged)
     known = damaged if missing is None else damaged[~missing]
     grey = bool((known == known[..., :1]).all())
