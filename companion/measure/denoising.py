@@ -15,6 +15,7 @@ from companion.data import download, reader, sets
 from companion.disk import files
 from companion.disk.provenance import origin
 from companion.notebook import several
+from companion.restore.chosen import PHOTOGRAPHS
 from companion.restore.pretrained import LONG
 from companion.training import results
 from companion.training.device import check_device
@@ -34,9 +35,10 @@ NOISY = "noisy"  # the photographs as they are, beside the systems that restore 
 SYSTEMS = DENOISERS | {
     "on_demand": Denoiser("On-demand", "on-demand", "#D55E00", None),
     "fixated": Denoiser("Fixated at 25", "fixated at 25", "#0072B2", None, at_25=True),
+    PHOTOGRAPHS: Denoiser("Newer network, for photographs", "for photographs", "#CC79A7", None),
     NOISY: Denoiser("noisy, not restored", "noisy", "#737373", lambda y, sigma: y),
 }
-CHOICES = [name for name in SYSTEMS if name != NOISY]  # every one, measured or not
+CHOICES = [name for name in SYSTEMS if name not in (NOISY, PHOTOGRAPHS)]  # every one, measured or not
 OPPONENTS = [name for name in CHOICES if name != "mlp"]  # it is below total variation here: untrained rather than small
 SLOW = ("ksvd", "wnnm")  # up to minutes a photograph: Figure 6 has them fixed at 25 alone
 PACKAGES = {"bm3d": "bm3d", "nlm": "scikit-image"}
