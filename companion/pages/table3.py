@@ -36,7 +36,7 @@ def denoisers_table(
 
 
 def of_newer_network(sigma: float) -> list[pd.DataFrame]:
-    """Return the rows of the network that `restore` takes, where `python -m companion photographs` has measured them."""
+    """Return the rows of the network that `restore` takes, where `companion photographs` has measured them."""
     frames = []
     for row, (strength, clip) in photographs.ON_DB11.items():
         if strength == sigma and chosen.weights_of("denoise") and (result := photographs.measurement_of(row).load()):

@@ -26,7 +26,10 @@ def restore_whole(network: ResidualUNet, y, precision: str = "fp32", progress=No
 
 
 def in_tiles(correction, channels: int, progress, tile: int, planes) -> torch.Tensor:
-    """What a network adds in one pass, (1, channels, H, W), a tile at a time; 0 in tiles whose mask, one plane more, is empty."""
+    """What a network adds in one pass, (1, channels, H, W), a tile at a time.
+
+    It adds nothing in tiles whose mask, which is one plane more, is empty.
+    """
     height, width = planes.shape[2:]
     added = planes.new_zeros((1, channels, height, width))
     places = [(top, left) for top in range(0, height, tile) for left in range(0, width, tile)]
