@@ -39,7 +39,7 @@ for name in {"ODL_ROOT", "ODL_DATA"} & os.environ.keys():  # the notebooks run e
     os.environ[name] = os.path.abspath(os.path.expanduser(os.environ[name]))
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = files.root() / "_build"
-LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "companion"]
+LINKED = ["_config.yml", "_toc.yml", "README.md", "book", "odl", "companion", "data/models"]
 
 DATASETS = {"smoke": "demo", "demo": "demo", "reference": "bsds500", "gpu": "bsds500", "paper": "celeba"}
 TRAINED_HERE = ["smoke", "demo"]  # the other profiles show what was measured elsewhere, and train nothing but `SMALL`
