@@ -143,7 +143,7 @@ def photographs() -> str:
         scores = [f"{db:.1f}" for db in (row.damaged, row.paper, row.photographs, row.rival_psnr)]
         best = max(map(float, scores))
         cells = [f"**{score}**" if float(score) == best else score for score in scores]
-        rows.append([row.damage.capitalize(), *cells[:3], f"{cells[3]}, {row.rival}"])
+        rows.append([row.damage[0].upper() + row.damage[1:], *cells[:3], f"{cells[3]}, {row.rival}"])
     heads = ["Damage", "Damaged", "The paper's network", "The network for photographs", "Best without learning"]
     return markdown(heads, rows)
 
