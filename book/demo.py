@@ -23,7 +23,7 @@ TASK = "interpolate"
 TEMPLATE = Path(__file__).with_name("demo.html.j2")
 SEVERITIES = range(5, 95, 5)  # per cent deleted
 STILL = 60
-NEWER = "A newer network"
+NEWER = "Newer"
 TITLES = OFFERED | {"on_demand": "Feedback"}
 TITLES |= {f"fixated_{own}": f"{paper.TASKS[TASK][own]} % alone" for own in ("easy", "hard")}
 

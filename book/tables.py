@@ -143,9 +143,8 @@ def photographs() -> str:
         scores = [f"{db:.1f}" for db in (row.damaged, row.paper, row.photographs, row.rival_psnr)]
         best = max(map(float, scores))
         cells = [f"**{score}**" if float(score) == best else score for score in scores]
-        rows.append([row.damage[0].upper() + row.damage[1:], *cells[:3], f"{cells[3]}, {row.rival}"])
-    heads = ["Damage", "Damaged", "The paper's network", "The network for photographs", "Best without learning"]
-    return markdown(heads, rows)
+        rows.append([row.damage[0].upper() + row.damage[1:], *cells])
+    return markdown(["Damage", "Damaged", "Paper's", "Newer", "Classical"], rows)
 
 
 def photographs_db11() -> str:
@@ -157,7 +156,7 @@ def photographs_db11() -> str:
         bm3d = curves.bm3d[sigma] if len(curves) else np.nan
         cells = [*found.photographs, *found.paper, bm3d]
         rows.append([f"σ = {sigma}", *(NOT_MEASURED if np.isnan(db) else f"{db:.2f}" for db in cells)])
-    kinds = [f"{network}, {noise}" for network in ("For photographs", "The paper's") for noise in ("clipped", "not")]
+    kinds = [f"{network}, {noise}" for network in ("Newer", "Paper's") for noise in ("clipped", "not")]
     return markdown(["PSNR (dB)", *kinds, "BM3D, told σ, clipped"], rows)
 
 

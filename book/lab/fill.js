@@ -61,7 +61,8 @@ export async function fillHoles(restore, planes, missing, width, height, progres
 export const LONGER_SIDE = 256; // of a photograph that `fillWhole` takes
 const GONE = 2; // the value that tells a pixel is missing: companion.restore.fill
 
-// The same by a network that is told which pixels are missing, of a photograph mirrored to a full square.
+// The same by a network that is told which pixels are missing, of a photograph mirrored to a full square: the mean of
+// four passes, each turned by another quarter.
 export async function fillWhole(restore, planes, missing, width, height) {
   const mirrored = (i, side) => (i % (2 * side) < side ? i % side : side - 1 - (i % side));
   const [y, pixels] = [new Float32Array(3 * LONGER_SIDE ** 2), width * height];
@@ -70,7 +71,16 @@ export async function fillWhole(restore, planes, missing, width, height) {
     const i = row * width + mirrored(j % LONGER_SIDE, width);
     y[j] = missing[i] ? GONE : planes[Math.floor(j / LONGER_SIDE ** 2) * pixels + i];
   });
-  const x_hat = await restore(y);
+  const last = LONGER_SIDE - 1;
+  const turns = [(r, c) => [r, c], (r, c) => [c, last - r], (r, c) => [last - r, last - c], (r, c) => [last - c, r]];
+  const x_hat = new Float32Array(y.length);
+  for (const turn of turns) {
+    const places = y.map((_, j) => {
+      const [row, column] = turn(Math.floor(j / LONGER_SIDE) % LONGER_SIDE, j % LONGER_SIDE);
+      return (Math.floor(j / LONGER_SIDE ** 2) * LONGER_SIDE + row) * LONGER_SIDE + column;
+    });
+    (await restore(places.map((place) => y[place]))).forEach((value, j) => (x_hat[places[j]] += value / turns.length));
+  }
   return planes.map((_, k) => {
     const i = k % pixels;
     const at = Math.floor(k / pixels) * LONGER_SIDE ** 2 + Math.floor(i / width) * LONGER_SIDE + (i % width);
