@@ -58,11 +58,12 @@ class Browser:
 
     def drag(self, selector: str, *points) -> None:
         """Press at the first point, relative to the element's middle in CSS pixels, and release at the last."""
-        (x, y), *rest = points
-        act = ActionChains(self.driver, duration=30).move_to_element_with_offset(self.elements(selector)[0], x, y)
+        element, ((x, y), *rest) = self.elements(selector)[0], points
+        self.driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", element)
+        act = ActionChains(self.driver, duration=30).move_to_element_with_offset(element, x, y)
         act.click_and_hold()
         for x, y in rest:
-            act.move_to_element_with_offset(self.elements(selector)[0], x, y)
+            act.move_to_element_with_offset(element, x, y)
         act.release().perform()
 
     def devtools(self, command: str, **parameters):
