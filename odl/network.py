@@ -140,8 +140,9 @@ class ResidualUNet(nn.Module):
 
 
 # Each row is a function (channels, width) -> module that maps (B, channels, 64, 64) in [-1, 1] to the same shape.
-# A reader adds a row from any file or cell, for that process and its workers; in another notebook the same cell comes
-# before the first run. `odl.experiment.FOR_NETWORK` has a network's own rates, by profile.
+# A reader adds a row from any file or cell, for that process and its workers; another notebook needs the same cell
+# before its first run. A contributor adds the class and its row here, and its own numbers (rate, steps, width) to
+# `odl.experiment.FOR_NETWORK`; a later change of the class asks for a new `PROTOCOL`, as any code of `odl` does.
 NETWORKS = {"paper": EncoderDecoder, "unet": ResidualUNet}
 DRAWING = threading.Lock()  # one network draws its weights at a time, where several runs share a process
 

@@ -1,4 +1,4 @@
-"""A schedule and a task of one's own are a function and a row: everything takes them, and errors list them."""
+"""A schedule, a task and a network of one's own are each a function and a row: everything takes them, and errors list them."""
 
 import subprocess
 import sys
