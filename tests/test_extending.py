@@ -1,4 +1,4 @@
-"""A schedule, a task and a network of one's own are each a function and a row, which everything takes and errors list."""
+"""A schedule, a task and a network of one's own are each a function and a row that everything takes and errors list."""
 
 import subprocess
 import sys
