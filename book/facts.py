@@ -17,6 +17,7 @@ from scipy import stats
 from companion import judge, published
 from companion.disk import files
 from companion.judge import COMPOSITE, LEVELS, gaps
+from companion.measure import cards
 from companion.measure import photographs as measured_photographs
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
 from companion.runs import catalogue, plan
@@ -276,6 +277,14 @@ def first(values, where) -> float | None:
     return next(iter(values[where]), None)
 
 
+def harm_of_mildest(task: str) -> float | None:
+    """By how much (dB) the network of a task lowers the PSNR of the test crops of level 1."""
+    if result := cards.result_of(cards.place_of(task)):
+        damaged, restored = cards.level_means(result).loc["1"]
+        return damaged - restored
+    return None
+
+
 def photographs() -> dict:
     """Restored photographs: how often the networks for them are above the damaged one and the best classical method."""
     table, noisy = (
@@ -286,6 +295,7 @@ def photographs() -> dict:
         "improved": count(int((table.photographs > table.damaged).sum())),
         "ahead": count(int((table.photographs > table.rival_psnr - CLOSE).sum())),
         "close": psnr(CLOSE, digits=1),
+        "mild_blur": psnr(harm_of_mildest("photo_deblur"), digits=1),
         "faint": psnr(first(table.rival_psnr - table.photographs, table.damage == "noise 5"), digits=1),
         "db11": psnr(first(noisy.photographs, noisy.damage == "DB11, noise 25, not clipped")),
         "db11_paper": psnr(np.mean([row["on_demand"] for row in published.TABLE3.values()])),

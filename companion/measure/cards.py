@@ -68,7 +68,7 @@ def card(task: str) -> str:
         f"# {task}", DOES[task], f"```bash\n{COMMANDS[task]}\n```", "## Training", trained(task, place, result),
         *(["## Scores on test crops", by_level(task, result)] if result else []),
         *(["## On photographs", on_photographs(rows)] if len(rows) else []),
-        "## What it makes worse", worse(rows), "## Terms", TERMS,
+        "## What it makes worse", worse(rows, result), "## Terms", TERMS,
     ]  # fmt: skip
     return "\n\n".join(parts) + "\n"
 
@@ -95,9 +95,14 @@ def trained(task: str, place: Path, result: dict | None) -> str:
     return f"{text}\nIt has met {DAMAGE[task]}."
 
 
+def level_means(result: dict) -> pd.DataFrame:
+    """Means in dB over the test crops of each level: `psnr_input`, damaged, and `psnr`, restored."""
+    return pd.DataFrame(result["evaluation"]).groupby("level")[["psnr_input", "psnr"]].mean()
+
+
 def by_level(task: str, result: dict) -> str:
     """PSNR in dB of every level, damaged and restored."""
-    scores = pd.DataFrame(result["evaluation"]).groupby("level")[["psnr_input", "psnr"]].mean()
+    scores = level_means(result)
     lines = [f"| level | {LEVELS[task]['severity']} | damaged (dB) | restored (dB) |", "| --- | --- | --- | --- |"]
     for level, (low, high) in enumerate(LEVELS[task]["levels"], 1):
         damaged, restored = scores.loc[str(level)]
@@ -126,11 +131,14 @@ def on_photographs(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def worse(rows: pd.DataFrame) -> str:
-    """Where the network is below the damaged photograph, and where it is below what learns nothing."""
+def worse(rows: pd.DataFrame, result: dict | None) -> str:
+    """Where the network is below what is damaged, crops and photographs, and where below what learns nothing."""
+    said, loss = [], level_means(result).eval("psnr_input - psnr") if result else pd.Series()
+    if len(harmed := loss[loss > 0]):
+        each = [f"level {level} (by {db:.1f} dB)" for level, db in harmed.items()]
+        said.append(f"Below the damaged test crops: {'; '.join(each)}. So leave alone what is hardly damaged.")
     if not len(rows):
-        return "Not measured on photographs yet."
-    said = []
+        return "\n".join([*said, "Not measured on photographs yet."])
     for than, column in (("the damaged photograph", "damaged"), ("what learns nothing", "rival_psnr")):
         below = rows[rows.photographs < rows[column]]
         each = [f"{row.damage} (by {getattr(row, column) - row.photographs:.1f} dB)" for row in below.itertuples()]

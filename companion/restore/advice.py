@@ -18,7 +18,8 @@ def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str) -> str | None:
     So it does where more is missing than the task is for, or where what stays is of one colour and what goes is not.
     """
     if (share := missing.mean()) > MOST_MISSING[task]:
-        return f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
+        inverted = f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
+        return inverted + "; single pixels lost all over are --task interpolate" * (task == "inpaint")
     step = int(np.ceil(np.sqrt(missing.size / 1e6)))  # a million pixels tell
     y, missing = y[::step, ::step].astype(np.float32), missing[::step, ::step]
     alike = partial(one_colour, near=NEAR[task][0] / 255 * np.ptp(y), share=NEAR[task][1])
