@@ -270,9 +270,9 @@ def test_the_slider_of_the_first_page_moves_pictures_and_scores(chromium, html):
     after = chromium.run(at)
     assert int(after[0]) == int(before[0]) + 1 and int(after[1][:-2]) == int(before[1][:-2]) + 5
     names = chromium.texts(".odl-demo .odl-row b")
-    assert names == ["damaged", "Feedback", "Equal shares", "10 % alone", "80 % alone"]
+    assert names == ["damaged", "Feedback", "Equal shares", "10 % alone", "80 % alone", "Newer"]
     still = "return document.querySelector('.odl-demo .odl-row').getAttribute('aria-label')"
-    assert [f"{name} " in chromium.run(still) for name in names] == [True] * 5
+    assert [f"{name} " in chromium.run(still) for name in names] == [True] * 6
 
 
 SCREEN = """
