@@ -47,7 +47,7 @@ def html(shown: dict, shares: list[float]) -> str:
         rows[NEWER] = load_for_photographs(TASK)(torch.where(gone, GONE, y))  # told which pixels are missing
     scores = {name: psnr(((row.clamp(-1, 1) - x) / 2).square().mean((1, 2, 3))).tolist() for name, row in rows.items()}
     picture = np.concatenate([np.concatenate([figures.to_picture(image) for image in row], 1) for row in rows.values()])
-    sheet = address(Image.fromarray((picture * 255).round().astype(np.uint8)), "WebP", quality=88)
+    sheet = address(Image.fromarray((picture * 255).round().astype(np.uint8)), "WebP", quality=80)
     written = {name: [f"{score:.1f}" for score in each] for name, each in scores.items()}
     best = [max(map(float, column)) for column in zip(*written.values(), strict=True)]
     equal = [100 / paper.N_LEVELS] * paper.N_LEVELS

@@ -247,15 +247,15 @@ def found():
 
 
 REPAIRED = {  # damage: photograph, the corner of the detail that is shown
-    "noise 50": ("coffee.png", (120, 230)),
-    "disc 3": ("astronaut.png", (20, 140)),
-    "mask: scratches": ("chelsea.png", (60, 110)),
+    "noise 50": ("coffee.png", (150, 270)),
+    "disc 3": ("astronaut.png", (50, 160)),
+    "mask: scratches": ("chelsea.png", (70, 110)),
 }
 
 
 def repaired():
     """Details of three damaged photographs, and what two networks and the best that learns nothing make of them."""
-    rows, scores, side = [], [], 160
+    rows, scores, side = [], [], 112
     for row, (name, (top, left)) in REPAIRED.items():
         x, y, mask = next(case for other, *case in measured.cases_of(row) if other == name)
         task = measured.task_of(row)
@@ -268,7 +268,7 @@ def repaired():
         rows.append([image[top : top + side, left : left + side] for image in made])
         scores.append([f"{denoising.decibels(image, x):.1f} dB" for image in made])
     titles = ["damaged", "the paper's network", "for photographs", "without learning"]
-    return figures.picture_grid(rows, titles, ["noise", "defocus", "scratches"], scores, size=1.8)
+    return figures.picture_grid(rows, titles, ["noise", "defocus", "scratches"], scores, size=1.3)
 
 
 FIGURES = {

@@ -306,4 +306,4 @@ def still_inpaint():
     """These pictures in a row."""
     (_, (_, grey_inside), *more), names = fills().values(), list(fills())
     scores = ["", f"fill colour: {grey_inside:.1f} dB inside", *(f"{score:.1f} dB inside" for _, score in more)]
-    return figures.picture_grid([[image for image, _ in fills().values()]], names, None, [scores], size=2.2)
+    return figures.picture_grid([[image for image, _ in fills().values()]], names, None, [scores], size=1.7)
