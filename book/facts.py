@@ -266,7 +266,6 @@ def others() -> dict:
         "near": count(None if near is None else int(sum(db > -table3.MAX_BEHIND for db in near))),
         "photographs": count(None if near is None else len(near)),
         "smooth": span((-part.mean for part in smooth.values()), psnr),
-        "newer": psnr(fill["newer network"][1], digits=1),
         "network": psnr(fill["the paper's"][1], digits=1),
         "biharmonic": psnr(fill["biharmonic"][1], digits=1),
     }
