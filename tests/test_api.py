@@ -166,7 +166,7 @@ def test_masks_as_people_draw_them():
     layer = np.dstack([np.full_like(x, 255), np.where(gone, 255, 0).astype(np.uint8)])
     black_and_white = Image.fromarray(np.uint8(gone) * 255)
     drawn = [*map(Image.fromarray, (red, erased, layer)), black_and_white, black_and_white.convert("1")]
-    for mask in (gone, np.uint8(gone), *drawn):
+    for mask in (gone, np.uint8(gone), red, erased, np.asarray(black_and_white.convert("RGB")), *drawn):
         np.testing.assert_array_equal(marked(mask), gone)
     turned, exif = black_and_white.transpose(Image.Transpose.ROTATE_90), Image.Exif()
     exif[274] = 6  # by a quarter
@@ -177,7 +177,7 @@ def test_masks_as_people_draw_them():
         drawing = np.where(gone[..., None], np.uint8([255, 0, 0]), np.uint8(ground))
         Image.fromarray(drawing).save(saved, "JPEG", quality=75)
         assert np.mean(marked(Image.open(saved)) != gone) < 0.02
-    for bad in (x, Image.fromarray(x)):
+    for bad in (x, x / 255, x[..., :2], Image.fromarray(x)):
         refused(lambda bad=bad: marked(bad), kind=ParameterError)
 
 

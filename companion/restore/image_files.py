@@ -88,15 +88,17 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
 def marked(mask) -> np.ndarray:
     """The pixels that a mask marks as missing, (H, W) bool. Raises ParameterError.
 
-    A mask is an array (H, W), true or not 0 where they are, or a Pillow image. There they are transparent, or, where
-    all else is transparent, drawn in white or red; where nothing is transparent, they are of one red, or of any on
-    nothing but white or nothing but black, or else white on black.
+    A mask is an array (H, W), true or not 0 where they are, or a picture: a Pillow image or an array (H, W, 3 or 4)
+    uint8. There they are transparent, or, where all else is transparent, drawn in white or red; where nothing is
+    transparent, they are of one red, or of any on nothing but white or nothing but black, or else white on black.
     """
     if not isinstance(mask, Image.Image):
         array = as_array("mask", mask)
-        if array.ndim != 2:
-            raise ParameterError(f"mask has shape {array.shape}; (height, width) is needed")
-        return array != 0
+        if array.ndim == 2:
+            return array != 0
+        if array.dtype != np.uint8 or array.shape[2:] not in ((3,), (4,)):
+            raise ParameterError(f"mask has shape {array.shape} of {array.dtype}; (height, width) is needed")
+        mask = Image.fromarray(array)
     mask = eight_bits("mask", mask)
     red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
     shown, white = alpha > 127, np.minimum(np.minimum(red, green), blue) > 127

@@ -88,8 +88,8 @@ def restore(
 
     `image` is (H, W) or (H, W, 3), floats in [0, 1] or uint8, or a Pillow image, returned upright with its alpha.
     `mask` says which pixels are missing and what lies there does not matter: (H, W), true or not 0 where missing, or a
-    Pillow image that is white, red or transparent there. It is needed to inpaint and to interpolate. Pixels that are
-    not missing are returned as they are.
+    picture, Pillow's or an array, that is white, red or transparent there. It is needed to inpaint and to interpolate.
+    Pixels that are not missing are returned as they are.
     `network` is `photographs`, which have met noise, blur and holes of many kinds and are told the mask, or `paper`,
     the on-demand networks of the notebooks; None takes the first where they ship. Those of the paper see windows of
     64×64 pixels, `stride` apart (None: by the number of pixels, so that a CPU takes minutes at most); they make hardly
