@@ -8,7 +8,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from facts import EQUAL, sets, sets_faces
+from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, sets, sets_faces, trained_today
 from lab_page import as_input, networks, photograph
 from measured import PROFILE, load
 from tables import TITLES
@@ -19,6 +19,7 @@ from companion.judge import COMPOSITE
 from companion.measure import denoising
 from companion.measure import photographs as measured
 from companion.pages import db11_spectrum, dose
+from companion.pages.today import OF_UNET
 from companion.restore import chosen
 from companion.restore.pretrained import restore
 from companion.show import figures
@@ -29,6 +30,7 @@ from odl.corruptions import TASKS
 WIDE = 6  # inches
 OTHERS = ["on_demand", *published.CUMULATIVE, *published.PARTIAL]
 MARKS = {"scenes": "o", "faces": "s", "wide": "^"}  # of a data set
+PAPERS_MARK = {"marker": "D", "linestyle": "none", "color": "0.35", "markerfacecolor": "none", "label": "paper"}
 SHOWN = {
     "fixated_easy": "mild\nblur alone",
     "fixated_hard": "strong\nblur alone",
@@ -160,11 +162,11 @@ def frame(axis) -> None:
     axis.axvline(0, color=figures.COLOURS[EQUAL], linestyle=":", linewidth=1.5)
 
 
-def draw(axis, name: str, task: str, schedule: str, y: float, column: str, colour: str) -> None:
+def draw(axis, name: str, task: str, schedule: str, y: float, column: str, colour: str, network="", **look) -> None:
     """The mean margin of a schedule over equal shares on a set, with its 95 % interval from three seeds on."""
-    margins = judge.gaps(sets()[name].runs, task, schedule, EQUAL, column=column)
+    margins = judge.gaps(sets()[name].runs, task, schedule + network, EQUAL + network, column=column)
     if margins:
-        axis.plot(np.mean(margins), y, MARKS[name], color=colour, markersize=4)
+        axis.plot(np.mean(margins), y, MARKS[name], color=colour, markersize=4, **look)
     if len(margins) >= judge.MIN_SEEDS:
         axis.hlines(y, *judge.interval(margins), color=colour, linewidth=1.5)
 
@@ -181,7 +183,7 @@ def legend(figure) -> None:
         plt.Line2D([], [], marker=mark, linestyle="none", color="0.2", markersize=5, label=f"here, {name}")
         for name, mark in marks.items()
     ]
-    lines.append(plt.Line2D([], [], marker="D", linestyle="none", color="0.35", markerfacecolor="none", label="paper"))
+    lines.append(plt.Line2D([], [], **PAPERS_MARK))
     figure.legend(handles=lines, loc="outside upper center", ncols=4, fontsize=8.5)
 
 
@@ -246,6 +248,62 @@ def found():
     return figure
 
 
+NETWORKS = {"": "the network of 2017", OF_UNET: "a residual U-Net"}  # both on faces
+
+
+def above():
+    """PSNR of both networks on equal shares minus that of the damaged faces, level by level."""
+    figure, axes = plt.subplots(2, 2, figsize=(WIDE, 5), sharex=True, layout="constrained")
+    for axis, task in zip(axes.flat, paper.TASKS, strict=True):
+        axis.axhline(0, color="0.45", linestyle="--", linewidth=1.4)
+        for (network, label), line in zip(NETWORKS.items(), (":", "-"), strict=True):
+            runs = judge.runs_of(sets_faces().runs, EQUAL + network, [task])
+            each = [[judge.score(run, [i]) - judge.score(run, [i], "psnr_input") for i in judge.LEVELS] for run in runs]
+            if runs:
+                look = {"color": figures.COLOURS[EQUAL], "linestyle": line, "linewidth": 2, "marker": "o"}
+                axis.plot([*map(int, judge.LEVELS)], np.mean(each, axis=0), markersize=4, label=label, **look)
+        axis.set_title(judge.plain(task).capitalize(), fontsize=10)
+    for axis in axes[-1]:
+        axis.set(xlabel="level", xticks=[*map(int, judge.LEVELS)])
+    figure.supylabel("PSNR minus the damaged picture's (dB)", fontsize=9)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=9)
+    return figure
+
+
+def both_networks():
+    """Schedules minus equal shares on faces, by both scores: the network of 2017 beside a residual U-Net."""
+    looks = {1: dose.COLOURS[1], 4: dose.COLOURS[4]}
+    rules = {EQUATION3: ("Equation 3", looks[1]), STRONG: ("k = 4", looks[4])}
+    rules |= {"inverse_mse": ("1/MSE", figures.COLOURS["inverse_mse"])}
+    rules |= {CURRICULUM: ("curriculum", figures.COLOURS[CURRICULUM])}
+    shown, tasks = [rule for rule in rules if trained_today(rule)] or [EQUATION3], [*paper.TASKS]
+    step = len(shown) + 0.6
+    figure, axes = plt.subplots(
+        1, 2, figsize=(WIDE, 1.6 + 0.42 * step * len(tasks)), sharex=True, sharey=True, layout="constrained"
+    )
+    for axis, column, title in zip(axes, ("psnr", COMPOSITE), ("all pixels", "known pixels kept"), strict=True):
+        frame(axis)
+        axis.set_title(title, fontsize=10)
+        for (row, task), (i, rule) in ((a, b) for a in enumerate(tasks) for b in enumerate(shown)):
+            if column == "psnr" or task in paper.MASKED:
+                for network, up, face in zip(NETWORKS, (-0.15, 0.15), ({"markerfacecolor": "none"}, {}), strict=True):
+                    draw(axis, "faces", task, rule, step * row + i + up, column, rules[rule][1], network, **face)
+            if rule == EQUATION3 and column == "psnr":
+                draw_paper(axis, rule, task, step * row + i)
+    places = [step * row + i for row in range(len(tasks)) for i in range(len(shown))]
+    axes[0].set_yticks(places, [f"{judge.plain(t)}, {rules[r][0]}" for t in tasks for r in shown], fontsize=8.5)
+    axes[0].set(ylim=(max(places) + 0.7, -0.7))
+    marks = {label: {"markerfacecolor": "none"} if not network else {} for network, label in NETWORKS.items()}
+    lines = [
+        plt.Line2D([], [], marker=MARKS["faces"], linestyle="none", color="0.2", markersize=5, label=label, **face)
+        for label, face in marks.items()
+    ]
+    lines.append(plt.Line2D([], [], **PAPERS_MARK))
+    figure.legend(handles=lines, loc="outside upper center", ncols=3, fontsize=9)
+    figure.supxlabel("mean PSNR minus that of equal shares (dB)", fontsize=9)
+    return figure
+
+
 REPAIRED = {  # damage: photograph, the corner of the detail that is shown
     "noise 50": ("coffee.png", (150, 270)),
     "disc 3": ("astronaut.png", (50, 160)),
@@ -274,4 +332,5 @@ def repaired():
 FIGURES = {
     "answer.png": answer, "ruined.png": ruined, "barely.svg": barely, "levels.svg": levels, "contest.svg": contest,
     "systems.png": systems, "spectrum.svg": spectrum, "found.svg": found, "repaired.png": repaired,
+    "above.svg": above, "both-networks.svg": both_networks,
 }  # fmt: skip

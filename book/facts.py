@@ -20,6 +20,7 @@ from companion.judge import COMPOSITE, LEVELS, gaps
 from companion.measure import cards
 from companion.measure import photographs as measured_photographs
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
+from companion.pages.today import OF_UNET
 from companion.runs import catalogue, plan
 from companion.training import results
 from odl import paper
@@ -209,8 +210,6 @@ def contest() -> dict:
         "behind": count(int((small.ahead < 0).sum())),
         "ratio": span(ratios, count),
         "half": span((np.ptp(judge.interval(g)) / 2 for _, g in pair), psnr),
-        "shares": mean(gaps(sets_faces().runs, "deblur", "static_easy", EQUAL)),
-        "order": mean(gaps(sets_faces().runs, "deblur", CURRICULUM, "static_easy")),
         "worst": span((np.mean(g) for (_, c), g in worst.items() if g and c == "psnr"), psnr),
         "mse": span(over("inverse_mse", EQUAL, ("faces", "wide"))),
         "mse_composite": mean(gaps(wide().runs, "inpaint", "inverse_mse", EQUAL, LEVELS, COMPOSITE)),
@@ -301,6 +300,46 @@ def photographs() -> dict:
     }
 
 
+def trained_today(schedule: str) -> list:
+    """The residual U-Nets of a schedule on faces."""
+    return judge.runs_of(sets_faces().runs, schedule + OF_UNET)
+
+
+def today() -> dict:
+    """The residual U-Net beside the network of 2017, on faces: equal shares in both, and what feedback does there."""
+    own, pair = [EQUAL + OF_UNET], [name + OF_UNET for name in PAIR]
+    above = [
+        np.mean([judge.score(run, ["1"]) - judge.score(run, ["1"], "psnr_input") for run in runs])
+        for task in paper.TASKS
+        if (runs := judge.runs_of(sets_faces().runs, *own, [task]))
+    ]
+    seconds = [
+        np.median([run.provenance["seconds"]["train"] for run in runs])
+        for name in (*own, EQUAL)
+        if (runs := judge.runs_of(sets_faces().runs, name))
+    ]
+    spreads = {
+        name: [np.ptp(run.history[-1]["psnr"]) for run in judge.runs_of(sets_faces().runs, name)]
+        for name in (EQUATION3, pair[0])
+    }
+    contests = [gaps(sets_faces().runs, task, *pair) for task in paper.TASKS]
+    return {
+        "above": span(above, partial(margin, digits=1)),
+        "ahead": span(over(*own, EQUAL, ("faces",)), partial(margin, digits=1)),
+        "ahead_composite": span(
+            over(*own, EQUAL, ("faces",), paper.MASKED, LEVELS, COMPOSITE), partial(margin, digits=1)
+        ),
+        "cost": Number(seconds[0] / seconds[1] if len(seconds) == 2 else None, 2),
+        "apart": mean(spreads[pair[0]], partial(psnr, digits=1)),
+        "apart_2017": mean(spreads[EQUATION3], partial(psnr, digits=1)),
+        "moved": mean(moved(pair[0], ("faces",)), partial(Number, digits=1)),
+        "moved_2017": mean(moved(EQUATION3, ("faces",)), partial(Number, digits=1)),
+        "gain": span(over(*pair, ("faces",))),
+        "gain_composite": span(over(*pair, ("faces",), paper.MASKED, LEVELS, COMPOSITE)),
+        "within": psnr(narrowest(contests)),
+    }
+
+
 def cost() -> dict:
     """What the paper's length would cost at the speed of the runs of the book."""
     runs = book_runs()
@@ -329,5 +368,5 @@ def gpu() -> dict:
     }
 
 
-FACTS = {make.__name__: make for make in (shipped, problem, feedback, contest, others, photographs)}
+FACTS = {make.__name__: make for make in (shipped, problem, feedback, contest, others, today, photographs)}
 FACTS |= {name: partial(profile, name) for name in ("paper", "reference")} | {"cost": cost, "gpu": gpu}

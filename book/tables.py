@@ -14,6 +14,7 @@ from companion.disk.provenance import commit
 from companion.judge import COMPOSITE, LEVELS, gaps, plain
 from companion.measure import photographs as measured_photographs
 from companion.pages import db11_spectrum, fixation, table1
+from companion.pages.today import OF_UNET
 from companion.runs import catalogue
 from companion.words import estimate, from_to, number, qualify
 from odl import paper
@@ -160,6 +161,21 @@ def photographs_db11() -> str:
     return markdown(["PSNR (dB)", *kinds, "BM3D, told σ, clipped"], rows)
 
 
+def today() -> str:
+    """On faces: the residual U-Net against the network of 2017, level 1 of both, and Equation 3 in both."""
+    rows, runs = [], sets_faces().runs
+    for task in paper.TASKS:
+        nets = [judge.runs_of(runs, EQUAL + network, [task]) for network in ("", OF_UNET)]
+        for column, title in scored(task):
+            first = [number(gained(found, "1", column), 1) if found else NOT_MEASURED for found in nets]
+            ahead = cell(gaps(runs, task, EQUAL + OF_UNET, EQUAL, LEVELS, column))
+            fed = [gaps(runs, task, EQUATION3 + n, EQUAL + n, LEVELS, column) for n in ("", OF_UNET)]
+            said = [f"{cell(margins)}, *{word_of(margins)}*" if margins else NOT_MEASURED for margins in fed]
+            rows.append([plain(task).capitalize(), title, *first, ahead, *said])
+    heads = ["level 1, 2017", "level 1, U-Net", "U-Net − 2017", "Equation 3, 2017", "Equation 3, U-Net"]
+    return markdown(["Task", "Score", *(head[0].upper() + head[1:] for head in heads)], rows)
+
+
 def verdicts() -> str:
     """The core claims and our own question on Equation 3, in the chapters' words and in the registered ones."""
     rows, asked = [], {name: {claim.claim for _, claim in claims.asked_of(data)} for data, name in SETS.items()}
@@ -208,6 +224,7 @@ TABLES = {
         contest,
         worst_gaps,
         denoisers,
+        today,
         verdicts,
         predicted,
         photographs,
