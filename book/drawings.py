@@ -225,30 +225,40 @@ def spectrum():
     return figure
 
 
-def found():
-    """Feedback minus equal shares, by both scores: turned round, as in the paper, and four times as strong."""
-    ks, tasks = (-4, 1, 4), list(paper.TASKS)
-    figure, axes = plt.subplots(1, 2, figsize=(WIDE, 5), sharex=True, sharey=True, layout="constrained")
+def forest(rules: dict[str, str], cases: list[tuple[str, str, float, dict]], height: float):
+    """Two panels, by all pixels and by composite, with a row for each task and rule: its margins over equal shares.
+
+    `rules` maps schedules to their labels; of each the `cases` are drawn: set, network, how far below the row's
+    middle, and look of the mark.
+    """
+    colours = figures.COLOURS | {schedule: dose.COLOURS[k] for k, schedule in dose.NAMES.items()}
+    rows = [(task, rule) for task in paper.TASKS for rule in rules]
+    places = {row: i + 0.6 * (i // len(rules)) for i, row in enumerate(rows)}
+    figure, axes = plt.subplots(1, 2, figsize=(WIDE, height), sharex=True, sharey=True, layout="constrained")
     for axis, column, title in zip(axes, ("psnr", COMPOSITE), ("all pixels", "known pixels kept"), strict=True):
         frame(axis)
         axis.set_title(title, fontsize=10)
-        for (row, task), (i, k) in ((a, b) for a in enumerate(tasks) for b in enumerate(ks)):
-            y = 3.6 * row + i
-            for j, name in enumerate(sets()):
-                if column == "psnr" or task in paper.MASKED:
-                    draw(axis, name, task, dose.NAMES[k], y + 0.25 * (j - 1), column, dose.COLOURS[k])
-            if k == 1 and column == "psnr":
-                draw_paper(axis, "on_demand", task, y)
-    places = [3.6 * row + i for row in range(len(tasks)) for i in range(len(ks))]
-    names = [f"{judge.plain(task)}, k = {figures.minus(k)}" for task in tasks for k in ks]
-    axes[0].set_yticks(places, names, fontsize=8.5)
-    axes[0].set(ylim=(max(places) + 0.7, -0.7))
+        for (task, rule), y in places.items():
+            for name, network, below, look in cases if column == "psnr" or task in paper.MASKED else ():
+                draw(axis, name, task, rule, y + below, column, colours[rule], network, **look)
+            if rule == EQUATION3 and column == "psnr":
+                draw_paper(axis, rule, task, y)
+    axes[0].set_yticks([*places.values()], [f"{judge.plain(task)}, {rules[rule]}" for task, rule in rows], fontsize=8.5)
+    axes[0].set(ylim=(max(places.values()) + 0.7, -0.7))
     figure.supxlabel("mean PSNR minus that of equal shares (dB)", fontsize=9)
+    return figure
+
+
+def found():
+    """Feedback minus equal shares, by both scores: turned round, as in the paper, and four times as strong."""
+    rules = {dose.NAMES[k]: f"k = {figures.minus(k)}" for k in (-4, 1, 4)}
+    figure = forest(rules, [(name, "", 0.25 * (j - 1), {}) for j, name in enumerate(sets())], 5)
     legend(figure)
     return figure
 
 
 NETWORKS = {"": "the network of 2017", OF_UNET: "a residual U-Net"}  # both on faces
+OPEN = {"markerfacecolor": "none"}
 
 
 def above():
@@ -272,35 +282,14 @@ def above():
 
 def both_networks():
     """Schedules minus equal shares on faces, by both scores: the network of 2017 beside a residual U-Net."""
-    looks = {1: dose.COLOURS[1], 4: dose.COLOURS[4]}
-    rules = {EQUATION3: ("Equation 3", looks[1]), STRONG: ("k = 4", looks[4])}
-    rules |= {"inverse_mse": ("1/MSE", figures.COLOURS["inverse_mse"])}
-    rules |= {CURRICULUM: ("curriculum", figures.COLOURS[CURRICULUM])}
-    shown, tasks = [rule for rule in rules if trained_today(rule)] or [EQUATION3], [*paper.TASKS]
-    step = len(shown) + 0.6
-    figure, axes = plt.subplots(
-        1, 2, figsize=(WIDE, 1.6 + 0.42 * step * len(tasks)), sharex=True, sharey=True, layout="constrained"
-    )
-    for axis, column, title in zip(axes, ("psnr", COMPOSITE), ("all pixels", "known pixels kept"), strict=True):
-        frame(axis)
-        axis.set_title(title, fontsize=10)
-        for (row, task), (i, rule) in ((a, b) for a in enumerate(tasks) for b in enumerate(shown)):
-            if column == "psnr" or task in paper.MASKED:
-                for network, up, face in zip(NETWORKS, (-0.15, 0.15), ({"markerfacecolor": "none"}, {}), strict=True):
-                    draw(axis, "faces", task, rule, step * row + i + up, column, rules[rule][1], network, **face)
-            if rule == EQUATION3 and column == "psnr":
-                draw_paper(axis, rule, task, step * row + i)
-    places = [step * row + i for row in range(len(tasks)) for i in range(len(shown))]
-    axes[0].set_yticks(places, [f"{judge.plain(t)}, {rules[r][0]}" for t in tasks for r in shown], fontsize=8.5)
-    axes[0].set(ylim=(max(places) + 0.7, -0.7))
-    marks = {label: {"markerfacecolor": "none"} if not network else {} for network, label in NETWORKS.items()}
-    lines = [
-        plt.Line2D([], [], marker=MARKS["faces"], linestyle="none", color="0.2", markersize=5, label=label, **face)
-        for label, face in marks.items()
-    ]
-    lines.append(plt.Line2D([], [], **PAPERS_MARK))
-    figure.legend(handles=lines, loc="outside upper center", ncols=3, fontsize=9)
-    figure.supxlabel("mean PSNR minus that of equal shares (dB)", fontsize=9)
+    rules = {EQUATION3: "Equation 3", STRONG: "k = 4", "inverse_mse": "1/MSE", CURRICULUM: "curriculum"}
+    rules = {rule: label for rule, label in rules.items() if rule == EQUATION3 or trained_today(rule)}
+    looks = dict(zip(NETWORKS, (OPEN, {}), strict=True))
+    cases = [("faces", network, below, looks[network]) for network, below in zip(NETWORKS, (-0.15, 0.15), strict=True)]
+    figure = forest(rules, cases, 1.6 + 0.42 * len(paper.TASKS) * (len(rules) + 0.6))
+    mark = {"marker": MARKS["faces"], "linestyle": "none", "color": "0.2", "markersize": 5}
+    lines = [plt.Line2D([], [], label=label, **mark, **looks[network]) for network, label in NETWORKS.items()]
+    figure.legend(handles=[*lines, plt.Line2D([], [], **PAPERS_MARK)], loc="outside upper center", ncols=3, fontsize=9)
     return figure
 
 
