@@ -9,15 +9,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, sets, sets_faces, trained_today
-from lab_page import as_input, networks, photograph
+from lab_page import as_input, networks, photograph, reference
 from measured import PROFILE, load
 from tables import TITLES
 
 from companion import judge, published
 from companion.claims import claims
+from companion.data import packs
 from companion.judge import COMPOSITE
 from companion.measure import denoising
 from companion.measure import photographs as measured
+from companion.measure.recalibration import with_statistics_of
 from companion.pages import db11_spectrum, dose
 from companion.pages.today import OF_UNET
 from companion.restore import chosen
@@ -26,8 +28,10 @@ from companion.show import figures
 from companion.show.pictures import restored_by
 from odl import paper
 from odl.corruptions import TASKS
+from odl.evaluation import images_of
 
 WIDE = 6  # inches
+STATISTICS = 500  # crops that give the statistics of a severity
 OTHERS = ["on_demand", *published.CUMULATIVE, *published.PARTIAL]
 MARKS = {"scenes": "o", "faces": "s", "wide": "^"}  # of a data set
 PAPERS_MARK = {"marker": "D", "linestyle": "none", "color": "0.35", "markerfacecolor": "none", "label": "paper"}
@@ -64,17 +68,22 @@ def answer():
 
 
 def ruined():
-    """A face blurred a lot and a little, through the network fixated on the stronger blur and the on-demand one."""
-    x, task = as_input("astronaut.png"), TASKS["deblur"]
-    shown = {n: network for n, network in networks("deblur").items() if n in ("fixated_hard", "on_demand")}
+    """A face blurred a lot and a little, through the on-demand network and the one fixated on the stronger blur.
+
+    Of the second also with batch statistics of the severity in the row, estimated on the photographs of `demo`.
+    """
+    x, task, run = as_input("astronaut.png"), TASKS["deblur"], reference("deblur", "fixated_hard")
+    shown = {name: networks("deblur")[name] for name in ("on_demand", "fixated_hard")}
+    some = images_of(run, packs.load("demo", "train"), STATISTICS, "recalibrate")
     rows, scores, own = [], [], paper.TASKS["deblur"]["hard"]
-    for sigma in (own, 1):
+    for sigma, level in ((own, "hard"), (1, 1)):
         y = task.corrupt_between(x, float(sigma), float(sigma), torch.Generator().manual_seed(5), centred=True)
-        found = restored_by(shown, x, y)
-        rows.append([found[name][0][0] for name in ("not_restored", *shown)])
-        scores.append([f"{found[name][1].item():.1f} dB" for name in ("not_restored", *shown)])
-    names = {"on_demand": "trained on\nall levels", "fixated_hard": f"trained on\nσ = {own} alone"}
-    return figures.picture_grid(rows, ["blurred", *map(names.get, shown)], [f"σ = {own}", "σ = 1"], scores, size=1.4)
+        moved = {"recalibrated": with_statistics_of(run, shown["fixated_hard"], some, level)}
+        found = restored_by(shown | moved, x, y)
+        rows.append([found[name][0][0] for name in ("not_restored", *shown, *moved)])
+        scores.append([f"{found[name][1].item():.1f} dB" for name in ("not_restored", *shown, *moved)])
+    titles = ["blurred", "trained on\nall levels", f"trained on\nσ = {own} alone", "the same, its\nstatistics moved"]
+    return figures.picture_grid(rows, titles, [f"σ = {own}", "σ = 1"], scores, size=1.4)
 
 
 def barely():
