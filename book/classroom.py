@@ -172,7 +172,8 @@ def write_lecture(source: Path, folder: Path) -> str | None:
         shutil.copy2(path, assets)
     evidence = load()
     numbers = figures.numbers()
-    facts = {page: {name: said(**number) for name, number in numbers[page].items()} for page in ("problem", "feedback")}
+    pages = "problem", "feedback", "today"
+    facts = {page: {name: said(**number) for name, number in numbers[page].items()} for page in pages}
     given = QUOTED | facts | {"evidence": evidence, "card": claims.claims_table(claims.judge_claims(evidence))}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(given)

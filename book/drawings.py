@@ -173,7 +173,8 @@ def frame(axis) -> None:
 
 def draw(axis, name: str, task: str, schedule: str, y: float, column: str, colour: str, network="", **look) -> None:
     """The mean margin of a schedule over equal shares on a set, with its 95 % interval from three seeds on."""
-    margins = judge.gaps(sets()[name].runs, task, schedule + network, EQUAL + network, column=column)
+    runs = sets()[name].runs if name in sets() else {}
+    margins = judge.gaps(runs, task, schedule + network, EQUAL + network, column=column)
     if margins:
         axis.plot(np.mean(margins), y, MARKS[name], color=colour, markersize=4, **look)
     if len(margins) >= judge.MIN_SEEDS:

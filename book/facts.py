@@ -132,11 +132,13 @@ def problem() -> dict:
     }
 
 
-def harm(level: str, names=("scenes", "faces", "wide"), tasks=("inpaint", "deblur", "denoise")) -> list[float]:
+def harm(
+    level: str, names=("scenes", "faces", "wide"), tasks=("inpaint", "deblur", "denoise"), by=EQUAL
+) -> list[float]:
     """By how much (dB) equal shares change the PSNR of the damaged picture on a level, over all pixels."""
     found = []
     for name, task in product(names, tasks):
-        runs = judge.runs_of(sets()[name].runs, EQUAL, [task]) if name in sets() else []
+        runs = judge.runs_of(sets()[name].runs, by, [task]) if name in sets() else []
         if runs:
             found.append(np.mean([judge.score(run, [level]) - judge.score(run, [level], "psnr_input") for run in runs]))
     return found
@@ -236,8 +238,9 @@ def sets_faces() -> judge.Evidence:
     return worlds().get("faces", judge.Evidence())
 
 
-def scores_of(name: str, task: str, schedule: str) -> list[float]:
-    return [judge.score(run) for run in judge.runs_of(sets()[name].runs, schedule, [task])] if name in sets() else []
+def scores_of(name: str, task: str, schedule: str, levels=LEVELS) -> list[float]:
+    runs = judge.runs_of(sets()[name].runs, schedule, [task]) if name in sets() else []
+    return [judge.score(run, levels) for run in runs]
 
 
 def photograph_margins(evidence: judge.Evidence, task: str) -> np.ndarray:
@@ -307,36 +310,28 @@ def trained_today(schedule: str) -> list:
 
 def today() -> dict:
     """The residual U-Net beside the network of 2017, on faces: equal shares in both, and what feedback does there."""
-    own, pair = [EQUAL + OF_UNET], [name + OF_UNET for name in PAIR]
-    above = [
-        np.mean([judge.score(run, ["1"]) - judge.score(run, ["1"], "psnr_input") for run in runs])
-        for task in paper.TASKS
-        if (runs := judge.runs_of(sets_faces().runs, *own, [task]))
-    ]
-    seconds = [
-        np.median([run.provenance["seconds"]["train"] for run in runs])
-        for name in (*own, EQUAL)
-        if (runs := judge.runs_of(sets_faces().runs, name))
-    ]
-    spreads = {
-        name: [np.ptp(run.history[-1]["psnr"]) for run in judge.runs_of(sets_faces().runs, name)]
-        for name in (EQUATION3, pair[0])
-    }
-    contests = [gaps(sets_faces().runs, task, *pair) for task in paper.TASKS]
+    equal, fed = EQUAL + OF_UNET, EQUATION3 + OF_UNET
+    runs, of_two = sets_faces().runs, ("inpaint", "denoise")
+    lead, kept = partial(over, equal, EQUAL, ("faces",)), (LEVELS, COMPOSITE)
+    pairs = judge.paired(runs, "inpaint", fed, equal)
+    errors = [1 - judge.score(one, column="l2") / judge.score(other, column="l2") for one, other in pairs]
+    new, old = ([run.provenance["seconds"]["train_core"] for run in judge.runs_of(runs, by)] for by in (equal, EQUAL))
+    spread = {name: [np.ptp(run.history[-1]["psnr"]) for run in judge.runs_of(runs, name)] for name in (EQUATION3, fed)}
     return {
-        "above": span(above, partial(margin, digits=1)),
-        "ahead": span(over(*own, EQUAL, ("faces",)), partial(margin, digits=1)),
-        "ahead_composite": span(
-            over(*own, EQUAL, ("faces",), paper.MASKED, LEVELS, COMPOSITE), partial(margin, digits=1)
-        ),
-        "cost": Number(seconds[0] / seconds[1] if len(seconds) == 2 else None, 2),
-        "apart": mean(spreads[pair[0]], partial(psnr, digits=1)),
-        "apart_2017": mean(spreads[EQUATION3], partial(psnr, digits=1)),
-        "moved": mean(moved(pair[0], ("faces",)), partial(Number, digits=1)),
+        "mild": mean(scores_of("faces", "deblur", equal, ["1"]), partial(psnr, digits=0)),
+        "below": span(map(abs, harm("1", ("faces",), ["deblur"], equal)), partial(psnr, digits=1)),
+        "below_2017": span(map(abs, harm("1", ("faces",), ["deblur"])), partial(psnr, digits=1)),
+        "ahead": span(lead(), partial(psnr, digits=1)),
+        "ahead_interpolate": span(lead(["interpolate"], *kept), partial(psnr, digits=1)),
+        "behind_inpaint": span(map(abs, lead(["inpaint"], *kept)), partial(psnr, digits=1)),
+        "cost": Number(100 * np.median(new) / np.median(old) if new and old else None, 0, " %"),
+        "apart": mean(spread[fed], partial(psnr, digits=0)),
+        "apart_2017": mean(spread[EQUATION3], partial(psnr, digits=0)),
+        "moved": mean(moved(fed, ("faces",)), partial(Number, digits=1)),
         "moved_2017": mean(moved(EQUATION3, ("faces",)), partial(Number, digits=1)),
-        "gain": span(over(*pair, ("faces",))),
-        "gain_composite": span(over(*pair, ("faces",), paper.MASKED, LEVELS, COMPOSITE)),
-        "within": psnr(narrowest(contests)),
+        "loss_1": span((-x for x in over(fed, equal, ("faces",), of_two, ["1"])), psnr),
+        "gain_5": psnr(mean_margin("faces", "inpaint", fed, equal, [LEVEL_5])),
+        "error": Number(100 * np.mean(errors) if errors else None, 1, " %"),
     }
 
 

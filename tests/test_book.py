@@ -9,6 +9,7 @@ from itertools import product
 
 import appendix
 import build
+import drawings
 import facts
 import figures
 import measured
@@ -33,6 +34,7 @@ from companion.words import estimate
 from odl import PROTOCOL, paper
 
 FACES = measured.FACES
+UNET = "-network=unet"
 TIMED = "on_demand", "on_demand, k = 4", "rigid_joint", "cumulative_curriculum"
 ROOT = measured.ROOT
 
@@ -98,7 +100,7 @@ def test_the_pilots_table_is_what_its_file_holds():
 
 SCORES = {"all pixels": "psnr", "composite": "psnr_kept", "inside the hole": "psnr_hole"}
 STATEMENTS = pd.read_csv(ROOT / "book" / "statements.csv", keep_default_na=False)
-READING = ["introduction", "problem", "idea", "feedback", "contest", "others", "results"]
+READING = ["introduction", "problem", "idea", "feedback", "contest", "others", "today", "results"]
 
 
 @cache
@@ -136,6 +138,7 @@ def holds(word: str, margins: list[float], printed: float) -> bool:
     low, high = judge.interval(margins)
     decided = tables.WORDS[str(judge.decide(margins))]
     return {
+        "undecided": decided == word,
         "ahead": low > 0, "behind": high < 0, "not certain": low <= 0 <= high, "less than the paper": high < printed,
         "no difference": decided == word, "opposite": decided == word or high < 0 and abs(high) > judge.EQUIVALENCE,
     }[word]  # fmt: skip
@@ -206,11 +209,13 @@ def test_the_chapters_and_the_readme_are_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
-def by_hand(profile: str, dataset: str, task: str, name: str, column="psnr", levels="123456") -> dict[int, float]:
+def by_hand(
+    profile: str, dataset: str, task: str, name: str, column="psnr", levels="123456", network=""
+) -> dict[int, float]:
     """Seed → mean of a column over levels, straight from the JSON files."""
     folder, scores = files.results() / profile / dataset / task, {}
     for path in folder.glob(f"{name}-seed*.json"):
-        if re.fullmatch(r"seed\d+", path.stem.removeprefix(f"{name}-")):
+        if re.fullmatch(rf"seed\d+{network}", path.stem.removeprefix(f"{name}-")):
             content = json.loads(path.read_text(encoding="utf-8"))
             rows = zip(content["evaluation"]["level"], content["evaluation"][column], strict=True)
             by_level = {}
@@ -253,6 +258,54 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
     assert facts.contest()["worst_inpaint_composite"].value == pytest.approx(np.mean(worst), abs=1e-6)
 
 
+def test_numbers_of_the_newer_network_are_what_the_files_hold():
+    """Level 1, the lead over the network of 2017, and what Equation 3 trades, on faces, in plain loops."""
+    found, ahead = facts.today(), []
+
+    def margin(task: str, one: str, other: str, column="psnr", levels="123456", networks=(UNET, UNET)) -> float:
+        two = zip((one, other), networks, strict=True)
+        a, b = (by_hand("reference", FACES, task, name, column, levels, network) for name, network in two)
+        assert [*sorted(a)] == [*sorted(b)] == [10, 11, 12, 13, 14]
+        return np.mean([a[seed] - b[seed] for seed in a])
+
+    against_old = {"networks": (UNET, "")}
+    for task in paper.TASKS:
+        ahead.append(margin(task, "rigid_joint", "rigid_joint", **against_old))
+    kept = {task: margin(task, *["rigid_joint"] * 2, "psnr_kept", **against_old) for task in paper.MASKED}
+    mild = {
+        (task, network): [
+            np.mean([*by_hand("reference", FACES, task, "rigid_joint", column, "1", network).values()])
+            for column in ("psnr", "psnr_input")
+        ]
+        for task, network in product(paper.TASKS, (UNET, ""))
+    }
+    losses = [-margin(task, "on_demand", "rigid_joint", levels="1") for task in ("inpaint", "denoise")]
+    l2 = [by_hand("reference", FACES, "inpaint", name, "l2", network=UNET) for name in measured.PAIR]
+    expected = {
+        "ahead": (min(ahead), max(ahead)),
+        "ahead_interpolate": [kept["interpolate"]] * 2,
+        "behind_inpaint": [-kept["inpaint"]] * 2,
+        "below": [mild["deblur", UNET][1] - mild["deblur", UNET][0]] * 2,
+        "below_2017": [mild["deblur", ""][1] - mild["deblur", ""][0]] * 2,
+        "mild": mild["deblur", UNET][0],
+        "loss_1": (min(losses), max(losses)),
+        "gain_5": margin("inpaint", "on_demand", "rigid_joint", levels="5"),
+        "error": 100 * np.mean([1 - l2[0][seed] / l2[1][seed] for seed in l2[0]]),
+    }
+    for name, value in expected.items():
+        assert found[name].value == pytest.approx(value, abs=1e-6), name
+    assert round(mild["deblur", UNET][1]) == 41  # typed in the question
+    assert round(found["moved"].value) == 5  # typed on the first page
+    assert 2.5 < found["moved"].value / found["moved_2017"].value < 3.5  # "three times as many"
+
+
+def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():
+    """Not whole: it stays below what a network of all levels makes of it; and strong blur is restored either way."""
+    strong, slight = np.array([float(axis.get_xlabel().split()[0]) for axis in drawings.ruined().axes]).reshape(2, 4)
+    _, of_all, ruined, moved = slight
+    assert ruined + 6 < moved < of_all and min(strong[1:]) > strong[0]
+
+
 def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
     """An interval of a whole claim is of the mean of its parts; of one to be the best, of the part that it rests on."""
     faces = facts.sets_faces()
@@ -270,6 +323,11 @@ def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
     assert said in text
     came = whole.hit.sum(), (parts.word == parts.found).sum()
     assert f"Of {len(whole)} words for whole claims {came[0]} came, and of {len(parts)} for parts {came[1]}." in text
+    today = predictions.predictions_table(claims.judge_claims(faces), "today").dropna(subset="hit")
+    sized, worded = today[today.low.notna()], today[today.word != ""]
+    held = ((sized.margin >= sized.low) & (sized.margin <= sized.high)).sum()
+    came = (worded.word == worded.found).sum()
+    assert f"of {len(sized)} predicted intervals {held} held, and of {len(worded)} words {came} came" in text
 
 
 def test_the_times_of_a_gpu_that_a_page_has_typed_are_those_of_its_files():
