@@ -234,7 +234,7 @@ def restorations(name: str, task: str, severity: float, shown=FIXATION):
     pictures = {"photograph": image, "damaged": damaged}
     pictures |= {OFFERED[key].lower(): restore_image(trained[key], damaged, 8) for key in shown}
     scores = [f"{peak_signal_noise_ratio(image, x, data_range=1):.1f} dB" for x in [*pictures.values()][1:]]
-    return figures.picture_grid([list(pictures.values())], list(pictures), None, [["", *scores]], size=1.6)
+    return figures.picture_grid([list(pictures.values())], list(pictures), None, [["", *scores]], size=1.28)
 
 
 def still_fixation():

@@ -114,7 +114,7 @@ def picture_blocks(rows: list, blocks: int = 2):
     """Draw rows (label, list of (title, image, line below)) under a column per title, in `blocks` blocks."""
     titles = list(dict.fromkeys(title for _, shown in rows for title, *_ in shown))
     n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
-    size = (0.95 * sum(ratios), 1.2 * n + 0.3)
+    size = (0.88 * sum(ratios), 1.12 * n + 0.3)
     small = max(8, size[0])
     figure, axes = subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
     empty(axes, box_aspect=1)  # also where there is no picture
