@@ -135,7 +135,7 @@ def problem() -> dict:
 def harm(
     level: str, names=("scenes", "faces", "wide"), tasks=("inpaint", "deblur", "denoise"), by=EQUAL
 ) -> list[float]:
-    """By how much (dB) equal shares change the PSNR of the damaged picture on a level, over all pixels."""
+    """By how much (dB) a schedule changes the PSNR of the damaged picture on a level, over all pixels."""
     found = []
     for name, task in product(names, tasks):
         runs = judge.runs_of(sets()[name].runs, by, [task]) if name in sets() else []
