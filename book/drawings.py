@@ -8,7 +8,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, sets, sets_faces, trained_today
+from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, runs_on, sets, sets_faces, trained_today
 from lab_page import as_input, networks, photograph, reference
 from measured import PROFILE, load
 from tables import TITLES
@@ -173,8 +173,7 @@ def frame(axis) -> None:
 
 def draw(axis, name: str, task: str, schedule: str, y: float, column: str, colour: str, network="", **look) -> None:
     """The mean margin of a schedule over equal shares on a set, with its 95 % interval from three seeds on."""
-    runs = sets()[name].runs if name in sets() else {}
-    margins = judge.gaps(runs, task, schedule + network, EQUAL + network, column=column)
+    margins = judge.gaps(runs_on(name), task, schedule + network, EQUAL + network, column=column)
     if margins:
         axis.plot(np.mean(margins), y, MARKS[name], color=colour, markersize=4, **look)
     if len(margins) >= judge.MIN_SEEDS:

@@ -65,9 +65,14 @@ def sets() -> dict[str, judge.Evidence]:
     return worlds() | {"wide": wide()}
 
 
+def runs_on(name: str) -> dict:
+    """The runs on one of `sets`, none where nothing is measured there."""
+    return sets().get(name, judge.Evidence()).runs
+
+
 def mean_margin(name: str, task: str, one: str, other: str, *how) -> float | None:
     """Mean over seeds of a margin (dB) on one of `sets`; `how`: levels, column of the evaluation."""
-    found = gaps(sets()[name].runs, task, one, other, *how) if name in sets() else []
+    found = gaps(runs_on(name), task, one, other, *how)
     return float(np.mean(found)) if found else None
 
 
@@ -79,7 +84,7 @@ def over(one: str, other: str, names=("scenes", "faces", "wide"), tasks=tuple(pa
 
 def moved(schedule: str, names=("scenes", "faces", "wide")) -> list[float]:
     """Of 100 images how many a schedule gives to another level than equal shares would, for each set and task."""
-    here = [sets()[name].runs for name in names if name in sets()]
+    here = map(runs_on, names)
     runs = [judge.runs_of(of_set, schedule, [task]) for of_set, task in product(here, paper.TASKS)]
     doses = [np.mean([judge.dose_of(run) for run in found]) for found in runs if found]
     return [100 * paper.N_LEVELS / 2 * each for each in doses]  # a dose is the mean deviation of a level's share
@@ -138,7 +143,7 @@ def harm(
     """By how much (dB) a schedule changes the PSNR of the damaged picture on a level, over all pixels."""
     found = []
     for name, task in product(names, tasks):
-        runs = judge.runs_of(sets()[name].runs, by, [task]) if name in sets() else []
+        runs = judge.runs_of(runs_on(name), by, [task])
         if runs:
             found.append(np.mean([judge.score(run, [level]) - judge.score(run, [level], "psnr_input") for run in runs]))
     return found
@@ -239,8 +244,7 @@ def sets_faces() -> judge.Evidence:
 
 
 def scores_of(name: str, task: str, schedule: str, levels=LEVELS) -> list[float]:
-    runs = judge.runs_of(sets()[name].runs, schedule, [task]) if name in sets() else []
-    return [judge.score(run, levels) for run in runs]
+    return [judge.score(run, levels) for run in judge.runs_of(runs_on(name), schedule, [task])]
 
 
 def photograph_margins(evidence: judge.Evidence, task: str) -> np.ndarray:
