@@ -282,10 +282,11 @@ def on_faces(profile: str) -> list[Block]:
         Block("minimax_gap", tuple(published.SPECIALISTS), FIRST),
         Block("minimax_gap", ("minimax_gap",), THREE),
         Block("static_easy", ("static_easy",), LAST, CONFOUNDED),
-        # A network of today: the close contest; then other shares and fixated models; then later rules.
+        # A network of today: the close contest; then other shares; then fixated models; then later rules.
         Block("N1", MAIN_CONTEST, ALL, numbers=unet),
-        Block("N2", ("on_demand",), THREE, numbers=unet | {"sharpness": 4}),
-        Block("N2", ("inverse_mse", *published.FIXATED), THREE, numbers=unet),
+        Block("N2-shares", ("on_demand",), THREE, numbers=unet | {"sharpness": 4}),
+        Block("N2-shares", ("inverse_mse",), THREE, numbers=unet),
+        Block("N2-fixated", tuple(published.FIXATED), THREE, numbers=unet),
         Block("N3", ("cumulative_curriculum", "second_moment"), THREE, numbers=unet),
         Block("N3", ("edm",), THREE, ("denoise",), unet),
         # The paper's network where the rules are told PSNR with the known pixels put back.
