@@ -23,7 +23,7 @@ from odl.network import EncoderDecoder
 
 
 def tasks() -> str:
-    """The levels and the severities of the fixated models."""
+    """Return the table of the tasks: levels 1 to 6, and the severities of the fixated models."""
     rows = [
         [facts["title"], facts["severity"], *(f"{a}–{b}" for a, b in facts["levels"]), facts["easy"], facts["hard"]]
         for facts in paper.TASKS.values()
@@ -33,7 +33,7 @@ def tasks() -> str:
 
 
 def flops(amount: float) -> str:
-    """`1.23 GFLOP`: in the largest unit that it reaches."""
+    """Return `1.23 GFLOP`: in the largest unit that the amount reaches."""
     units = {"PFLOP": 1e15, "TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6}
     unit = next(unit for unit, length in units.items() if amount >= length or unit == "MFLOP")
     return f"{amount / units[unit]:.3g} {unit}"
@@ -41,7 +41,7 @@ def flops(amount: float) -> str:
 
 @cache
 def layers(channels: int, width: int) -> list[tuple[str, int, int, int, int]]:
-    """(name, output channels, output side, parameters, FLOP for one image) of each layer, with its BatchNorm."""
+    """Return (name, output channels, output side, parameters, FLOP for an image) of each layer, with its BatchNorm."""
     with torch.device("meta"):
         network, x = EncoderDecoder(channels, width), torch.zeros(1, channels, 64, 64)
     parts = {f"down {i + 1}": network.encoder[3 * i : 3 * i + 3] for i in range(4)}
@@ -73,20 +73,20 @@ def parameter_counts() -> str:
 
 @cache
 def step_flop(channels: int, width: int, batch: int) -> int:
-    """Arithmetic of a training step, forward and backward, counted on the layers' shapes."""
+    """Return the FLOP of a training step, forward and backward, counted on the layers' shapes."""
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         EncoderDecoder(channels, width)(torch.zeros(batch, channels, CROP, CROP)).sum().backward()
     return counter.get_total_flops()
 
 
 def run_flop(p: dict) -> int:
-    """Of a whole training run, by the numbers of a profile or of an experiment."""
+    """Return the FLOP of a whole training run, by the numbers of a profile or of an experiment."""
     channels = 1 if p.get("task") == "denoise" else 3
     return p["epochs"] * p["iterations"] * step_flop(channels, p["width"], p["batch_size"])
 
 
 def rate(profile: dict) -> str:
-    """The learning rate and how it ends."""
+    """Return the learning rate and how it ends."""
     falling = f", falling linearly to 0 over the last {profile['decay']:.0%} of training" if profile["decay"] else ""
     return f"{profile['learning_rate']:g}{falling}"
 
@@ -114,7 +114,7 @@ GRID = 2 * len(paper.TASKS) * (len(published.SEVEN) + len(published.FIXATED))  #
 
 
 def cost() -> str:
-    """What the paper's protocol takes at several speeds."""
+    """Return how long the paper's protocol takes at several training speeds."""
     run = run_flop(PROFILES["paper"])
     rows = [[f"{t:g} TFLOP/s", duration(run / t / 1e12), duration(GRID * run / t / 1e12)] for t in (1, 10, 50, 200)]
     return markdown(["Sustained training speed", "One run", f"All {GRID} runs"], rows)
@@ -162,7 +162,7 @@ Files without a row are rivals, whose scores Table 3 has."""
 
 
 def model_cards() -> str:
-    """A table for each data set, a row for each network that ships: its training, and on each level what it changes.
+    """Return a table per data set, a row per network that ships: its training, and on each level what it changes (dB).
 
     Raises FileNotFoundError where none has a result.
     """
@@ -192,7 +192,7 @@ def model_cards() -> str:
 
 
 def results_files() -> pd.DataFrame:
-    """A row per results file: its experiment and provenance, path, whether a network was trained for it, and seconds.
+    """Return a row per results file: experiment, provenance, path, whether a network was trained for it, and seconds.
 
     Raises FileNotFoundError where there is none.
     """
@@ -213,7 +213,7 @@ def results_files() -> pd.DataFrame:
 
 
 def runs() -> pd.DataFrame:
-    """The rows of `results_files` for which a network was trained. Raises FileNotFoundError where there is none."""
+    """Return those rows of `results_files` whose network was trained. Raises FileNotFoundError where there is none."""
     found = results_files().query("trained")
     if found.empty:
         raise FileNotFoundError(f"a trained network's result in {files.results() / PROFILE}")
@@ -221,7 +221,7 @@ def runs() -> pd.DataFrame:
 
 
 def compute() -> str:
-    """Hours per group of results files and in all, with the devices."""
+    """Return the time per group of results files and in all, with the devices and the precisions."""
     found = results_files()
     folder = found.path.map(lambda path: path.parent.relative_to(files.results() / PROFILE).as_posix())
     what = found.trained.map({True: "runs, trained and tested", False: "measurements"})
@@ -233,7 +233,7 @@ def compute() -> str:
 
 
 def splits() -> str:
-    """How many images each data set gives to training, and how many crops to validation and tests."""
+    """Return how many images each data set gives to training, and how many crops to validation and tests."""
     rows = []
     for (name, images), part in runs().groupby(["dataset", "train_images"]):
         crops = listed(part.validation_images), listed(part.test_images)

@@ -69,7 +69,7 @@ class Page:
         return BUILD / "notebooks" / f"{self.name}.ipynb"
 
     def results(self) -> list[Path]:
-        """The results files that the page shows."""
+        """Return the results files that the page shows."""
         own = self.parameters
         name = "-".join(filter(None, (self.template.stem, own.get("task"))))
         seeds = own.get("seeds", [own["seed"]] if "seed" in own else sources.seeds())
@@ -77,12 +77,12 @@ class Page:
 
 
 def toc():
-    """Pages (`book/method`) in reading order, each with the `title` that _toc.yml gives it, or None."""
+    """Return the pages (`book/method`) in reading order, each with the `title` that _toc.yml gives it, or None."""
     return parse_toc_yaml(ROOT / "_toc.yml")
 
 
 def plan(profile, dataset=None, seeds=None):
-    """The pages to execute and, for each, those of our parameters that its notebook declares."""
+    """Return the pages to execute, each with those of our parameters that its notebook declares."""
     trained = profile in TRAINED_HERE
     given = {"profile": profile, "dataset": sets.absolute(dataset or DATASETS[profile]), "train": trained}
     given |= {} if trained else {"seeds": sources.seeds()}
@@ -134,7 +134,7 @@ def execute_all(pages):
 
 
 def buttons(notebook: str) -> str:
-    """Links that open a notebook in Colab, Kaggle and Binder; empty where _config.yml has no address on GitHub."""
+    """Return links that open a notebook in Colab, Kaggle and Binder; empty where _config.yml has no GitHub address."""
     known = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
     url, branch = (known["url"] or "").rstrip("/"), known["branch"]
     name = url.removesuffix(".git").removeprefix("https://github.com/")
@@ -148,7 +148,7 @@ def buttons(notebook: str) -> str:
 
 
 def is_progress(output):
-    """Whether an output is empty, or progress: a widget, or a bar or a line of text on stderr."""
+    """Return whether an output is empty, or progress: a widget, or a bar or a line of text on stderr."""
     if output.output_type == "stream":
         return not output.text.strip() or output.name == "stderr" and re.search(r"%\||\d % after ", output.text)
     return WIDGET in (data := output.get("data", {})) or data.get("text/markdown") == ""
@@ -215,7 +215,7 @@ def link_pages(cell, page):
 
 
 def show_parameters(cell, page):
-    """In the cell of parameters the values that the notebook was run with, in place of a cell that sets them."""
+    """Show in the cell of parameters the values that the notebook was run with, in place of a cell that sets them."""
     if "injected-parameters" in tags_of(cell):
         cell.metadata["tags"].append("remove-cell")
     for name, value in page.parameters.items() if "parameters" in tags_of(cell) else ():
@@ -224,7 +224,7 @@ def show_parameters(cell, page):
 
 
 def clear_outputs(cell, page):
-    """No progress bars, and pictures packed harder."""
+    """Remove empty outputs and progress, and pack pictures harder."""
     if cell.cell_type == "code":
         cell.outputs = [output for output in cell.outputs if not is_progress(output)]
         for data in (output.data for output in cell.outputs if "image/png" in output.get("data", {})):
@@ -232,7 +232,7 @@ def clear_outputs(cell, page):
 
 
 def name_figure(cell, page):
-    """A name of the page's own: four pages share one template."""
+    """Give a figure or a table a name of the page's own: four pages share one template."""
     if figure := cell.metadata.get("mystnb", {}).get("figure"):
         kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
         figure.name = f"{kind}-{page.name}-{figure.name}"
@@ -242,7 +242,7 @@ EDITS = unmark, link_pages, show_parameters, clear_outputs, name_figure
 
 
 def smaller(png: str) -> str:
-    """The same picture, in base64, packed harder, and without an alpha channel that it does not use."""
+    """Return the same picture, in base64, packed harder, and without an alpha channel that it does not use."""
     packed, picture = io.BytesIO(), Image.open(io.BytesIO(base64.b64decode(png)))
     opaque = picture.mode != "RGBA" or picture.getextrema()[3][0] == 255
     (picture.convert("RGB") if opaque else picture).save(packed, "PNG", optimize=True)

@@ -61,7 +61,7 @@ c.ExecutePreprocessor.timeout = 3600
 
 
 def exercise(path: Path):
-    """The notebook of an exercise, its solution unfolded; one of a page gets the first cell of the others."""
+    """Return the notebook of an exercise, its solution unfolded; one of a page gets the set-up cell of the others."""
     notebook = nbformat.read(path, 4)
     if not any(cell.id == SET_UP for cell in notebook.cells):
         algorithm1 = nbformat.read(build.ROOT / "notebooks" / "algorithm1.ipynb", 4)
@@ -74,7 +74,7 @@ def exercise(path: Path):
 
 
 def for_students(notebook):
-    """The same, in which every solution has given way to a stand-in."""
+    """Return the notebook with a stand-in in place of every solution."""
     from nbgrader.preprocessors import ClearSolutions  # of the extra `class`
 
     stubs = {"code_stub": {"python": STAND_IN["code"]}, "text_stub": STAND_IN["markdown"]}
@@ -82,7 +82,7 @@ def for_students(notebook):
 
 
 def samples() -> str:
-    """Of each exercise three answers that the tests grade with all, half and none of their points."""
+    """Return, for each exercise, three answers that the tests grade with all, half and none of their points."""
     parts = ["# Sample answers\n\nA student's words, the points of 2 that the tests give, and the answer in code.\n"]
     for path in NOTEBOOKS:
         cells = nbformat.read(path, 4).cells
@@ -93,7 +93,7 @@ def samples() -> str:
 
 
 def write_notebooks(folder: Path) -> None:
-    """students/NAME.ipynb, the course of nbgrader and the sample answers in teachers/."""
+    """Write students/NAME.ipynb, and in teachers/ the course of nbgrader and the sample answers."""
     course = folder / "teachers" / "source" / "exercises"
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
@@ -108,7 +108,7 @@ def write_notebooks(folder: Path) -> None:
 
 
 def write_lab(page: Path, target: Path) -> None:
-    """The lab as one file that opens from anywhere, from its built page: pictures, scripts and networks within it."""
+    """Write the lab as one file that opens from anywhere: its built page with pictures, scripts and networks inside."""
     article = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select_one("article")
     for part in article.select('link, script, noscript, .headerlink, .caption-number, section[id^="exercise"]'):
         part.decompose()
@@ -129,7 +129,7 @@ def write_lab(page: Path, target: Path) -> None:
 
 
 def slides(text: str) -> list:
-    """Cells from Markdown in which `---` parts the slides and `Notes:` begins what only the speaker sees."""
+    """Return cells from Markdown in which `---` parts the slides and `Notes:` begins what only the speaker sees."""
     cells = []
     for slide in re.split(r"(?m)^---$", text):
         for part, kind in zip(slide.split("\nNotes:\n"), ("slide", "notes"), strict=False):
@@ -150,7 +150,7 @@ DRAWN = {  # pictures of the deck alone
 
 
 def write_picture(path: Path, source: Path) -> None:
-    """Beside the deck, one of `DRAWN`, or of the laid-out book generated/NAME, or fig-PAGE-NAME.png of a page."""
+    """Write beside the deck one of `DRAWN`, or generated/NAME of the laid-out book, or fig-PAGE-NAME.png of a page."""
     if path.name in DRAWN:
         return figures.save(DRAWN[path.name](), path)
     drawn = source / "generated" / path.name
@@ -162,7 +162,7 @@ def write_picture(path: Path, source: Path) -> None:
 
 
 def write_lecture(source: Path, folder: Path) -> str | None:
-    """The deck of the lecture; returns in a line why there is none."""
+    """Write the deck of the lecture; returns in a line why there is none."""
     vendored, missing = lab_page.vendored("reveal.js")
     if missing:
         return missing

@@ -29,7 +29,7 @@ TITLES |= {f"fixated_{own}": f"{paper.TASKS[TASK][own]} % alone" for own in ("ea
 
 
 def figure() -> str:
-    """MyST: the slider. Raises FileNotFoundError where the run behind its bars is not measured."""
+    """Return the slider in MyST. Raises FileNotFoundError where the run behind its bars is not measured."""
     run = results.load_result(reference(TASK, "on_demand"))
     if not run:
         raise FileNotFoundError("the run behind the bars of the slider")
@@ -38,7 +38,7 @@ def figure() -> str:
 
 
 def html(shown: dict, shares: list[float]) -> str:
-    """The slider of the networks `shown`: schedule → network; `shares` of feedback in per cent."""
+    """Return the slider of the networks `shown`: schedule → network; `shares` of feedback in per cent."""
     x, corrupt = as_input("chelsea.png"), TASKS[TASK].corrupt_between
     y = torch.cat([corrupt(x, float(s), float(s), torch.Generator().manual_seed(5)) for s in SEVERITIES])  # one draw
     gone = (y == torch.tensor(FILL).view(1, 3, 1, 1) / 127.5 - 1).all(1, keepdim=True)

@@ -46,7 +46,7 @@ LEANS |= {1: "k = 1, Equation 3", 4: "k = 4, four times as much"}
 
 
 def answer():
-    """One photograph at six levels of blur, and what four networks make of it: the answer in one picture."""
+    """Draw one photograph at six levels of blur, and what four networks make of it: the answer in one picture."""
     x, task, found = as_input("chelsea.png"), TASKS["deblur"], networks("deblur")
     shown, levels = {name: found[name] for name in SHOWN}, range(1, paper.N_LEVELS + 2)
     damaged = [task.corrupt(x, level, torch.Generator().manual_seed(5)) for level in levels]
@@ -68,9 +68,9 @@ def answer():
 
 
 def ruined():
-    """A face blurred a lot and a little, through the on-demand network and the one fixated on the stronger blur.
+    """Draw a face blurred a lot and a little, through the on-demand network and the one fixated on the stronger blur.
 
-    Of the second also with batch statistics of the severity in the row, estimated on the photographs of `demo`.
+    The second also with batch statistics of that blur, in row two of level 1, estimated on the photographs of `demo`.
     """
     x, task, run = as_input("astronaut.png"), TASKS["deblur"], reference("deblur", "fixated_hard")
     shown = {name: networks("deblur")[name] for name in ("on_demand", "fixated_hard")}
@@ -87,7 +87,7 @@ def ruined():
 
 
 def barely():
-    """What one level gets of a batch against how far its PSNR is from that of the other four, which have 25 dB."""
+    """Draw what one level gets of a batch against how far its PSNR is from that of the other four, which have 25 dB."""
     figure, axis = plt.subplots(figsize=(WIDE, 3.2), layout="constrained")
     apart, others = np.linspace(-15, 15, 100), 25
     rules = {"1/PSNR, Equation 3": (partial(dose.shares, k=1), dose.COLOURS[1])}
@@ -111,7 +111,7 @@ def barely():
 
 
 def levels():
-    """Of each task and level on faces: its gradient under equal shares, its share by each k, what came of it."""
+    """Draw for each task and level on faces its gradient under equal shares, its share by each k, what came of it."""
     figure, axes = plt.subplots(
         len(paper.TASKS), 3, figsize=(WIDE, 6.8), sharex=True, sharey="col", layout="constrained"
     )
@@ -140,7 +140,7 @@ def levels():
 
 
 def contest():
-    """Every schedule of Table 1 minus equal shares, by both scores: mean, 95 % interval, the paper's numbers."""
+    """Draw every schedule of Table 1 minus equal shares, by both scores: mean, 95 % interval, the paper's numbers."""
     panels = [("inpaint", "psnr"), ("inpaint", COMPOSITE), ("interpolate", "psnr"), ("interpolate", COMPOSITE)]
     panels += [("deblur", "psnr"), ("denoise", "psnr")]
     figure, axes = plt.subplots(3, 2, figsize=(WIDE, 7.4), sharex=True, sharey=True, layout="constrained")
@@ -166,13 +166,13 @@ def contest():
 
 
 def frame(axis) -> None:
-    """Equal shares as a line, and the smallest gain that the paper reports as a band."""
+    """Draw equal shares as a line, and the smallest gain that the paper reports as a band."""
     axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.92", zorder=0, linewidth=0)
     axis.axvline(0, color=figures.COLOURS[EQUAL], linestyle=":", linewidth=1.5)
 
 
 def draw(axis, name: str, task: str, schedule: str, y: float, column: str, colour: str, network="", **look) -> None:
-    """The mean margin of a schedule over equal shares on a set, with its 95 % interval from three seeds on."""
+    """Draw the mean margin of a schedule over equal shares on a set, with its 95 % interval from three seeds on."""
     margins = judge.gaps(runs_on(name), task, schedule + network, EQUAL + network, column=column)
     if margins:
         axis.plot(np.mean(margins), y, MARKS[name], color=colour, markersize=4, **look)
@@ -186,7 +186,7 @@ def draw_paper(axis, schedule: str, task: str, y: float) -> None:
 
 
 def legend(figure) -> None:
-    """The marks of the data sets, whatever their colour, and of the paper."""
+    """Add a legend with the marks of the data sets, whatever their colour, and of the paper."""
     marks = {TITLES[name].lower(): mark for name, mark in MARKS.items()}
     lines = [
         plt.Line2D([], [], marker=mark, linestyle="none", color="0.2", markersize=5, label=f"here, {name}")
@@ -197,7 +197,7 @@ def legend(figure) -> None:
 
 
 def systems():
-    """A detail with strong noise, through a classical denoiser told 25, or the truth, and a network told nothing."""
+    """Draw a strongly noisy detail, through a classical denoiser told 25, or the truth, and a network told nothing."""
     left, top, side, sigma = 180, 60, 128, 50
     x = np.array(photograph("astronaut.png").convert("L").crop((left, top, left + side, top + side)))
     y = denoising.add_awgn(x, "astronaut", sigma, clip=True)
@@ -218,7 +218,7 @@ def systems():
 
 
 def spectrum():
-    """PSNR minus that of BM3D told the truth, against the strength of the noise."""
+    """Draw PSNR minus that of BM3D told the truth, against the strength of the noise."""
     figure, axis = plt.subplots(figsize=(WIDE, 3), layout="constrained")
     curves = db11_spectrum.mean_curves(load())
     named = {"on_demand": ("on-demand network, told nothing", figures.COLOURS["on_demand"])}
@@ -235,7 +235,7 @@ def spectrum():
 
 
 def forest(rules: dict[str, str], cases: list[tuple[str, str, float, dict]], height: float):
-    """Two panels, by all pixels and by composite, with a row for each task and rule: its margins over equal shares.
+    """Draw two panels, by all pixels and by composite, a row for each task and rule: its margins over equal shares.
 
     `rules` maps schedules to their labels; of each the `cases` are drawn: set, network, how far below the row's
     middle, and look of the mark.
@@ -259,7 +259,7 @@ def forest(rules: dict[str, str], cases: list[tuple[str, str, float, dict]], hei
 
 
 def found():
-    """Feedback minus equal shares, by both scores: turned round, as in the paper, and four times as strong."""
+    """Draw feedback minus equal shares, by both scores: turned round, as in the paper, and four times as strong."""
     rules = {dose.NAMES[k]: f"k = {figures.minus(k)}" for k in (-4, 1, 4)}
     figure = forest(rules, [(name, "", 0.25 * (j - 1), {}) for j, name in enumerate(sets())], 5)
     legend(figure)
@@ -271,7 +271,7 @@ OPEN = {"markerfacecolor": "none"}
 
 
 def above():
-    """PSNR of both networks on equal shares minus that of the damaged faces, level by level."""
+    """Draw PSNR of both networks on equal shares minus that of the damaged faces, level by level."""
     figure, axes = plt.subplots(2, 2, figsize=(WIDE, 5), sharex=True, layout="constrained")
     for axis, task in zip(axes.flat, paper.TASKS, strict=True):
         axis.axhline(0, color="0.45", linestyle="--", linewidth=1.4)
@@ -290,7 +290,7 @@ def above():
 
 
 def both_networks():
-    """Schedules minus equal shares on faces, by both scores: the network of 2017 beside a residual U-Net."""
+    """Draw schedules minus equal shares on faces, by both scores: the network of 2017 beside a residual U-Net."""
     rules = {EQUATION3: "Equation 3", STRONG: "k = 4", "inverse_mse": "1/MSE", CURRICULUM: "curriculum"}
     rules = {rule: label for rule, label in rules.items() if rule == EQUATION3 or trained_today(rule)}
     looks = dict(zip(NETWORKS, (OPEN, {}), strict=True))
@@ -310,7 +310,7 @@ REPAIRED = {  # damage: photograph, the corner of the detail that is shown
 
 
 def repaired():
-    """Details of three damaged photographs, and what two networks and the best that learns nothing make of them."""
+    """Draw details of three damaged photographs and what two networks and the best that learns nothing make of them."""
     rows, scores, side = [], [], 112
     for row, (name, (top, left)) in REPAIRED.items():
         x, y, mask = next(case for other, *case in measured.cases_of(row) if other == name)

@@ -19,7 +19,7 @@ NOTEBOOKS = [*(path for path in NOTEBOOKS if "## Exercise: " in path.read_text(e
 
 
 def exercises() -> str:
-    """What a class can do: every exercise with its minutes and its difficulty, the short ones first."""
+    """Return what a class can do: every exercise with its minutes and its difficulty, the short ones first."""
     rows = []
     for path in NOTEBOOKS:
         [task] = [c.source for c in nbformat.read(path, as_version=4).cells if "## Exercise: " in c.source]
@@ -33,7 +33,7 @@ def exercises() -> str:
 
 
 def exercise(path: Path) -> str:
-    """MyST: the exercise of a page and, of the same notebook, the solution with what it prints; its tests must pass."""
+    """Return in MyST a page's exercise and, from its notebook, the solution with its output; its tests must pass."""
     notebook = nbformat.read(path, as_version=4)
     _, task, imports, *cells, text = (sources.MARK.sub("", cell.source) for cell in notebook.cells)
     said = io.StringIO()

@@ -23,7 +23,7 @@ class Halved(torch.nn.Module):
 
 
 def to_onnx(network: EncoderDecoder | ResidualUNet, side: int = CROP) -> bytes:
-    """A model y -> x_hat, (N, channels, side, side) in [-1, 1]; of a U-Net one image at a time."""
+    """Return an ONNX model y -> x_hat, (N, channels, side, side) in [-1, 1]; of a U-Net one image at a time."""
     model, weights = onnx.ModelProto(), network.state_dict()
     first = network.head if isinstance(network, ResidualUNet) else network.encoder[0]
     model.CopyFrom(graph_of(type(network), network.channels, first.out_channels, side))
@@ -35,7 +35,7 @@ def to_onnx(network: EncoderDecoder | ResidualUNet, side: int = CROP) -> bytes:
 
 @cache
 def graph_of(kind: type, channels: int, width: int, side: int) -> onnx.ModelProto:
-    """The same for any weights, because an export takes seconds."""
+    """Return the model with initial weights: its graph is the same for any, and an export takes seconds."""
     many = issubclass(kind, EncoderDecoder)
     y = torch.zeros(1 + many, channels, side, side)
     names = {"input_names": ["y"], "output_names": ["x_hat"], "dynamic_shapes": ({0: "N"} if many else {},)}

@@ -51,7 +51,7 @@ margin = partial(Number, digits=2, unit=" dB", signed=True)
 
 
 def span(values, make=margin) -> Number:
-    """From the least to the most of some values."""
+    """Return one number from the least to the most of those values that are measured."""
     values = [value for value in values if value is not None and np.isfinite(value)]
     return make((min(values), max(values)) if values else None)
 
@@ -61,29 +61,29 @@ def mean(values, make=margin) -> Number:
 
 
 def sets() -> dict[str, judge.Evidence]:
-    """`scenes`, `faces` and, at the paper's width on a GPU, `wide` → what is measured there."""
+    """Return `scenes`, `faces` and, at the paper's width on a GPU, `wide` → what is measured there."""
     return worlds() | {"wide": wide()}
 
 
 def runs_on(name: str) -> dict:
-    """The runs on one of `sets`, none where nothing is measured there."""
+    """Return the runs on one of `sets`, none where nothing is measured there."""
     return sets().get(name, judge.Evidence()).runs
 
 
 def mean_margin(name: str, task: str, one: str, other: str, *how) -> float | None:
-    """Mean over seeds of a margin (dB) on one of `sets`; `how`: levels, column of the evaluation."""
+    """Return the mean over seeds of a margin (dB) on one of `sets`; `how`: levels, column of the evaluation."""
     found = gaps(runs_on(name), task, one, other, *how)
     return float(np.mean(found)) if found else None
 
 
 def over(one: str, other: str, names=("scenes", "faces", "wide"), tasks=tuple(paper.TASKS), *how) -> list[float]:
-    """`mean_margin` of every set and task that is measured."""
+    """Return `mean_margin` of every set and task that is measured."""
     found = [mean_margin(name, task, one, other, *how) for name, task in product(names, tasks)]
     return [value for value in found if value is not None]
 
 
 def moved(schedule: str, names=("scenes", "faces", "wide")) -> list[float]:
-    """Of 100 images how many a schedule gives to another level than equal shares would, for each set and task."""
+    """Return how many images of 100 a schedule gives to other levels than equal shares would, for each set and task."""
     here = map(runs_on, names)
     runs = [judge.runs_of(of_set, schedule, [task]) for of_set, task in product(here, paper.TASKS)]
     doses = [np.mean([judge.dose_of(run) for run in found]) for found in runs if found]
@@ -91,7 +91,7 @@ def moved(schedule: str, names=("scenes", "faces", "wide")) -> list[float]:
 
 
 def narrowest(margins: list[list[float]]) -> float | None:
-    """Within how many dB of 0 every 90 % interval lies."""
+    """Return within how many dB of 0 every 90 % interval lies."""
     ends = [np.abs(judge.narrow_interval(each)).max() for each in margins if len(each) >= judge.MIN_SEEDS]
     return max(ends) if ends else None
 
@@ -105,7 +105,7 @@ def shipped() -> dict:
 
 
 def profile(name: str) -> dict:
-    """A profile's numbers, and what follows from them."""
+    """Return a profile's numbers, and what follows from them."""
     p = PROFILES[name]
     steps = p["epochs"] * p["iterations"]
     return {key: count(value) for key, value in p.items() if isinstance(value, int)} | {
@@ -122,7 +122,7 @@ def profile(name: str) -> dict:
 
 
 def problem() -> dict:
-    """Fixation: what it costs, that equal shares cure it, and below which pictures the cure stays."""
+    """Return numbers on fixation: what it costs, that equal shares cure it, and by how much they worsen mild damage."""
     tables = [fixation.margins_table(evidence) for evidence in worlds().values()]
     over_levels = [row for table in tables for row in table.itertuples() if not row.comparison.endswith("own severity")]
     differ = [abs(row.on_demand - row.rigid_joint) for table in tables for row in table.itertuples()]
@@ -140,7 +140,7 @@ def problem() -> dict:
 def harm(
     level: str, names=("scenes", "faces", "wide"), tasks=("inpaint", "deblur", "denoise"), by=EQUAL
 ) -> list[float]:
-    """By how much (dB) a schedule changes the PSNR of the damaged picture on a level, over all pixels."""
+    """Return how much (dB) a schedule changes the damaged picture's PSNR on a level, all pixels, per set and task."""
     found = []
     for name, task in product(names, tasks):
         runs = judge.runs_of(runs_on(name), by, [task])
@@ -150,7 +150,7 @@ def harm(
 
 
 def feedback() -> dict:
-    """What Equation 3 and four times as much feedback move, and what comes of it by both scores."""
+    """Return what Equation 3 and four times as much feedback move, and what comes of it by both scores."""
     each = {(name, task): gaps(evidence.runs, task, *PAIR) for name, evidence in sets().items() for task in paper.TASKS}
     each = {key: margins for key, margins in each.items() if margins}
     closer = [narrowest([margins]) or 1 for margins in each.values()]
@@ -185,13 +185,13 @@ def feedback() -> dict:
 
 
 def pulls() -> list[float]:
-    """Of each set and task the gradient norm of level 5 under equal shares; level 1's is 1."""
+    """Return the gradient norm of level 5 under equal shares, for each set and task once per k; level 1's is 1."""
     tables = [dose.levels_table(evidence) for evidence in worlds().values()]
     return [row.pull for table in tables for row in table[table.level == paper.N_LEVELS].itertuples()]
 
 
 def contest() -> dict:
-    """Table 1 and the rules since 2017 by both scores, and what the paper's test says of single pairs of networks."""
+    """Return numbers on Table 1 and rules since 2017 by both scores, and on the paper's test of pairs of networks."""
     cases = {*product(published.PARTIAL, paper.TASKS)} - {("staged_curriculum", "inpaint")}
     left_out = [-x for name, task in cases for x in over(name, EQUAL, ("scenes", "faces"), [task])]
     joint = [gap for name in (EQUATION3, *published.CUMULATIVE) for gap in over(name, EQUAL)]
@@ -235,7 +235,7 @@ def contest() -> dict:
 
 
 def apart(margin: float | None) -> Number:
-    """A margin without its sign, which the sentence has."""
+    """Return a margin without its sign, which the sentence has."""
     return psnr(None if margin is None else abs(margin))
 
 
@@ -248,7 +248,7 @@ def scores_of(name: str, task: str, schedule: str, levels=LEVELS) -> list[float]
 
 
 def photograph_margins(evidence: judge.Evidence, task: str) -> np.ndarray:
-    """The margin of `PAIR` on each test photograph, mean over seeds, levels 1…6 and the crops of it."""
+    """Return the margin of `PAIR` (dB) on each test photograph, mean over seeds, levels 1…6 and the crops of it."""
     seeds = []
     for both in judge.paired(evidence.runs, task, *PAIR):
         one, other = (results.per_image(run)[: len(LEVELS)].mean(0) for run in both)
@@ -257,7 +257,7 @@ def photograph_margins(evidence: judge.Evidence, task: str) -> np.ndarray:
 
 
 def others() -> dict:
-    """Tables 2 and 3, Figure 6, and the fill that learns nothing."""
+    """Return numbers on Tables 2 and 3, Figure 6, and the fill that learns nothing."""
     evidence, fill = load(), fills()
     curves = db11_spectrum.mean_curves(evidence)[["on_demand", "bm3d", "bm3d25"]].dropna()
     gap = curves.on_demand - curves.bm3d
@@ -278,12 +278,12 @@ def others() -> dict:
 
 
 def first(values, where) -> float | None:
-    """The value of the one row, None where it is not measured."""
+    """Return the value of the one row, None where it is not measured."""
     return next(iter(values[where]), None)
 
 
 def harm_of_mildest(task: str) -> float | None:
-    """By how much (dB) the network of a task lowers the PSNR of the test crops of level 1."""
+    """Return by how much (dB) the network of a task lowers the PSNR of the test crops of level 1."""
     if result := cards.result_of(cards.place_of(task)):
         damaged, restored = cards.level_means(result).loc["1"]
         return damaged - restored
@@ -291,7 +291,7 @@ def harm_of_mildest(task: str) -> float | None:
 
 
 def photographs() -> dict:
-    """Restored photographs: how often the networks for them are above the damaged one and the best classical method."""
+    """Return how often networks for photographs are above the damaged one, and above or near the best classical one."""
     table, noisy = (
         measured_photographs.table(rows) for rows in (measured_photographs.ROWS, measured_photographs.ON_DB11)
     )
@@ -308,12 +308,12 @@ def photographs() -> dict:
 
 
 def trained_today(schedule: str) -> list:
-    """The residual U-Nets of a schedule on faces."""
+    """Return the residual U-Nets of a schedule on faces."""
     return judge.runs_of(sets_faces().runs, schedule + OF_UNET)
 
 
 def today() -> dict:
-    """The residual U-Net beside the network of 2017, on faces: equal shares in both, and what feedback does there."""
+    """Return numbers on the residual U-Net beside the network of 2017, on faces: equal shares and feedback in both."""
     equal, fed = EQUAL + OF_UNET, EQUATION3 + OF_UNET
     runs, of_two = sets_faces().runs, ("inpaint", "denoise")
     lead, kept = partial(over, equal, EQUAL, ("faces",)), (LEVELS, COMPOSITE)
@@ -340,7 +340,7 @@ def today() -> dict:
 
 
 def cost() -> dict:
-    """What the paper's length would cost at the speed of the runs of the book."""
+    """Return what the paper's length would cost at the speed of the runs of the book."""
     runs = book_runs()
     speeds = [run_flop(run.experiment) / run.provenance["seconds"]["train"] for run in runs]
     speed = np.median(speeds) if speeds else None
@@ -354,7 +354,7 @@ def cost() -> dict:
 
 
 def gpu() -> dict:
-    """On what the runs at the paper's width were trained."""
+    """Return the numbers of profile `gpu`, and on what the runs at the paper's width were trained."""
     runs = [*wide().runs.values()]
     cards, versions = (
         {pick(run.provenance) for run in runs} for pick in (lambda p: p["device"], lambda p: p["versions"]["torch"])

@@ -73,7 +73,7 @@ def main():
 
 
 def made_or_missing(name: str, make) -> str:
-    """A table, or the command that measures what it shows."""
+    """Return a table, or the command that measures what it shows."""
     try:
         return make()
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def titled(name: str, text: str) -> str:
 
 
 def numbers() -> dict:
-    """Of `facts.FACTS` what facts.json has: a value with digits and unit for each name."""
+    """Return what facts.json has of `facts.FACTS`: a value with digits and unit for each name."""
     return {
         page: {
             key: fact._asdict() if isinstance(fact, facts.Number) else {"value": fact} for key, fact in make().items()
@@ -99,7 +99,7 @@ def numbers() -> dict:
 
 
 def save(figure, path: Path) -> None:
-    """A PNG of 150 dots an inch and 256 colours, or an SVG without a date."""
+    """Write a PNG of 150 dots an inch, of 256 colours where it is opaque, or an SVG without a date."""
     drawn, kind = io.BytesIO(), path.suffix[1:]
     figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
     plt.close(figure)
@@ -112,7 +112,7 @@ def save(figure, path: Path) -> None:
 
 
 def concept():
-    """Four tasks × six levels on one photograph, as the paper's Fig. 1; one draw for all levels of a task."""
+    """Draw four tasks × six levels on one photograph, as the paper's Fig. 1; one draw for all levels of a task."""
     photograph, levels, rows, below = lab_page.as_input("chelsea.png"), range(1, paper.N_LEVELS + 2), [], []
     for name, task in TASKS.items():
         clean = grey(photograph) if task.channels == 1 else photograph
@@ -124,7 +124,7 @@ def concept():
 
 
 def network():
-    """The encoder and decoder as blocks: height for resolution, thickness for channels (the paper's Fig. 3)."""
+    """Draw the encoder and decoder as blocks: height for resolution, thickness for channels (the paper's Fig. 3)."""
     figure, axis = plt.subplots(figsize=(10, 3.7), layout="constrained")
     blocks, places, x = [("input", 3, 64)] + [layer[:3] for layer in appendix.layers(3, 64)], {}, 0.0
     for name, channels, side in blocks:
@@ -154,7 +154,7 @@ def network():
 
 
 def block(axis, x, thick, high, colour):
-    """A cuboid seen from the right."""
+    """Draw a cuboid seen from the right."""
     low, right, top, lean = -high / 2, x + thick, high / 2, 0.28
     faces = {
         0.85: [(x, low), (right, low), (right, top), (x, top)],

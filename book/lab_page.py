@@ -76,7 +76,7 @@ def write(folder: Path) -> str | None:
 
 
 def one_script() -> str:
-    """Our modules as one classic script: browsers load no ES module from file://."""
+    """Return our modules as one classic script: browsers load no ES module from file://."""
     text = "\n".join((LAB / f"{name}.js").read_text(encoding="utf-8") for name in MODULES)
     text = re.sub(r'(?m)^import \{[^}]*\} from "\./\w+\.js";\n', "", text)
     text = re.sub(r"(?m)^export (?=async|function|const|class)", "", text)
@@ -84,7 +84,7 @@ def one_script() -> str:
 
 
 def data(missing: str | None) -> str:
-    """data.js: tasks, photographs and measured runs; `files` is what further scripts fill."""
+    """Return data.js: tasks, photographs and measured runs; `files` is what further scripts fill."""
     tasks = {name: {key: facts[key] for key in ("levels", "easy", "hard")} for name, facts in paper.TASKS.items()}
     for name, facts in tasks.items():
         facts["channels"] = TASKS[name].channels
@@ -103,7 +103,7 @@ def data(missing: str | None) -> str:
 
 
 def runs() -> dict:
-    """task → k of 1/P^k → the run where it is measured, of the first seed and levels 1 to 5.
+    """Return task → k of 1/P^k → the run where it is measured, of the first seed and levels 1 to 5.
 
     After each epoch `psnr` (dB) on the validation images; of each epoch `allocation` (% of its images) and `dose`.
     """
@@ -116,7 +116,7 @@ def runs() -> dict:
 
 
 def seeds(evidence: judge.Evidence) -> list[dict]:
-    """Of each task and seed what `table1.papers_test` says of the close contest; `verdict`: of all seeds together."""
+    """Return per task and seed what `table1.papers_test` says of the close contest; `verdict`: all seeds together."""
     verdicts = {
         judge.plain(task): judge.compare(evidence, {"": (task, "on_demand", "rigid_joint")}).word for task in TASKS
     }
@@ -124,7 +124,7 @@ def seeds(evidence: judge.Evidence) -> list[dict]:
 
 
 def margin(evidence: judge.Evidence, task: str, schedule: str) -> str:
-    """How far a schedule is ahead of rigid joint learning, and the verdict on that."""
+    """Say how far a schedule is ahead of rigid joint learning, and the verdict on that."""
     verdict = judge.compare(evidence, {"": (task, schedule, "rigid_joint")})
     return NOT_MEASURED if verdict.word == judge.MISSING else f"{describe(verdict)}: {verdict.word}"
 
@@ -142,23 +142,23 @@ def photograph(name: str) -> Image.Image:
 
 
 def square(name: str, pixels: int = 64) -> Image.Image:
-    """A square part of a photograph, reduced to so many pixels a side."""
+    """Return a square part of a photograph, reduced to so many pixels a side."""
     left, top, side = PHOTOGRAPHS[name][1]
     return photograph(name).crop((left, top, left + side, top + side)).resize((pixels,) * 2, Image.Resampling.LANCZOS)
 
 
 def as_input(name: str, side: int = 64) -> torch.Tensor:
-    """A photograph's square as networks take it: (1, 3, side, side) in [-1, 1]."""
+    """Return a photograph's square as networks take it: (1, 3, side, side) in [-1, 1]."""
     return torch.from_numpy(np.array(square(name, side))).permute(2, 0, 1).unsqueeze(0) / 127.5 - 1
 
 
 def reduced(name: str) -> Image.Image:
-    """A whole photograph, its longer side `LONGER_SIDE` pixels."""
+    """Return a whole photograph, its longer side `LONGER_SIDE` pixels."""
     return ImageOps.contain(photograph(name), (LONGER_SIDE,) * 2, Image.Resampling.LANCZOS)
 
 
 def address(image: Image.Image, kind: str, **options) -> str:
-    """An image as a data: address."""
+    """Return an image as a data: URL."""
     content = io.BytesIO()
     image.save(content, kind, **options)
     return f"data:image/{kind.lower()};base64,{base64.b64encode(content.getvalue()).decode()}"
@@ -168,12 +168,12 @@ def address(image: Image.Image, kind: str, **options) -> str:
 
 
 def networks(task: str) -> dict:
-    """schedule → network, of one task."""
+    """Return schedule → network, of one task."""
     return {schedule: results.load_network(reference(task, schedule)) for schedule in OFFERED}
 
 
 def write_runtime(folder: Path) -> str | None:
-    """runtime.js from npm's onnxruntime-web; returns in a line why it could not be had."""
+    """Write runtime.js from npm's onnxruntime-web; returns in a line why it could not be had."""
     files, missing = vendored("onnxruntime-web")
     if not missing:
         (folder / "runtime.js").write_text(packed({path.name: path.read_bytes() for path in files}), encoding="utf-8")
@@ -181,7 +181,7 @@ def write_runtime(folder: Path) -> str | None:
 
 
 def vendored(name: str) -> tuple[list[Path], str | None]:
-    """Files of an npm package as book/lab/package.json names them, and in a line why they could not be had, or None."""
+    """Return an npm package's files by book/lab/package.json, and in a line why they could not be had, or None."""
     package = json.loads((LAB / "package.json").read_text(encoding="utf-8"))
     wanted, version = package["vendored"][name], package["dependencies"][name]
     if others(wanted) and (failed := fetch(f"{name}@{version}", list(wanted))):
@@ -192,7 +192,7 @@ def vendored(name: str) -> tuple[list[Path], str | None]:
 
 
 def others(wanted: dict[str, str]) -> list[str]:
-    """Of files with their SHA-256 those that are not here, or are others."""
+    """Return, of files with their SHA-256, those that are not here, or are others."""
     return [n for n, known in wanted.items() if not (NPM / n).exists() or pooch.file_hash(NPM / n) != known]
 
 
@@ -216,7 +216,7 @@ def fetch(package: str, files: list[str]) -> str | None:
 
 
 def packed(files: dict[str, bytes]) -> str:
-    """A script that adds files, gzip in base64, to `odlLab.files`."""
+    """Return a script that adds files, gzip in base64, to `odlLab.files`."""
     text = {name: base64.b64encode(gzip.compress(content, 9, mtime=0)).decode() for name, content in files.items()}
     return f"Object.assign(odlLab.files, {json.dumps(text)});\n"
 
@@ -225,7 +225,7 @@ def packed(files: dict[str, bytes]) -> str:
 
 
 def restorations(name: str, task: str, severity: float, shown=FIXATION):
-    """A photograph, damaged, and what networks make of it by overlapping windows, with PSNR in dB."""
+    """Draw a photograph, the same damaged, and what networks make of it by overlapping windows, with PSNR in dB."""
     x = as_input(name, 192)
     x = grey(x) if TASKS[task].channels == 1 else x
     y = TASKS[task].corrupt_between(x, severity, severity, torch.Generator().manual_seed(5))
@@ -238,12 +238,12 @@ def restorations(name: str, task: str, severity: float, shown=FIXATION):
 
 
 def still_fixation():
-    """A sharper photograph than the network fixated on hard was made for, and the networks."""
+    """Draw a sharper photograph than the network fixated on hard was made for, and what networks make of it."""
     return restorations("chelsea.png", "deblur", 2.0)
 
 
 def still_seeds(seeds=tuple(SEEDS)):
-    """Of each task a dot for each seed's pair of networks, and the largest p of the paper's test of them."""
+    """Draw for each task a dot for each seed's pair of networks, and the largest p of the paper's test of them."""
     evidence = dose.load_runs(catalogue.every_k(PROFILE, DATASET, seeds))
     found, titles = table1.papers_test(evidence), [judge.plain(task) for task in TASKS]
     figure, axis = plt.subplots(figsize=(8.6, 2.6), layout="constrained")
@@ -259,7 +259,7 @@ def still_seeds(seeds=tuple(SEEDS)):
 
 
 def still_allocation():
-    """Of every k what the last epoch of its inpainting run gave each level, and the PSNRs before it."""
+    """Draw for every k what the last epoch of its inpainting run gave each level, and the PSNRs before it."""
     measured = dict(sorted(runs().get("inpaint", {}).items()))
     given = {f"k = {figures.minus(k)}": np.round(run["psnr"][-2], 1) for k, run in measured.items()}
     figure, axes = figures.share_panels(given or {judge.MISSING: []}, (8.6, 2.6))
@@ -271,7 +271,7 @@ def still_allocation():
 
 
 def why_grey() -> str:
-    """Why the equation's fill is so often the nearer one, and the network's is grey."""
+    """Say why the equation's fill is so often the nearer one, and the network's is grey."""
     run = results.load_result(reference("inpaint", "on_demand"))
     side = paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
     scores = [f"{judge.score(run, [level], 'psnr_hole'):.1f} dB" for level in "15"] if run else [NOT_MEASURED] * 2
@@ -285,9 +285,9 @@ def why_grey() -> str:
 
 @cache
 def fills() -> dict:
-    """A photograph, the same drawn over, and filled by two networks and without one, with the PSNR inside the damage.
+    """Return a photograph, the same drawn over, and filled by two networks and without one, with PSNR in the damage.
 
-    `photograph`, `drawn over`, `newer network`, … → (image, dB, for the second that of the fill colour).
+    `photograph`, `drawn over`, `newer network`, … → (image, dB: None of the first, of the second the fill colour's).
     """
     image = np.asarray(reduced("chelsea.png"), np.float32) / 255
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
@@ -303,7 +303,7 @@ def fills() -> dict:
 
 
 def still_inpaint():
-    """These pictures in a row."""
+    """Draw the pictures of `fills` in a row."""
     (_, (_, grey_inside), *more), names = fills().values(), list(fills())
     scores = ["", f"fill colour: {grey_inside:.1f} dB inside", *(f"{score:.1f} dB inside" for _, score in more)]
     return figures.picture_grid([[image for image, _ in fills().values()]], names, None, [scores], size=1.7)

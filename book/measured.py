@@ -24,13 +24,13 @@ NOT_MEASURED = judge.MISSING
 
 @cache
 def load(name: str = DATASET) -> judge.Evidence:
-    """What is measured on a data set, read once."""
+    """Return what is measured on a data set, read once."""
     return claims.load_evidence(PROFILE, name, SEEDS if name == DATASET else catalogue.SEEDS_OF_FACES)
 
 
 @cache
 def wide() -> judge.Evidence:
-    """What a GPU has measured on faces, at the paper's width and batch."""
+    """Return what a GPU has measured on faces, at the paper's width and batch."""
     scale = "gpu", FACES, catalogue.SEEDS_OF_FACES
     schedules = (*PAIR, "cumulative_curriculum", "group_dro", "inverse_mse")
     return dose.load_runs(catalogue.grid(*scale, schedules) + catalogue.doses(*scale, [4]))
@@ -38,7 +38,7 @@ def wide() -> judge.Evidence:
 
 @cache
 def worlds() -> dict[str, judge.Evidence]:
-    """`scenes`, `faces` → what is measured on that data set, faces when a block of their campaign is whole."""
+    """Return `scenes`, `faces` → what is measured on that data set, faces when a block of their campaign is whole."""
     return {title: load(name) for name, title in SETS.items() if name == DATASET or load(name).runs}
 
 
@@ -47,7 +47,7 @@ def on_disk(experiments) -> list[results.Result]:
 
 
 def written(notebook: str, task: str, dataset: str = DATASET) -> pd.DataFrame | None:
-    """The table that a notebook has written, None where it has not."""
+    """Return the table that a notebook has written, None where it has not."""
     path = tables.table_path(notebook, PROFILE, dataset, task)
     return pd.read_csv(path) if path.exists() else None
 
@@ -61,13 +61,13 @@ def markdown(header: list[str], rows: list[list]) -> str:
 
 
 def tab_set(tabs: dict[str, str]) -> str:
-    """MyST: a tab for each title → text."""
+    """Return, in MyST, a tab for each title → text."""
     items = [f":::{{tab-item}} {title.capitalize()}\n{text}\n:::" for title, text in tabs.items()]
     return "\n".join(["::::{tab-set}", *items, "::::"])
 
 
 def duration(amount: float) -> str:
-    """Seconds as a person says them."""
+    """Return seconds as a person says them."""
     for unit, length in (("years", 31_557_600), ("days", 86_400), ("h", 3600), ("min", 60)):
         if amount >= 2 * length:
             return f"{amount / length:.2g} {unit}" if amount < 10 * length else f"{amount / length:,.0f} {unit}"
@@ -75,6 +75,6 @@ def duration(amount: float) -> str:
 
 
 def listed(values) -> str:
-    """`a, b and c`, each once, the most frequent first."""
+    """Return `a, b and c`, each once, the most frequent first."""
     *most, last = [str(value) for value, _ in Counter(values).most_common()]
     return f"{', '.join(most)} and {last}" if most else last

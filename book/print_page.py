@@ -36,7 +36,7 @@ def read(path: Path) -> BeautifulSoup:
 
 
 def chapter(article, page: str, pages: list[str]):
-    """An article without what needs a script; its ids begin with the page, and links between pages stay in the book."""
+    """Return an article without what needs a script; its ids begin with the page, links to pages stay in the book."""
     article.name, article["class"], article["id"] = "section", "odl-chapter", anchor(page)
     article.attrs.pop("role", None)
     for part in article.select(ACTIVE):

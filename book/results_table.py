@@ -29,7 +29,7 @@ from odl import paper
 
 
 def book_runs() -> list[results.Result]:
-    """The runs of every schedule and task."""
+    """Return the measured runs of each of the paper's schedules on every task, on scenes."""
     return on_disk(catalogue.grid(PROFILE, DATASET, SEEDS, (*published.SEVEN, *published.FIXATED)))
 
 
@@ -42,7 +42,7 @@ def decibels(*values: float) -> str:
 
 
 def here(notebook: str, key: str, names, *columns: str, task="inpaint", dataset=DATASET, only="") -> str:
-    """Means of some columns, for each of the names in column `key` of a notebook's table."""
+    """Return the means of some columns, for each of the names in column `key` of a notebook's table."""
     rows = written(notebook, task, dataset)
     if rows is None:
         return NOT_MEASURED
@@ -115,14 +115,14 @@ def result_rows() -> list[tuple]:
 
 
 def options(notebook: str, given: dict) -> dict:
-    """The parameters that make a row: those that the notebook declares, at the scale of the book."""
+    """Return the parameters that make a row: those that the notebook declares, at the scale of the book."""
     declared = inspect_notebook(ROOT / "notebooks" / f"{notebook}.ipynb")
     values = given | {"dataset": DATASET, "profile": PROFILE, "seeds": sources.seeds()}
     return {name: value for name, value in values.items() if name in declared}
 
 
 def results_table() -> str:
-    """A row for each table and figure of the paper, with a link to its page and the parameters of the row."""
+    """Return a row for each table and figure of the paper, with a link to its page and the parameters of the row."""
     rows = []
     for place, notebook, given, printed, ours in result_rows():
         page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
@@ -133,7 +133,7 @@ def results_table() -> str:
 
 
 def filled(text: str, tables: dict) -> str:
-    """`text` of a README, every `<!-- begin NAME -->` … `<!-- end NAME -->` filled anew by a function of `tables`."""
+    """Return `text` of a README, each `<!-- begin NAME -->` … `<!-- end NAME -->` filled anew by `tables[NAME]`."""
 
     def fresh(match):
         return f"<!-- begin {match[1]} -->\n{tables[match[1]]()}\n<!-- end {match[1]} -->"

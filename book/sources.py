@@ -15,13 +15,13 @@ MARK = re.compile(r"(?m)^(?:# |<!-- )(?:BEGIN|END) SOLUTION.*\n?")  # of nbgrade
 
 
 def seeds() -> list[int]:
-    """The seeds of on-demand learning that are measured at the scale of the book, 0 where none is."""
+    """Return the seeds of on-demand learning that are measured at the scale of the book, 0 where none is."""
     names = " ".join(file.name for file in files.results().glob("reference/bsds500/*/*.json"))
     return sorted({int(seed) for seed in re.findall(r"\bon_demand-seed(\d+)\.json", names)}) or [0]
 
 
 def line(paths: list[Path], command: str) -> str:
-    """Folders with how many files of each, and the command, in MyST; empty where nothing is measured."""
+    """Return folders with how many files of each, and the command, in MyST; empty where nothing is measured."""
     names = sorted(path.relative_to(files.results().parents[1]) for path in paths)
     groups = [[*group] for _, group in groupby(names, key=lambda name: name.parts[:4])]
     folders = [f"`{os.path.commonpath([name.parent for name in g])}/` ({count(len(g))})" for g in groups]
@@ -33,7 +33,7 @@ def count(n: int) -> str:
 
 
 def reproduce() -> str:
-    """The command that measures what the book shows of scenes."""
+    """Return the command that measures what the book shows of scenes."""
     return f"python -m companion reproduce --profile {PROFILE} --dataset {DATASET}"
 
 
@@ -43,12 +43,12 @@ def papermill(notebook: str, parameters: dict) -> str:
 
 
 def word(value) -> str:
-    """A value as a shell takes it; a list as text without quotes of its own."""
+    """Return a value as a shell takes it; a list as text without quotes of its own."""
     return f'"[{", ".join(map(str, value))}]"' if isinstance(value, list) else shlex.quote(str(value))
 
 
 def fault_of(path: Path) -> str | None:
-    """Why a results file is not one to publish: its protocol, or its commit; None where it is, or is no experiment."""
+    """Return what bars a results file from publication: its protocol or commit; None if nothing, or no experiment."""
     content = files.unseal(path) if path.suffix == ".json" else {}
     if not {"experiment", "provenance"} <= content.keys():
         return None

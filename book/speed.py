@@ -16,7 +16,7 @@ FORMER = "scikit-image"  # a contestant in stored results, which `make bench` me
 
 
 def measured() -> list[dict[str, dict]]:
-    """Benchmarks by name, in the order of the page, a dict per device."""
+    """Return benchmarks by name, in the order of the page, a dict per device."""
     devices = []
     for folder in sorted((files.results() / "benchmarks").glob("*/")):
         paths = [path for name in ORDER if (path := folder / f"{name}.json").exists()]
@@ -25,7 +25,7 @@ def measured() -> list[dict[str, dict]]:
 
 
 def table(name: str) -> str:
-    """A benchmark's table, one per device. Raises FileNotFoundError where nobody has measured it."""
+    """Return a benchmark's tables, one per device. Raises FileNotFoundError where nobody has measured it."""
     blocks = [block(found[name]) for found in measured() if name in found]
     if not blocks:
         raise FileNotFoundError(f"benchmarks/*/{name}.json")
@@ -33,7 +33,7 @@ def table(name: str) -> str:
 
 
 def block(content: dict) -> str:
-    """With what the numbers are measured, and the numbers."""
+    """Return what the numbers are measured with, and the numbers."""
     known, sizes, rounds = content["provenance"], content["scale"], content["rounds"]
     names = {"dataset": "{}", "width": "width {}", "batch": "batches of {}"}
     scale = [text.format(sizes[key]) for key, text in names.items() if key in sizes]
@@ -47,7 +47,7 @@ def block(content: dict) -> str:
 
 
 def ratios():
-    """How many times as fast ours is, a bar per comparison, a panel per device; lines span the rounds."""
+    """Draw how many times as fast ours is, a bar per comparison, a panel per device; lines span the rounds."""
     devices = measured() or [{}]
     bars = [[bar for content in found.values() for bar in content["comparisons"]] for found in devices]
     bars = [[bar for bar in rows if bar["against"] != FORMER] for rows in bars]

@@ -28,12 +28,12 @@ AGAINST = {"confirmed": "ahead", "opposite": "behind"}  # of a schedule against 
 
 
 def cell(margins: list[float]) -> str:
-    """`+0.31 [+0.12, +0.50]`, in dB."""
+    """Return `+0.31 [+0.12, +0.50]`, in dB."""
     return estimate(margins, "").replace(", ", ",\u00a0") if margins else NOT_MEASURED
 
 
 def fixated() -> str:
-    """What a fixated network loses against equal shares over all levels, and gains at its own severity."""
+    """Return what a fixated network loses against equal shares over all levels, and gains at its own severity."""
     rows = []
     for task, own in product(paper.TASKS, ("easy", "hard")):
         over, there = fixation.contests(task, own, EQUAL)
@@ -44,7 +44,7 @@ def fixated() -> str:
 
 
 def harmed() -> str:
-    """On which levels the network trained on equal shares is below the damaged picture, and by how much on level 1."""
+    """Return on which levels the network of equal shares is below the damaged picture, and by how much on level 1."""
     rows = []
     for task, (name, evidence) in product(paper.TASKS, sets().items()):
         runs = judge.runs_of(evidence.runs, EQUAL, [task])
@@ -60,12 +60,12 @@ def harmed() -> str:
 
 
 def gained(runs: list, level: str, column: str) -> float:
-    """By how much (dB) networks raise the PSNR of the damaged pictures of a level, mean over seeds."""
+    """Return by how much (dB) networks raise the PSNR of the damaged pictures of a level, mean over seeds."""
     return np.mean([judge.score(run, [level], column) - judge.score(run, [level], "psnr_input") for run in runs])
 
 
 def shares() -> str:
-    """What Equation 3 made of the PSNRs of a task: last epoch, faces, means over seeds."""
+    """Return for each task the PSNRs after the last epoch and Equation 3's shares in it, on faces, means over seeds."""
     rows = []
     for task in paper.TASKS:
         runs = judge.runs_of(sets_faces().runs, EQUATION3, [task])
@@ -77,12 +77,12 @@ def shares() -> str:
 
 
 def scored(task: str) -> list[tuple[str, str]]:
-    """The two scores of a task that has known pixels, else one: column of the evaluation, title."""
+    """Return the two scores of a task that has known pixels, else one: column of the evaluation, title."""
     return [("psnr", "all pixels"), (COMPOSITE, "composite")] if task in paper.MASKED else [("psnr", "all pixels")]
 
 
 def margins() -> str:
-    """Equation 3 and four times as much feedback, minus equal shares, by both scores."""
+    """Return Equation 3 and four times as much feedback, minus equal shares, by both scores."""
     rows = []
     for task, (name, evidence) in product(paper.TASKS, sets().items()):
         for column, title in scored(task):
@@ -92,13 +92,13 @@ def margins() -> str:
 
 
 def word_of(margins: list[float]) -> str:
-    """How a schedule stands to equal shares, by the rule of the scorecard without its second score."""
+    """Return how a schedule stands to equal shares, by the rule of the scorecard without its second score."""
     word = WORDS[str(judge.decide(margins))]
     return AGAINST.get(word, word)
 
 
 def contest() -> str:
-    """A tab for each task: every schedule minus equal shares, in the paper and here, by both scores."""
+    """Return a tab for each task: every schedule minus equal shares, in the paper and here, by both scores."""
     tabs = {}
     for task in paper.TASKS:
         rows = []
@@ -116,7 +116,7 @@ def contest() -> str:
 
 
 def worst_gaps() -> str:
-    """How far equal shares, Equation 3 and minimax gap are behind a specialist on each level, by both scores, faces."""
+    """Return, on faces, how far equal shares, Equation 3 and minimax gap are behind a specialist by level and score."""
     rows, evidence = [], sets_faces()
     named = {EQUAL: "Equal shares", EQUATION3: "Equation 3", "minimax_gap": published.LATER["minimax_gap"]}
     for task in paper.TASKS:
@@ -129,7 +129,7 @@ def worst_gaps() -> str:
 
 
 def denoisers() -> str:
-    """PSNR over the paper's eleven photographs, a row a system, a column a strength of the noise."""
+    """Return PSNR over the paper's eleven photographs, a row a system, a column a strength of the noise."""
     curves = db11_spectrum.mean_curves(load())
     named = {"on_demand": "On-demand network, told nothing", "bm3d": "BM3D, told σ", "bm3d25": "BM3D, told 25"}
     named["tnrd"] = "TNRD, 5×5 filters, trained at 25"
@@ -138,7 +138,7 @@ def denoisers() -> str:
 
 
 def photographs() -> str:
-    """PSNR of whole photographs, a row a kind of damage: not restored, two networks, the best that learns nothing."""
+    """Return PSNR of whole photographs, a row a kind of damage: damaged, two networks, the best that learns nothing."""
     rows = []
     for row in measured_photographs.table(measured_photographs.ROWS).itertuples():
         scores = [f"{db:.1f}" for db in (row.damaged, row.paper, row.photographs, row.rival_psnr)]
@@ -149,7 +149,7 @@ def photographs() -> str:
 
 
 def photographs_db11() -> str:
-    """The same of noise on the paper's eleven photographs, clipped and not, beside what Table 3 has."""
+    """Return PSNR of two networks under noise on the paper's eleven photographs, clipped or not, beside BM3D told σ."""
     curves, rows = db11_spectrum.mean_curves(load()), []
     for sigma in sorted({sigma for sigma, _ in measured_photographs.ON_DB11.values()}):
         names = [name for name, (own, _) in measured_photographs.ON_DB11.items() if own == sigma]
@@ -162,7 +162,7 @@ def photographs_db11() -> str:
 
 
 def today() -> str:
-    """On faces: the residual U-Net against the network of 2017, level 1 of both, and Equation 3 in both."""
+    """Return, on faces, the residual U-Net against the network of 2017, level 1 of both, and Equation 3 in both."""
     rows, runs = [], sets_faces().runs
     for task in paper.TASKS:
         nets = [judge.runs_of(runs, EQUAL + network, [task]) for network in ("", OF_UNET)]
@@ -177,7 +177,7 @@ def today() -> str:
 
 
 def verdicts() -> str:
-    """The core claims and our own question on Equation 3, in the chapters' words and in the registered ones."""
+    """Return the core claims and our own question on Equation 3, in the chapters' words and in the registered ones."""
     rows, asked = [], {name: {claim.claim for _, claim in claims.asked_of(data)} for data, name in SETS.items()}
     for _, claim in claims.asked_of(DATASET):
         if claim.kind == claims.CORE or claim.claim.startswith("Equation 3 at"):
@@ -189,14 +189,14 @@ def verdicts() -> str:
 
 
 def predicted() -> str:
-    """What was predicted of faces before the first contrast there, beside what came."""
+    """Return what was predicted of faces before the first contrast there, beside what came."""
     table = predictions.predictions_table(claims.judge_claims(sets_faces())).dropna(subset="hit")
     rows = table.loc[table.part == "", ["claim", "word", "found"]].replace({"word": WORDS, "found": WORDS})
     return markdown(["Claim, on faces", "Predicted", "Found"], rows.to_numpy().tolist())
 
 
 def cite() -> str:
-    """BibTeX of this companion, with its commit, and of the paper."""
+    """Return BibTeX of this companion, with its commit, and of the paper."""
     known = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     bibliography, code = (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), commit()
     version = known["version"] + (f", commit {code}" if re.fullmatch(r"[0-9a-f]+", code) else "")

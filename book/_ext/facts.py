@@ -7,7 +7,7 @@ NOT_MEASURED = "to be measured"
 
 
 def said(value, digits=0, unit="", signed=False) -> str:
-    """`1,500,000`, `+0.02 dB`, `−0.02 to +0.01 dB`; text stays as it is."""
+    """Return `1,500,000`, `+0.02 dB`, `−0.02 to +0.01 dB`; text stays as it is."""
     if value is None or isinstance(value, str):
         return value or NOT_MEASURED
     values = dict.fromkeys(

@@ -29,7 +29,7 @@ def copy_mathjax(app, exception):
 
 
 def correct_roles(app, page, template, context, doctree):
-    """Hidden cells go by the words that are written on them, and the bibliography is no list without items."""
+    """Let hidden cells go by the words that are written on them, and the bibliography be no list without items."""
     for wrong, right in (
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
         (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
@@ -41,7 +41,7 @@ def correct_roles(app, page, template, context, doctree):
 
 
 def mark_drawings(app, doctree):
-    """Class odl-drawn for what is drawn on white, which a dark page turns: photographs are at most 35 % white."""
+    """Give class odl-drawn to what is drawn on white, which a dark page turns: photographs are at most 35 % white."""
     for image in doctree.findall(nodes.image):
         path = Path(app.srcdir, image["uri"])
         if path.suffix == ".svg" or (np.asarray(Image.open(path).convert("RGBA")).min(-1) >= 250).mean() >= 0.4:
