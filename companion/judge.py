@@ -87,7 +87,7 @@ class Decision:
 
     @property
     def composites(self) -> dict[str, Part]:
-        """The parts that the composite score judges, too."""
+        """Return the parts that the composite score judges, too."""
         return {label: part for label, part in self.parts.items() if len(part.composite)}
 
     @property
@@ -96,7 +96,7 @@ class Decision:
 
     @property
     def published_word(self) -> str:
-        """The word when all parts are measured, or a measured part already refutes the claim; else `MISSING`."""
+        """Return the word when all parts are measured, or a measured part already refutes the claim; else `MISSING`."""
         unmeasured = any(part.word == MISSING for part in self.parts.values())
         return MISSING if unmeasured and self.word != REVERSED else self.word
 

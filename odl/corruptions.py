@@ -47,15 +47,15 @@ class Task:
             raise ParameterError(f"task {self.name!r} has channels={self.channels!r}; 1 (grey) or 3 is needed")
 
     def bounds(self, level: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Lower and upper severity (B,), (B,) of each level in 1…6."""
+        """Return lower and upper severity of each level in 1…6, in the task's unit, both of the shape of `level`."""
         table = torch.tensor(paper.TASKS[self.name]["levels"], dtype=torch.float32, device=level.device)
         return table[level - 1].unbind(-1)
 
     def corrupt(self, x, level, generator: torch.Generator) -> torch.Tensor:
         """Corrupt x (B, channels, 64, 64) in [-1, 1] at `level`: 1…6, a vector (B,) of such, `easy` or `hard`.
 
-        The last two are the severities of the fixated models (Sec. 6.4). Raises ParameterError for another integer or
-        word; a vector is not looked at, because that would wait for the device.
+        The last two are the severities of the fixated models (Sec. 6.4). `generator` is on x's device. Raises
+        ParameterError for another integer or word; a vector is not looked at, because that would wait for the device.
         """
         if isinstance(level, str):
             choice("level", level, ("easy", "hard"))
@@ -97,7 +97,7 @@ def uniform(shape, generator: torch.Generator) -> torch.Tensor:
 
 
 def draw_square(low, high, size, generator, centred=False):
-    """Side and place of a square: all whole sides from low to high are equally likely, and all places."""
+    """Draw (side, top, left) of squares (B, 3): all whole sides from low to high are equally likely, and all places."""
     u = uniform((len(low), 3), generator)
     side = (low + u[:, 0] * (high - low + 1)).floor().minimum(high.ceil())
     corner = (u[:, 1:] * (size - side + 1).unsqueeze(1)).floor()
@@ -107,7 +107,7 @@ def draw_square(low, high, size, generator, centred=False):
 
 
 def square_mask(severity, size: int) -> torch.Tensor:
-    """True inside the missing square: (B, 1, size, size)."""
+    """Return masks (B, 1, size, size) that are true inside the missing square."""
     side, top, left = (column.view(-1, 1) for column in severity.unbind(1))
     place = torch.arange(size, device=severity.device)
     rows, columns = ((place >= start) & (place < start + side) for start in (top, left))
@@ -115,7 +115,7 @@ def square_mask(severity, size: int) -> torch.Tensor:
 
 
 def delete(x, mask) -> torch.Tensor:
-    """Fill the pixels where `mask` is true with `FILL`."""
+    """Fill the pixels of x (B, 3, H, W) in [-1, 1] with `FILL` where `mask` (B, 1, H, W) is true."""
     fill = constant(FILL, x.device).view(1, 3, 1, 1) / 127.5 - 1
     return torch.lerp(x, fill, mask.float())  # exact at 0 and 1; on a CPU far faster than torch.where
 
@@ -141,12 +141,12 @@ def delete_pixels(x, severity, generator):
 
 
 def draw_widths(low, high, size, generator, centred=False):
-    """Both widths independently within the level."""
+    """Draw both widths independently within the level: (B, 2)."""
     return low.unsqueeze(1) + uniform((len(low), 3), generator)[:, :2] * (high - low).unsqueeze(1)
 
 
 def blur_matrix(sigma, size: int) -> torch.Tensor:
-    """Gaussian blur along one axis as a banded matrix (B, size, size), reflect-101 border folded in."""
+    """Return Gaussian blur by σ (B,) along an axis as banded matrices (B, size, size), reflect-101 border folded in."""
     d = torch.arange(MAX_RADIUS + 1, device=sigma.device)
     sigma = sigma.unsqueeze(1)
     weight = torch.exp(-0.5 * (d / sigma.clamp(min=1e-3)) ** 2) * (d <= (4 * sigma + 0.5).floor())
@@ -156,7 +156,7 @@ def blur_matrix(sigma, size: int) -> torch.Tensor:
 
 @cache
 def border(size: int, device: torch.device) -> torch.Tensor:
-    """How often each pair of opposite taps meets each pixel, at each place: (25, size · size), 0, 1 or 2."""
+    """Return how often each pair of opposite taps meets each pixel, at each place: (25, size · size), 0, 1 or 2."""
     with torch.inference_mode(False):  # kept for training too, whoever asks first
         d, place = torch.arange(-MAX_RADIUS, MAX_RADIUS + 1).unsqueeze(1), torch.arange(size).unsqueeze(0)
         source = (place + d).abs()  # reflect-101 on the left: -1 → 1
@@ -168,7 +168,10 @@ def border(size: int, device: torch.device) -> torch.Tensor:
 
 
 def blur(x, severity, generator):
-    """Separable Gaussian: one matrix across, one down; each product leaves the axis of the next one last."""
+    """Blur by a separable Gaussian, one matrix across, one down; each product leaves the axis of the next one last.
+
+    Raises ParameterError for a σ above `WIDEST`, on a CPU.
+    """
     sigma_y, sigma_x = severity.unbind(1)
     if severity.device.type == "cpu" and (widest := severity.max()) > WIDEST:  # a GPU would have to wait for it
         raise ParameterError(f"blur of σ = {widest:.3g} pixels is wider than the kernel; nearest: {WIDEST}")

@@ -38,13 +38,13 @@ def pytorch_defaults():
 
 @cache
 def constant(values: tuple, device: torch.device) -> torch.Tensor:
-    """Numbers on the device; copied there once, because a CUDA graph can hold no copy from the host."""
+    """Return numbers on the device, copied there once, because a CUDA graph can hold no copy from the host."""
     with torch.inference_mode(False):  # kept for training too, whoever asks first
         return torch.tensor(values, dtype=torch.float32, device=device)
 
 
 def quick_precision(device: str = "cpu") -> str:
-    """`bf16` where the device has it natively, else `fp32`: for what is no measurement."""
+    """Return `bf16` where the device has it natively, else `fp32`: for what is no measurement."""
     if str(device).startswith("cuda"):
         return "bf16" if torch.cuda.get_device_capability()[0] >= 8 else "fp32"  # a T4 has 7.5
     onednn = torch.backends.mkldnn.is_available()  # not in the wheels for Macs, which lack the question too
@@ -52,7 +52,7 @@ def quick_precision(device: str = "cpu") -> str:
 
 
 def forward(network, y, precision: str) -> torch.Tensor:
-    """Forward pass in fp64, else in `arithmetic(precision)` and returned in fp32: (B, channels, 64, 64)."""
+    """Return what the network makes of y (B, channels, H, W): in fp64, else in `arithmetic(precision)`, as fp32."""
     if precision == "fp64":
         return network(y.double())
     half = arithmetic(precision, y.device.type) == "bf16"
@@ -61,12 +61,12 @@ def forward(network, y, precision: str) -> torch.Tensor:
 
 
 def arithmetic(precision: str, device: str) -> str:
-    """What is computed in: the precision, but fp32 for bf16 where the device has none natively."""
+    """Return what is computed in: the precision, but fp32 for bf16 where the device has none natively."""
     return quick_precision(device) if precision == "bf16" else precision
 
 
 def adam(parameters, learning_rate: float, device, beta1: float = 0.5) -> torch.optim.Adam:
-    """Adam as in Sec. 6.2; on a GPU its state and its rate stay there, so that a graph can hold them."""
+    """Return Adam as in Sec. 6.2; on a GPU its state and its rate stay there, so that a graph can hold them."""
     on_gpu = torch.device(device).type == "cuda"
     rate = torch.tensor(learning_rate, device=device) if on_gpu else learning_rate
     optimizer = torch.optim.Adam(parameters, rate, betas=(beta1, 0.999), fused=True, capturable=on_gpu)
@@ -86,7 +86,7 @@ RESERVED = 4 << 30  # bytes of a GPU that training wants beside the images
 
 
 def room(device) -> float:
-    """Bytes that a pack may take on a device; on a CPU any number, because its file is mapped into memory."""
+    """Return how many bytes a pack may take on a device; on a CPU infinity, because its file is mapped into memory."""
     if torch.device(device).type == "cpu":
         return float("inf")
     return torch.cuda.mem_get_info(device)[0] - RESERVED

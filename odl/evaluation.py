@@ -49,7 +49,8 @@ def in_its_channels(experiment, x, first: int = 0) -> torch.Tensor:
 def errors(restore, task: Task, x, level, generator) -> dict[str, torch.Tensor]:
     """Return what `scored` has (n,) of `restore(y)`, y being x damaged afresh at `level` (1…6, `easy` or `hard`).
 
-    On a CPU a batch at a time, which fits its cache; on a GPU all at once, which saves launches.
+    On a CPU a batch at a time, which fits its cache; on a GPU all at once, which saves launches. Raises ParameterError
+    where what `restore` returns has not the shape of y.
     """
     parts = []
     for part in x.split(len(x) if x.is_cuda else 100):
@@ -81,9 +82,10 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
 def evaluate(run, restore, x, progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
     """Score `restore(y) -> x_hat`, a network or a function, on clean test crops; the same draws for every schedule.
 
+    `run` is an `Experiment`, whose task and number of trials count.
     A network is called as it is, in fp32; `windows.restorer(network, precision)` is a function in its own precision.
     `x`, y and x_hat are (B, C, 64, 64) in [-1, 1], on x's device; `levels` are some of `TESTED`; `progress(share done)`
-    is called after every trial.
+    is called after every trial. Raises ParameterError where x_hat has not the shape of y, or the task has no functions.
     Returns rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over
     images of the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and psnr.
     """

@@ -57,7 +57,7 @@ REAL |= {"beta1": (0, 0.999), "warm_up": (0, 1), "clip": (0, 1e6)}
 
 
 def python_number(name: str, value):
-    """A number as Python and JSON have it: not NumPy's, and 30.0 epochs are 30."""
+    """Return a number as Python and JSON have it: not NumPy's, and 30.0 epochs are 30."""
     value = value.item() if isinstance(value, np.generic) else value
     return int(value) if name in WHOLE and isinstance(value, float) and value.is_integer() else value
 
@@ -93,7 +93,12 @@ class Experiment:
 
     @classmethod
     def of(cls, /, task="inpaint", dataset="demo", schedule="on_demand", seed=0, profile="demo", **overrides):
-        """A validated experiment: the numbers of a profile and a network, any overridden. Raises ParameterError."""
+        """Return a validated experiment: the numbers of a profile and a network, any overridden. Raises ParameterError.
+
+        `task`, `schedule` and `profile` are rows of `paper.TASKS`, `SCHEDULES` and `PROFILES`; `dataset` is one of
+        `paper.DATASETS`, perhaps with -native for full resolution, or the path of a folder, with a slash; `seed` is 0
+        to 2³¹. `overrides` are other fields, numbers within `WHOLE` and `REAL`.
+        """
         choice("profile", profile, PROFILES)
         known = [field.name for field in fields(cls) if field.name != "code"]
         for name in sorted({*overrides} - {*known}):
@@ -141,7 +146,7 @@ class Experiment:
 
     @property
     def overrides(self) -> dict:
-        """What differs from the profile's numbers, and from those of its network."""
+        """Return what differs from the profile's numbers, and from those of its network: field → value."""
         plain = numbers_of(self.profile, self.network)  # first, because files are named in this order
         more = [f for f in fields(self) if f.default is not MISSING and f.name not in (*plain, "code")]
         plain |= {f.name: f.default for f in more}
@@ -149,7 +154,7 @@ class Experiment:
 
     @property
     def run_id(self) -> str:
-        """`<profile>/<dataset>/<task>/<schedule>-seed<k>`, then whatever is overridden; 25 and 25.0 are the same."""
+        """Return `<profile>/<dataset>/<task>/<schedule>-seed<k>` and what is overridden; 25 and 25.0 are the same."""
         extra = "".join(f"-{name}={str(value).removesuffix('.0')}" for name, value in self.overrides.items())
         name = short(f"{self.schedule}-seed{self.seed}{extra}", 200)
         return f"{self.profile}/{slug(self.dataset)}/{self.task}/{name}"
@@ -162,7 +167,7 @@ class Experiment:
 
 
 def check_dataset(name, parameter: str = "dataset") -> None:
-    """Refuse what is neither a set of `paper.DATASETS`, perhaps with -native, nor a path with a slash in it."""
+    """Raise ParameterError unless `name` is a set of `paper.DATASETS`, perhaps with -native, or a path with a slash."""
     if not isinstance(name, str) or not (is_folder(name) or name.removesuffix("-native") in paper.DATASETS):
         options = f"neither a set ({', '.join(paper.DATASETS)}) nor a folder, which has a slash, as ./photographs"
         raise ParameterError(f"{parameter}={name!r} is {options}{nearest(str(name).lower(), paper.DATASETS)}")
@@ -191,12 +196,12 @@ def short(name: str, length: int = 255) -> str:
 
 
 def numbers_of(profile: str, network: str | None) -> dict:
-    """The numbers of a profile as a network has them."""
+    """Return the numbers of a profile as a network has them: field → value."""
     return PROFILES[profile] | (FOR_NETWORK.get(network, {}).get(profile, {}) if isinstance(network, str) else {})
 
 
 def check(experiment) -> Experiment:
-    """An experiment. Raises ParameterError for anything else."""
+    """Return an experiment as it is. Raises ParameterError for anything else."""
     if not isinstance(experiment, Experiment):
         raise ParameterError(f"experiment={experiment!r} is none; it comes from odl.Experiment.of(task=…, schedule=…)")
     return experiment

@@ -22,7 +22,10 @@ def check_image(array: np.ndarray) -> None:
 
 
 def check_mask(gone: np.ndarray, shape: tuple, hint: str = "") -> None:
-    """Refuse a mask (H, W) of missing pixels that is no mask of an image of this shape. Raises ParameterError."""
+    """Refuse a mask (H, W) of all pixels, of none, or of another size than the image of `shape`. Raises ParameterError.
+
+    `hint` follows what is said of all pixels or none.
+    """
     if gone.shape != shape[:2]:
         raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(shape)}")
     if gone.all() or not gone.any():

@@ -25,11 +25,11 @@ def learn(run, schedule, images, x_validation, network, optimizer, history, on_e
     """Train a network for the epochs that `history` lacks, and report each of them to `on_epoch`.
 
     `run` is an `Experiment`, `images` a `crops.Pack`, `x_validation` (n, channels, 64, 64) in [-1, 1]; `schedule` comes
-    from `schedules.begin`. `on_epoch` receives a dict: `loss`, the mean training loss, squared error on the [-1, 1]
-    scale; `psnr`, validation PSNR in dB per level 1…5, and the schedule's own feedback; `allocation`, per cent of a
-    batch per level; `dose`, a level's mean distance from 1/N as a fraction of a batch. The last two are None for
-    fixated schedules. `progress(share done)` is called after every step. `adapt(step)` may return another way to take
-    the same step.
+    from `schedules.begin`, `network` and `optimizer` from `build`. `on_epoch` receives a dict, as `history` has them:
+    `loss`, the mean training loss, squared error on the [-1, 1] scale; `psnr`, validation PSNR in dB per level 1…5, and
+    the schedule's own feedback; `allocation`, per cent of a batch per level; `dose`, a level's mean distance from 1/N
+    as a fraction of a batch. The last two are None for fixated schedules. `progress(share done)` is called after every
+    step. `adapt(step)` may return another way to take the same step. Raises ParameterError for unusable weights.
     """
     history, step = list(history), Step(run, schedule, images, network, optimizer)
     take = adapt(step) if adapt else step
@@ -48,8 +48,8 @@ def learn(run, schedule, images, x_validation, network, optimizer, history, on_e
 def allocation(run, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return images per level of each batch of an epoch, (steps, N), None if fixated, and what an image counts.
 
-    `scores` are the last validation PSNRs, None before the first epoch; the second is (N,), or None where all images
-    count the same.
+    `scores` are the last validation PSNRs, or the schedule's own feedback, None before the first epoch; the second is
+    (N,), or None where all images count the same. Raises ParameterError for unusable weights or factors.
     """
     if schedule.fixated_on is not None:
         return None, None
@@ -70,7 +70,7 @@ def allocation(run, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray 
 
 
 def mean_batch(counts) -> dict:
-    """Return what the history keeps of the batches of an epoch."""
+    """Return what the history keeps of an epoch's `counts`, images per level of each batch (steps, N), or None."""
     if counts is None:
         return {"allocation": None, "dose": None}
     shares = counts.mean(0) / counts[0].sum()
@@ -133,7 +133,10 @@ class Step:
 
 
 def batches(step: Step, epoch: int, counts, factors=None):
-    """Yield each batch of an epoch as `Step` takes it, everything drawn from (seed, epoch)."""
+    """Yield each batch of an epoch as `Step` takes it, everything drawn from (seed, epoch).
+
+    `counts` and `factors` are what `allocation` returns.
+    """
     run, generator = step.run, step.generator
     lows, highs, factors = severities(run, step.schedule, counts, factors, generator.device)
     kept = step.schedule.keep(epoch / run.epochs)
@@ -175,7 +178,8 @@ def hard_pool(run, pack) -> torch.Tensor:
     """Return hard mining's static pool (Sec. 6.3): clean and damaged crops (2, pool_images, channels, 64, 64), uint8.
 
     Item k is a crop of image k mod n; levels take turns over images and over the visits to each. Crop and damage are
-    drawn by a generator of the item's own, on the CPU; 8 bits cut off what leaves [-1, 1].
+    drawn by a generator of the item's own, on the CPU; 8 bits cut off what leaves [-1, 1]. Raises
+    ParameterError where the device has no room.
     """
     # Paper: a static set of 1M damaged images; here: equal numbers of each level, 8-bit, 25 kB an item in colour.
     task, n, device = task_of(run), len(pack), pack.offset.device
@@ -195,7 +199,7 @@ def hard_pool(run, pack) -> torch.Tensor:
 
 
 def validate(run, network, x) -> dict[str, list[float]]:
-    """Return the scores of levels 1…5 on the validation crops, with the same damage every epoch.
+    """Return the scores of levels 1…5 on the validation crops x (n, channels, 64, 64), the same damage every epoch.
 
     `psnr`: mean in dB; `composite`: the same with the known pixels put back, where pixels are missing; `rms_error`:
     root of the mean over images of the squared loss, the loss being squared error on the [-1, 1] scale.

@@ -23,7 +23,7 @@ class ChannelwiseLinear(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None):
-        """Torch7's default of a Linear: uniform within ±1/√inputs, 1/4 for 4 × 4 positions."""
+        """Draw by Torch7's default of a Linear: uniform within ±1/√inputs, 1/4 for 4 × 4 positions."""
         bound = self.weight.shape[-1] ** -0.5
         self.weight.uniform_(-bound, bound, generator=generator)
         self.bias.uniform_(-bound, bound, generator=generator)
@@ -64,13 +64,13 @@ class EncoderDecoder(nn.Module):
 
 
 def down(inputs: int, outputs: int) -> list[nn.Module]:
-    """Halve the resolution."""
+    """Return the layers that halve the resolution."""
     # Released code zeroes every convolution's bias before each pass; here: no bias, because that is the same.
     return [nn.Conv2d(inputs, outputs, 4, 2, 1, bias=False), nn.BatchNorm2d(outputs), nn.LeakyReLU(0.2)]
 
 
 def up(inputs: int, outputs: int) -> list[nn.Module]:
-    """Double the resolution."""
+    """Return the layers that double the resolution."""
     return [nn.ConvTranspose2d(inputs, outputs, 4, 2, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
 
 

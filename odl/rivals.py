@@ -11,27 +11,27 @@ SPECIALISTS = [f"level_{level}" for level in range(1, 6)]
 
 
 def seed_of_specialists(seed: int) -> int:
-    """The seed of those that runs of a seed are compared with: one set serves five seeds, 0 to 4, 5 to 9, …"""
+    """Return the seed of those that runs of a seed are compared with: one set serves five seeds, 0 to 4, 5 to 9, …"""
     return seed - seed % 5
 
 
 def one_level(level, done, psnr, n):
-    """A specialist: one level alone."""
+    """Return all weight on one level: a specialist."""
     return np.eye(n)[level - 1]
 
 
 def inverse_mse(done, psnr, n):
-    """Shares ∝ 1/MSE, what the mean PSNR itself asks for: a level's error counts in it by its logarithm."""
+    """Return shares ∝ 1/MSE, what the mean PSNR itself asks for: a level's error counts in it by its logarithm."""
     return np.ones(n) if psnr is None else 10 ** (np.asarray(psnr, float) / 10)
 
 
 def static_easy(done, psnr, n):
-    """The cumulative curriculum's mean over training, from the first step on: 46, 26, 16, 9 and 4 % of five levels."""
+    """Return the cumulative curriculum's mean over training, from step 1 on: 46, 26, 16, 9 and 4 % of five levels."""
     return np.tri(n).T @ (1 / np.arange(1, n + 1))
 
 
 def second_moment(done, rms_error, n):
-    """Shares ∝ √E[L²] of the loss L of a level's images, each loss divided by its share (Nichol and Dhariwal, 2021).
+    """Return shares ∝ √E[L²] of losses L of a level's images, each divided by its share (Nichol and Dhariwal, 2021).
 
     The objective is that of equal shares; only the variance of its gradient changes.
     """
@@ -41,7 +41,7 @@ def second_moment(done, rms_error, n):
 
 
 def edm(done, psnr, n):
-    """Equal shares, a level's error weighted by (σ² + σ_d²) / (σ σ_d)² at its middle σ (Karras et al., 2022).
+    """Return equal shares, a level's error weighted by (σ² + σ_d²) / (σ σ_d)² at its middle σ (Karras et al., 2022).
 
     σ_d = 0.5 is the spread of images in [-1, 1]; level 1 of denoising weighs 28 times as much as level 5.
     """

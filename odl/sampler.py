@@ -11,7 +11,7 @@ class Sampler:
     """Divides the batches of any loop by a schedule (Eq. 3 by default).
 
     `schedule` is a row of `SCHEDULES` or a function (done, scores, n) -> weights (n,); `batch_size` images are divided
-    among `n_levels` levels, 1 the easiest.
+    among `n_levels` levels, 1 the easiest. Raises ParameterError, also for a schedule that needs more than scores.
 
     >>> sampler = Sampler("on_demand", batch_size=32)
     >>> for epoch in range(10):
@@ -33,13 +33,19 @@ class Sampler:
         self.tell(0.0)
 
     def tell(self, done: float, scores=None) -> None:
-        """Begin the part of training after the share `done`, in [0, 1), with the last `scores` of each level."""
+        """Begin the part of training after the share `done`, in [0, 1), with the last `scores` of each level.
+
+        `scores` (n_levels,) are PSNRs in dB, or the schedule's own feedback; None before the first validation.
+        """
         given = np.asarray(self.schedule(done, None if scores is None else list(scores), self.n_levels), float)
         self.weights, self.factors = given if given.ndim == 2 else (given, np.ones(self.n_levels))
         self.owed = np.zeros(self.n_levels)
 
     def batch(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the level of each image of the next batch, easiest first, and what each counts: (B,), (B,)."""
+        """Return the level of each image of the next batch, easiest first, and what each counts: (B,), (B,).
+
+        Raises ValueError for unusable weights.
+        """
         counts, self.owed = allocate_batches(self.weights, self.batch_size, 1, self.owed)
         levels = np.repeat(np.arange(1, self.n_levels + 1), counts[0])
         return levels, self.factors[levels - 1]

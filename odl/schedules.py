@@ -15,6 +15,7 @@ def allocate(weights, batch_size: int) -> np.ndarray:
     """Divide one batch, as figures show it, by non-negative weights (N,): integers that sum to `batch_size`.
 
     Paper: no rounding is specified; here: largest remainder, because it keeps the sum.
+    Raises ValueError for unusable weights.
     """
     return allocate_batches(weights, batch_size, 1)[0][0]
 
@@ -24,7 +25,7 @@ def allocate_batches(weights, batch_size: int, batches: int, owed=0) -> tuple[np
 
     Training's way: the fraction that rounding leaves is carried to the next batch, and `owed` is what batches before
     left. The sum of all batches and of what is owed is Eq. 3's shares exactly, which differ from equal ones by less
-    than an image where PSNRs are alike.
+    than an image where PSNRs are alike. Raises ValueError for weights that are not finite, negative or all zero.
     """
     weights = np.asarray(weights, dtype=np.float64)
     if not (weights.ndim == 1 and np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
@@ -41,49 +42,49 @@ def allocate_batches(weights, batch_size: int, batches: int, owed=0) -> tuple[np
 
 
 def dose(shares) -> float:
-    """How far a batch is from equal shares: mean over levels of |share − 1/N|, of shares (N,) in any unit."""
+    """Return how far a batch is from equal shares: mean over levels of |share − 1/N|, of shares (N,) in any unit."""
     shares = np.asarray(shares, dtype=np.float64) / np.sum(shares)
     return float(np.abs(shares - 1 / len(shares)).mean())
 
 
 def stage(done: float, n: int) -> int:
-    """Index of the current of n equal stages."""
+    """Return the index of the current of n equal stages, the share `done` of training being over."""
     return min(int(done * n + 1e-9), n - 1)
 
 
 def on_demand(done, psnr, n):
-    """B_i ∝ 1/P_i with P_i the validation PSNR of level i, equal at first (Eq. 3, Algorithm 1)."""
+    """Return B_i ∝ 1/P_i with P_i the validation PSNR of level i, equal at first (Eq. 3, Algorithm 1)."""
     # A PSNR below 1 dB means diverged; the floor keeps weights finite and gives such a level most of the batch.
     return np.ones(n) if psnr is None else 1 / np.maximum(np.nan_to_num(np.asarray(psnr, float), nan=1.0), 1.0)
 
 
 def on_demand_l2(done, psnr, n):
-    """B_i ∝ the squared error that the mean PSNR P_i stands for: the feedback to which Sec. 5.3 prefers PSNR."""
+    """Return B_i ∝ the squared error that the mean PSNR P_i stands for: the feedback to which Sec. 5.3 prefers PSNR."""
     return np.ones(n) if psnr is None else 10 ** (-np.nan_to_num(np.asarray(psnr, float), nan=0.0) / 10)
 
 
 def rigid_joint(done, psnr, n):
-    """All levels equally, always."""
+    """Return equal weights of all levels, always."""
     return np.ones(n)
 
 
 def staged_curriculum(done, psnr, n):
-    """One level at a time, easiest first."""
+    """Return all weight on one level at a time, easiest first."""
     return np.eye(n)[stage(done, n)]
 
 
 def staged_anti_curriculum(done, psnr, n):
-    """One level at a time, hardest first."""
+    """Return all weight on one level at a time, hardest first."""
     return np.eye(n)[n - 1 - stage(done, n)]
 
 
 def cumulative_curriculum(done, psnr, n):
-    """Level 1, then 1–2, then 1–3, …"""
+    """Return equal weights of level 1, then 1–2, then 1–3, …"""
     return (np.arange(n) <= stage(done, n)).astype(float)
 
 
 def cumulative_anti_curriculum(done, psnr, n):
-    """Level N, then N–1 and N, …"""
+    """Return equal weights of level N, then N–1 and N, …"""
     return cumulative_curriculum(done, psnr, n)[::-1]
 
 
@@ -101,7 +102,7 @@ class Schedule:
 
     @staticmethod
     def needs(seed: int) -> list[dict]:
-        """Of each run from whose history it is made: the parameters that differ from this run's, which has `seed`."""
+        """Return, of each run from whose history it is made, the parameters that differ from this run's, of `seed`."""
         return []
 
     def __init__(self, weights=rigid_joint, feedback: str = "psnr", tasks=None):
@@ -111,7 +112,7 @@ class Schedule:
         return self.weights(done, psnr, n)
 
     def keep(self, done: float) -> float:
-        """The share of a batch, the images of highest loss, that is back-propagated."""
+        """Return the share of a batch, the images of highest loss, that is back-propagated."""
         return 1.0
 
 
@@ -138,7 +139,7 @@ class HardMining(Schedule):
 
 
 def begin(row, histories=()) -> Schedule:
-    """The schedule of one run, from its row in `SCHEDULES` and the histories of the runs that it needs."""
+    """Return the schedule of one run, from its row in `SCHEDULES` and the histories of the runs that it needs."""
     schedule = row(*histories) if isinstance(row, type) else row
     return schedule if isinstance(schedule, Schedule) else Schedule(schedule)
 

@@ -19,9 +19,9 @@ MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at mos
 
 
 def restorer(network: nn.Module, precision: str = "fp32", device: str = "cpu"):
-    """A trained network as a function y -> x_hat for inference, (B, channels, 64, 64) float32 in and out.
+    """Return a trained network as a function y -> x_hat for inference, (B, channels, 64, 64) float32 in and out.
 
-    BatchNorm is folded into the convolutions.
+    `precision` is fp32, bf16 or fp64. BatchNorm is folded into the convolutions.
     """
     network = fold_batchnorm(network).to(device, torch.float64 if precision == "fp64" else torch.float32)
     return torch.inference_mode()(lambda y: forward(network, y, precision).float())
@@ -33,7 +33,7 @@ def restore_image(network, image, stride=3, precision="fp32", device="cpu", prog
     `image` is float (height, width) or (height, width, 3) on the [0, 1] scale; what is returned has its shape.
     The last window of each row and column is flush with the border. A network for grey images restores each channel
     of a colour image alone. Images smaller than a window are reflected. After every `BATCH` windows
-    `progress(share done)` is called.
+    `progress(share done)` is called. Raises ParameterError, also for a `stride` that is not 1 to 64 pixels.
     """
     x = planes_of(image, network)
     height, width = x.shape[2:]
@@ -44,7 +44,7 @@ def restore_image(network, image, stride=3, precision="fp32", device="cpu", prog
 
 
 def votes(restore, y, places, progress=None) -> tuple[torch.Tensor, torch.Tensor]:
-    """The sum of the restored windows at `places` (top, left) of y (n, C, H, W), and how many see each pixel (H, W)."""
+    """Return the sum of restored windows at `places` (top, left) of y (n, C, H, W), and how many see a pixel (H, W)."""
     total, count = torch.zeros_like(y), torch.zeros(y.shape[2:], device=y.device)
     step = max(1, BATCH // len(y))
     for i in range(0, len(places), step):
@@ -63,7 +63,8 @@ def inpaint_image(network, image, mask, stride=8, precision="fp32", device="cpu"
 
     Windows that miss at most 35 % of their pixels (more, where none does) vote by their mean; what they fill counts as
     known for the next ring, so holes of any shape and size close from their border inwards. Known pixels are returned
-    as they are, up to rounding. Raises ParameterError.
+    as they are, up to rounding. `stride` is 1 to 64 pixels; `progress(share done)` is called as windows are done.
+    Raises ParameterError.
     """
     # Paper: objects are removed from photographs (Supp. F), how is not said.
     x, mask = planes_of(image, network), np.asarray(mask) != 0
@@ -92,7 +93,7 @@ def inpaint_image(network, image, mask, stride=8, precision="fp32", device="cpu"
 
 
 def shares(unknown: torch.Tensor, rows: list[int], columns: list[int]) -> torch.Tensor:
-    """The share of unknown pixels in each window: (rows, columns), from sums over rectangles."""
+    """Return the share of pixels of `unknown` (H, W) in each window: (rows, columns), from sums over rectangles."""
     total = nn.functional.pad(unknown.long().cumsum(0).cumsum(1), (1, 0, 1, 0))
     top, left = torch.tensor(rows, device=unknown.device), torch.tensor(columns, device=unknown.device)
     above, below = total[top], total[top + CROP]
@@ -100,7 +101,7 @@ def shares(unknown: torch.Tensor, rows: list[int], columns: list[int]) -> torch.
 
 
 def window_starts(side: int, stride: int) -> list[int]:
-    """Starts of the windows along one axis: every `stride` pixels, the last flush with the border.
+    """Return the starts of the windows along one axis: every `stride` pixels, the last flush with the border.
 
     Raises ParameterError where pixels would lie between windows.
     """
@@ -129,13 +130,13 @@ def reflect_to_window(x: torch.Tensor) -> torch.Tensor:
 
 
 def to_image(x: torch.Tensor, height: int, width: int, ndim: int) -> np.ndarray:
-    """(n, C, ≥ height, ≥ width) back to (height, width) or (height, width, 3) in [0, 1]."""
+    """Turn (n, C, ≥ height, ≥ width) back into (height, width) or (height, width, 3), clipped to [0, 1]."""
     planes = x[:, :, :height, :width].flatten(0, 1).clamp(0, 1)
     return planes.permute(1, 2, 0).numpy() if ndim == 3 else planes.mean(0).numpy()
 
 
 def fold_batchnorm(network: nn.Module) -> nn.Module:
-    """A copy for inference with every BatchNorm folded into the convolution before it: same outputs, fewer passes."""
+    """Return a copy for inference with BatchNorm folded into the convolution before it: same outputs, fewer passes."""
     network = copy.deepcopy(network).eval()
     for part in [module for module in network.modules() if isinstance(module, nn.Sequential)]:
         for i, (conv, norm) in enumerate(itertools.pairwise(part)):

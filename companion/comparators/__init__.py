@@ -30,12 +30,12 @@ class Denoiser:
 
     @property
     def title(self) -> str:
-        """The name, and who trained it where that was not its authors."""
+        """Return the name, and who trained it where that was not its authors."""
         return f"{self.name}, retrained here, {self.steps:,} steps" if self.steps else self.name
 
     @property
     def reason(self) -> str:
-        """Why it has no number here."""
+        """Return why it has no number here."""
         return "to be measured" if self.here() else self.lacks
 
 

@@ -78,7 +78,7 @@ class ContextEncoder(nn.Module):
 
 
 def random_regions(n: int, generator, size: int = crops.CROP) -> torch.Tensor:
-    """True in regions of arbitrary shape that cover 20–30 % of each image: (n, 1, size, size).
+    """Draw masks that are true in regions of arbitrary shape, 20–30 % of each image: (n, 1, size, size).
 
     Uniform noise on a coarse grid, enlarged (bicubic) at a random offset, and thresholded.
     """

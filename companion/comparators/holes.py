@@ -21,7 +21,7 @@ SIDE = 32  # the paper does not say; the context encoder's setting implies it
 
 
 def block_masks(block: str, n: int, generator, side: int = SIDE) -> torch.Tensor:
-    """True inside one missing block per image, in the middle or anywhere: (n, 1, 64, 64)."""
+    """Draw masks that are true inside one missing block per image, in the middle or anywhere: (n, 1, 64, 64)."""
     sides = torch.full((n,), float(side), device=generator.device)
     return square_mask(draw_square(sides, sides, crops.CROP, generator, centred=block == "central"), crops.CROP)
 
@@ -35,33 +35,33 @@ def inpaint(network, y, mask, precision: str = "fp32") -> torch.Tensor:
 
 
 def paste(x_hat, y, mask) -> torch.Tensor:
-    """y (B, 3, 64, 64) with its missing pixels from x_hat (B, 3, side, side), the whole image or its centre."""
+    """Return y (B, 3, 64, 64) with its missing pixels from x_hat (B, 3, side, side), the whole image or its centre."""
     margin = (y.shape[-1] - x_hat.shape[-1]) // 2
     inside = nn.functional.pad(torch.ones_like(x_hat[:, :1], dtype=torch.bool), [margin] * 4)
     return torch.where(mask & inside, nn.functional.pad(x_hat, [margin] * 4), y)
 
 
 def hole_error(x_hat, x, mask) -> torch.Tensor:
-    """Mean squared error per image over its missing pixels, on the [0, 1] scale: (B,)."""
+    """Return mean squared error per image over its missing pixels, on the [0, 1] scale: (B,)."""
     squared = ((x_hat - x) ** 2 * mask).flatten(1).sum(1)
     return squared / (x.shape[1] * mask.flatten(1).sum(1)) / 4
 
 
 def errors(fill, x, mask, batch_size: int) -> torch.Tensor:
-    """`hole_error` of what `fill(y, mask)` makes of x without the pixels in mask, a batch at a time: (B,)."""
+    """Return `hole_error` of what `fill(y, mask)` makes of x without the pixels in mask, a batch at a time: (B,)."""
     parts = zip(x.split(batch_size), mask.split(batch_size), strict=True)
     return torch.cat([hole_error(fill(delete(p, m), m), p, m) for p, m in parts])
 
 
 def evaluate(experiment, network, device="cpu", progress=None) -> pd.DataFrame:
-    """`measure` of a network."""
+    """Return `measure` of a network."""
     fill = partial(inpaint, network.to(device).eval(), precision=experiment.precision)
     return measure(experiment, fill, device, progress)
 
 
 @torch.inference_mode()
 def measure(experiment, fill, device="cpu", progress=None) -> pd.DataFrame:
-    """Rows (trial, level, l2, psnr) with level `central` or `arbitrary`; the same draws for every `fill(y, mask)`.
+    """Return rows (trial, level, l2, psnr), level `central` or `arbitrary`; the same draws for every `fill(y, mask)`.
 
     l2 in ‰, psnr the mean over images of the PSNR per image, both inside the block.
     """
@@ -82,12 +82,12 @@ def measure(experiment, fill, device="cpu", progress=None) -> pd.DataFrame:
 
 
 def work_of(experiment) -> int:
-    """Batches passed forward in one measurement on the blocks."""
+    """Return the number of batches passed forward in one measurement on the blocks."""
     return experiment.trials * len(BLOCKS) * ceil(experiment.test_images / experiment.batch_size)
 
 
 def smoothest(y, mask) -> torch.Tensor:
-    """y (B, C, H, W) in [-1, 1] with Δ²x̂ = 0 where mask (B, 1, H, W) is true, as scikit-image solves it."""
+    """Return y (B, C, H, W) in [-1, 1] with Δ²x̂ = 0 where mask (B, 1, H, W) is true, as scikit-image solves it."""
     pairs = zip(y.permute(0, 2, 3, 1).double().numpy(), mask[:, 0].numpy(), strict=True)
     filled = [inpaint_biharmonic((image + 1) / 2, missing, channel_axis=-1) for image, missing in pairs]
     return torch.from_numpy(np.stack(filled) * 2 - 1).permute(0, 3, 1, 2).to(y.dtype)

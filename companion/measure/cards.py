@@ -50,7 +50,7 @@ def place_of(task: str) -> Path:
 
 
 def result_of(place: Path) -> dict | None:
-    """The result of the run whose weights these are, by the owner in their header; None where it is not here."""
+    """Return the result of the run whose weights these are, by the owner in their header; None where it is not here."""
     owner = checkpoint.owner_in(place)
     for path in sorted(files.results().glob(f"*/*/{place.stem}/*.json")):
         content = json.loads(path.read_bytes())
@@ -61,7 +61,7 @@ def result_of(place: Path) -> dict | None:
 
 
 def card(task: str) -> str:
-    """The card in Markdown."""
+    """Return the card in Markdown."""
     place = place_of(task)
     result, rows = result_of(place), photographs_of(task)
     parts = [
@@ -80,7 +80,7 @@ TERMS = (
 
 
 def trained(task: str, place: Path, result: dict | None) -> str:
-    """Network, data and length of the training."""
+    """Say what the network is, its data, the length of its training and the damage that it has met."""
     parameters = sum(t.numel() for t in checkpoint.read_weights(place).values())
     told = ", which sees a push-pull guess of the missing pixels and the mask" if task == "photo_fill" else ""
     text = f"A residual U-Net without normalisation{told}: {parameters:,} parameters, stored in half precision."
@@ -96,12 +96,12 @@ def trained(task: str, place: Path, result: dict | None) -> str:
 
 
 def level_means(result: dict) -> pd.DataFrame:
-    """Means in dB over the test crops of each level: `psnr_input`, damaged, and `psnr`, restored."""
+    """Return means in dB over the test crops of each level: `psnr_input`, damaged, and `psnr`, restored."""
     return pd.DataFrame(result["evaluation"]).groupby("level")[["psnr_input", "psnr"]].mean()
 
 
 def by_level(task: str, result: dict) -> str:
-    """PSNR in dB of every level, damaged and restored."""
+    """Return a Markdown table of PSNR in dB of every level, damaged and restored."""
     scores = level_means(result)
     lines = [f"| level | {LEVELS[task]['severity']} | damaged (dB) | restored (dB) |", "| --- | --- | --- | --- |"]
     for level, (low, high) in enumerate(LEVELS[task]["levels"], 1):
@@ -121,7 +121,7 @@ def network_of(row: str) -> str:
 
 
 def on_photographs(rows: pd.DataFrame) -> str:
-    """PSNR in dB, beside the paper's network and the better of what learns nothing, blind."""
+    """Return a Markdown table of PSNR in dB beside the paper's network and the better of what learns nothing, blind."""
     lines = ["| damage | damaged | the paper's network | this network | without learning |", "| --- " * 5 + "|"]
     for row in rows.itertuples():
         cells = (row.damaged, row.paper, row.photographs)
@@ -132,7 +132,7 @@ def on_photographs(rows: pd.DataFrame) -> str:
 
 
 def worse(rows: pd.DataFrame, result: dict | None) -> str:
-    """Where the network is below what is damaged, crops and photographs, and where below what learns nothing."""
+    """Say where the network is below what is damaged, crops and photographs, and where below what learns nothing."""
     said, loss = [], level_means(result).eval("psnr_input - psnr") if result else pd.Series()
     if len(harmed := loss[loss > 0]):
         each = [f"level {level} (by {db:.1f} dB)" for level, db in harmed.items()]

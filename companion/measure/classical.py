@@ -33,7 +33,7 @@ TRIALS = 2  # of a run's trials; the crops move a mean by more than the damage d
 
 
 def missing(y) -> torch.Tensor:
-    """True where a pixel of y (B, 3, 64, 64) has the colour of a hole: (B, 1, 64, 64)."""
+    """Return masks (B, 1, 64, 64) that are true where a pixel of y (B, 3, 64, 64) has the colour of a hole."""
     everywhere = torch.ones_like(y[:, :1])
     return (y == delete(torch.zeros_like(y), everywhere)).all(1, keepdim=True)
 

@@ -41,7 +41,7 @@ def rounded(y) -> np.ndarray:
 
 
 def noisy(x, rng, sigma: float, quality: int = 0):
-    """Gaussian noise, then JPEG of a quality."""
+    """Add Gaussian noise of σ (of 255), then save as JPEG of a quality, unless that is 0."""
     y = rounded(x + sigma * rng.standard_normal(x.shape))
     if quality:
         Image.fromarray(y).save(file := io.BytesIO(), "JPEG", quality=quality)
@@ -50,12 +50,12 @@ def noisy(x, rng, sigma: float, quality: int = 0):
 
 
 def counted(x, rng, peak: float):
-    """Poisson noise of `peak` photons in white."""
+    """Add Poisson noise of `peak` photons in white."""
     return rounded(255 / peak * rng.poisson(x / 255 * peak)), None
 
 
 def blurred(x, rng, kernel: np.ndarray, sigma: float = 0.0):
-    """A kernel (K, K), with mirrored borders, then noise."""
+    """Blur by a kernel (K, K), with mirrored borders, then add noise of σ (of 255)."""
     planes = np.atleast_3d(x).astype(float)
     y = np.dstack([ndimage.convolve(plane, kernel, mode="mirror") for plane in np.moveaxis(planes, -1, 0)])
     return rounded(y.reshape(x.shape) + sigma * rng.standard_normal(x.shape)), None
@@ -73,7 +73,7 @@ def disc(radius: int) -> np.ndarray:
 
 
 def without(x, rng, draw: Callable):
-    """White where `draw(picture, rng)` paints, on a picture of the photograph's size."""
+    """Paint white where `draw(picture, rng)` does, on a picture of the photograph's size."""
     picture = Image.new("1", x.shape[1::-1])
     draw(picture, rng)
     return painted(x, np.asarray(picture.convert("L")) > 0)  # a true of mode 1 is a byte of 255
@@ -119,7 +119,7 @@ def squares(picture, rng, number: int, side: int) -> None:
 
 
 def non_local_means(y, mask):
-    """Of a 13×13 neighbourhood, told what scikit-image estimates of σ."""
+    """Denoise by means over a 13×13 neighbourhood, told what scikit-image estimates of σ."""
     axis = -1 if y.ndim == 3 else None
     sigma = max(1 / 255, float(estimate_sigma(y, channel_axis=axis, average_sigmas=True)))
     how = {"patch_size": 5, "patch_distance": 6, "h": 0.6 * sigma, "sigma": sigma}
@@ -131,7 +131,7 @@ def unsharp(y, mask):
 
 
 def lucy(y, mask):
-    """Richardson and Lucy's deconvolution of a Gaussian of σ = 2 in every channel, with mirrored borders."""
+    """Deconvolve a Gaussian of σ = 2 by Richardson and Lucy in every channel, with mirrored borders."""
     padded = np.pad(np.atleast_3d(y), ((16, 16), (16, 16), (0, 0)), "reflect")
     planes = [richardson_lucy(plane, gaussian(2), num_iter=10) for plane in np.moveaxis(padded, -1, 0)]
     return np.dstack(planes)[16:-16, 16:-16].reshape(y.shape)
@@ -174,7 +174,7 @@ ON_DB11 = {  # the same of the grey benchmark, by the noise of Table 3: σ, and 
 
 
 def images_of(side: int | None = None) -> dict[str, np.ndarray]:
-    """The photographs, or the middle `side` pixels of each, (H, W[, 3]) uint8."""
+    """Return the photographs by name, or the middle `side` pixels of each, (H, W[, 3]) uint8."""
     folder = sets.find("demo")
     whole = {name: np.asarray(reader.flat(reader.opened(folder / name))) for name in PHOTOGRAPHS}
     return {name: middle(x, side) for name, x in whole.items()}

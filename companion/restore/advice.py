@@ -13,7 +13,7 @@ class DamageWarning(UserWarning):
 
 
 def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str) -> str | None:
-    """One line where the mask (H, W) bool of an image, uint8 or on [0, 1], seems inverted; else None.
+    """Return one line where the mask (H, W) bool of an image, uint8 or on [0, 1], seems inverted; else None.
 
     So it does where more is missing than the task is for, or where what stays is of one colour and what goes is not.
     """
@@ -29,5 +29,5 @@ def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str) -> str | None:
 
 
 def one_colour(pixels: np.ndarray, near: float, share: float) -> bool:
-    """Whether more than that share of the pixels (n[, 3]) are within `near` of their median, or no numbers."""
+    """Return whether more than that share of the pixels (n[, 3]) are within `near` of their median, or no numbers."""
     return np.mean(np.abs(pixels - np.median(pixels, 0)) > near) < 1 - share

@@ -12,7 +12,7 @@ MASK_HELP = "white, red or transparent where pixels are missing"
 
 
 def weights_of(task: str) -> Path | None:
-    """The file of the network for photographs with this damage; None where no manifest has it."""
+    """Return the file of the network for photographs with this damage; None where no manifest has it."""
     name = f"{TRAINED_ON[task]}.safetensors"
     for folder in (files.models(), files.shipped()):
         if (folder / "manifest.json").exists() and name in files.unseal(folder / "manifest.json"):

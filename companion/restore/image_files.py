@@ -41,7 +41,7 @@ TIFF_PROFILE, TIFF_PRIVATE = 34675, 2**15  # tag of the colour profile; first ta
 
 
 def as_array(name: str, given) -> np.ndarray:
-    """What is given as an array of numbers. Raises ParameterError, also for a path."""
+    """Return what is given as an array of numbers. Raises ParameterError, also for a path."""
     if isinstance(given, str | os.PathLike):
         raise ParameterError(f"{name}={os.fspath(given)!r} is a path; nearest: PIL.Image.open({os.fspath(given)!r})")
     try:
@@ -54,7 +54,7 @@ def as_array(name: str, given) -> np.ndarray:
 
 
 def eight_bits(name: str, image: Image.Image) -> Image.Image:
-    """A picture or a mask upright and of 8 bits a value. Raises ParameterError."""
+    """Return a picture or a mask upright and of 8 bits a value. Raises ParameterError."""
     try:
         return reader.upright(reader.eight_bits(image))
     except ValueError as error:
@@ -62,7 +62,7 @@ def eight_bits(name: str, image: Image.Image) -> Image.Image:
 
 
 def like(image: Image.Image, array: np.ndarray) -> Image.Image:
-    """The pixels (H, W[, 3]) uint8 as an image with the transparency and the metadata of another."""
+    """Return the pixels (H, W[, 3]) uint8 as an image with the transparency and the metadata of another."""
     restored = Image.fromarray(array)
     kept = {key: value for key, value in image.info.items() if key not in ("transparency", "icc_profile")}
     restored.info = kept | profile_of(image.info.get("icc_profile") or b"", restored.mode)
@@ -72,12 +72,12 @@ def like(image: Image.Image, array: np.ndarray) -> Image.Image:
 
 
 def profile_of(profile: bytes, mode: str) -> dict:
-    """A colour profile as Pillow has it, if it is one of L or RGB as `mode` is; else nothing: it would be wrong."""
+    """Return a colour profile as Pillow has it, if it is one of L or RGB as `mode` is; else {}: it would be wrong."""
     return {"icc_profile": profile} if profile[16:20] == {"L": b"GRAY", "RGB": b"RGB "}[mode] else {}
 
 
 def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
-    """The missing pixels of an image (H, W[, 3]): (H, W) bool; None where the task has none. Raises ParameterError."""
+    """Return missing pixels of an image (H, W[, 3]), (H, W) bool; None where a task has none. Raises ParameterError."""
     if task not in paper.MASKED:
         return None
     gone = marked(mask)
@@ -86,7 +86,7 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
 
 
 def marked(mask) -> np.ndarray:
-    """The pixels that a mask marks as missing, (H, W) bool. Raises ParameterError.
+    """Return the pixels that a mask marks as missing, (H, W) bool. Raises ParameterError.
 
     A mask is an array (H, W), true or not 0 where they are, or a picture: a Pillow image or an array (H, W, 3 or 4)
     uint8. There they are transparent, or, where all else is transparent, drawn in white or red; where nothing is
@@ -121,7 +121,7 @@ def marked(mask) -> np.ndarray:
 
 
 def format_of(output: Path) -> str:
-    """Pillow's name of the format of a file to be written, of those that keep photographs. Raises ParameterError."""
+    """Return Pillow's name of the format to write a file in, one that keeps photographs. Raises ParameterError."""
     file_format = Image.registered_extensions().get(output.suffix.lower())
     if file_format not in FORMATS:
         why = f"would be {file_format}, not written here" if file_format in Image.SAVE else "has no suffix of an image"
@@ -190,7 +190,7 @@ def encoded(image: Image.Image, file_format: str, options: dict) -> bytes:
 
 
 def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tuple[Path, Path | None, Path]]:
-    """(photograph, mask, output) of every photograph of a file or a folder; nothing is read yet.
+    """Return (photograph, mask, output) of every photograph of a file or a folder; nothing is read yet.
 
     A folder gives a folder, with names kept; masks are one file for all, or a folder with files of the same stems.
     Raises ParameterError, or DiskError where the outputs could not be written.
@@ -233,7 +233,7 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
 
 
 def masks_of(sources: list[Path], start: Path, masks: Path) -> list[Path]:
-    """The file of each photograph in a folder of masks: of the same stem, in the same subfolder or in none."""
+    """Return the file of each photograph in a folder of masks: of the same stem, in the same subfolder or in none."""
     found = [Path(file) for file in files_in(masks)]
     drawn = {stem(file): file for file in found}
     if two := next((file for file in found if (other := drawn[stem(file)]) != file), None):

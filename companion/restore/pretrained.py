@@ -36,7 +36,7 @@ LONG = {profile: {"epochs": 6 * PROFILES[profile]["epochs"]} for profile in ("re
 
 
 def load(task: str) -> EncoderDecoder:
-    """The paper's network of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
+    """Return the paper's network of a task (inpaint, interpolate, deblur or denoise), in eval mode on the CPU.
 
     It maps (B, 3, 64, 64) in [-1, 1] to the same shape; (B, 1, 64, 64) to denoise. Of the weights that are here those
     of the longest training are taken, but for inpainting, where it closes squares better and scratches worse (the
@@ -120,7 +120,7 @@ def restore(
 
 
 def at_once(task: str, y: np.ndarray, missing: np.ndarray | None, device: str, progress) -> tuple[tuple, np.ndarray]:
-    """Every pixel of y, restored whole or in tiles by a network for photographs, as `by_windows` returns it."""
+    """Restore every pixel of y, whole or in tiles, by a network for photographs. Returns what `by_windows` does."""
     network, damaged = load_for_photographs(task, device), in_colour(y, missing)
     check_scale("image", damaged)
     known = damaged if missing is None else damaged[~missing]
@@ -136,9 +136,10 @@ def at_once(task: str, y: np.ndarray, missing: np.ndarray | None, device: str, p
 
 
 def by_windows(task: str, stride: int | None, y: np.ndarray, missing: np.ndarray | None, device: str, progress):
-    """The paper's network on windows, of a masked image those near the holes: a box of y (rows, columns), its pixels.
+    """Restore y by the paper's network on windows, of a masked image those near the holes.
 
-    A grey image whose holes the network knows by their tint is restored as three channels.
+    Returns a box of y (rows, columns) and its pixels on [0, 1]. A grey image whose holes the network knows by their
+    tint is restored as three channels.
     """
     stride, how = stride or stride_for(y, task, missing), {"precision": quick_precision(device), "device": device}
     box = (slice(None), slice(None)) if missing is None else around(missing, stride)
@@ -150,12 +151,12 @@ def by_windows(task: str, stride: int | None, y: np.ndarray, missing: np.ndarray
 
 
 def floats(y: np.ndarray) -> np.ndarray:
-    """An image uint8 or on [0, 1] as float32 on [0, 1]."""
+    """Return an image uint8 or on [0, 1] as float32 on [0, 1]."""
     return np.asarray(y, np.float32) / (255 if y.dtype == np.uint8 else 1)
 
 
 def in_colour(y: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
-    """An image (H, W[, 3]) as float32 (H, W, 3) on [0, 1], its missing pixels of the paper's tint."""
+    """Return an image (H, W[, 3]) as float32 (H, W, 3) on [0, 1], its missing pixels of the paper's tint."""
     damaged = floats(y).copy() if y.ndim == 3 else np.repeat(floats(y)[..., None], 3, 2)
     if missing is not None:
         damaged[missing] = np.float32(FILL) / 255
@@ -173,7 +174,7 @@ def around(missing: np.ndarray, stride: int) -> tuple[slice, slice]:
 
 
 def stride_for(image: np.ndarray, task: str, missing: np.ndarray | None) -> int:
-    """The closest of STRIDES at which the network sees at most MAX_WINDOWS windows, to inpaint those with holes."""
+    """Return the closest of STRIDES with at most MAX_WINDOWS windows for the network, to inpaint those with holes."""
     area = image.size if TASKS[task].channels == 1 else image.shape[0] * image.shape[1]
     if task == "inpaint" and min(missing.shape) > CROP:
         part = missing[around(missing, STRIDES[0])]

@@ -26,7 +26,7 @@ def restore_whole(network: ResidualUNet, y, precision: str = "fp32", progress=No
 
 
 def in_tiles(correction, channels: int, progress, tile: int, planes) -> torch.Tensor:
-    """What a network adds in one pass, (1, channels, H, W), a tile at a time.
+    """Return what a network adds in one pass, (1, channels, H, W), a tile at a time.
 
     It adds nothing in tiles whose mask, which is one plane more, is empty.
     """

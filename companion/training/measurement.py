@@ -27,7 +27,7 @@ class Result:
 
     @cached_property
     def level_means(self) -> dict[str, dict[str, float]]:
-        """The mean over trials of each column of the evaluation: column → level → mean."""
+        """Return the mean over trials of each column of the evaluation: column → level → mean."""
         return self.evaluation.groupby("level").mean().to_dict()
 
 
@@ -54,20 +54,20 @@ class Measurement:
 
     @property
     def name(self) -> str:
-        """Its place below the results, or below the root where it is a network's weights."""
+        """Return its place below the results, or below the root where it is a network's weights."""
         above = files.results() if self.path.is_relative_to(files.results()) else files.root()
         return self.path.relative_to(above).with_suffix("").as_posix()
 
     @property
     def experiment(self) -> Experiment | None:
-        """The run that is measured, or whose network is."""
+        """Return the run that is measured, or whose network is."""
         if isinstance(self.what, Experiment):
             return self.what
         return self.needs[0].experiment if self.needs else None
 
     @property
     def needed(self) -> list[Path]:
-        """The files of what it needs."""
+        """Return the files of what it needs."""
         return [need.path for need in self.needs]
 
     def load(self) -> Result | None:
