@@ -43,7 +43,7 @@ def flops(amount: float) -> str:
 def layers(channels: int, width: int) -> list[tuple[str, int, int, int, int]]:
     """Return (name, output channels, output side, parameters, FLOP for an image) of each layer, with its BatchNorm."""
     with torch.device("meta"):
-        network, x = EncoderDecoder(channels, width), torch.zeros(1, channels, 64, 64)
+        network, x = EncoderDecoder(channels, width), torch.zeros(1, channels, CROP, CROP)
     parts = {f"down {i + 1}": network.encoder[3 * i : 3 * i + 3] for i in range(4)}
     parts |= {"channel-wise": network.bottleneck}
     parts |= {f"up {i + 1}": network.decoder[3 * i : 3 * i + 3] for i in range(4)}

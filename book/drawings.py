@@ -277,7 +277,7 @@ def above():
         axis.axhline(0, color="0.45", linestyle="--", linewidth=1.4)
         for (network, label), line in zip(NETWORKS.items(), (":", "-"), strict=True):
             runs = judge.runs_of(sets_faces().runs, EQUAL + network, [task])
-            each = [[judge.score(run, [i]) - judge.score(run, [i], "psnr_input") for i in judge.LEVELS] for run in runs]
+            each = [[judge.gained(run, [i]) for i in judge.LEVELS] for run in runs]
             if runs:
                 look = {"color": figures.COLOURS[EQUAL], "linestyle": line, "linewidth": 2, "marker": "o"}
                 axis.plot([*map(int, judge.LEVELS)], np.mean(each, axis=0), markersize=4, label=label, **look)

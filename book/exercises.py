@@ -29,7 +29,9 @@ def exercises() -> str:
         page = page.replace("table1", "table1-inpaint")  # one of the four pages of this notebook has it
         first = " ".join(question.split()).partition("?")[0]
         rows.append([f"{minutes} min, {how}", f"[{title}]({page}), `{path.stem}`", f"{first}?"])
-    return markdown(["Takes", "Exercise and notebook", "Predict"], sorted(rows))
+    return markdown(
+        ["Takes", "Exercise and notebook", "Predict"], sorted(rows, key=lambda row: (int(row[0].split()[0]), row))
+    )
 
 
 def exercise(path: Path) -> str:

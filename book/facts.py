@@ -90,7 +90,7 @@ def moved(schedule: str, names=("scenes", "faces", "wide")) -> list[float]:
     return [100 * paper.N_LEVELS / 2 * each for each in doses]  # a dose is the mean deviation of a level's share
 
 
-def narrowest(margins: list[list[float]]) -> float | None:
+def widest_reach(margins: list[list[float]]) -> float | None:
     """Return within how many dB of 0 every 90 % interval lies."""
     ends = [np.abs(judge.narrow_interval(each)).max() for each in margins if len(each) >= judge.MIN_SEEDS]
     return max(ends) if ends else None
@@ -133,11 +133,11 @@ def problem() -> dict:
         "comparisons": count(len(over_levels)),
         "apart": psnr(max(differ, default=None)),
         "on_milder": mean(on_milder, partial(psnr, digits=0)),
-        "harm": span((-x for x in harm("1")), partial(psnr, digits=0)),
+        "harm": span((-x for x in gains_on("1")), partial(psnr, digits=0)),
     }
 
 
-def harm(
+def gains_on(
     level: str, names=("scenes", "faces", "wide"), tasks=("inpaint", "deblur", "denoise"), by=EQUAL
 ) -> list[float]:
     """Return how much (dB) a schedule changes the damaged picture's PSNR on a level, all pixels, per set and task."""
@@ -145,7 +145,7 @@ def harm(
     for name, task in product(names, tasks):
         runs = judge.runs_of(runs_on(name), by, [task])
         if runs:
-            found.append(np.mean([judge.score(run, [level]) - judge.score(run, [level], "psnr_input") for run in runs]))
+            found.append(np.mean([judge.gained(run, [level]) for run in runs]))
     return found
 
 
@@ -153,7 +153,7 @@ def feedback() -> dict:
     """Return what Equation 3 and four times as much feedback move, and what comes of it by both scores."""
     each = {(name, task): gaps(evidence.runs, task, *PAIR) for name, evidence in sets().items() for task in paper.TASKS}
     each = {key: margins for key, margins in each.items() if margins}
-    closer = [narrowest([margins]) or 1 for margins in each.values()]
+    closer = [widest_reach([margins]) or 1 for margins in each.values()]
     printed = np.array([[published.TABLE1[task][schedule] for schedule in PAIR] for task in paper.TASKS])
     ours, equal = np.moveaxis(printed, 1, 0)  # each (4 tasks, 2 data sets, L2 and PSNR)
     late = [dose.early_margins(evidence, task) for evidence in sets().values() for task in paper.TASKS]
@@ -163,7 +163,7 @@ def feedback() -> dict:
         "moved": mean(moved(EQUATION3), partial(Number, digits=1)),
         "moved_span": span(moved(EQUATION3), count),
         "contests": count(len(each)),
-        "within": psnr(narrowest([*each.values()])),
+        "within": psnr(widest_reach([*each.values()])),
         "closer": count(sum(x < judge.NARROW_EQUIVALENCE for x in closer)),
         "gain": span(over(*PAIR)),
         "paper": span((ours - equal)[..., 1].ravel()),
@@ -323,11 +323,11 @@ def today() -> dict:
     spread = {name: [np.ptp(run.history[-1]["psnr"]) for run in judge.runs_of(runs, name)] for name in (EQUATION3, fed)}
     return {
         "mild": mean(scores_of("faces", "deblur", equal, ["1"]), partial(psnr, digits=0)),
-        "below": span(map(abs, harm("1", ("faces",), ["deblur"], equal)), partial(psnr, digits=1)),
-        "below_2017": span(map(abs, harm("1", ("faces",), ["deblur"])), partial(psnr, digits=1)),
+        "below": span((-x for x in gains_on("1", ("faces",), ["deblur"], equal)), partial(psnr, digits=1)),
+        "below_2017": span((-x for x in gains_on("1", ("faces",), ["deblur"])), partial(psnr, digits=1)),
         "ahead": span(lead(), partial(psnr, digits=1)),
         "ahead_interpolate": span(lead(["interpolate"], *kept), partial(psnr, digits=1)),
-        "behind_inpaint": span(map(abs, lead(["inpaint"], *kept)), partial(psnr, digits=1)),
+        "behind_inpaint": span((-x for x in lead(["inpaint"], *kept)), partial(psnr, digits=1)),
         "cost": Number(100 * np.median(new) / np.median(old) if new and old else None, 0, " %"),
         "apart": mean(spread[fed], partial(psnr, digits=0)),
         "apart_2017": mean(spread[EQUATION3], partial(psnr, digits=0)),

@@ -50,7 +50,7 @@ def harmed() -> str:
         runs = judge.runs_of(evidence.runs, EQUAL, [task])
         cells = [NOT_MEASURED] * 2
         if runs:
-            change = {level: gained(runs, level, "psnr") for level in LEVELS}
+            change = {level: gained(runs, level) for level in LEVELS}
             below = ", ".join(level for level, db in change.items() if db < 0)
             cells = [below or "none", number(change["1"], 1)]
         kept = number(gained(runs, "1", COMPOSITE), 1) if runs and task in paper.MASKED else "–"
@@ -59,18 +59,20 @@ def harmed() -> str:
     return markdown(["Task", "Trained on", "Levels below the damaged picture", *heads], rows)
 
 
-def gained(runs: list, level: str, column: str) -> float:
+def gained(runs: list, level: str, column="psnr") -> float:
     """Return by how much (dB) networks raise the PSNR of the damaged pictures of a level, mean over seeds."""
-    return np.mean([judge.score(run, [level], column) - judge.score(run, [level], "psnr_input") for run in runs])
+    return np.mean([judge.gained(run, [level], column) for run in runs])
 
 
 def shares() -> str:
-    """Return for each task the PSNRs after the last epoch and Equation 3's shares in it, on faces, means over seeds."""
+    """Return for each task the last PSNRs that Equation 3 was told, and its shares: on faces, means over seeds."""
     rows = []
     for task in paper.TASKS:
         runs = judge.runs_of(sets_faces().runs, EQUATION3, [task])
         if runs:
-            scores, given = (np.mean([run.history[-1][key] for run in runs], axis=0) for key in ("psnr", "allocation"))
+            before, last = np.array([run.history[-2:] for run in runs]).T
+            scores = np.mean([epoch["psnr"] for epoch in before], axis=0)
+            given = np.mean([epoch["allocation"] for epoch in last], axis=0)
             cells = [f"{p:.1f} dB → {s:.1f}" for p, s in zip(scores, given, strict=True)]
             rows.append([plain(task).capitalize(), *cells])
     return markdown(["Task", *(f"Level {i}" for i in range(1, paper.N_LEVELS + 1))], rows)

@@ -335,6 +335,11 @@ def score(run, levels=LEVELS, column="psnr") -> float:
     return float(np.mean([means[level] for level in levels]))
 
 
+def gained(run, levels=LEVELS, column="psnr") -> float:
+    """Return by how much (dB) a network raises the PSNR of the damaged pictures; by `column` of what it restores."""
+    return score(run, levels, column) - score(run, levels, "psnr_input")
+
+
 def paired(runs: dict, task: str, *schedules: str) -> list[list]:
     """Return the runs of some schedules, a list for every seed that all of them have under the same conditions."""
     seeds = sorted(key[2] for key in runs if key[:2] == (task, schedules[0]))

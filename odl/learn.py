@@ -17,7 +17,7 @@ from odl.device import adam, forward, pytorch_defaults, room, set_rate
 from odl.evaluation import errors, in_its_channels, psnr, task_of
 from odl.network import make
 from odl.parameters import ParameterError
-from odl.schedules import Schedule, allocate_batches, dose
+from odl.schedules import Schedule, allocate_batches, dose, usable_weights
 
 
 @pytorch_defaults()
@@ -54,15 +54,7 @@ def allocation(run, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray 
     if schedule.fixated_on is not None:
         return None, None
     given = schedule(epoch / run.epochs, scores, paper.N_LEVELS)
-    try:
-        weights = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        weights = np.array(None)
-    if weights.shape not in ((paper.N_LEVELS,), (2, paper.N_LEVELS)):
-        raise ParameterError(f"schedule {run.schedule!r} returned {given!r}, not {paper.N_LEVELS} weights")
-    weights, factors = weights if weights.ndim == 2 else (weights, None)
-    if factors is not None and not (np.isfinite(factors).all() and factors.min() >= 0 < factors.max()):
-        raise ParameterError(f"schedule {run.schedule!r}: {factors.tolist()} are no factors of a loss, 0 or more")
+    weights, factors = usable_weights(given, paper.N_LEVELS, run.schedule)
     try:
         return allocate_batches(weights**run.sharpness, run.batch_size, run.iterations)[0], factors
     except ValueError as error:

@@ -4,7 +4,7 @@ import numpy as np
 
 from odl.parameters import ParameterError, choice, integer
 from odl.rivals import SCHEDULES
-from odl.schedules import allocate_batches, begin
+from odl.schedules import allocate_batches, begin, usable_weights
 
 
 class Sampler:
@@ -29,23 +29,22 @@ class Sampler:
         needs = getattr(row, "needs", lambda seed: [])(0)
         if needs or getattr(row, "fixated_on", None) is not None or getattr(row, "pool", False):
             raise ParameterError(f"schedule={schedule!r} needs more than scores, so no other loop can have it")
-        self.schedule, self.batch_size, self.n_levels = begin(row), batch_size, n_levels
+        self.schedule, self.name, self.batch_size, self.n_levels = begin(row), schedule, batch_size, n_levels
         self.tell(0.0)
 
     def tell(self, done: float, scores=None) -> None:
         """Begin the part of training after the share `done`, in [0, 1), with the last `scores` of each level.
 
-        `scores` (n_levels,) are PSNRs in dB, or the schedule's own feedback; None before the first validation.
+        `scores` (n_levels,) are PSNRs in dB, or the schedule's own feedback; None before the first validation. Raises
+        ParameterError for scores that give no usable weights.
         """
-        given = np.asarray(self.schedule(done, None if scores is None else list(scores), self.n_levels), float)
-        self.weights, self.factors = given if given.ndim == 2 else (given, np.ones(self.n_levels))
-        self.owed = np.zeros(self.n_levels)
+        given = self.schedule(done, None if scores is None else list(scores), self.n_levels)
+        self.weights, factors = usable_weights(given, self.n_levels, self.name)
+        self.factors = np.ones(self.n_levels) if factors is None else factors
+        _, self.owed = allocate_batches(self.weights, self.batch_size, 0)  # refuses unusable weights
 
     def batch(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the level of each image of the next batch, easiest first, and what each counts: (B,), (B,).
-
-        Raises ValueError for unusable weights.
-        """
+        """Return the level of each image of the next batch, easiest first, and what each counts: (B,), (B,)."""
         counts, self.owed = allocate_batches(self.weights, self.batch_size, 1, self.owed)
         levels = np.repeat(np.arange(1, self.n_levels + 1), counts[0])
         return levels, self.factors[levels - 1]

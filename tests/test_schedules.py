@@ -105,3 +105,13 @@ def test_a_sampler_takes_a_function_and_refuses_what_needs_more_than_scores():
     for bad in ("hard_mining", "fixated_easy", "replay", "minimax_gap"):
         refused(lambda bad=bad: Sampler(bad), bad)
     refused(lambda: Sampler("ondemand"), "nearest: 'on_demand'")
+
+
+@pytest.mark.parametrize("name, scores, said", [
+    ("on_demand", [30.0, 28.0], "not 5 weights"),
+    ("inverse_mse", [30.0, 28.0, np.nan, 24.0, 22.0], "weights="),
+    ("second_moment", [0.1, 0.2, 0.3, 0.4, -10.0], "no factors of a loss"),
+])  # fmt: skip
+def test_a_sampler_refuses_scores_that_divide_nothing_when_it_is_told_them(name, scores, said):
+    sampler = Sampler(name)
+    refused(lambda: sampler.tell(0.5, scores), said)

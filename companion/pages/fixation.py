@@ -252,7 +252,7 @@ def levels_below(runs: dict, schedule: str) -> dict[str, list[str]]:
     found = {}
     for task in paper.TASKS:
         own = [run for run in judge.runs_of(runs, schedule, [task]) if "psnr_input" in run.evaluation]
-        gain = {i: [judge.score(run, [i]) - judge.score(run, [i], "psnr_input") for run in own] for i in judge.LEVELS}
+        gain = {i: [judge.gained(run, [i]) for run in own] for i in judge.LEVELS}
         found[plain(task)] = [level for level in judge.LEVELS if own and np.mean(gain[level]) < 0]
     return {task: levels for task, levels in found.items() if levels}
 

@@ -8,7 +8,6 @@ from companion.pages import table1
 from odl import paper
 
 OF_UNET = ", unet"  # what `dose.name` puts behind the schedule of a run with today's network
-LEVEL_1 = ["1"]
 HALF_OF_DEFICIT = 50  # per cent
 FIXATED = {"easy": "fixated_easy", "hard": "fixated_hard"}
 
@@ -16,14 +15,11 @@ FIXATED = {"easy": "fixated_easy", "hard": "fixated_hard"}
 def judge_above_damaged(evidence: Evidence) -> Decision:
     """Judge today's network on equal shares against the damaged images, on level 1 of every task."""
 
-    def gained(column: str, tasks) -> dict:
+    def gains(column: str, tasks) -> dict:
         runs = {task: judge.runs_of(evidence.runs, f"rigid_joint{OF_UNET}", [task]) for task in tasks}
-        return {
-            plain(task): [score(run, LEVEL_1, column) - score(run, LEVEL_1, "psnr_input") for run in found]
-            for task, found in runs.items()
-        }
+        return {plain(task): [judge.gained(run, ["1"], column) for run in found] for task, found in runs.items()}
 
-    return judge.decide_claim(gained("psnr", paper.TASKS), gained(COMPOSITE, paper.MASKED))
+    return judge.decide_claim(gains("psnr", paper.TASKS), gains(COMPOSITE, paper.MASKED))
 
 
 def judge_fixated(evidence: Evidence) -> Decision:
