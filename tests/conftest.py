@@ -72,6 +72,12 @@ def root(tmp_path, monkeypatch):
     return tmp_path / "root"
 
 
+@pytest.fixture
+def no_shared_data(monkeypatch):
+    """No data sets but those of the root."""
+    monkeypatch.delenv("ODL_DATA", raising=False)
+
+
 def link(pack):
     """Into the present root, once."""
     home = sets.home("demo")

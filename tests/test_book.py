@@ -22,6 +22,7 @@ import sources
 import tables
 from _ext.facts import said
 from scipy import stats
+from test_mended import content, of_level, pairs, worst_gap
 from test_scorecard import psnr, result
 
 from companion import judge, published
@@ -51,11 +52,7 @@ def test_the_contents_list_every_page_and_nothing_else():
 @pytest.mark.parametrize("dataset", measured.SETS)
 @pytest.mark.parametrize("task", paper.TASKS)
 def test_the_tables_that_readme_reads_are_of_every_seed_that_is_here(task, dataset):
-    scores = []
-    for path in (files.results() / "reference" / dataset / task).glob("on_demand-seed*.json"):
-        if path.stem.removeprefix("on_demand-seed").isdigit():
-            run = pd.DataFrame(json.loads(path.read_text())["evaluation"])
-            scores.append(run[run.level.str.isdigit()].psnr.mean())
+    scores = [*by_hand("reference", dataset, task, "on_demand").values()]
     found = measured.written("fixation", task, dataset).set_index("schedule").query("scored == 'all pixels'")
     assert found["mean"]["on_demand"] == pytest.approx(np.mean(scores), abs=1e-6)
     table = measured.written("table1", task, dataset).set_index("schedule")
@@ -128,12 +125,6 @@ def margins_of(row, name: str, task: str) -> list[list[float]]:
     return [judge.gaps(runs, task, row.one, row.other, on, column) for on in levels]
 
 
-def papers_error(name: str, task: str) -> float:
-    """By how many per cent the paper's feedback lowers the squared error on photographs of the kind of a set."""
-    one, other = (published.TABLE1[task][schedule][name == "scenes"][0] for schedule in measured.PAIR)
-    return 100 * (1 - one / other)
-
-
 def holds(word: str, margins: list[float], printed: float) -> bool:
     low, high = judge.interval(margins)
     decided = tables.WORDS[str(judge.decide(margins))]
@@ -156,10 +147,11 @@ def test_what_a_page_states_holds_in_the_results(row):
             assert tables.WORDS[claim.decide(measured_sets()[name]).published_word] == row.word, (row.statement, name)
             continue
         for task in paper.TASKS if row.tasks == "all" else row.tasks.split():
+            one, other = (published.TABLE1[task][schedule][name == "scenes"][0] for schedule in measured.PAIR)
+            papers = 100 * (1 - one / other) if row.score == "squared error" else 0  # what its feedback gains, in %
             for margins in margins_of(row, name, task):
-                printed = papers_error(name, task) if row.score == "squared error" else 0
                 assert len(margins) >= judge.MIN_SEEDS, (row.statement, name, task)
-                assert holds(row.word, margins, printed), (row.statement, name, task, estimate(margins))
+                assert holds(row.word, margins, papers), (row.statement, name, task, estimate(margins))
 
 
 NAMES = r"(?i)\b(?:levels?|tables?|figures?|equations?|chapters?|k =|σ =|told|images of|all of|\w+ of 100 images)"
@@ -209,53 +201,33 @@ def test_the_chapters_and_the_readme_are_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
-def by_hand(
-    profile: str, dataset: str, task: str, name: str, column="psnr", levels="123456", network=""
-) -> dict[int, float]:
+def by_hand(profile, dataset, task, name, column="psnr", levels="123456", network="") -> dict[int, float]:
     """Seed → mean of a column over levels, straight from the JSON files."""
-    folder, scores = files.results() / profile / dataset / task, {}
-    for path in folder.glob(f"{name}-seed*.json"):
-        if re.fullmatch(rf"seed\d+{network}", path.stem.removeprefix(f"{name}-")):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            rows = zip(content["evaluation"]["level"], content["evaluation"][column], strict=True)
-            by_level = {}
-            for level, value in rows:
-                by_level.setdefault(level, []).append(value)
-            scores[content["experiment"]["seed"]] = np.mean([np.mean(by_level[level]) for level in levels])
-    return scores
+    runs = {seed: f"{profile}/{dataset}/{task}/{name}-seed{seed}{network}" for seed in range(100)}
+    return {k: np.mean([of_level(run, column, level) for level in levels]) for k, run in runs.items() if content(run)}
 
 
 def test_numbers_of_the_chapters_are_what_the_files_hold():
     """Equation 3 on all twelve contests, and the worst gap of minimax training by the composite, in plain loops."""
     found, folders = facts.feedback(), [("reference", "bsds500"), ("reference", FACES), ("gpu", FACES)]
-    means, ends = [], []
+    means, ends, shares = [], [], []
     for (profile, dataset), task in product(folders, paper.TASKS):
         ours, equal = (by_hand(profile, dataset, task, name) for name in measured.PAIR)
         gaps = [ours[seed] - equal[seed] for seed in sorted({*ours} & {*equal})]
         means.append(np.mean(gaps))
         ends += [abs(e) for e in stats.t.interval(0.90, len(gaps) - 1, np.mean(gaps), stats.sem(gaps))]
+        histories = [content(f"{profile}/{dataset}/{task}/on_demand-seed{seed}")["history"] for seed in ours]
+        shares.append(100 * 5 / 2 * np.mean([np.mean([epoch["dose"] for epoch in history]) for history in histories]))
     assert found["gain"].value == pytest.approx((min(means), max(means)), abs=1e-6) and len(means) == 12
     assert found["within"].value == pytest.approx(max(ends), abs=1e-6) and found["contests"].value == 12
     assert found["closer"].value == 11  # "all but one"
     assert round(facts.contest()["collapse_equal"].value, 1) == 24.5  # typed in the question of chapter 4
-    shares = []
-    for (profile, dataset), task in product(folders, paper.TASKS):
-        each = []
-        for path in (files.results() / profile / dataset / task).glob("on_demand-seed*.json"):
-            if path.stem.removeprefix("on_demand-seed").isdigit():
-                history = json.loads(path.read_text(encoding="utf-8"))["history"]
-                each.append(100 * 5 / 2 * np.mean([epoch["dose"] for epoch in history]))
-        shares.append(np.mean(each))
     assert found["moved"].value == pytest.approx(np.mean(shares), abs=1e-6)
     assert round(np.mean(shares)) == 2  # typed on the first page
     at_home = by_hand("reference", FACES, "deblur", "fixated_hard", levels=["hard"])
     assert round(np.mean([*at_home.values()])) == 24  # typed in the question of chapter 1
-    alone = {str(i): by_hand("reference", FACES, "inpaint", f"level_{i}", "psnr_kept", str(i)) for i in range(1, 6)}
-    behind = {}
-    for name in ("minimax_gap", "on_demand"):
-        own = {i: by_hand("reference", FACES, "inpaint", name, "psnr_kept", i) for i in alone}
-        behind[name] = {seed: max([*alone[i].values()][0] - own[i][seed] for i in alone) for seed in own["1"]}
-    worst = [behind["minimax_gap"][seed] - behind["on_demand"][seed] for seed in behind["minimax_gap"]]
+    names = pairs("faces", "inpaint", "minimax_gap-{}", "on_demand-{}")
+    worst = [np.subtract(*(worst_gap(name, "inpaint", "psnr_kept") for name in pair)) for pair in names]
     assert facts.contest()["worst_inpaint_composite"].value == pytest.approx(np.mean(worst), abs=1e-6)
 
 

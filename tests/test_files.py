@@ -35,13 +35,12 @@ def disk_with(monkeypatch, free):
     monkeypatch.setattr(files.shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
 
 
-def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, tmp_path, monkeypatch):
+def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, no_shared_data, tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "faces.zip", "w") as file:
         for k in range(3):
             file.writestr(f"img_align_celeba/{k}.jpg", bytes(400_000))
     published = sets.hashlib.md5((tmp_path / "faces.zip").read_bytes()).hexdigest()
     monkeypatch.setitem(sets.DATASETS, "celeba", sets.DATASETS["celeba"] | {"md5": published})
-    monkeypatch.delenv("ODL_DATA", raising=False)
     disk_with(monkeypatch, 300_000)
     words = "disk full, 1.2 MB are needed and 0.3 MB are free"
     refused(lambda: download.prepare("celeba", str(tmp_path / "faces.zip")), words, kind=DiskError)

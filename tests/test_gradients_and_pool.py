@@ -7,6 +7,7 @@ import pytest
 import torch
 from conftest import tiny
 from skimage.metrics import peak_signal_noise_ratio
+from test_training import pool_item
 
 from companion.data import packs
 from companion.disk import files
@@ -51,10 +52,8 @@ def test_a_pool_is_scored_on_its_own_examples_and_on_others_made_in_the_same_way
     for level, split in (("pool", "train"), ("held out", "test")):
         pack, scores = packs.load("demo", split), []
         for k in range(7):
-            generator = torch.Generator().manual_seed(crops.seed_of(0, "pool", k))
-            x = crops.crop(pack, torch.tensor([k % len(pack)]), generator)
-            y = TASKS["deblur"].corrupt(x, (k // len(pack) + k % len(pack)) % 5 + 1, generator)
-            x, y = (((images + 1) * 127.5).round() / 127.5 - 1 for images in (x, y))  # 8 bits, as the pool keeps them
+            images = pool_item(experiment, pack, k)
+            x, y = (((image + 1) * 127.5).round() / 127.5 - 1 for image in images)  # 8 bits, as the pool keeps them
             scores.append(peak_signal_noise_ratio(x.numpy(), (0.7 * y + 0.1).numpy().clip(-1, 1), data_range=2))
         assert rows[level] == pytest.approx(np.mean(scores), abs=1e-3)
 

@@ -67,11 +67,7 @@ def test_train_then_evaluate_then_list(capsys):
         (["train", "--set", "epochs"], "NAME=VALUE"),
         (["evaluate", "--task", "deblur"], "python -m odl train --task deblur"),
         (["data", "prepare", "celebb"], "nearest: 'celeba'"),
-        (["data", "prepare", "celeba", "--source", "nowhere"], "nowhere"),
-        (["restore", "--task", "denoise", "nowhere.png", "out.png"], "nowhere.png"),
         (["restore", "--task", "inpaint", "in.png", "out.png"], "--mask"),
-        (["restore", "--task", "denoise", "in.png", "out.xyz"], "'.png'"),
-        (["restore", "--task", "denoise", "text.png", "out.png"], "text.png"),
         (["restore", "--task", "denoise", "--mask", "in.png", "in.png", "out.png"], "--mask"),
         (["restore", "--task", "denoise", "in.png", "in.png"], "--overwrite"),
         (["restore", "--task", "denoise", "in.png", "text.png"], "'text.png' exists; --overwrite"),  # a shell's *
@@ -308,37 +304,26 @@ def test_pipes_and_devices_are_refused_at_once(root, noise, capsys):
     assert Path("pipe.png").is_fifo()
 
 
-@pytest.mark.parametrize("name", [name for name in BAD if name.endswith(".tif")])
-def test_a_picture_whose_range_nobody_knows_is_one_line_and_ends_no_folder(root, noise, capsys, name):
-    Path("in").mkdir()
-    Image.fromarray(photograph(0, 70, 70)).save("in/whole.png")
-    Path("in", name).write_bytes(BAD[name])
-    assert main(["restore", "--task", "deblur", f"in/{name}", "out.png"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: in/{name}: ")
-    assert main(["restore", "--task", "deblur", "in", "out"]) == 1
-    assert f"error: in/{name}: " in capsys.readouterr().err
-    assert [path.name for path in Path("out").iterdir()] == ["whole.png"] and not Path("out.png").exists()
-
-
 def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys):
     name = "Köln"
     for file in ("a.png", "deeper/b.jpg"):
         (root / name / file).parent.mkdir(parents=True, exist_ok=True)
         Image.effect_noise((70, 70), 40).save(root / name / file)
     (root / name / "c.png").write_text("not an image")
+    for bad in (odd := [file for file in BAD if file.endswith(".tif")]):  # of a range that nobody knows
+        (root / name / bad).write_bytes(BAD[bad])
     Image.new("RGB", (70, 70)).save(f"{name}/d.gif")
     arguments = ["restore", "--task", "denoise", "--stride", "32", name, f"{name}/out"]
     for again in ([], ["--overwrite"]):  # what was restored is not restored again
         assert main(arguments + again) == 1
         said = capsys.readouterr().err
         assert "c.png: not a readable image" in said and f"{name}/d.gif: output='{name}/out/d.gif' would be GIF" in said
+        assert all(f"error: {name}/{bad}: " in said for bad in odd)
         found = {path.relative_to(root / name / "out").as_posix() for path in (root / name / "out").glob("**/*.*")}
         assert found == {"a.png", "deeper/b.jpg"}
     assert main(arguments) == 2 and "exist, as" in capsys.readouterr().err
-    assert (
-        main([*arguments[:-1], "o.png"]) == 2
-        and "output='o.png' is a file, or named like one" in capsys.readouterr().err
-    )
+    assert main([*arguments[:-1], "o.png"]) == 2
+    assert "output='o.png' is a file, or named like one" in capsys.readouterr().err
 
 
 NO_ROOM = ("CUDA out of memory. Tried", "Allocator: can't allocate memory: you", "perhaps by an excessive memory usage")

@@ -14,6 +14,7 @@ import torch
 from conftest import refused, ship_untrained
 from PIL import Image
 from scipy import ndimage
+from test_corruptions import generator
 from torch import nn
 
 import odl
@@ -25,10 +26,6 @@ from companion.training import results
 from odl import corruptions, paper
 from odl.evaluation import in_its_channels
 from odl.network import NETWORKS, ResidualUNet
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def pictures(n=8, seed=0, grey=0):
@@ -206,10 +203,8 @@ def test_the_marker_is_where_pixels_are_missing_and_nowhere_else(photo_tasks):
     x, task = pictures(40), corruptions.TASKS["photo_fill"]
     for level in range(1, 7):
         y = task.corrupt(x, level, generator(level))
-        gone = (y == fill.GONE).all(1)
-        assert gone.flatten(1).any(1).all() and torch.equal(
-            y[~gone.unsqueeze(1).expand_as(y)], x[~gone.unsqueeze(1).expand_as(y)]
-        )
+        gone = (y == fill.GONE).all(1, keepdim=True)
+        assert gone.flatten(1).any(1).all() and torch.equal(y, torch.where(gone, fill.GONE, x))
 
 
 # All three
@@ -367,20 +362,15 @@ def test_tiles_without_a_hole_are_not_looked_at(photo_networks):
 
 
 def test_the_margin_of_a_tile_is_more_than_the_network_sees():
-    network = ship_free(ResidualUNet(3, 4))
+    network = ResidualUNet(3, 4)
+    for parameter in network.parameters():
+        nn.init.constant_(parameter, 0.1)  # these let everything through
     y = torch.zeros(1, 3, 256, 256, requires_grad=True)
     for row in range(120, 129):
         [moved] = torch.autograd.grad(network.correction(y)[..., row, row].sum(), y)
         rows = moved.abs().sum((0, 1, 3)).nonzero()
         assert row - rows.min() <= tiles.MARGIN and rows.max() - row <= tiles.MARGIN
         assert row - rows.min() > 30
-
-
-def ship_free(network):
-    """The network with weights that let everything through."""
-    for parameter in network.parameters():
-        nn.init.constant_(parameter, 0.1)
-    return network
 
 
 @pytest.mark.parametrize("task", paper.TASKS)
@@ -460,22 +450,21 @@ def test_a_network_for_photographs_is_read_once_a_process(photo_networks, monkey
     assert names == ["photo_denoise.safetensors", "photo_fill.safetensors"]
 
 
-def test_the_command_restores_a_folder(photo_networks, tmp_path, monkeypatch, capsys):
+def test_the_command_restores_a_folder(photo_networks, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made.album(tmp_path / "in", 2)
     Image.fromarray(np.uint8(np.eye(70, 80) * 255)).save("mask.png")
     assert run_odl(["restore", "--task", "inpaint", "--mask", "mask.png", "in", "out"]) == 0
     before, after = (np.asarray(Image.open(f"{folder}/1.png")) for folder in ("in", "out"))
     assert ((before != after).any(-1) <= (np.eye(70, 80) > 0)).all() and (before != after).any()
-    assert run_odl(["restore", "--task", "denoise", "--stride", "8", "in/0.png", "new.png"]) == 2
-    assert "--network paper" in capsys.readouterr().err
     assert run_odl(["restore", "--task", "denoise", "--stride", "64", "--network", "paper", "in/0.png", "new.png"]) == 0
 
 
 def test_masks_of_photographs_are_told_from_inverted_ones():
     """Of what people mark on a photograph none is told to be inverted, and its inverse always."""
-    masks = photographs.mask_bank()[0].numpy()[::20]
-    for mask in masks:
+    masks = photographs.mask_bank()[0].numpy()
+    assert {*np.unique(masks.view(np.uint8))} == {0, 1}  # Pillow's true is 255, a number to compiled code
+    for mask in masks[::20]:
         assert advice.doubt_of_mask(scene(192, 192), mask, "inpaint") is None
         assert "invert the mask" in advice.doubt_of_mask(scene(192, 192), ~mask, "inpaint")
     for share in (0.3, 0.9):
@@ -483,11 +472,6 @@ def test_masks_of_photographs_are_told_from_inverted_ones():
         assert advice.doubt_of_mask(scene(192, 192), lost, "interpolate") is None
         painted = np.where(lost[..., None], 0, scene(192, 192))
         assert "invert" in advice.doubt_of_mask(painted, ~lost, "interpolate")
-
-
-def test_masks_hold_true_and_false_alone():
-    """Pillow's own true is a byte of 255, which compiled code takes for a number."""
-    assert {*np.unique(photographs.mask_bank()[0].numpy().view(np.uint8))} == {0, 1}
 
 
 def test_mean_psnr_weighs_errors_as_the_mean_of_their_logarithms():

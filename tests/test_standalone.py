@@ -37,11 +37,9 @@ print(len(told), len(told[-1]["psnr"]), sum(told[-1]["allocation"]))
 
 @pytest.mark.parametrize(("task", "network"), [("inpaint", "paper"), ("denoise", "unet")])
 def test_two_epochs_are_trained_on_random_images_with_numpy_pandas_and_torch_alone(tmp_path, task, network):
-    code = ALONE.format(task=task, network=network)
+    command = [sys.executable, "-c", ALONE.format(task=task, network=network)]
     environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=200, cwd=tmp_path, env=environment
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     epochs, levels, per_cent = done.stdout.split()
     assert (epochs, levels) == ("2", "5") and float(per_cent) == pytest.approx(100, abs=1e-3)

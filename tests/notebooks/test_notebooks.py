@@ -170,9 +170,8 @@ def test_the_command_that_is_told_trains_what_is_missing(name, task, dataset, ro
 
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("name", ["table1", "fixation", "allocation"])
-def test_what_is_measured_on_faces_is_shown_without_them(name, tmp_path, monkeypatch):
+def test_what_is_measured_on_faces_is_shown_without_them(name, tmp_path, no_shared_data):
     """The README's commands, with what comes with the repository, no photograph, no network and no training."""
-    monkeypatch.delenv("ODL_DATA", raising=False)
     of_faces = Path("data/results/reference/celeba10k-native")
     shutil.copytree(ROOT / of_faces, tmp_path / of_faces)
     before = {*tmp_path.glob("data/results/**/*.json")}
