@@ -33,9 +33,7 @@ def run(options: measure.Options) -> dict:
         turns = {n: partial(measure.seconds_of, c, calls[n], options.device) for n, c in contestants.items()}
         seconds = measure.interleave(turns, options.rounds, name)
         batches = range(size["gate_batches"])
-        change = {
-            n: mean((damaged() - x).square().mean().item() for _ in batches) for n, damaged in contestants.items()
-        }
+        change = {n: mean((c() - x).square().mean().item() for _ in batches) for n, c in contestants.items()}
         difference = {n: abs(value / change["loop"] - 1) for n, value in change.items()}
         for n in contestants:
             counts, ratio = max(difference["ours"], difference[n]) <= MAX_DIFFERENCE, measure.faster(seconds, n)
@@ -70,7 +68,7 @@ def corrupters(name: str, x: torch.Tensor, options: measure.Options) -> dict:
 # The loop: one image (C, 64, 64) at its severity
 
 
-def remove_square(image, severity, rng):
+def remove_square(image, severity, rng=None):
     side, top, left = map(int, severity)
     y = image.copy()
     y[:, top : top + side, left : left + side] = FILL_COLOUR

@@ -18,7 +18,6 @@ from companion.data import packs, sets
 from companion.disk import files
 from companion.disk.provenance import commit, device_name, processor
 from odl.device import quick_precision
-from odl.experiment import Experiment
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv")
 
@@ -101,11 +100,6 @@ def dataset(options: Options) -> str:
             packs.load("bsds500", "train")
             return "bsds500"
     return "demo"
-
-
-def experiment(options: Options, **numbers) -> Experiment:
-    """Return inpainting, every level alike in a batch (rigid joint learning), with some of the paper's numbers."""
-    return Experiment.of("inpaint", dataset(options), "rigid_joint", profile="paper", **numbers)
 
 
 # Results

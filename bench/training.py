@@ -17,13 +17,13 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from companion.data import packs, sets
 from companion.training.graphs import quickest
 from odl import crops, paper
-from odl.corruptions import FILL
 from odl.evaluation import images_of
 from odl.experiment import Experiment
 from odl.learn import Step, allocation, batches, build, train_epoch, validate
 from odl.schedules import SCHEDULES, begin
 
 from . import measure
+from .corruptions import remove_square
 
 MAX_LOADING_PROCESSES = 8  # on a GPU; on a CPU as many as threads
 MAX_GATE_DB = 0.1  # between a contestant and the eager loop in fp32
@@ -44,7 +44,7 @@ def experiment_of(options: measure.Options, gate: bool = False) -> Experiment:
     size, part = sizes(options), "gate_" if gate else ""
     numbers = {"width": size[f"{part}width"], "iterations": size[f"{part}steps"], "epochs": 1}
     numbers |= {"batch_size": size["batch"], "validation_images": 2 * size["batch"]}
-    return measure.experiment(options, **numbers)
+    return Experiment.of("inpaint", measure.dataset(options), "rigid_joint", profile="paper", **numbers)
 
 
 def run(options: measure.Options) -> dict:
@@ -179,10 +179,7 @@ def with_hole(x: np.ndarray) -> np.ndarray:
     """Remove a square of a side of levels 1–5 from x (3, 64, 64), anywhere."""
     low, high = paper.TASKS["inpaint"]["levels"][np.random.randint(paper.N_LEVELS)]
     side = np.random.randint(low, high + 1)
-    top, left = np.random.randint(crops.CROP - side + 1, size=2)
-    y = x.copy()
-    y[:, top : top + side, left : left + side] = np.float32(FILL)[:, None, None] / 127.5 - 1
-    return y
+    return remove_square(x, (side, *np.random.randint(crops.CROP - side + 1, size=2)))
 
 
 def loader_of(dataset: Dataset, experiment, options) -> DataLoader:

@@ -38,13 +38,9 @@ from offline import write_mathjax  # noqa: E402
 CLASS = build.BUILD / "class"
 STAND_IN = {
     "code": "# YOUR CODE HERE\nanswer = None",
-    "markdown": "\n\n".join(
-        [
-            "My prediction, with a reason, from before I measured:",
-            "What causes the result, beside my prediction:",
-            "What one seed, this scale or these photographs leave open:",
-        ]
-    ),
+    "markdown": "My prediction, with a reason, from before I measured:\n\n"
+    "What causes the result, beside my prediction:\n\n"
+    "What one seed, this scale or these photographs leave open:",
 }
 ALONE = BOOK / "lab" / "alone.html.j2"
 LECTURE = BOOK / "lecture.md.j2"
@@ -151,14 +147,15 @@ DRAWN = {  # pictures of the deck alone
 
 def write_picture(path: Path, source: Path) -> None:
     """Write beside the deck one of `DRAWN`, or generated/NAME of the laid-out book, or fig-PAGE-NAME.png of a page."""
+    generated = source / "generated" / path.name
     if path.name in DRAWN:
-        return figures.save(DRAWN[path.name](), path)
-    drawn = source / "generated" / path.name
-    if drawn.exists():
-        return shutil.copy2(drawn, path)
-    page = nbformat.read(source / "notebooks" / f"{path.stem.split('-')[1]}.ipynb", 4)
-    [cell] = [c for c in page.cells if c.metadata.get("mystnb", {}).get("figure", {}).get("name") == path.stem]
-    path.write_bytes(base64.b64decode(cell.outputs[-1].data["image/png"]))
+        figures.save(DRAWN[path.name](), path)
+    elif generated.exists():
+        shutil.copy2(generated, path)
+    else:
+        page = nbformat.read(source / "notebooks" / f"{path.stem.split('-')[1]}.ipynb", 4)
+        [cell] = [c for c in page.cells if c.metadata.get("mystnb", {}).get("figure", {}).get("name") == path.stem]
+        path.write_bytes(base64.b64decode(cell.outputs[-1].data["image/png"]))
 
 
 def write_lecture(source: Path, folder: Path) -> str | None:

@@ -8,7 +8,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, runs_on, sets, sets_faces, trained_today
+from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, runs_on, sets, sets_faces
 from lab_page import as_input, networks, photograph, reference
 from measured import PROFILE, load
 from tables import TITLES
@@ -18,7 +18,7 @@ from companion.claims import claims
 from companion.data import packs
 from companion.judge import COMPOSITE
 from companion.measure import denoising
-from companion.measure import photographs as measured
+from companion.measure import photographs as measured_photographs
 from companion.measure.recalibration import with_statistics_of
 from companion.pages import db11_spectrum, dose
 from companion.pages.today import OF_UNET
@@ -207,11 +207,10 @@ def systems():
     shown |= {f"non-local means, told {told}": denoisers["nlm"](y, told).clip(0, 1) for told in (25, sigma)}
     if "on_demand" in denoisers:
         shown["on-demand, told nothing"] = denoisers["on_demand"](y, sigma).clip(0, 1)
-    titles, images = [*shown], [*shown.values()]
     figure, axes = plt.subplots(2, 2, figsize=(WIDE, 7), squeeze=False, layout="constrained")
     figure.get_layout_engine().set(hspace=0.06)
     figures.empty(axes)
-    for axis, title, image in zip(axes.flat, titles, images, strict=False):
+    for axis, (title, image) in zip(axes.flat, shown.items(), strict=False):
         figures.show_picture(axis, image, f"{denoising.decibels(image, x):.1f} dB", 11)
         axis.set_title(title, fontsize=11, color=figures.LABEL_COLOUR)
     return figure
@@ -291,8 +290,9 @@ def above():
 
 def both_networks():
     """Draw schedules minus equal shares on faces, by both scores: the network of 2017 beside a residual U-Net."""
+    runs = sets_faces().runs
     rules = {EQUATION3: "Equation 3", STRONG: "k = 4", "inverse_mse": "1/MSE", CURRICULUM: "curriculum"}
-    rules = {rule: label for rule, label in rules.items() if rule == EQUATION3 or trained_today(rule)}
+    rules = {rule: label for rule, label in rules.items() if rule == EQUATION3 or judge.runs_of(runs, rule + OF_UNET)}
     looks = dict(zip(NETWORKS, (OPEN, {}), strict=True))
     cases = [("faces", network, below, looks[network]) for network, below in zip(NETWORKS, (-0.15, 0.15), strict=True)]
     figure = forest(rules, cases, 1.6 + 0.42 * len(paper.TASKS) * (len(rules) + 0.6))
@@ -313,13 +313,11 @@ def repaired():
     """Draw details of three damaged photographs and what two networks and the best that learns nothing make of them."""
     rows, scores, side = [], [], 112
     for row, (name, (top, left)) in REPAIRED.items():
-        x, y, mask = next(case for other, *case in measured.cases_of(row) if other == name)
-        task = measured.task_of(row)
-        made = [
-            y / 255,
-            *(restore(y / 255, task, mask, network=network) for network in (chosen.PAPER, chosen.PHOTOGRAPHS)),
-        ]
-        rivals = (rival(y / 255, mask).clip(0, 1) for rival in measured.RIVALS[task].values())
+        x, y, mask = next(case for other, *case in measured_photographs.cases_of(row) if other == name)
+        task = measured_photographs.task_of(row)
+        made = [y / 255]
+        made += [restore(y / 255, task, mask, network=network) for network in (chosen.PAPER, chosen.PHOTOGRAPHS)]
+        rivals = (rival(y / 255, mask).clip(0, 1) for rival in measured_photographs.RIVALS[task].values())
         made.append(max(rivals, key=lambda x_hat: denoising.decibels(x_hat, x)))
         rows.append([image[top : top + side, left : left + side] for image in made])
         scores.append([f"{denoising.decibels(image, x):.1f} dB" for image in made])

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from appendix import GRID, flops, layers, rate, run_flop, step_flop
 from lab_page import fills
-from measured import DATASET, PAIR, PROFILE, SEEDS, duration, load, wide, worlds
-from results_table import book_runs
+from measured import DATASET, PAIR, PROFILE, SEEDS, duration, load, on_disk, wide, worlds
 from scipy import stats
 
 from companion import judge, published
@@ -111,7 +110,6 @@ def profile(name: str) -> dict:
     return {key: count(value) for key, value in p.items() if isinstance(value, int)} | {
         "steps": count(steps),
         "rate": rate(p),
-        "images": Number(steps * p["batch_size"] / 1e6, 1, " million"),
         "less": Number(step_flop(3, 64, 1) / step_flop(3, p["width"], 1), 1),
         "step": flops(step_flop(3, p["width"], p["batch_size"])),
         "run": flops(run_flop(p)),
@@ -141,12 +139,8 @@ def gains_on(
     level: str, names=("scenes", "faces", "wide"), tasks=("inpaint", "deblur", "denoise"), by=EQUAL
 ) -> list[float]:
     """Return how much (dB) a schedule changes the damaged picture's PSNR on a level, all pixels, per set and task."""
-    found = []
-    for name, task in product(names, tasks):
-        runs = judge.runs_of(runs_on(name), by, [task])
-        if runs:
-            found.append(np.mean([judge.gained(run, [level]) for run in runs]))
-    return found
+    each = (judge.runs_of(runs_on(name), by, [task]) for name, task in product(names, tasks))
+    return [np.mean([judge.gained(run, [level]) for run in runs]) for runs in each if runs]
 
 
 def feedback() -> dict:
@@ -159,6 +153,8 @@ def feedback() -> dict:
     late = [dose.early_margins(evidence, task) for evidence in sets().values() for task in paper.TASKS]
     long = dose.load_runs(catalogue.ladder(PROFILE, DATASET, SEEDS))
     long_pair = [f"{name}, width 32, 60,000 steps" for name in PAIR]
+    tables = [dose.levels_table(evidence) for evidence in worlds().values()]
+    pulls = [norm for table in tables for norm in table.pull[table.level == paper.N_LEVELS]]  # level 1's is 1
     return {
         "moved": mean(moved(EQUATION3), partial(Number, digits=1)),
         "moved_span": span(moved(EQUATION3), count),
@@ -180,14 +176,8 @@ def feedback() -> dict:
         "hole_interpolate": psnr(mean_margin("faces", "interpolate", STRONG, EQUAL, [LEVEL_5], COMPOSITE)),
         "easy_deblur": psnr(mean_margin("faces", "deblur", EASY, EQUAL)),
         "easy_denoise": psnr(mean_margin("faces", "denoise", EASY, EQUAL)),
-        "pull": span(pulls(), partial(Number, digits=1)),
+        "pull": span(pulls, partial(Number, digits=1)),
     }
-
-
-def pulls() -> list[float]:
-    """Return the gradient norm of level 5 under equal shares, for each set and task once per k; level 1's is 1."""
-    tables = [dose.levels_table(evidence) for evidence in worlds().values()]
-    return [row.pull for table in tables for row in table[table.level == paper.N_LEVELS].itertuples()]
 
 
 def contest() -> dict:
@@ -216,7 +206,6 @@ def contest() -> dict:
         "ahead": count(int((small.ahead > 0).sum())),
         "behind": count(int((small.ahead < 0).sum())),
         "ratio": span(ratios, count),
-        "half": span((np.ptp(judge.interval(g)) / 2 for _, g in pair), psnr),
         "worst": span((np.mean(g) for (_, c), g in worst.items() if g and c == "psnr"), psnr),
         "mse": span(over("inverse_mse", EQUAL, ("faces", "wide"))),
         "mse_composite": mean(gaps(wide().runs, "inpaint", "inverse_mse", EQUAL, LEVELS, COMPOSITE)),
@@ -284,17 +273,13 @@ def first(values, where) -> float | None:
 
 def harm_of_mildest(task: str) -> float | None:
     """Return by how much (dB) the network of a task lowers the PSNR of the test crops of level 1."""
-    if result := cards.result_of(cards.place_of(task)):
-        damaged, restored = cards.level_means(result).loc["1"]
-        return damaged - restored
-    return None
+    result = cards.result_of(cards.place_of(task))
+    return cards.level_means(result).eval("psnr_input - psnr")["1"] if result else None
 
 
 def photographs() -> dict:
     """Return how often networks for photographs are above the damaged one, and above or near the best classical one."""
-    table, noisy = (
-        measured_photographs.table(rows) for rows in (measured_photographs.ROWS, measured_photographs.ON_DB11)
-    )
+    table, noisy = map(measured_photographs.table, (measured_photographs.ROWS, measured_photographs.ON_DB11))
     return {
         "rows": count(len(table)),
         "improved": count(int((table.photographs > table.damaged).sum())),
@@ -305,11 +290,6 @@ def photographs() -> dict:
         "db11": psnr(first(noisy.photographs, noisy.damage == "DB11, noise 25, not clipped")),
         "db11_paper": psnr(np.mean([row["on_demand"] for row in published.TABLE3.values()])),
     }
-
-
-def trained_today(schedule: str) -> list:
-    """Return the residual U-Nets of a schedule on faces."""
-    return judge.runs_of(sets_faces().runs, schedule + OF_UNET)
 
 
 def today() -> dict:
@@ -341,7 +321,7 @@ def today() -> dict:
 
 def cost() -> dict:
     """Return what the paper's length would cost at the speed of the runs of the book."""
-    runs = book_runs()
+    runs = on_disk(catalogue.grid(PROFILE, DATASET, SEEDS, (*published.SEVEN, *published.FIXATED)))
     speeds = [run_flop(run.experiment) / run.provenance["seconds"]["train"] for run in runs]
     speed = np.median(speeds) if speeds else None
     return {
@@ -356,13 +336,12 @@ def cost() -> dict:
 def gpu() -> dict:
     """Return the numbers of profile `gpu`, and on what the runs at the paper's width were trained."""
     runs = [*wide().runs.values()]
-    cards, versions = (
-        {pick(run.provenance) for run in runs} for pick in (lambda p: p["device"], lambda p: p["versions"]["torch"])
-    )
+    devices = {run.provenance["device"] for run in runs}
+    versions = {run.provenance["versions"]["torch"] for run in runs}
     if not runs:
         return profile("gpu") | dict.fromkeys(("device", "versions"))
     return profile("gpu") | {
-        "device": f"one {' and '.join(sorted(cards))}",
+        "device": f"one {' and '.join(sorted(devices))}",
         "versions": f"PyTorch {' and '.join(sorted(versions))}",
     }
 

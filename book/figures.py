@@ -23,12 +23,11 @@ import lab_page
 import matplotlib.pyplot as plt
 import numpy as np
 import results_table
-import sources
 import speed
 import tables
 import torch
 from matplotlib.patches import Polygon
-from measured import NOT_MEASURED, ROOT
+from measured import DATASET, NOT_MEASURED, PROFILE, ROOT
 from PIL import Image
 
 from companion.judge import plain
@@ -77,7 +76,8 @@ def made_or_missing(name: str, make) -> str:
     try:
         return make()
     except FileNotFoundError:
-        command = "make bench" if name.startswith("speed") else sources.reproduce()
+        scale = f"--profile {PROFILE} --dataset {DATASET}"
+        command = "make bench" if name.startswith("speed") else f"python -m companion reproduce {scale}"
         return f"This is {NOT_MEASURED}: `{command}` does it."
 
 
@@ -168,7 +168,8 @@ def block(axis, x, thick, high, colour):
 
 FIGURES = {
     "concept.png": concept, "network.svg": network, "schedules.png": table1.plot_schedules,
-    "shares.svg": partial(allocation.plot_shares, SCORES), "lab-fixation.png": lab_page.still_fixation,
+    "shares.svg": partial(allocation.plot_shares, SCORES),
+    "lab-fixation.png": partial(lab_page.restorations, "chelsea.png", "deblur", 2.0),  # milder than the hard severity
     "lab-allocation.svg": lab_page.still_allocation, "lab-inpaint.png": lab_page.still_inpaint,
     "lab-seeds.svg": lab_page.still_seeds, "speed-ratios.svg": speed.ratios,
 } | drawings.FIGURES  # fmt: skip

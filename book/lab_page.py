@@ -70,7 +70,9 @@ def write(folder: Path) -> str | None:
             (folder / f"{name}.js").write_text(packed({name: to_onnx(network)}), encoding="utf-8")
     name, newer = f"inpaint-{FOR_PHOTOGRAPHS}", load_for_photographs("inpaint")
     (folder / f"{name}.js").write_text(packed({name: to_onnx(newer, LONGER_SIDE)}), encoding="utf-8")
-    missing = write_runtime(folder)
+    runtime, missing = vendored("onnxruntime-web")
+    if not missing:
+        (folder / "runtime.js").write_text(packed({path.name: path.read_bytes() for path in runtime}), encoding="utf-8")
     (folder / "data.js").write_text(data(missing), encoding="utf-8")
     return missing
 
@@ -172,14 +174,6 @@ def networks(task: str) -> dict:
     return {schedule: results.load_network(reference(task, schedule)) for schedule in OFFERED}
 
 
-def write_runtime(folder: Path) -> str | None:
-    """Write runtime.js from npm's onnxruntime-web; returns in a line why it could not be had."""
-    files, missing = vendored("onnxruntime-web")
-    if not missing:
-        (folder / "runtime.js").write_text(packed({path.name: path.read_bytes() for path in files}), encoding="utf-8")
-    return missing
-
-
 def vendored(name: str) -> tuple[list[Path], str | None]:
     """Return an npm package's files by book/lab/package.json, and in a line why they could not be had, or None."""
     package = json.loads((LAB / "package.json").read_text(encoding="utf-8"))
@@ -235,11 +229,6 @@ def restorations(name: str, task: str, severity: float, shown=FIXATION):
     pictures |= {OFFERED[key].lower(): restore_image(trained[key], damaged, 8) for key in shown}
     scores = [f"{peak_signal_noise_ratio(image, x, data_range=1):.1f} dB" for x in [*pictures.values()][1:]]
     return figures.picture_grid([list(pictures.values())], list(pictures), None, [["", *scores]], size=1.28)
-
-
-def still_fixation():
-    """Draw a sharper photograph than the network fixated on hard was made for, and what networks make of it."""
-    return restorations("chelsea.png", "deblur", 2.0)
 
 
 def still_seeds(seeds=tuple(SEEDS)):

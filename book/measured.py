@@ -60,12 +60,6 @@ def markdown(header: list[str], rows: list[list]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
-def tab_set(tabs: dict[str, str]) -> str:
-    """Return, in MyST, a tab for each title → text."""
-    items = [f":::{{tab-item}} {title.capitalize()}\n{text}\n:::" for title, text in tabs.items()]
-    return "\n".join(["::::{tab-set}", *items, "::::"])
-
-
 def duration(amount: float) -> str:
     """Return seconds as a person says them."""
     for unit, length in (("years", 31_557_600), ("days", 86_400), ("h", 3600), ("min", 60)):

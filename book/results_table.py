@@ -4,18 +4,7 @@ import re
 
 import pandas as pd
 import sources
-from measured import (
-    DATASET,
-    NOT_MEASURED,
-    PAIR,
-    PROFILE,
-    ROOT,
-    SEEDS,
-    SETS,
-    markdown,
-    on_disk,
-    written,
-)
+from measured import DATASET, NOT_MEASURED, PAIR, PROFILE, ROOT, SEEDS, SETS, markdown, on_disk, written
 from papermill import inspect_notebook
 
 from companion import published
@@ -23,14 +12,8 @@ from companion.claims import claims
 from companion.judge import plain
 from companion.measure import denoising
 from companion.runs import catalogue
-from companion.training import results
 from companion.words import signed, span
 from odl import paper
-
-
-def book_runs() -> list[results.Result]:
-    """Return the measured runs of each of the paper's schedules on every task, on scenes."""
-    return on_disk(catalogue.grid(PROFILE, DATASET, SEEDS, (*published.SEVEN, *published.FIXATED)))
 
 
 def decibels(*values: float) -> str:

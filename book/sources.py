@@ -6,8 +6,6 @@ import shlex
 from itertools import groupby
 from pathlib import Path
 
-from measured import DATASET, PROFILE
-
 from companion.disk import files
 from odl import PROTOCOL
 
@@ -24,17 +22,8 @@ def line(paths: list[Path], command: str) -> str:
     """Return folders with how many files of each, and the command, in MyST; empty where nothing is measured."""
     names = sorted(path.relative_to(files.results().parents[1]) for path in paths)
     groups = [[*group] for _, group in groupby(names, key=lambda name: name.parts[:4])]
-    folders = [f"`{os.path.commonpath([name.parent for name in g])}/` ({count(len(g))})" for g in groups]
+    folders = [f"`{os.path.commonpath([n.parent for n in g])}/` ({len(g)} file{'s' * (len(g) > 1)})" for g in groups]
     return f":::{{container}} odl-source\nFrom {', '.join(folders)}; `{command}`.\n:::" if folders else ""
-
-
-def count(n: int) -> str:
-    return f"{n} file{'s' * (n > 1)}"
-
-
-def reproduce() -> str:
-    """Return the command that measures what the book shows of scenes."""
-    return f"python -m companion reproduce --profile {PROFILE} --dataset {DATASET}"
 
 
 def papermill(notebook: str, parameters: dict) -> str:

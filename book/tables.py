@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import yaml
 from facts import EQUAL, EQUATION3, STRONG, sets, sets_faces
-from measured import DATASET, NOT_MEASURED, ROOT, SETS, load, markdown, tab_set, worlds
+from measured import DATASET, NOT_MEASURED, ROOT, SETS, load, markdown, worlds
 
 from companion import judge, published
 from companion.claims import claims, predictions
@@ -101,7 +101,7 @@ def word_of(margins: list[float]) -> str:
 
 def contest() -> str:
     """Return a tab for each task: every schedule minus equal shares, in the paper and here, by both scores."""
-    tabs = {}
+    tabs = []
     for task in paper.TASKS:
         rows = []
         for schedule in (*(s for s in published.SEVEN if s != EQUAL), *catalogue.NEWER):
@@ -113,8 +113,9 @@ def contest() -> str:
                     printed = from_to(claims.paper_gaps(schedule, EQUAL, [task]), number)
                 named = (published.SEVEN | published.LATER)[schedule].replace("Cumulative", "Cumul.")
                 rows.append([named, title, printed, *cells])
-        tabs[plain(task)] = markdown(["Minus equal shares (dB)", "Score", "Paper", *map(TITLES.get, sets())], rows)
-    return tab_set(tabs)
+        table = markdown(["Minus equal shares (dB)", "Score", "Paper", *map(TITLES.get, sets())], rows)
+        tabs.append(f":::{{tab-item}} {plain(task).capitalize()}\n{table}\n:::")
+    return "\n".join(["::::{tab-set}", *tabs, "::::"])
 
 
 def worst_gaps() -> str:
@@ -216,21 +217,6 @@ def cite() -> str:
 ```"""
 
 
-TABLES = {
-    f"table-{make.__name__.replace('_', '-')}": make
-    for make in (
-        fixated,
-        harmed,
-        shares,
-        margins,
-        contest,
-        worst_gaps,
-        denoisers,
-        today,
-        verdicts,
-        predicted,
-        photographs,
-        photographs_db11,
-    )
-}
-TABLES |= {"cite": cite}
+CHAPTERS = fixated, harmed, shares, margins, contest, worst_gaps
+CHAPTERS += denoisers, today, verdicts, predicted, photographs, photographs_db11
+TABLES = {f"table-{make.__name__.replace('_', '-')}": make for make in CHAPTERS} | {"cite": cite}

@@ -403,7 +403,7 @@ def run_photographs(options) -> None:
 
     device = check_device(options.device)
     if not options.train:
-        rows = options.rows or [row for row in (*table.ROWS, *table.ON_DB11) if table.is_here(row)]
+        rows = options.rows or [*table.ROWS, *(table.ON_DB11 if is_here("db11") else ())]
         with Bar(len(rows), "photographs") as bar:
             for one in map(table.measurement_of, rows):
                 one.run(device)

@@ -61,10 +61,10 @@ class Part:
 class Decision:
     """The word on a claim, one of `VERDICTS`, and the numbers behind it, which `words.describe` says.
 
-    `rests_on` names the part that decides, and `least` the one that favours the claim least, or, if the claim is
-    `refuted`, the one that is most certainly against it. `below` is true if the claim is decided and both networks of a
-    part are below the damaged images. `printed` has the paper's margins of some parts; `text` replaces the parts in
-    words, and `note` follows all words. `before` is the decision by rule 2.
+    `least` names the part that favours the claim least, or, if the claim is `refuted`, the one that is most certainly
+    against it. `below` is true if the claim is decided and both networks of a part are below the damaged images.
+    `printed` has the paper's margins of some parts; `text` replaces the parts in words, and `note` follows all words.
+    `before` is the decision by rule 2.
     """
 
     word: str
@@ -74,7 +74,6 @@ class Decision:
     refuted: bool = False
     below: bool = False
     least: str = ""
-    rests_on: str = ""
     printed: dict[str, float] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
     text: str = ""
@@ -207,12 +206,8 @@ def decide_by_rule(
         word = EXCLUDED
     elif word == EQUIVALENT and best:
         word = TIED
-    # An excluded claim rests on what the paper prints, another on its weakest part, of those beyond 0 where some are.
-    asked = printed if word == EXCLUDED else [k for k in measured if not bounds[k]] or measured
-    weakest = min((k for k in asked if k in measured), key=lambda k: measured[k].margins.mean())
     is_below = word in (REPRODUCED, TIED, EQUIVALENT) and any(part.below for part in measured.values())
-    rests_on = least if refuted else weakest
-    return Decision(word, found, unit, sign, refuted, is_below, least, rests_on, printed, text=text)
+    return Decision(word, found, unit, sign, refuted, is_below, least, printed, text=text)
 
 
 def decide_part(values, composite, other, bound: float, sign: int, within: float, below: bool) -> Part:

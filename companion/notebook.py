@@ -25,20 +25,13 @@ DRIVES = "/content/drive/MyDrive", "/kaggle/working"  # of Colab, once it is mou
 TEXTS = {"task", "dataset", "network", "profile", "device", "photographs", "image", "mask"}  # names and paths
 
 
-class Record(dict):
-    """Is a dictionary that a page gets as JSON, too."""
-
-    def _repr_json_(self) -> dict:
-        return dict(self)
-
-
-def record(**parameters) -> Record:
+def record(**parameters) -> dict:
     """Return what a notebook was run with: its parameters, hashes and versions."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     index = packs.folder_of(parameters.get("dataset") or "") / "index.json"  # of the set's packed pixels
     hashes = {"config": files.seal_of(parameters), "data": files.unseal(index)["sha256"] if index.exists() else None}
     when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
-    return Record({"parameters": parameters, "sha256": hashes} | when)
+    return {"parameters": parameters, "sha256": hashes} | when
 
 
 def set_up(namespace: dict, names: str) -> None:

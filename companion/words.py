@@ -5,22 +5,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from companion.judge import (
-    BELOW_INPUT,
-    EQUIVALENCE,
-    EQUIVALENT,
-    MIN_SEEDS,
-    MISSING,
-    MIXED,
-    NARROW_EQUIVALENCE,
-    REPRODUCED,
-    REVERSED,
-    UNDECIDED,
-    Decision,
-    excludes,
-    interval,
-    narrow_interval,
-)
+from companion import judge
+from companion.judge import EQUIVALENCE, EQUIVALENT, MIN_SEEDS, MISSING, NARROW_EQUIVALENCE, UNDECIDED, Decision
 
 SLOPE = "dB for each %"
 ERROR_SLOPE = "‰ for each %"
@@ -84,7 +70,7 @@ def signed(value: float, unit: str = "dB") -> str:
 def estimate(values, unit: str = "dB") -> str:
     """Return the mean, from three seeds on with its 95 % interval: `+0.31 dB [+0.12, +0.50]`."""
     text = signed(np.mean(values), unit) if len(values) else "–"
-    ends = [number(end, DIGITS.get(unit, 2)) for end in interval(values)] if len(values) >= MIN_SEEDS else []
+    ends = [number(end, DIGITS.get(unit, 2)) for end in judge.interval(values)] if len(values) >= MIN_SEEDS else []
     return f"{text} [{', '.join(ends)}]" if ends else text
 
 
@@ -112,7 +98,7 @@ def conclude(decision: Decision) -> str:
     """Return `+0.31 dB [+0.12, +0.50], 3 seeds: **reproduced**`, without the bold where nothing is decided."""
     if decision.word == MISSING:
         return MISSING
-    word = decision.word if decision.word == UNDECIDED else f"**{decision.word}**{BELOW_INPUT * decision.below}"
+    word = decision.word if decision.word == UNDECIDED else f"**{decision.word}**{judge.BELOW_INPUT * decision.below}"
     return f"{describe(decision)}: {word}"
 
 
@@ -152,17 +138,17 @@ def tally(decision: Decision) -> str:
     Of a lone part it is how alike the two are, and where every part is for the claim nothing.
     """
     found = Counter(part.word for part in decision.parts.values())
-    even = [narrow_interval(part.margins) for part in decision.measured.values() if part.word == EQUIVALENT]
+    even = [judge.narrow_interval(part.margins) for part in decision.measured.values() if part.word == EQUIVALENT]
     reach = np.abs(even).max() if even else 0
     within = NARROW_EQUIVALENCE if reach < NARROW_EQUIVALENCE else EQUIVALENCE
     alike = f"alike within ±{within:.2f} dB (at 90 % ±{reach:.2f})" * bool(even)
     if len(decision.parts) == 1:
         return alike and f", {alike}"
     against = "against it" if decision.refuted else "against it on its own, too little among so many"
-    names = {REPRODUCED: "for it", EQUIVALENT: alike, REVERSED: against}
-    names |= {MIXED: "mixed", UNDECIDED: "open", MISSING: MISSING}
+    names = {judge.REPRODUCED: "for it", EQUIVALENT: alike, judge.REVERSED: against}
+    names |= {judge.MIXED: "mixed", UNDECIDED: "open", MISSING: MISSING}
     counts = ", ".join(f"{found[word]} {name}" for word, name in names.items() if found[word])
-    return f", {found.total()} parts: {counts}" if {*found} != {REPRODUCED} else ""
+    return f", {found.total()} parts: {counts}" if {*found} != {judge.REPRODUCED} else ""
 
 
 def beside_paper(decision: Decision) -> str:
@@ -180,7 +166,7 @@ def beside_paper(decision: Decision) -> str:
     named = "".join(f"{label} {estimate(decision.sign * part.values, decision.unit)}, " for label, part in untold)
     side = "above" if decision.sign > 0 else "below"
     where = f", each {side} its interval" if len(known) > 1 else f", which lies {side} the interval"
-    where *= excludes(decision.measured, decision.sign, decision.printed)
+    where *= judge.excludes(decision.measured, decision.sign, decision.printed)
     papers = span((decision.sign * decision.printed[label] for label in known), decision.unit)
     return f"; {named}{share} % of the paper's {papers}{where}"
 

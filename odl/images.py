@@ -4,7 +4,7 @@ import numpy as np
 
 from odl.parameters import ParameterError
 
-FARTHEST = 4  # from the middle of [0, 1]: noise of σ = 150 of 255 on a megapixel goes so far
+FROM_MIDDLE = 4  # of [0, 1], the most: noise of σ = 150 of 255 on a megapixel goes so far
 BLOCK, LEAST = 16, -0.2  # side and mean of a block: noise that is not clipped goes there in single pixels alone
 
 
@@ -46,7 +46,7 @@ def check_scale(name: str, array: np.ndarray) -> None:
     whole = np.pad(array, ((0, below), (0, right), (0, 0))[: array.ndim])
     means = whole.reshape(whole.shape[0] // side, side, whole.shape[1] // side, side, -1).mean((1, 3))
     low = means.min() < LEAST or np.mean(array < -0.5) > 0.2  # noise without clipping has fewer
-    if low or np.abs(array - 0.5).max() > FARTHEST:
+    if low or np.abs(array - 0.5).max() > FROM_MIDDLE:
         reach = f"{array.min():.3g} to {array.max():.3g}"
         needed = "the [0, 1] scale is needed, as image / 255 or (image + 1) / 2"
         raise ParameterError(f"{name} reaches from {reach}; {needed}")

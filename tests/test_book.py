@@ -279,7 +279,7 @@ def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():
 
 
 def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
-    """An interval of a whole claim is of the mean of its parts; of one to be the best, of the part that it rests on."""
+    """An interval of a whole claim is of the mean of its parts; of one to be the best, of its least part."""
     faces = facts.sets_faces()
     table = predictions.predictions_table(claims.judge_claims(faces)).dropna(subset="hit")
     whole, parts = table[table.part == ""], table[table.part != ""]
@@ -288,7 +288,7 @@ def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
         found = next(claim for claim in claims.CLAIMS if claim.claim == row.claim).decide(faces)
         best = "is the best of seven" in row.claim
         means = {label: part.mean for label, part in found.measured.items()}
-        margin = means[found.rests_on] if best else np.mean([*means.values()])
+        margin = means[found.least] if best else np.mean([*means.values()])
         sized.append(row.low <= margin <= row.high)
     said = f"Of {len(sized) + len(parts)} predicted intervals {sum(sized) + parts.hit.sum()} held"
     text = " ".join((ROOT / "book" / "honest.md").read_text(encoding="utf-8").split())

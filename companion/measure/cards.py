@@ -63,7 +63,8 @@ def result_of(place: Path) -> dict | None:
 def card(task: str) -> str:
     """Return the card in Markdown."""
     place = place_of(task)
-    result, rows = result_of(place), photographs_of(task)
+    result = result_of(place)
+    rows = measured.table([row for row in (*measured.ROWS, *measured.ON_DB11) if network_of(row) == task])
     parts = [
         f"# {task}", DOES[task], f"```bash\n{COMMANDS[task]}\n```", "## Training", trained(task, place, result),
         *(["## Scores on test crops", by_level(task, result)] if result else []),
@@ -111,11 +112,6 @@ def by_level(task: str, result: dict) -> str:
     return "\n".join([*lines, "", note])
 
 
-def photographs_of(task: str) -> pd.DataFrame:
-    """Return the rows on photographs with this network's damage that are measured."""
-    return measured.table([row for row in (*measured.ROWS, *measured.ON_DB11) if network_of(row) == task])
-
-
 def network_of(row: str) -> str:
     return chosen.TRAINED_ON[measured.task_of(row)]
 
@@ -124,10 +120,8 @@ def on_photographs(rows: pd.DataFrame) -> str:
     """Return a Markdown table of PSNR in dB beside the paper's network and the better of what learns nothing, blind."""
     lines = ["| damage | damaged | the paper's network | this network | without learning |", "| --- " * 5 + "|"]
     for row in rows.itertuples():
-        cells = (row.damaged, row.paper, row.photographs)
-        lines.append(
-            f"| {row.damage} | {' | '.join(f'{db:.1f}' for db in cells)} | {row.rival_psnr:.1f} ({row.rival}) |"
-        )
+        scores = f"{row.damaged:.1f} | {row.paper:.1f} | {row.photographs:.1f} | {row.rival_psnr:.1f}"
+        lines.append(f"| {row.damage} | {scores} ({row.rival}) |")
     return "\n".join(lines)
 
 

@@ -204,11 +204,6 @@ def task_of(row: str) -> str:
     return "denoise" if row in ON_DB11 else ROWS[row][0]
 
 
-def is_here(row: str) -> bool:
-    """Return True if the photographs of a row are on this machine."""
-    return row in ROWS or sets.is_here("db11")
-
-
 def measurement_of(row: str, side: int | None = None) -> Measurement:
     """Return the measurement of a row: on every photograph the score of every system. Raises ParameterError."""
     choice("row", row, (*ROWS, *ON_DB11))

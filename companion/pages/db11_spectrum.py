@@ -111,10 +111,9 @@ def mean_curves(evidence: Evidence) -> pd.DataFrame:
 
 def judge_whole_spectrum(evidence: Evidence) -> Decision:
     """Judge whether the on-demand network, told nothing, is nowhere more than 0.5 dB behind BM3D, told the truth."""
-    seeds = evidence.spectrum[evidence.spectrum.system == "on_demand"].pivot(
-        index="sigma", columns="seed", values="psnr"
-    )
-    gaps = seeds.astype(float).sub(mean_curves(evidence).bm3d, axis="index")
+    ours = evidence.spectrum[evidence.spectrum.system == "on_demand"]
+    seeds = ours.pivot(index="sigma", columns="seed", values="psnr").astype(float)
+    gaps = seeds.sub(mean_curves(evidence).bm3d, axis="index")
     return judge.decide_claim({f"σ = {sigma:g}": [*gap.dropna()] for sigma, gap in gaps.iterrows()}, beyond=-0.5)
 
 

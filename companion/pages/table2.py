@@ -79,9 +79,8 @@ def show_blocks(table: pd.DataFrame):
 def judge_block(evidence: Evidence, one: str, others, block: str) -> Decision:
     """Judge one method against others on a block, central or arbitrary; a note says if the centre encoder is weak."""
     labels = [TITLES[other] if len(others) > 1 else "" for other in others]
-    found = judge.compare(
-        evidence, {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)}
-    )
+    pairs = {k: ("blocks", one, other, [block]) for k, other in zip(labels, others, strict=True)}
+    found = judge.compare(evidence, pairs)
     encoder = [judge.score(run, ["central"]) for run in judge.runs_of(evidence.runs, CENTRE, ["blocks"])]
     own = [inside_hole(run) for run in judge.runs_of(evidence.runs, SPECIALIST, ["inpaint"])]
     if found.word == judge.MISSING or not own or np.mean(own) < np.mean(encoder):
@@ -152,12 +151,11 @@ def own_specialist(results, ours) -> str:
 def describe_blocks(results, ours=()) -> str:
     """Say Table 2's three statements beside the paper's numbers, and the classical fill; `ours`: on-demand runs."""
     evidence = Evidence({("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results})
-    encoders = judge_block(evidence, "on_demand", [CENTRE, RANDOM], "arbitrary")
+    central = judge_block(evidence, CENTRE, ["on_demand"], "central")
+    arbitrary = judge_block(evidence, "on_demand", [CENTRE, RANDOM], "arbitrary")
     lines = {
-        "Centre encoder − on-demand, central block (paper: +1.42 dB)": judge_block(
-            evidence, CENTRE, ["on_demand"], "central"
-        ),
-        "On-demand − each encoder, arbitrary block (paper: +8.51 and +4.11 dB)": encoders,
+        "Centre encoder − on-demand, central block (paper: +1.42 dB)": central,
+        "On-demand − each encoder, arbitrary block (paper: +8.51 and +4.11 dB)": arbitrary,
         "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": judge_both_blocks(evidence),
         "Biharmonic equation − on-demand, either block (not in the paper)": judge_classical(evidence),
     }

@@ -161,11 +161,8 @@ def judge_images_won(evidence: Evidence, system: str) -> Decision:
 def describe_denoisers(table: pd.DataFrame, results) -> str:
     """Say our two networks against each other and against the published numbers."""
     evidence = Evidence(table3=table[table.sigma == 25])
-    lines = {
-        f"On-demand at most {MAX_BEHIND} dB behind fixated at 25, twice the paper's distance": judge_specialist(
-            evidence
-        )
-    }
+    behind = f"On-demand at most {MAX_BEHIND} dB behind fixated at 25, twice the paper's distance"
+    lines = {behind: judge_specialist(evidence)}
     for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"
         lines[label] = judge_images_won(evidence, system)

@@ -54,9 +54,8 @@ def judge_statistics(evidence: Evidence) -> Decision:
 def judge_composite_feedback(evidence: Evidence) -> Decision:
     """Judge Equation 3 told the composite against equal shares, by the composite."""
     pair = "on_demand_composite", "rigid_joint"
-    return judge.decide_claim(
-        {plain(task): judge.gaps(evidence.runs, task, *pair, column=COMPOSITE) for task in paper.MASKED}
-    )
+    margins = {plain(task): judge.gaps(evidence.runs, task, *pair, column=COMPOSITE) for task in paper.MASKED}
+    return judge.decide_claim(margins)
 
 
 def judge_composite_worst_gap(evidence: Evidence) -> Decision:

@@ -86,7 +86,8 @@ def train(experiment, device="auto", progress=None) -> Trained:
     A network of one's own is a row of `odl.NETWORKS`, a schedule of one's own a row of `odl.SCHEDULES`. Raises
     ParameterError, DataError, DiskError, or TrainingError when a number is not finite.
     """
-    return train_with(experiment, device, progress, build, partial(by_schedule, schedule_of(check(experiment))))
+    schedule = schedule_of(check(experiment))
+    return train_with(experiment, device, progress, build, lambda e, *rest: learn(e, schedule, *rest, adapt=quickest))
 
 
 @pytorch_defaults()
@@ -108,11 +109,6 @@ def train_with(experiment, device, progress, build, learn) -> Trained:
             learn(experiment, images, x_validation, log.network, log.optimizer, log.history, log.add, progress)
         keep_weights(experiment, log.network, owner)
     return Trained(log.network.eval(), log.history, log.seconds)
-
-
-def by_schedule(schedule: Schedule, experiment, *rest) -> None:
-    """Run Algorithm 1 with this schedule, in the quickest way that this machine has."""
-    learn(experiment, schedule, *rest, adapt=quickest)
 
 
 def needed_by(experiment) -> list[Experiment]:
@@ -270,12 +266,10 @@ def ship(run_id: str, name: str = "") -> Path:
 
 def command_of(experiment: Experiment) -> str:
     """Return the command line that makes this run."""
-    e = experiment
-    extra = "".join(f" --set {name}={value}" for name, value in e.overrides.items())
-    return (
-        f"python -m odl train --task {quote(e.task)} --dataset {quote(e.dataset)} --schedule {quote(e.schedule)} "
-        f"--seed {e.seed} --profile {e.profile}{extra}"
-    )
+    names = "task", "dataset", "schedule", "seed", "profile"
+    given = [f"--{name} {quote(str(getattr(experiment, name)))}" for name in names]
+    given += [f"--set {name}={value}" for name, value in experiment.overrides.items()]
+    return f"python -m odl train {' '.join(given)}"
 
 
 def frame(words=(), on_bad: Callable | None = None) -> pd.DataFrame:
