@@ -158,7 +158,7 @@ CARDS = """A number is what a network adds to the PSNR of the damaged image, in 
 Where it is bold, the network makes the image worse.
 Every pixel counts as the network leaves it; `odl.restore` keeps known pixels as they are.
 A fixated network has trained on one severity alone, which on some tasks lies in level 6.
-Files without a row are rivals, whose scores Table 3 has."""
+Without a row are the opponents of Table 3, and the networks for photographs, which have cards of their own."""
 
 
 def model_cards() -> str:
@@ -229,7 +229,8 @@ def compute() -> str:
     rows = [[f"`{place}`", n, kind, *map(duration, times)] for (place, kind), n, *times in spent.itertuples()]
     rows.append(["**all**", len(found), "", duration(found.seconds.median()), duration(found.seconds.sum())])
     table = markdown(["Folder", "Files", "What", "Median of one", "All"], rows)
-    return f"{table}\n\nDevice: {listed(found.device)}. Precision of products: {listed(runs().precision)}."
+    devices = "; ".join(found.device.value_counts().index)
+    return f"{table}\n\nDevices: {devices}. Precision of products: {listed(runs().precision)}."
 
 
 def splits() -> str:
