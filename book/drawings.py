@@ -31,6 +31,7 @@ from odl.corruptions import TASKS
 from odl.evaluation import images_of
 
 WIDE = 6  # inches
+MARGIN, STRETCHED = "mean PSNR minus that of equal shares (dB)", "even steps up to ±0.1, then tenfold"
 STATISTICS = 500  # crops that give the statistics of a severity
 OTHERS = ["on_demand", *published.CUMULATIVE, *published.PARTIAL]
 MARKS = {"scenes": "o", "faces": "s", "wide": "^"}  # of a data set
@@ -154,15 +155,20 @@ def contest():
         score = (", known pixels kept" if column == COMPOSITE else ", all pixels") * (task in paper.MASKED)
         axis.set_title(f"{judge.plain(task).capitalize()}{score}", fontsize=10)
         axis.tick_params(labelsize=8)
-    ticks = [-10, -1, -0.1, 0, 0.1, 1]
-    axis.set_xscale("symlog", linthresh=0.1)
-    axis.set(ylim=(len(OTHERS) - 0.5, -0.5), xlim=(-20, 1.2), xticks=ticks, yticks=range(len(OTHERS)))
-    axis.set_xticklabels([*map(figures.minus, ticks)], fontsize=8)
+    stretch(axis, [-10, -1, -0.1, 0, 0.1, 1])
+    axis.set(ylim=(len(OTHERS) - 0.5, -0.5), xlim=(-20, 1.2), yticks=range(len(OTHERS)))
     axis.set_yticklabels([published.SEVEN[s].replace("umulative", "umul.") for s in OTHERS], fontsize=8.5)
-    axis.xaxis.set_minor_locator(plt.NullLocator())
-    figure.supxlabel("mean PSNR minus that of equal shares (dB): even steps up to ±0.1, then tenfold", fontsize=9)
+    figure.supxlabel(f"{MARGIN}: {STRETCHED}", fontsize=9)
     legend(figure)
     return figure
+
+
+def stretch(axis, ticks: list[float]) -> None:
+    """Make steps of a margin even up to ±0.1 dB and tenfold beyond, as `STRETCHED` says."""
+    axis.set_xscale("symlog", linthresh=0.1)
+    axis.set(xticks=ticks)
+    axis.set_xticklabels([*map(figures.minus, ticks)], fontsize=8)
+    axis.xaxis.set_minor_locator(plt.NullLocator())
 
 
 def frame(axis) -> None:
@@ -253,7 +259,7 @@ def forest(rules: dict[str, str], cases: list[tuple[str, str, float, dict]], hei
                 draw_paper(axis, rule, task, y)
     axes[0].set_yticks([*places.values()], [f"{judge.plain(task)}, {rules[rule]}" for task, rule in rows], fontsize=8.5)
     axes[0].set(ylim=(max(places.values()) + 0.7, -0.7))
-    figure.supxlabel("mean PSNR minus that of equal shares (dB)", fontsize=9)
+    figure.supxlabel(MARGIN, fontsize=9)
     return figure
 
 
@@ -295,7 +301,10 @@ def both_networks():
     rules = {rule: label for rule, label in rules.items() if rule == EQUATION3 or judge.runs_of(runs, rule + OF_UNET)}
     looks = dict(zip(NETWORKS, (OPEN, {}), strict=True))
     cases = [("faces", network, below, looks[network]) for network, below in zip(NETWORKS, (-0.15, 0.15), strict=True)]
-    figure = forest(rules, cases, 1.6 + 0.42 * len(paper.TASKS) * (len(rules) + 0.6))
+    figure = forest(rules, cases, 1.6 + 0.38 * len(paper.TASKS) * (len(rules) + 0.6))
+    for axis in figure.axes:
+        stretch(axis, [-1, -0.1, 0, 0.1])
+    figure.supxlabel(f"{MARGIN}: {STRETCHED}", fontsize=9)
     mark = {"marker": MARKS["faces"], "linestyle": "none", "color": "0.2", "markersize": 5}
     lines = [plt.Line2D([], [], label=label, **mark, **looks[network]) for network, label in NETWORKS.items()]
     figure.legend(handles=[*lines, plt.Line2D([], [], **PAPERS_MARK)], loc="outside upper center", ncols=3, fontsize=9)

@@ -294,11 +294,15 @@ def photographs() -> dict:
 
 def today() -> dict:
     """Return numbers on the residual U-Net beside the network of 2017, on faces: equal shares and feedback in both."""
-    equal, fed = EQUAL + OF_UNET, EQUATION3 + OF_UNET
+    equal, fed, strong, mse = (name + OF_UNET for name in (EQUAL, EQUATION3, STRONG, "inverse_mse"))
     runs, of_two = sets_faces().runs, ("inpaint", "denoise")
     lead, kept = partial(over, equal, EQUAL, ("faces",)), (LEVELS, COMPOSITE)
-    pairs = judge.paired(runs, "inpaint", fed, equal)
-    errors = [1 - judge.score(one, column="l2") / judge.score(other, column="l2") for one, other in pairs]
+    gains = {name: partial(over, name, equal, ("faces",)) for name in (fed, strong, mse)}
+    pairs = {name: judge.paired(runs, "inpaint", name, equal) for name in (fed, strong)}
+    errors = {
+        name: [100 * (1 - judge.score(one, column="l2") / judge.score(other, column="l2")) for one, other in found]
+        for name, found in pairs.items()
+    }
     new, old = ([run.provenance["seconds"]["train_core"] for run in judge.runs_of(runs, by)] for by in (equal, EQUAL))
     spread = {name: [np.ptp(run.history[-1]["psnr"]) for run in judge.runs_of(runs, name)] for name in (EQUATION3, fed)}
     return {
@@ -313,9 +317,17 @@ def today() -> dict:
         "apart_2017": mean(spread[EQUATION3], partial(psnr, digits=0)),
         "moved": mean(moved(fed, ("faces",)), partial(Number, digits=1)),
         "moved_2017": mean(moved(EQUATION3, ("faces",)), partial(Number, digits=1)),
-        "loss_1": span((-x for x in over(fed, equal, ("faces",), of_two, ["1"])), psnr),
+        "loss_1": span((-x for x in gains[fed](of_two, ["1"])), psnr),
         "gain_5": psnr(mean_margin("faces", "inpaint", fed, equal, [LEVEL_5])),
-        "error": Number(100 * np.mean(errors) if errors else None, 1, " %"),
+        "error": mean(errors[fed], partial(Number, digits=1, unit=" %")),
+        "strong_moved": span(moved(strong, ("faces",)), count),
+        "strong_inpaint": psnr(mean_margin("faces", "inpaint", strong, equal)),
+        "strong_error": mean(errors[strong], partial(Number, digits=0, unit=" %")),
+        "strong_loss": span((-x for x in gains[strong](("deblur", "denoise"))), psnr),
+        "strong_loss_1": psnr(min((-x for x in gains[strong](tuple(paper.TASKS), ["1"])), default=None), digits=1),
+        "strong_gain_5": psnr(max(gains[strong](tuple(paper.TASKS), [LEVEL_5]), default=None), digits=1),
+        "mse_loss": span((-x for x in gains[mse](("inpaint", "deblur"))), partial(psnr, digits=1)),
+        "mse_denoise": psnr(mean_margin("faces", "denoise", mse, equal)),
     }
 
 

@@ -165,18 +165,19 @@ def photographs_db11() -> str:
 
 
 def today() -> str:
-    """Return, on faces, the residual U-Net against the network of 2017, level 1 of both, and Equation 3 in both."""
+    """Return, on faces, the residual U-Net against the network of 2017, level 1 of both, and three rules in it."""
     rows, runs = [], sets_faces().runs
     for task in paper.TASKS:
         nets = [judge.runs_of(runs, EQUAL + network, [task]) for network in ("", OF_UNET)]
         for column, title in scored(task):
             first = [number(gained(found, "1", column), 1) if found else NOT_MEASURED for found in nets]
             ahead = cell(gaps(runs, task, EQUAL + OF_UNET, EQUAL, LEVELS, column))
-            fed = [gaps(runs, task, EQUATION3 + n, EQUAL + n, LEVELS, column) for n in ("", OF_UNET)]
+            pairs = [(rule + OF_UNET, EQUAL + OF_UNET) for rule in (EQUATION3, STRONG, "inverse_mse")]
+            fed = [gaps(runs, task, *pair, LEVELS, column) for pair in pairs]
             said = [f"{cell(margins)}, *{word_of(margins)}*" if margins else NOT_MEASURED for margins in fed]
             rows.append([plain(task).capitalize(), title, *first, ahead, *said])
-    heads = ["level 1, 2017", "level 1, U-Net", "U-Net − 2017", "Equation 3, 2017", "Equation 3, U-Net"]
-    return markdown(["Task", "Score", *(head[0].upper() + head[1:] for head in heads)], rows)
+    heads = ["Level 1, 2017", "Level 1, U-Net", "U-Net − 2017", "Equation 3, U-Net", "k = 4, U-Net", "1/MSE, U-Net"]
+    return markdown(["Task", "Score", *heads], rows)
 
 
 def verdicts() -> str:

@@ -36,6 +36,7 @@ from odl import PROTOCOL, paper
 
 FACES = measured.FACES
 UNET = "-network=unet"
+STRONG = "-sharpness=4-network=unet"  # four times as much feedback
 TIMED = "on_demand", "on_demand, k = 4", "rigid_joint", "cumulative_curriculum"
 ROOT = measured.ROOT
 
@@ -129,9 +130,10 @@ def holds(word: str, margins: list[float], printed: float) -> bool:
     low, high = judge.interval(margins)
     decided = tables.WORDS[str(judge.decide(margins))]
     return {
-        "undecided": decided == word,
-        "ahead": low > 0, "behind": high < 0, "not certain": low <= 0 <= high, "less than the paper": high < printed,
-        "no difference": decided == word, "opposite": decided == word or high < 0 and abs(high) > judge.EQUIVALENCE,
+        "undecided": decided == word, "confirmed": decided == word, "no difference": decided == word,
+        "ahead": low > 0, "behind": high < 0, "not certain": low <= 0 <= high, "not a gain": low <= 0,
+        "less than the paper": high < printed,
+        "opposite": decided == word or high < 0 and abs(high) > judge.EQUIVALENCE,
     }[word]  # fmt: skip
 
 
@@ -232,13 +234,13 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
 
 
 def test_numbers_of_the_newer_network_are_what_the_files_hold():
-    """Level 1, the lead over the network of 2017, and what Equation 3 trades, on faces, in plain loops."""
+    """Level 1, the lead over the network of 2017, and what three rules trade, on faces, in plain loops."""
     found = facts.today()
 
     def margin(task: str, one: str, other: str, column="psnr", levels="123456", networks=(UNET, UNET)) -> float:
         two = zip((one, other), networks, strict=True)
         a, b = (by_hand("reference", FACES, task, name, column, levels, network) for name, network in two)
-        assert [*sorted(a)] == [*sorted(b)] == [10, 11, 12, 13, 14]
+        assert [*sorted(b)] == [10, 11, 12, 13, 14] and [*sorted(a)] in ([*sorted(b)], [10, 11, 12])
         return np.mean([a[seed] - b[seed] for seed in a])
 
     of_equal, against_old = ["rigid_joint"] * 2, {"networks": (UNET, "")}
@@ -253,6 +255,13 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
     }
     losses = [-margin(task, "on_demand", "rigid_joint", levels="1") for task in ("inpaint", "denoise")]
     l2 = [by_hand("reference", FACES, "inpaint", name, "l2", network=UNET) for name in measured.PAIR]
+    strong, mse = (("on_demand", "rigid_joint"), (STRONG, UNET)), (("inverse_mse", "rigid_joint"), (UNET, UNET))
+    trades = {
+        (rule, levels): {task: margin(task, *rule[0], levels=levels, networks=rule[1]) for task in paper.TASKS}
+        for rule, levels in ((strong, "1"), (strong, "5"), (strong, "123456"), (mse, "123456"))
+    }
+    mild_loss, hard_gain, means, leaning = ({task: abs(db) for task, db in each.items()} for each in trades.values())
+    strong_l2 = by_hand("reference", FACES, "inpaint", "on_demand", "l2", network=STRONG)
     expected = {
         "ahead": (min(ahead), max(ahead)),
         "ahead_interpolate": [kept["interpolate"]] * 2,
@@ -263,12 +272,22 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         "loss_1": (min(losses), max(losses)),
         "gain_5": margin("inpaint", "on_demand", "rigid_joint", levels="5"),
         "error": 100 * np.mean([1 - l2[0][seed] / l2[1][seed] for seed in l2[0]]),
+        "strong_inpaint": means["inpaint"],
+        "strong_error": 100 * np.mean([1 - error / l2[1][seed] for seed, error in strong_l2.items()]),
+        "strong_loss": (means["denoise"], means["deblur"]),
+        "strong_loss_1": min(mild_loss.values()),
+        "strong_gain_5": max(hard_gain.values()),
+        "mse_loss": (leaning["inpaint"], leaning["deblur"]),
+        "mse_denoise": leaning["denoise"],
     }
     for name, value in expected.items():
         assert found[name].value == pytest.approx(value, abs=1e-6), name
     assert round(mild[UNET][1]) == 41  # typed in the question
     assert round(found["moved"].value) == 5  # typed on the first page
     assert 2.5 < found["moved"].value / found["moved_2017"].value < 3.5  # "three times as many"
+    assert all(mild_loss[task] > hard_gain[task] for task in paper.TASKS)  # "paid more than level 5 gained"
+    runs = [content(f"reference/{FACES}/{task}/inverse_mse-seed10{UNET}") for task in paper.TASKS]
+    assert all(run["history"][-1]["allocation"][0] > 50 for run in runs)  # "most images are of level 1"
 
 
 def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():
