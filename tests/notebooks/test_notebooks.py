@@ -106,6 +106,14 @@ def test_stored_without_outputs_and_begins_with_parameters_and_a_folded_set_up(n
     assert cells[asked + 1].cell_type == "code" and "hide-input" not in cells[asked + 1].metadata.get("tags", [])
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_links_lead_to_files_beside_the_notebook(notebook):
+    """In the book a link to a notebook of several pages leads to the first of them."""
+    text = "\n".join(cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    assert links and [link for link in links if not (notebook.parent / link).is_file()] == []
+
+
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
 def test_runs_at_smoke(notebook, tmp_path):
