@@ -47,7 +47,13 @@ class Task:
             raise ParameterError(f"task {self.name!r} has channels={self.channels!r}; 1 (grey) or 3 is needed")
 
     def bounds(self, level: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return lower and upper severity of each level in 1…6, in the task's unit, both of the shape of `level`."""
+        """Return lower and upper severity of each level in 1…6, in the task's unit, both of the shape of `level`.
+
+        Raises ParameterError for another level, on a CPU.
+        """
+        if level.device.type == "cpu" and level.numel():  # a GPU would have to wait for it
+            for end in level.aminmax():
+                integer("level", end.item(), 1, paper.N_LEVELS + 1)
         table = torch.tensor(paper.TASKS[self.name]["levels"], dtype=torch.float32, device=level.device)
         return table[level - 1].unbind(-1)
 
@@ -55,7 +61,7 @@ class Task:
         """Corrupt x (B, channels, 64, 64) in [-1, 1] at `level`: 1…6, a vector (B,) of such, `easy` or `hard`.
 
         The last two are the severities of the fixated models (Sec. 6.4). `generator` is on x's device. Raises
-        ParameterError for another integer or word; a vector is not looked at, because that would wait for the device.
+        ParameterError for another integer or word; a vector is looked at on a CPU alone, for which nothing waits.
         """
         if isinstance(level, str):
             choice("level", level, ("easy", "hard"))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import build
 import classroom
@@ -84,6 +85,37 @@ def test_a_wrong_answer_gets_one_helpful_line(answer, why):
     assert pages.grade({"x": 8}, lambda answer: {"x is even": answer["x"] % 2 == 0}) == pages.PASSED
 
 
+NOISY = {sigma: 20 * np.log10(255 / sigma) - 0.3 for sigma in range(12, 121, 12)}  # of one crop, as luck has it
+READ_OFF = {sigma: {"not_restored": db, "on_demand": 29, "fixated_hard": 22} for sigma, db in NOISY.items()}
+RUN = SimpleNamespace(history=[{"psnr": [30.0, 28.0, 26.0, 24.0, 22.0]}])
+EXACT = {"1/PSNR": [17.13, 18.35, 19.76, 21.41, 23.35], "squared error": [6.5, 10.3, 16.32, 25.87, 41.01]}
+COUNTS = {"1/PSNR": [17, 18, 20, 21, 24], "squared error": [7, 10, 16, 26, 41]}
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "given", "points"),
+    [
+        ("paper_scale", {1000: 0.016, 100: 0.14, 10: 0.63}, {}, 2),
+        ("paper_scale", {1000: 0.01, 100: 0.1, 10: 0.5}, {}, 0),
+        ("lab", READ_OFF, {}, 2),
+        ("scorecard", {"3 seeds": 0.05, "until decided": 0.17}, {"judge": judge}, 2),
+        ("scorecard", {"3 seeds": 0.05, "until decided": 1 - 0.95**8}, {"judge": judge}, 1),
+        ("allocation", COUNTS, {"measured": [RUN], "np": np}, 2),
+        ("allocation", EXACT, {"measured": [RUN], "np": np}, 0),
+        ("allocation", COUNTS, {"measured": [], "np": np}, None),
+    ],
+)
+def test_an_answer_gets_what_the_exercise_says(name, answer, given, points):
+    """Two digits are enough, and so is one photograph, but no usual mistake; what is not measured is not tested."""
+    [path] = [path for path in EXERCISES if path.stem == name]
+    cells = nbformat.read(path, 4).cells
+    [test] = [cell.source for cell in cells if cell.metadata.get("nbgrader", {}).get("locked")]
+    imports = "".join(cell.source for cell in cells if cell.id == "imports")
+    graded = SimpleNamespace(grade=lambda answer, statements: None)
+    exec(f"{imports}\nnotebook = graded\n{test}", namespace := {"answer": answer, "graded": graded} | given)
+    assert pages.graded(answer, namespace["statements"])[0] == points
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     pytest.importorskip("nbgrader", reason="the optional extra `class`")
@@ -123,6 +155,12 @@ def test_notebooks_are_plain_markdown(path):
     assert not re.search(r"(?m)\{[\w:]+\}`|^(?:```|:::)\{|^\$\$ \(", text)
     if path in EXERCISES:
         assert "## Exercise: " in text and all(step in text for step in STEPS)
+
+
+def test_students_notebooks_need_no_name_that_the_solution_alone_has(written):
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F821"]
+    done = subprocess.run([*command, written / "students"], capture_output=True, text=True)
+    assert done.returncode == 0 and "No Python files" not in done.stderr, done.stdout
 
 
 def test_nbgrader_gives_the_points_of_the_tests(written, shipped):

@@ -132,6 +132,16 @@ def test_a_system_told_25_is_told_25_in_curves_and_pictures(monkeypatch, tmp_pat
     assert shown[shown.sigma == 75].psnr.tolist() == pytest.approx([expected] * 2, abs=1e-4)
 
 
+@pytest.mark.parametrize("here", [["bm3d", "nlm"], ["nlm"], ["bm3d"]])
+def test_pictures_show_what_is_told_a_wrong_noise_level(here):
+    """Whichever of the packages is installed."""
+    denoisers = {name: lambda y, sigma: y * (sigma / 50) for name in here}
+    axes = gallery.plot_spectrum(gallery.pictures(denoisers, [10], "x", PHOTOGRAPH[:64, :64], told=25)).axes
+    assert [axis.get_ylabel() for axis in axes] == ["noisy", *(DENOISERS[name].short for name in here)]
+    y = noisy(10, True, PHOTOGRAPH[:64, :64], "x")
+    assert all(np.allclose(axis.images[0].get_array(), y / 2) for axis in axes[1:])
+
+
 def test_what_was_trained_on_another_set_has_results_of_its_own(tmp_path):
     ours, other = (denoising.our_systems(dataset=name)["on_demand"] for name in ("bsds500", "demo"))
     names = [denoising.measurement_of("on_demand", ours=run).path.name for run in (ours, other)]

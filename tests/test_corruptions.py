@@ -8,6 +8,7 @@ from scipy import ndimage, stats
 
 from odl import paper
 from odl.corruptions import TASKS, WIDEST
+from odl.parameters import ParameterError
 
 LEVELS = range(1, 7)
 FILL = torch.tensor([117, 104, 123]).view(3, 1, 1) / 255 * 2 - 1
@@ -108,6 +109,16 @@ def test_a_blur_that_is_wider_than_its_kernel_is_refused():
     x = images(2)
     TASKS["deblur"].corrupt_between(x, WIDEST, WIDEST, generator())
     refused(lambda: TASKS["deblur"].corrupt_between(x, 2, 12, generator()), "wider than the kernel; nearest: 6")
+
+
+@pytest.mark.parametrize("level", [0, -1, 7, [0, 1], [5, 7], 2.5, [2.5, 3]])
+def test_a_level_that_no_task_has_is_refused_alone_and_in_a_vector(level):
+    named = f"level={next(n for n in np.ravel(level) if n not in LEVELS)}"
+    given = level if np.isscalar(level) else torch.tensor(level)
+    acts = [lambda: TASKS["inpaint"].corrupt(images(2), given, generator())]
+    acts += [lambda: TASKS["inpaint"].bounds(torch.tensor(np.atleast_1d(level)))]
+    for act in acts:
+        refused(act, named, "from 1 to 6", kind=ParameterError)
 
 
 @pytest.mark.parametrize("sigma", [1, 10, 25, 70, 120])

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
+from companion.pages import allocation
 from companion.show import figures
+from odl import paper
 
 DRAWN = """
 import matplotlib.pyplot as plt
@@ -43,6 +45,16 @@ def test_what_a_reader_sets_later_changes_no_figure_of_a_page():
     assert draw() == before
     pages = {path for path in Path(figures.__file__).parents[1].rglob("*.py") if "plt.subplots(" in path.read_text()}
     assert pages == {Path(figures.__file__)}
+
+
+def test_every_epoch_of_every_training_is_drawn():
+    psnr, shares = [[30, 28, 26, 24, 22], [31, 29, 27, 25, 23]], [[20] * 5, [17, 18, 20, 21, 24]]
+    history = [{"psnr": p, "shares": s} for p, s in zip(psnr, shares, strict=True)]
+    figure = allocation.plot_histories(one=history, the_same=history[::-1])
+    for i, values in enumerate((psnr, psnr[::-1], shares, shares[::-1])):  # row by row
+        lines = figure.axes[i].lines[: paper.N_LEVELS]
+        assert [[*line.get_ydata()] for line in lines] == [[*level] for level in zip(*values, strict=True)]
+    assert drawn(figure) and [axis.get_title() for axis in figure.axes] == ["one", "the same", "", ""]
 
 
 def test_a_reader_s_settings_break_no_figure(tmp_path):

@@ -52,6 +52,26 @@ def plot_allocation(result):
     return figure
 
 
+def plot_histories(**histories):
+    """Draw PSNR and share of the batch per level after each epoch of trainings, a column each.
+
+    histories: name → a dict for each epoch, with `psnr` (dB) and `shares` (per cent) of levels 1 to 5.
+    """
+    size = (1 + 3.5 * len(histories), 4.6)
+    figure, axes = subplots(2, len(histories), figsize=size, squeeze=False, sharey="row", layout="constrained")
+    for column, (name, history) in zip(axes.T, histories.items(), strict=True):
+        for axis, what in zip(column, ("psnr", "shares"), strict=True):
+            for level, values in enumerate(zip(*(epoch[what] for epoch in history), strict=True), 1):
+                axis.plot(range(1, 1 + len(history)), values, color=figures.LEVEL_COLOURS[level - 1], label=level)
+        column[0].set_title(name.replace("_", " "))
+        column[1].axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":")
+        column[1].set_xlabel("epoch")
+    axes[0, 0].set_ylabel("PSNR (dB)")
+    axes[1, 0].set_ylabel("share of the batch (%)")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), title="level", loc="outside right center")
+    return figure
+
+
 # The table, and what is said of it
 
 

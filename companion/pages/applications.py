@@ -8,6 +8,7 @@ from skimage.morphology import dilation
 from skimage.morphology import disk as ball
 
 from companion.show import figures, sentences
+from companion.training import results
 from companion.words import signed, span
 
 NETWORK, CLASSICAL = "on-demand", "biharmonic"
@@ -38,6 +39,12 @@ def spot(size, top: float, left: float, bottom: float, right: float) -> np.ndarr
     y = (rows / size[0] - (top + bottom) / 2) / ((bottom - top) / 2)
     x = (columns / size[1] - (left + right) / 2) / ((right - left) / 2)
     return y**2 + x**2 <= 1
+
+
+def networks(runs: list) -> dict:
+    """Return `10,000 steps` → network of each measured run, once, whose weights are here."""
+    here = [run for run in dict.fromkeys(runs) if results.load_result(run) and results.place_of_weights(run)]
+    return {f"{run.epochs * run.iterations:,} steps": results.load_network(run) for run in here}
 
 
 def repairs_table(photograph, masks: dict, pictures: dict) -> pd.DataFrame:

@@ -268,7 +268,7 @@ def show_doses(table: pd.DataFrame, *differ: str):
     composite = ["kept", "kept_verdict"] if table.kept.notna().any() else []
     shown = shown[["task", *differ, "seeds", "dose", "psnr", "margins", "verdict", *composite]]
     names = {"dose": "dose (%)", "psnr": "PSNR (dB)", "margins": "− rigid joint"}
-    names |= {"kept": "known pixels put back", "kept_verdict": "its verdict"}
+    names |= {"kept": "known pixels kept", "kept_verdict": "its verdict"}
     return show_table(shown.rename(columns=names), {"k": minus, "steps": "{:,}"})
 
 

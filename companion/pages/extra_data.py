@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from companion.judge import Evidence, compare
-from companion.runs.catalogue import EXTRA_DATA, halves
+from companion.runs.catalogue import EXTRA_DATA, by_network, halves
 from companion.show import sentences, tables
 from companion.show.figures import subplots
 from companion.training.measurement import Result
@@ -14,9 +14,10 @@ from companion.training.results import load_result
 OURS_HALF, RIGID_HALF, RIGID_ALL = EXTRA_DATA
 
 
-def load_runs(task: str, dataset: str, profile: str, seeds: list[int]) -> dict[str, list[Result]]:
+def load_runs(task: str, dataset: str, profile: str, seeds: list[int], network="paper") -> dict[str, list[Result]]:
     """Return the measured runs of the page by name, one per seed; empty lists where nothing is."""
-    rows = zip(EXTRA_DATA, *(halves(profile, dataset, [seed], task) for seed in seeds), strict=True)
+    of_seeds = (by_network(halves(profile, dataset, [seed], task), network) for seed in seeds)
+    rows = zip(EXTRA_DATA, *of_seeds, strict=True)
     return {name: [*filter(None, map(load_result, experiments))] for name, *experiments in rows}
 
 

@@ -22,7 +22,7 @@ def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> 
     return pd.DataFrame(rows, columns=["system", "sigma", "picture", "psnr"])
 
 
-SHOWN = (NOISY, "bm3d", *OURS)  # what is shown of one photograph, if it is there
+SHOWN = (NOISY, "bm3d", "nlm", *OURS)  # what is shown of one photograph, if it is there
 
 
 def plot_spectrum(shown: pd.DataFrame):

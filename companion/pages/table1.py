@@ -276,7 +276,7 @@ def plot_scores(table: pd.DataFrame):
 
     Where pixels are missing a second panel has the same with the known pixels put back.
     """
-    panels = {"over all pixels": ("worst_gap", "psnr"), "known pixels put back": ("worst_gap_kept", "psnr_kept")}
+    panels = {"over all pixels": ("worst_gap", "psnr"), "known pixels kept": ("worst_gap_kept", "psnr_kept")}
     panels = {title: columns for title, columns in panels.items() if table[columns[0]].notna().any()}
     size = (3.4 + 4.2 * len(panels), 3.8)
     figure, axes = subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")

@@ -16,8 +16,10 @@ from pathlib import Path
 import children
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
@@ -104,6 +106,14 @@ def test_stored_without_outputs_and_begins_with_parameters_and_a_folded_set_up(n
     assert cells[asked + 1].cell_type == "code" and "hide-input" not in cells[asked + 1].metadata.get("tags", [])
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_links_lead_to_files_beside_the_notebook(notebook):
+    """In the book a link to a notebook of several pages leads to the first of them."""
+    text = "\n".join(cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    assert links and [link for link in links if not (notebook.parent / link).is_file()] == []
+
+
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
 def test_runs_at_smoke(notebook, tmp_path):
@@ -184,6 +194,58 @@ def test_what_is_measured_on_faces_is_shown_without_them(name, tmp_path, no_shar
         table = pd.read_csv(ROOT / table)
         assert [*table.schedule[table.worst_gap.notna()]] == [*published.SEVEN, *catalogue.NEWER]
     assert {*tmp_path.glob("data/results/**/*.json")} == before and not (tmp_path / "runs").exists()
+
+
+FACES = Path("data/results/reference/celeba10k-native")
+OF_A_NETWORK = [path.stem for path in NOTEBOOKS if '"network = \\"paper' in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("name", OF_A_NETWORK)
+def test_no_other_network_than_was_asked_for_is_shown_or_written(name, tmp_path, no_shared_data):
+    """With every result of the paper's network here, and none of another."""
+    for folder in (FACES, FACES.with_name("bsds500")):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*network=*"))
+    scale = {"dataset": "bsds500", "profile": "reference", "network": "unet", "train": False}
+    found = run(ROOT / f"notebooks/{name}.ipynb", tmp_path, **scale)
+    assert found["error"] is None, found["said"]
+    assert "A curve is left out" not in found["printed"] and not [*tmp_path.rglob("*.csv")]
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize(("name", "dataset"), [("table1", "bsds500"), ("allocation", "celeba10k-native")])
+def test_the_network_that_was_asked_for_is_written_under_its_name(name, dataset, tmp_path, no_shared_data):
+    """On faces, of which both networks have results here."""
+    shutil.copytree(ROOT / FACES, tmp_path / FACES)
+    scale = {"dataset": dataset, "profile": "reference", "network": "unet", "train": False}
+    assert run(ROOT / f"notebooks/{name}.ipynb", tmp_path, task="deblur", **scale)["error"] is None
+    [path] = tmp_path.rglob("*.csv")
+    assert path.name == f"{name}-celeba10k-native-deblur-unet.csv"
+    files = [ROOT / FACES / f"deblur/on_demand-seed{seed}-network=unet.json" for seed in catalogue.SEEDS_OF_FACES]
+    contents, table = [json.loads(file.read_text()) for file in files], pd.read_csv(path)
+    if name == "allocation":
+        assert table["last"].tolist() == pytest.approx(contents[0]["history"][-1]["allocation"])
+    else:
+        means = [pd.DataFrame(c["evaluation"]).query("level not in ('easy', 'hard')").psnr.mean() for c in contents]
+        assert table.set_index("schedule").psnr["on_demand"] == pytest.approx(sum(means) / len(means))
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "there", "here", "shown"),
+    [
+        ("algorithm1", "equation-3", "1 / np.array(psnr)\n", "np.array(psnr) ** -4\n", "shares(equation_3, scores)"),
+        ("dose", "by-hand", "(1 / psnr) ** k", "psnr ** -k", "100 * share"),
+        ("add_your_own", "cell-16b", "width, 3,", "width, 5,", "plain(3, 8)(torch.zeros(1, 3, 64, 64)).shape"),
+    ],
+)
+def test_a_cell_takes_what_a_reader_is_likely_to_put_into_it(name, cell, there, here, shown):
+    """Whole powers, and a wider kernel."""
+    cells = nbformat.read(ROOT / f"notebooks/{name}.ipynb", 4).cells
+    [source] = [c.source for c in cells if c.id == cell]
+    namespace = {"np": np, "torch": torch}
+    exec(source.replace(there, here), namespace)
+    found = eval(shown, namespace)
+    assert source.count(there) and (tuple(found) == (1, 3, 64, 64) or found.sum() == pytest.approx(100))
 
 
 WRONG = {  # parameter → typo, wrong type, out of range, empty
