@@ -423,9 +423,13 @@ def run_photographs(options) -> None:
 def run_classical(options) -> None:
     from companion.measure import classical
 
-    for task in classical.METHODS:
-        for result in classical.found(task, options.dataset, options.profile):
-            print(result.path)
+    scale = options.dataset, options.profile
+    wanted = [one for task in classical.METHODS for one in classical.measurements_of(task, *scale)]
+    with Bar(len(wanted), "methods") as bar:
+        for one in wanted:
+            one.run()
+            bar.update()
+    print(*[one.path for one in wanted], sep="\n")
 
 
 def run_verdicts(options) -> None:

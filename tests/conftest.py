@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 import torch
 from hypothesis import configuration, settings
+from threadpoolctl import threadpool_limits
 from webdriver import INSTALLED, Browser
 
 from companion.data import download, sets
@@ -22,6 +23,7 @@ from odl.schedules import SCHEDULES
 
 TINY = {"profile": "smoke", "epochs": 1, "iterations": 1, "batch_size": 10, "test_images": 4, "validation_images": 4}
 torch.set_num_threads(1)
+threadpool_limits(1)  # of BLAS, too
 configuration.set_hypothesis_home_dir(tempfile.gettempdir())
 settings.register_profile("odl", deadline=None, derandomize=True, database=None)
 settings.load_profile("odl")

@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 from skimage.restoration import inpaint_biharmonic
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from companion.data import packs
@@ -89,7 +90,8 @@ def work_of(experiment) -> int:
 def smoothest(y, mask) -> torch.Tensor:
     """Return y (B, C, H, W) in [-1, 1] with Δ²x̂ = 0 where mask (B, 1, H, W) is true, as scikit-image solves it."""
     pairs = zip(y.permute(0, 2, 3, 1).double().numpy(), mask[:, 0].numpy(), strict=True)
-    filled = [inpaint_biharmonic((image + 1) / 2, missing, channel_axis=-1) for image, missing in pairs]
+    with threadpool_limits(1, "blas"):  # as below
+        filled = [inpaint_biharmonic((image + 1) / 2, missing, channel_axis=-1) for image, missing in pairs]
     return torch.from_numpy(np.stack(filled) * 2 - 1).permute(0, 3, 1, 2).to(y.dtype)
 
 
@@ -99,6 +101,7 @@ def interpolated(image: np.ndarray, hole: np.ndarray) -> np.ndarray:
     These are the corners of Delaunay's triangles; beyond the outermost a pixel is as its nearest.
     """
     known, wanted = (np.argwhere(~hole), image[~hole]), np.argwhere(hole)
-    filled = LinearNDInterpolator(*known)(wanted)
+    with threadpool_limits(1, "blas"):  # each triangle is a tiny system, on which two threads wait for busy cores
+        filled = LinearNDInterpolator(*known)(wanted)
     beyond = np.isnan(filled)
     return np.where(beyond, NearestNDInterpolator(*known)(wanted), filled) if beyond.any() else filled
