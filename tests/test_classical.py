@@ -8,6 +8,7 @@ from conftest import tiny
 from scipy.interpolate import griddata
 from skimage.filters import unsharp_mask
 from skimage.metrics import peak_signal_noise_ratio
+from skimage.restoration import inpaint_biharmonic
 
 from companion.data import packs
 from companion.judge import LEVELS
@@ -46,6 +47,13 @@ def test_linear_interpolation_against_scipy(damaged, level):
         beyond = griddata(np.transpose(place[0]), image[~hole], np.transpose(place[1]), "nearest")
         expected = np.where(np.isnan(inside), beyond, inside)
         assert np.allclose(filled[hole], expected, atol=1e-5) and np.allclose(filled[~hole], clean[~hole], atol=1e-6)
+
+
+def test_the_biharmonic_fill_against_scikit_image(damaged):
+    x, y = damaged("inpaint", 3)
+    mask, found = (x != y).any(1).numpy(), pixels(classical.biharmonic(y, 3))
+    for image, hole, filled in zip(pixels(y), mask, found, strict=True):
+        assert np.allclose(filled, inpaint_biharmonic(image, hole, channel_axis=-1), atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "radius"), [("unsharp", 1.0), ("unsharp_told", 2.5)])

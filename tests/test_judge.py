@@ -127,8 +127,10 @@ def test_an_absolute_claim_is_not_testable_with_short_networks():
     assert "−2.10 dB" in describe(short) and judge.absolute(judge.Evidence(short=True), nothing).word == MISSING
 
 
-def test_seeds_without_spread_decide():
+def test_seeds_without_spread_decide_and_none_or_two_do_not():
     assert [*map(decide, ([0.5] * 3, [-0.5] * 3, [0.0] * 3))] == [REPRODUCED, REVERSED, EQUIVALENT]
+    assert decide([5.0, 5.0]) == decide([5.0]) == UNDECIDED
+    assert judge.decide_claim({"a": [], "b": []}).word == MISSING
 
 
 def run_of(psnr, damaged, l2=10.0, l2_damaged=20.0, **where):
