@@ -90,7 +90,7 @@ def work_of(experiment) -> int:
 def smoothest(y, mask) -> torch.Tensor:
     """Return y (B, C, H, W) in [-1, 1] with Δ²x̂ = 0 where mask (B, 1, H, W) is true, as scikit-image solves it."""
     pairs = zip(y.permute(0, 2, 3, 1).double().numpy(), mask[:, 0].numpy(), strict=True)
-    with threadpool_limits(1, "blas"):  # as below
+    with threadpool_limits(1, "blas"):  # as in `interpolated`
         filled = [inpaint_biharmonic((image + 1) / 2, missing, channel_axis=-1) for image, missing in pairs]
     return torch.from_numpy(np.stack(filled) * 2 - 1).permute(0, 3, 1, 2).to(y.dtype)
 
