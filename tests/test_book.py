@@ -285,6 +285,8 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
     assert round(mild[UNET][1]) == 41  # typed in the question
     assert round(found["moved"].value) == 5  # typed on the first page
     assert 2.5 < found["moved"].value / found["moved_2017"].value < 3.5  # "three times as many"
+    assert 45 < found["cost"].value < 60  # "about half the cost"
+    assert facts.profile("paper")["steps"].value == 150 * facts.profile("reference")["steps"].value  # "a 150th"
     assert all(mild_loss[task] > hard_gain[task] for task in paper.TASKS)  # "paid more than level 5 gained"
     runs = [content(f"reference/{FACES}/{task}/inverse_mse-seed10{UNET}") for task in paper.TASKS]
     assert all(run["history"][-1]["allocation"][0] > 50 for run in runs)  # "most images are of level 1"

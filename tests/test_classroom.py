@@ -279,6 +279,8 @@ def test_a_class_has_time_for_what_it_runs():
     planned = re.findall(r"(?m)^\| (\d+)–(\d+) \|.* step \*\*(\w+)\*\*", text)
     assert {name for *_, name in planned} >= {"fixation", "table1"}
     assert set(re.findall(r"step \*\*(\w+)\*\*", text)) <= set(measured)
+    waits = [f"{measured[name]['seconds'] / 60:.1f}" for name in ("fixation", "table1")]
+    assert "{} minutes for **fixation** and {} for **table1**".format(*waits) in text
     for begin, end, name in planned:
         assert 60 * (int(end) - int(begin)) >= measured[name]["cpu_seconds"]
 
