@@ -218,12 +218,13 @@ def test_nothing_is_listed_twice_and_what_is_needed_comes_first(dataset):
 
 def test_blocks_of_the_campaign_come_in_the_order_that_they_are_asked_for():
     """Counted by hand: tasks × schedules × seeds, and what is measured beside."""
-    counts = {"N1": 40, "N2": 48, "N2-shares": 24, "N3": 27, "E3": 72, "E4": 10 + 10 + 6, "E2": 6 * (5 + 5 + 3 + 3)}
+    counts = {"N1": 40, "N2": 48, "N2-shares": 24, "N3": 27, "N3-rules": 15, "E3": 72, "E3-fixated": 48}
+    counts |= {"E4": 10 + 10 + 6, "E2": 6 * (5 + 5 + 3 + 3)}
     for name, count in counts.items():
         assert len(catalogue.measurements(*FACES, [name])) == count, name
     both = [one.experiment for one in catalogue.measurements(*FACES, ["N3", "N1"])]
     assert both[0].schedule == "cumulative_curriculum" and both[-1].schedule == "rigid_joint"
-    with pytest.raises(ParameterError, match="block='N4' is not one of contest, .*nearest: 'N3'"):
+    with pytest.raises(ParameterError, match="block='N4' is not one of contest, .*nearest: 'N1'"):
         catalogue.measurements(*FACES, ["N4"])
 
 

@@ -282,13 +282,14 @@ def on_faces(profile: str) -> list[Block]:
         Block("minimax_gap", tuple(published.SPECIALISTS), FIRST),
         Block("minimax_gap", ("minimax_gap",), THREE),
         Block("static_easy", ("static_easy",), LAST, CONFOUNDED),
-        # A network of today: the close contest; then other shares; then fixated models; then later rules.
+        # A network of today: the close contest; other shares; fixated models; the curriculum; rules of later papers.
         Block("N1", MAIN_CONTEST, ALL, numbers=unet),
         Block("N2-shares", ("on_demand",), THREE, numbers=unet | {"sharpness": 4}),
         Block("N2-shares", ("inverse_mse",), THREE, numbers=unet),
         Block("N2-fixated", tuple(published.FIXATED), THREE, numbers=unet),
-        Block("N3", ("cumulative_curriculum", "second_moment"), THREE, numbers=unet),
-        Block("N3", ("edm",), THREE, ("denoise",), unet),
+        Block("N3-curriculum", ("cumulative_curriculum",), THREE, numbers=unet),
+        Block("N3-rules", ("second_moment",), THREE, numbers=unet),
+        Block("N3-rules", ("edm",), THREE, ("denoise",), unet),
         # The paper's network where the rules are told PSNR with the known pixels put back.
         Block("E4", ("on_demand_composite",), ALL, paper.MASKED),
         Block("E4", tuple(f"{name}_composite" for name in published.SPECIALISTS), FIRST, paper.MASKED),
@@ -305,7 +306,8 @@ def on_faces(profile: str) -> list[Block]:
         Block("long", MAIN_CONTEST, FIRST, numbers=long),
         Block("long-more", (*MAIN_CONTEST, "cumulative_curriculum"), THREE, numbers=long),
         # The networks that are scored again with BatchNorm statistics of each level; all are in blocks above.
-        Block("E3", recalibration.RECALIBRATED, THREE),
+        Block("E3-fixated", tuple(published.FIXATED), THREE),
+        Block("E3-staged", ("staged_curriculum",), THREE),
     ]
 
 
