@@ -79,17 +79,17 @@ def scored(task: Task, x_hat, x, y) -> dict[str, torch.Tensor]:
 
 
 @pytorch_defaults()
-def evaluate(run, restore, x, progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
+def evaluate(experiment, restore, x, progress=None, levels=TESTED) -> tuple[pd.DataFrame, dict]:
     """Score `restore(y) -> x_hat`, a network or a function, on clean test crops; the same draws for every schedule.
 
-    `run` is an `Experiment`, whose task and number of trials count.
+    Of `experiment` the task and the number of trials count.
     A network is called as it is, in fp32; `windows.restorer(network, precision)` is a function in its own precision.
     `x`, y and x_hat are (B, C, 64, 64) in [-1, 1], on x's device; `levels` are some of `TESTED`; `progress(share done)`
     is called after every trial. Raises ParameterError where x_hat has not the shape of y, or the task has no functions.
     Returns rows (trial, level, l2, psnr, l2_input, psnr_input, psnr_kept, psnr_hole): l2 in ‰, psnr the mean over
     images of the PSNR per image, of what `scored` has; and level → per image (n,) the mean over trials of l2 and psnr.
     """
-    task, trials, device = task_of(run), run.trials, x.device
+    task, trials, device = task_of(experiment), experiment.trials, x.device
     rows, images = [], {}
     for trial in range(trials):
         for level in levels:
