@@ -21,16 +21,18 @@ class Run(Experiment):
         Experiment(**(asdict(self) | {"schedule": "rigid_joint"}))  # checks every number
 
 
-def learn(batches, step, validate, run: Run, pack, x_validation, network, optimizer, history, on_epoch, progress=None):
+def learn(
+    batches, step, validate, experiment: Run, pack, x_validation, network, optimizer, history, on_epoch, progress=None
+):
     """Train another network as `learn` of `results.train_with`: by its own batches and steps, in the same epochs.
 
-    `batches(run, pack, epoch)` yields tuples, `step(run, network, optimizer, *batch)` returns the loss,
-    `validate(run, network, x)` the PSNR in dB.
+    `batches(experiment, pack, epoch)` yields tuples, `step(experiment, network, optimizer, *batch)` returns the loss,
+    `validate(experiment, network, x)` the PSNR in dB.
     """
-    take = partial(step, run, network, optimizer)
-    for epoch in range(len(history), run.epochs):
-        loss = train_epoch(run, network, optimizer, take, batches(run, pack, epoch), epoch, progress)
-        on_epoch({"loss": loss, "psnr": [validate(run, network, x_validation)], "allocation": None})
+    take = partial(step, experiment, network, optimizer)
+    for epoch in range(len(history), experiment.epochs):
+        loss = train_epoch(experiment, network, optimizer, take, batches(experiment, pack, epoch), epoch, progress)
+        on_epoch({"loss": loss, "psnr": [validate(experiment, network, x_validation)], "allocation": None})
 
 
 def noisy(y, sigma, side: int = 8) -> tuple[np.ndarray, float]:

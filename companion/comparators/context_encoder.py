@@ -97,34 +97,34 @@ def random_regions(n: int, generator, size: int = crops.CROP) -> torch.Tensor:
     return noise < cut.view(n, 1, 1, 1)
 
 
-def masks_of(run: Run, n: int, generator) -> torch.Tensor:
+def masks_of(experiment: Run, n: int, generator) -> torch.Tensor:
     """Draw what is missing in training: the central block, or a random region per image."""
-    if run.schedule == "context_encoder_center":
+    if experiment.schedule == "context_encoder_center":
         return holes.block_masks("central", n, generator)
     return random_regions(n, generator)
 
 
-def untrained(run: Experiment) -> nn.Module:
+def untrained(experiment: Experiment) -> nn.Module:
     """Return the network of a run, a context encoder's or one of ours, as PyTorch makes it."""
-    if run.schedule not in INPAINTERS:
-        return make(run.network, task_of(run).channels, run.width)
-    return ContextEncoder(32 if run.schedule == "context_encoder_center" else 64, run.width)
+    if experiment.schedule not in INPAINTERS:
+        return make(experiment.network, task_of(experiment).channels, experiment.width)
+    return ContextEncoder(32 if experiment.schedule == "context_encoder_center" else 64, experiment.width)
 
 
-def build(run: Run, device):
+def build(experiment: Run, device):
     """Return the network with its initial weights and its Adam."""
-    network = untrained(run)
-    initialize(network, torch.Generator().manual_seed(crops.seed_of(run.seed, "weights")))
+    network = untrained(experiment)
+    initialize(network, torch.Generator().manual_seed(crops.seed_of(experiment.seed, "weights")))
     network.to(device, memory_format=torch.channels_last)
     discriminator = list(network.discriminator.parameters())
     own = [p for name, p in network.named_parameters() if not name.startswith("discriminator")]
-    groups = [{"params": own}, {"params": discriminator, "lr": DISCRIMINATOR_RATE * run.learning_rate}]
-    return network, adam(groups, run.learning_rate, device)
+    groups = [{"params": own}, {"params": discriminator, "lr": DISCRIMINATOR_RATE * experiment.learning_rate}]
+    return network, adam(groups, experiment.learning_rate, device)
 
 
-def step(run: Run, network, optimizer, x, mask) -> torch.Tensor:
+def step(experiment: Run, network, optimizer, x, mask) -> torch.Tensor:
     """Take a step of the discriminator, then one of the encoder (Pathak's Eq. 1–3). Returns the squared error."""
-    y, precision = delete(x, mask), run.precision
+    y, precision = delete(x, mask), experiment.precision
     x_hat = forward(network, y, precision)  # (B, 3, side, side)
     margin = (x.shape[-1] - x_hat.shape[-1]) // 2
     real = x[..., margin : margin + x_hat.shape[-1], margin : margin + x_hat.shape[-1]]
@@ -152,36 +152,37 @@ def adversarial_loss(discriminator, images, truth: float, precision) -> torch.Te
     return nn.functional.binary_cross_entropy_with_logits(logits, torch.full_like(logits, truth))
 
 
-def train(run: Run, device="cpu", progress=None) -> Trained:
+def train(experiment: Run, device="cpu", progress=None) -> Trained:
     """Train one context encoder, resuming from its checkpoint if there is one.
 
     history: one dict an epoch with loss ([-1, 1] scale) and psnr (dB on the validation crops), both inside the hole.
     """
-    return train_with(run, device, progress, build, partial(learn, batches, step, validate))
+    return train_with(experiment, device, progress, build, partial(learn, batches, step, validate))
 
 
-def batches(run: Run, pack, epoch: int):
+def batches(experiment: Run, pack, epoch: int):
     """Yield the batches of an epoch: clean crops (B, 3, 64, 64) in [-1, 1], and what is missing of them."""
-    generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
-    for index in shuffled(len(pack), run.iterations * run.batch_size, generator).split(run.batch_size):
-        yield crops.crop(pack, index, generator), masks_of(run, len(index), generator)
+    generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(experiment.seed, epoch, "train"))
+    order = shuffled(len(pack), experiment.iterations * experiment.batch_size, generator)
+    for index in order.split(experiment.batch_size):
+        yield crops.crop(pack, index, generator), masks_of(experiment, len(index), generator)
 
 
 @torch.inference_mode()
-def validate(run: Run, network, x) -> float:
+def validate(experiment: Run, network, x) -> float:
     """Return mean PSNR in dB inside the hole on the validation crops, with the same holes every epoch."""
-    generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", run.schedule))
-    mask = masks_of(run, len(x), generator)
-    fill = partial(holes.inpaint, network.eval(), precision=run.precision)
-    return psnr(holes.errors(fill, x, mask, run.batch_size)).mean().item()
+    generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", experiment.schedule))
+    mask = masks_of(experiment, len(x), generator)
+    fill = partial(holes.inpaint, network.eval(), precision=experiment.precision)
+    return psnr(holes.errors(fill, x, mask, experiment.batch_size)).mean().item()
 
 
-def measurement_of(run: Run) -> Measurement:
+def measurement_of(experiment: Run) -> Measurement:
     """Return the measurement of a context encoder: it is trained, and tested on the blocks of Table 2."""
-    work = 3 * run.epochs * run.iterations + holes.work_of(run)
-    return Measurement(path_of(run), run, partial(train_and_evaluate, run, train, on_blocks), work)
+    work = 3 * experiment.epochs * experiment.iterations + holes.work_of(experiment)
+    return Measurement(path_of(experiment), experiment, partial(train_and_evaluate, experiment, train, on_blocks), work)
 
 
-def on_blocks(run: Run, trained: Trained, device, progress) -> dict:
+def on_blocks(experiment: Run, trained: Trained, device, progress) -> dict:
     """Return the scores of a trained encoder, as its result holds them."""
-    return {"evaluation": holes.evaluate(run, trained.network, device, progress).to_dict("list")}
+    return {"evaluation": holes.evaluate(experiment, trained.network, device, progress).to_dict("list")}

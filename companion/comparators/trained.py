@@ -71,37 +71,37 @@ def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-nati
     return Run.of("denoise", dataset, system, 0, profile, **numbers)
 
 
-def build(run: Run, device):
+def build(experiment: Run, device):
     """Return the network with its initial weights and its Adam."""
     with torch.random.fork_rng():
-        torch.manual_seed(crops.seed_of(run.seed, "weights"))
-        network = LEARNERS[run.schedule].make()
+        torch.manual_seed(crops.seed_of(experiment.seed, "weights"))
+        network = LEARNERS[experiment.schedule].make()
     network.to(device, memory_format=torch.channels_last)  # quicker where DnCNN convolves in bf16
-    return network, adam(network.parameters(), run.learning_rate, device)
+    return network, adam(network.parameters(), experiment.learning_rate, device)
 
 
-def train(run: Run, device="cpu", progress=None) -> results.Trained:
+def train(experiment: Run, device="cpu", progress=None) -> results.Trained:
     """Train one system, resuming from its checkpoint if there is one.
 
     history: one dict an epoch with loss (on the [0, 1] scale) and psnr (dB at σ = 25 on the validation crops).
     """
-    return results.train_with(run, device, progress, build, partial(check.learn, batches, step, validate))
+    return results.train_with(experiment, device, progress, build, partial(check.learn, batches, step, validate))
 
 
-def step(run: Run, network, optimizer, x, y) -> float:
+def step(experiment: Run, network, optimizer, x, y) -> float:
     """Take a step of Adam. Returns the mean squared error."""
-    loss = nn.functional.mse_loss(forward(network, y, run.precision), x)
+    loss = nn.functional.mse_loss(forward(network, y, experiment.precision), x)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     return loss.item()
 
 
-def batches(run: Run, pack, epoch):
+def batches(experiment: Run, pack, epoch):
     """Yield the batches of an epoch: clean and noisy crops or patches on the [0, 1] scale, (B, 1, side, side) each."""
-    learner, n = LEARNERS[run.schedule], run.iterations * run.batch_size
-    generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(run.seed, epoch, "train"))
-    for index in shuffled(len(pack), n, generator).split(run.batch_size):
+    learner, n = LEARNERS[experiment.schedule], experiment.iterations * experiment.batch_size
+    generator = torch.Generator(pack.offset.device).manual_seed(crops.seed_of(experiment.seed, epoch, "train"))
+    for index in shuffled(len(pack), n, generator).split(experiment.batch_size):
         x = crops.grey(crops.crop(pack, index, generator))
         if learner.patch:  # three by three, apart from one another
             apart = (crops.CROP - learner.patch) // 2
@@ -117,14 +117,14 @@ def noisy(x, sigma, generator):
 
 
 @torch.inference_mode()
-def validate(run: Run, network, x) -> float:
+def validate(experiment: Run, network, x) -> float:
     """Return mean PSNR in dB at σ = 25 on the validation crops, with the same noise every epoch."""
     network.eval()
     generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", VALIDATION_SIGMA))
     errors = []
-    for part in x.split(run.batch_size):
+    for part in x.split(experiment.batch_size):
         y = noisy(part, torch.full((len(part),), float(VALIDATION_SIGMA), device=x.device), generator)
-        errors.append(squared_error(2 * forward(network, y, run.precision) - 1, part))
+        errors.append(squared_error(2 * forward(network, y, experiment.precision) - 1, part))
     return psnr(torch.cat(errors)).mean().item()
 
 
@@ -143,9 +143,9 @@ class Weights(Measurement):
 
 def weights_of(system: str) -> Weights:
     """Return the training of a system."""
-    run = run_of(system)
-    path = files.runs() / run.run_id / "weights.safetensors"
-    return Weights(path, run, partial(train, run), 3 * run.epochs * run.iterations)
+    experiment = run_of(system)
+    path = files.runs() / experiment.run_id / "weights.safetensors"
+    return Weights(path, experiment, partial(train, experiment), 3 * experiment.epochs * experiment.iterations)
 
 
 def is_trained(system: str) -> bool:

@@ -42,14 +42,15 @@ def fill_of(ours: Experiment) -> Fill:
     return Fill(**(asdict(ours) | {"schedule": CLASSICAL, "seed": 0}))
 
 
-def measurement_of_fill(run: Fill) -> Measurement:
+def measurement_of_fill(experiment: Fill) -> Measurement:
     """Return the measurement of the biharmonic equation on the blocks; a crop takes it as long as a network a batch."""
-    return Measurement(path_of(run), run, partial(measure_fill, run), run.trials * len(BLOCKS) * run.test_images)
+    work = experiment.trials * len(BLOCKS) * experiment.test_images
+    return Measurement(path_of(experiment), experiment, partial(measure_fill, experiment), work)
 
 
-def measure_fill(run: Fill, device="auto", progress=None) -> dict:
+def measure_fill(experiment: Fill, device="auto", progress=None) -> dict:
     """Score the biharmonic equation, on the CPU whatever the device."""
     source = origin("cpu", "scikit-image") | {"processor": processor()}
-    source |= {"data_sha256": packs.load(run.dataset, "test").sha256}
-    rows = measure(run, smoothest, progress=progress)
+    source |= {"data_sha256": packs.load(experiment.dataset, "test").sha256}
+    rows = measure(experiment, smoothest, progress=progress)
     return {"provenance": source, "history": [], "evaluation": rows.to_dict("list")}

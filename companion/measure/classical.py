@@ -82,15 +82,15 @@ METHODS: dict[str, dict[str, Callable]] = {  # task → name → what it makes o
 
 def measurements_of(task: str, dataset: str, profile: str) -> list[Measurement]:
     """Return the measurement of every method of a task, a minute of a CPU; none for a task of one's own."""
-    run = replace(Experiment.of(task, dataset, "on_demand", 0, profile), trials=TRIALS)
-    data = {name: value for name, value in identity(run).items() if name in ("dataset", "images")}
-    data |= {"task": task, "seed": 0, "test_images": run.test_images, "trials": TRIALS}
+    experiment = replace(Experiment.of(task, dataset, "on_demand", 0, profile), trials=TRIALS)
+    data = {name: value for name, value in identity(experiment).items() if name in ("dataset", "images")}
+    data |= {"task": task, "seed": 0, "test_images": experiment.test_images, "trials": TRIALS}
     return [
         Measurement(
-            results.path_of(run).with_name(f"{name}-levels.json"),
+            results.path_of(experiment).with_name(f"{name}-levels.json"),
             data | {"schedule": name},
-            partial(measure, run, restore),
-            results.work_of_levels(run),
+            partial(measure, experiment, restore),
+            results.work_of_levels(experiment),
         )
         for name, restore in METHODS.get(task, {}).items()
     ]
@@ -102,13 +102,13 @@ def found(task: str, dataset: str, profile: str, train: bool = True) -> list[Res
     return [result for result in scored if result]
 
 
-def measure(run: Experiment, restore: Callable, device="cpu", progress=None) -> dict:
+def measure(experiment: Experiment, restore: Callable, device="cpu", progress=None) -> dict:
     """Return provenance and the rows of `evaluate`, level by level, because some methods are told the level."""
     levels = map(int, LEVELS)
-    rows = pd.concat([evaluate(run, partial(restore, level=level), "cpu", levels=[level])[0] for level in levels])
+    rows = [evaluate(experiment, partial(restore, level=level), "cpu", levels=[level])[0] for level in levels]
     source = origin("cpu", "scikit-image") | {"processor": processor()}
-    source |= {"data_sha256": packs.load(run.dataset, "test").sha256}
-    return {"provenance": source, "history": [], "evaluation": rows.to_dict("list")}
+    source |= {"data_sha256": packs.load(experiment.dataset, "test").sha256}
+    return {"provenance": source, "history": [], "evaluation": pd.concat(rows).to_dict("list")}
 
 
 def beside(networks: list[Result], scored: list[Result]) -> str:

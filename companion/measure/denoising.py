@@ -105,7 +105,7 @@ def our_systems(profile: str = "reference", dataset: str = "bsds500", seed: int 
 def our_runs(profile: str = "reference", dataset: str = "bsds500", seeds=(0,)) -> dict[str, list[Experiment]]:
     """Return system → its run of each seed."""
     of_seeds = [our_systems(profile, dataset, seed) for seed in seeds]
-    return {system: [runs[system] for runs in of_seeds] for system in OURS}
+    return {system: [each[system] for each in of_seeds] for system in OURS}
 
 
 def can_run(system: str, ours: Experiment | None = None) -> bool:

@@ -77,13 +77,13 @@ def measurements_of(experiment) -> list[Measurement]:
 # The paper's claims; runs: (`gradients` or `pool`, task and perhaps schedule, seed) → Result
 
 
-def load_all(runs) -> dict:
+def load_all(experiments) -> dict:
     """Return every measurement that is here, of some runs."""
     found = {}
-    for run in runs:
-        for evaluate, one in zip(MEASURED.get(run.schedule, ()), measurements_of(run), strict=True):
+    for experiment in experiments:
+        for evaluate, one in zip(MEASURED.get(experiment.schedule, ()), measurements_of(experiment), strict=True):
             if result := one.load():
-                found[evaluate.__name__, f"{run.task} {run.schedule}", run.seed] = result
+                found[evaluate.__name__, f"{experiment.task} {experiment.schedule}", experiment.seed] = result
     return found
 
 

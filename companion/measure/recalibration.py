@@ -48,12 +48,16 @@ def with_statistics_of(experiment, network, x, level) -> nn.Module:
     return network.eval()
 
 
-def measurement_of(run) -> Measurement:
+def measurement_of(experiment) -> Measurement:
     """Return the measurement of a run's scores after recalibration."""
-    return results.measurement_beside(run, "recalibrated", recalibrated, 1.2 * results.work_of_levels(run))
+    work = 1.2 * results.work_of_levels(experiment)
+    return results.measurement_beside(experiment, "recalibrated", recalibrated, work)
 
 
-def load_all(runs) -> dict:
+def load_all(experiments) -> dict:
     """Return ("recalibrated", task and schedule, seed) → Result of these runs; nothing while one is missing."""
-    found = {("recalibrated", f"{run.task} {run.schedule}", run.seed): measurement_of(run).load() for run in runs}
+    found = {}
+    for experiment in experiments:
+        case = f"{experiment.task} {experiment.schedule}"
+        found["recalibrated", case, experiment.seed] = measurement_of(experiment).load()
     return found if all(found.values()) else {}

@@ -48,15 +48,15 @@ def load(task: str) -> EncoderDecoder:
     choice("task", task, paper.TASKS)
     short = Experiment.of(task, "bsds500", "on_demand", profile="reference")
     long = replace(short, **LONG["reference"])
-    run = long if task != "inpaint" and place_of_weights(long) else short
-    place = place_of_weights(run)
-    return copy.deepcopy(read(run, place, place and place.stat().st_mtime_ns))
+    experiment = long if task != "inpaint" and place_of_weights(long) else short
+    place = place_of_weights(experiment)
+    return copy.deepcopy(read(experiment, place, place and place.stat().st_mtime_ns))
 
 
 @cache
-def read(run: Experiment, place: Path | None, changed: int | None) -> EncoderDecoder:
+def read(experiment: Experiment, place: Path | None, changed: int | None) -> EncoderDecoder:
     """Read a run's network from its file, once a process unless the file has changed."""
-    return load_network(run)
+    return load_network(experiment)
 
 
 def load_for_photographs(task: str, device: str = "cpu") -> ResidualUNet:

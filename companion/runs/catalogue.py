@@ -32,7 +32,7 @@ def schedules(*names: str) -> Callable:
 def compared(profile: str, dataset: str, seeds: list[int], task: str) -> list[Experiment]:
     """Return on-demand learning and its rivals in the pictures of every task."""
     names = {each: ("rigid_joint", published.figure2(each), "on_demand") for each in paper.TASKS}
-    return [run for each in names for run in grid(profile, dataset, seeds, names[each], [each])]
+    return [experiment for each in names for experiment in grid(profile, dataset, seeds, names[each], [each])]
 
 
 EXTRA_DATA = ("on-demand, half", "rigid joint, half", "rigid joint, all")  # the order of `halves`
@@ -68,12 +68,12 @@ def inpainters(profile: str, dataset: str, seeds: list[int], task="inpaint") -> 
     fills = [blocks.fill_of] if profile != "gpu" else []
     others = [partial(context_encoder.run_of, method) for method in INPAINTERS] + fills
     ours = grid(profile, dataset, seeds, ["on_demand"], ["inpaint"])
-    return [run for own in ours for run in (own, *(other(own) for other in others))]
+    return [experiment for own in ours for experiment in (own, *(other(own) for other in others))]
 
 
 def denoisers(profile: str, dataset: str, seeds: list[int], task="denoise") -> list[Experiment]:
     """Return Table 3: our two denoisers at native resolution."""
-    return [run for seed in seeds for run in denoising.our_systems(profile, dataset, seed).values()]
+    return [experiment for seed in seeds for experiment in denoising.our_systems(profile, dataset, seed).values()]
 
 
 PAGES = {
@@ -111,10 +111,12 @@ def shown_on(page: str, listed: list[Measurement], profile: str, dataset: str, s
         choice("task of the page", task, paper.TASKS)
     if notebook == "scorecard":
         return listed
-    shown = {run for each in ([task] if task else paper.TASKS) for run in runs(notebook, each, dataset, profile, seeds)}
+    tasks = [task] if task else paper.TASKS
+    shown = {experiment for each in tasks for experiment in runs(notebook, each, dataset, profile, seeds)}
     if task and notebook == "extra_data":  # the book has it of inpainting alone
         three, known = runs(notebook, task, dataset, profile, seeds[:3]), {one.experiment for one in listed}
-        listed = listed + [one for run in three if run not in known for one in measurements_of(run)]
+        lacking = [experiment for experiment in three if experiment not in known]
+        listed = listed + sum(map(measurements_of, lacking), [])
     ours = {one for one in listed if one.experiment and one.experiment.schedule not in trained.LEARNERS}
     return [one for one in listed if (one.experiment in shown if one in ours else notebook in DB11_PAGES)]
 
@@ -139,11 +141,11 @@ def schedules_shown(dataset: str, train: bool) -> list[str]:
     return [*published.SEVEN, *(NEWER if is_faces(dataset) and not train else ())]
 
 
-def by_network(runs: list[Experiment], network: str) -> list[Experiment]:
+def by_network(experiments: list[Experiment], network: str) -> list[Experiment]:
     """Return some runs as another network has them: with its numbers, and with what each run overrides."""
     return [
         Experiment.of(e.task, e.dataset, e.schedule, e.seed, e.profile, **(e.overrides | {"network": network}))
-        for e in runs
+        for e in experiments
     ]
 
 
@@ -188,7 +190,7 @@ def every_k(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
 def doses(profile: str, dataset: str, seeds: list[int], ks=()) -> list[Experiment]:
     """Return other feedback, B_i ∝ 1/P_i^k: with all that the data set has, where no k is given."""
     ks = ks or (DOSES_OF_FACES if is_faces(dataset) else DOSES)
-    return [run for seed in seeds for k in ks for run in grid(profile, dataset, [seed], ["on_demand"], sharpness=k)]
+    return sum((grid(profile, dataset, [seed], ["on_demand"], sharpness=k) for seed in seeds for k in ks), [])
 
 
 def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
@@ -336,29 +338,29 @@ def measurements(profile: str, dataset: str, seeds: list[int], names=()) -> list
         choice("block", name, every)
     for block in sum(parts.values(), []) or every:
         others = opponents(profile) if block == OPPONENTS else []
-        listed = [one for run in every[block] for one in measurements_of(run)] + others
+        listed = [one for experiment in every[block] for one in measurements_of(experiment)] + others
         found |= {one.path: found.get(one.path, one) for one in listed}
     return [*found.values()]
 
 
-def measurements_of(run) -> list[Measurement]:
+def measurements_of(experiment) -> list[Measurement]:
     """Return the measurement of a run, and whatever else is measured of its network: on blocks, on photographs, …"""
-    if run.schedule in INPAINTERS:
-        return [context_encoder.measurement_of(run)]
-    if run.schedule == blocks.CLASSICAL:
-        return [blocks.measurement_of_fill(run)]
-    own, plain = results.measurement_of(run), not run.overrides
-    if plain and (run.task, run.schedule) == ("inpaint", "on_demand"):
-        return [own, blocks.measurement_of(run)]
-    if plain and run.schedule in gradients_and_pool.MEASURED:
-        return [own, *gradients_and_pool.measurements_of(run)]
-    of_campaign = is_faces(run.dataset) and run.seed in SEEDS_OF_FACES[THREE]
-    if plain and of_campaign and run.schedule in recalibration.RECALIBRATED:
-        return [own, recalibration.measurement_of(run)]
-    native = run.dataset.endswith("-native") and photographs_here(run.profile)
-    ours = denoising.our_systems(run.profile, run.dataset, run.seed) if native else {}
-    on_db11 = (denoising.on_db11(system, run.profile, run) for system, known in ours.items() if known == run)
-    return [own, *sum(on_db11, [])]
+    if experiment.schedule in INPAINTERS:
+        return [context_encoder.measurement_of(experiment)]
+    if experiment.schedule == blocks.CLASSICAL:
+        return [blocks.measurement_of_fill(experiment)]
+    own, plain = results.measurement_of(experiment), not experiment.overrides
+    if plain and (experiment.task, experiment.schedule) == ("inpaint", "on_demand"):
+        return [own, blocks.measurement_of(experiment)]
+    if plain and experiment.schedule in gradients_and_pool.MEASURED:
+        return [own, *gradients_and_pool.measurements_of(experiment)]
+    of_campaign = is_faces(experiment.dataset) and experiment.seed in SEEDS_OF_FACES[THREE]
+    if plain and of_campaign and experiment.schedule in recalibration.RECALIBRATED:
+        return [own, recalibration.measurement_of(experiment)]
+    native = experiment.dataset.endswith("-native") and photographs_here(experiment.profile)
+    ours = denoising.our_systems(experiment.profile, experiment.dataset, experiment.seed) if native else {}
+    systems = [system for system, known in ours.items() if known == experiment]
+    return [own, *sum((denoising.on_db11(system, experiment.profile, experiment) for system in systems), [])]
 
 
 def only(names: list[str], listed: list[Measurement]) -> list[Measurement]:

@@ -22,7 +22,7 @@ def plan(profile: str, datasets: list[str], seeds: list[int], ms_per_step: float
         if one.experiment.schedule not in (*trained.LEARNERS, CLASSICAL):
             hours[one.experiment] += one.work / 3 * ms_per_step / 3.6e6
     [(longest, most)] = hours.most_common(1)
-    disk = sum(BYTES_PER_WEIGHT * parameters(run) for run in hours)
+    disk = sum(BYTES_PER_WEIGHT * parameters(experiment) for experiment in hours)
     return [
         ("runs", f"{len(hours):,}, each on one GPU"),
         ("GPU time", f"{hours.total():,.1f} h"),

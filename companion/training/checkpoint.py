@@ -23,14 +23,14 @@ CHECKPOINT_SECONDS = 60
 
 
 @contextmanager
-def resumed(run):
+def resumed(experiment):
     """Yield the `Log` of a run, which no other process trains meanwhile; afterwards its last epoch is on disk."""
-    folder = files.runs() / run.run_id
+    folder = files.runs() / experiment.run_id
     files.need_writable(folder)
-    with files.locked(files.runs() / "locks" / f"{run.run_id.replace('/', '-')}.lock"):
+    with files.locked(files.runs() / "locks" / f"{experiment.run_id.replace('/', '-')}.lock"):
         for left_over in folder.glob(".*.tmp"):
             left_over.unlink()  # of a process that was killed while it wrote
-        log = Log(run, folder)
+        log = Log(experiment, folder)
         try:
             yield log
         finally:  # Ctrl-C, a deadline, a number that is not finite
@@ -40,10 +40,10 @@ def resumed(run):
 class Log:
     """The record of a run: `history`, a dict for each epoch, and `seconds` of the clock and of the processor."""
 
-    def __init__(self, run, folder: Path):
-        self.run, self.folder, self.snapshot = run, folder, None
-        self.owner = owned(run)  # before the images are read: a folder may change meanwhile
-        self.saved = load_checkpoint(folder, run)
+    def __init__(self, experiment, folder: Path):
+        self.experiment, self.folder, self.snapshot = experiment, folder, None
+        self.owner = owned(experiment)  # before the images are read: a folder may change meanwhile
+        self.saved = load_checkpoint(folder, experiment)
         self.history, self.seconds = [], self.saved["seconds"] if self.saved else [0.0, 0.0]
         self.start = np.subtract(clocks(), self.seconds)
 
@@ -71,7 +71,7 @@ class Log:
         self.seconds = np.subtract(clocks(), self.start).tolist()
         now = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict(), "history": self.history}
         self.snapshot = copy.deepcopy(now) | {"experiment": self.owner, "seconds": self.seconds}
-        if len(self.history) == self.run.epochs or time.monotonic() - self.written > CHECKPOINT_SECONDS:
+        if len(self.history) == self.experiment.epochs or time.monotonic() - self.written > CHECKPOINT_SECONDS:
             self.save()
 
     def save(self) -> None:

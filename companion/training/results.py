@@ -120,9 +120,9 @@ def needed_by(experiment) -> list[Experiment]:
 def schedule_of(experiment) -> Schedule:
     """Return the schedule of a run. Raises ParameterError where a run that it needs is not measured."""
     histories = []
-    for run in needed_by(experiment):
-        if not (result := load_result(run)):
-            raise ParameterError(f"schedule={experiment.schedule!r} needs {run.run_id} first: {command_of(run)}")
+    for needed in needed_by(experiment):
+        if not (result := load_result(needed)):
+            raise ParameterError(f"schedule={experiment.schedule!r} needs {needed.run_id} first: {command_of(needed)}")
         histories.append(result.history)
     return begin(SCHEDULES[experiment.schedule], histories)
 
