@@ -113,8 +113,8 @@ def elsewhere(demo_pack, tmp_path, monkeypatch):
 def resumes_exactly(elsewhere):
     """Check that a run interrupted after a share goes on for so many iterations and ends as it does in one piece."""
 
-    def check(train, run, share, iterations):
-        expected, seen = train(run), []
+    def check(train, experiment, share, iterations):
+        expected, seen = train(experiment), []
 
         def interrupt(done):
             if done > share:
@@ -122,8 +122,8 @@ def resumes_exactly(elsewhere):
 
         with elsewhere():
             with pytest.raises(KeyboardInterrupt):
-                train(run, progress=interrupt)
-            resumed = train(run, progress=seen.append)
+                train(experiment, progress=interrupt)
+            resumed = train(experiment, progress=seen.append)
         assert len(seen) == iterations and resumed.history == expected.history
         for name, value in resumed.network.state_dict().items():
             assert torch.equal(value, expected.network.state_dict()[name]), name

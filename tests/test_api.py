@@ -87,14 +87,14 @@ STATES = {
 @pytest.mark.parametrize(("task", "precision"), [("inpaint", "fp32"), ("deblur", "bf16"), ("denoise", "fp32")])
 def test_what_a_caller_has_set_in_pytorch_changes_no_number_and_is_put_back(state, task, precision, demo, elsewhere):
     """Neither in what is stored nor in what training, validation and tests return."""
-    run, found = tiny(task, epochs=2, iterations=2, precision=precision), []
+    experiment, found = tiny(task, epochs=2, iterations=2, precision=precision), []
     for context in (nullcontext, STATES[state]):
         with elsewhere() if found else nullcontext():
             with context():
                 before = torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
-                stored = json.loads(results.measurement_of(run).run("cpu").path.read_bytes())
-                trained = odl.train(run, "cpu")
-                rows, _ = odl.evaluate(run, trained.network, "cpu")
+                stored = json.loads(results.measurement_of(experiment).run("cpu").path.read_bytes())
+                trained = odl.train(experiment, "cpu")
+                rows, _ = odl.evaluate(experiment, trained.network, "cpu")
                 after = torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
             assert before == after
             weights = {name: t.tolist() for name, t in trained.network.state_dict().items()}
@@ -123,10 +123,10 @@ def test_any_optimizer_takes_a_rate_and_a_network_is_tested_where_it_is(demo, mo
     for factor in (1, 0.5, 0.25):
         set_rate(optimizer, factor)
     assert optimizer.param_groups[0]["lr"] == 0.125
-    network, run = EncoderDecoder(3, 4).eval(), tiny("deblur")
-    here = odl.evaluate(run, network)[0]
+    network, experiment = EncoderDecoder(3, 4).eval(), tiny("deblur")
+    here = odl.evaluate(experiment, network)[0]
     monkeypatch.setattr(results, "check_device", lambda device: "meta" if device == "auto" else device)
-    assert odl.evaluate(run, network)[0].equals(here)  # also where other work would go to a GPU
+    assert odl.evaluate(experiment, network)[0].equals(here)  # also where other work would go to a GPU
 
 
 @pytest.mark.parametrize("task", odl.TASKS)

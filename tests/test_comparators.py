@@ -144,7 +144,7 @@ def test_pictures_show_what_is_told_a_wrong_noise_level(here):
 
 def test_what_was_trained_on_another_set_has_results_of_its_own(tmp_path):
     ours, other = (denoising.our_systems(dataset=name)["on_demand"] for name in ("bsds500", "demo"))
-    names = [denoising.measurement_of("on_demand", ours=run).path.name for run in (ours, other)]
+    names = [denoising.measurement_of("on_demand", ours=experiment).path.name for experiment in (ours, other)]
     assert names == ["on_demand-sigma25.json", "on_demand-demo-native-sigma25.json"]
     assert denoising.our_systems(dataset=f"{tmp_path}/") == denoising.our_systems(dataset=str(tmp_path))
 
@@ -305,11 +305,11 @@ def test_the_classical_fill_is_the_smoothest_surface_and_is_measured_on_the_same
     damaged = delete(surface, mask)
     assert torch.allclose(biharmonic(damaged, level=1), surface, atol=2e-3)
     assert not torch.allclose(damaged, surface, atol=0.1)
-    run = replace(catalogue.inpainters("smoke", "demo", [5])[-1], test_images=3, trials=2)
-    fill = blocks.measurement_of_fill(run)
-    assert (run.schedule, run.seed) == (blocks.CLASSICAL, 0) and fill.load() is None
+    experiment = replace(catalogue.inpainters("smoke", "demo", [5])[-1], test_images=3, trials=2)
+    fill = blocks.measurement_of_fill(experiment)
+    assert (experiment.schedule, experiment.seed) == (blocks.CLASSICAL, 0) and fill.load() is None
     found, again = fill.run(), fill.load()
-    assert again.path == results.path_of(run) and again.evaluation.equals(found.evaluation)
+    assert again.path == results.path_of(experiment) and again.evaluation.equals(found.evaluation)
     check_blocks(found.evaluation, 3, partial(inpaint_biharmonic, channel_axis=-1), 1e-3)
 
 

@@ -118,8 +118,8 @@ def runs_of(task: str) -> list[Experiment]:
     return [Experiment.of(task, "demo", schedule, **numbers) for schedule in KINDS_OF_STEP]
 
 
-def weights_of(run: Experiment) -> bytes:
-    return (files.runs() / run.run_id / "weights.safetensors").read_bytes()
+def weights_of(experiment: Experiment) -> bytes:
+    return (files.runs() / experiment.run_id / "weights.safetensors").read_bytes()
 
 
 @ON_A_GPU
@@ -130,7 +130,7 @@ def test_captured_steps_equal_plain_ones(task, demo, elsewhere, monkeypatch):
     monkeypatch.setattr(graphs, "captured", lambda *given: captures.append(given) or captured(*given))
 
     def left():
-        return [(results.train(run, "cuda").history, weights_of(run)) for run in runs_of(task)]
+        return [(results.train(experiment, "cuda").history, weights_of(experiment)) for experiment in runs_of(task)]
 
     by_graphs, made = left(), len(captures)
     monkeypatch.setenv("ODL_EAGER", "1")
@@ -145,7 +145,8 @@ def test_runs_side_by_side_equal_the_same_runs_alone(task, demo, elsewhere):
     def left(**how):
         measured = sweep.run_many(runs_of(task), "cuda", **how)
         return [
-            (m.history, m.evaluation.to_csv(), weights_of(run)) for m, run in zip(measured, runs_of(task), strict=True)
+            (m.history, m.evaluation.to_csv(), weights_of(experiment))
+            for m, experiment in zip(measured, runs_of(task), strict=True)
         ]
 
     beside = left()

@@ -163,13 +163,13 @@ def test_pages_of_files_are_told_once(tmp_path, root, capsys):
 
 def test_what_a_folder_holds_decides_and_not_its_times(folder, capsys):
     """A touched file, as by a copy or an archive, trains nothing anew."""
-    run = tiny(dataset=str(folder))
-    result = results.measurement_of(run).run("cpu")
+    experiment = tiny(dataset=str(folder))
+    result = results.measurement_of(experiment).run("cpu")
     capsys.readouterr()
     for file in sets.files_in(folder):
         os.utime(folder / file, (10**9, 10**9))
     for _ in ("this process", "another one"):
-        assert results.load_result(run).path == result.path and results.place_of_weights(run)
+        assert results.load_result(experiment).path == result.path and results.place_of_weights(experiment)
         assert len(packs.load(str(folder), "train")) == 10 and capsys.readouterr().out == ""
         folders.RECORDS.clear()
 

@@ -33,19 +33,19 @@ def test_shares_are_those_of_exact_fractions(psnr, k):
     np.testing.assert_allclose(dose.shares(psnr, k), [float(w / sum(weights)) for w in weights], rtol=1e-9)
 
 
-def divided(run, psnr):
-    return allocation(run, begin(SCHEDULES[run.schedule]), 1, psnr)[0]
+def divided(experiment, psnr):
+    return allocation(experiment, begin(SCHEDULES[experiment.schedule]), 1, psnr)[0]
 
 
 @settings(max_examples=50)
 @given(st.lists(st.floats(1, 60), min_size=5, max_size=5), st.sampled_from([-1, 0, 1, 4, 0.5]))
 def test_training_divides_its_batches_so(psnr, k):
     """Within what a level is still owed; at k = 0 rigid joint learning and at k = 1 Equation 3, to the image."""
-    run = Experiment.of(profile="smoke", iterations=50, batch_size=32, sharpness=k)
-    counts = divided(run, psnr)
+    experiment = Experiment.of(profile="smoke", iterations=50, batch_size=32, sharpness=k)
+    counts = divided(experiment, psnr)
     np.testing.assert_allclose(counts.mean(0), 32 * dose.shares(psnr, k), atol=1 / 50)
     if k in (0, 1):
-        same = replace(run, schedule="on_demand" if k else "rigid_joint", sharpness=1.0)
+        same = replace(experiment, schedule="on_demand" if k else "rigid_joint", sharpness=1.0)
         assert np.array_equal(counts, divided(same, psnr))
 
 
@@ -169,8 +169,8 @@ def texts(figure) -> str:
 
 @pytest.mark.parametrize("profile", ["smoke", "reference", "gpu", "paper"])
 def test_an_empty_project_is_no_error(root, profile):
-    runs = catalogue.every_k(profile, "demo", [0])
-    settings, ladder = dose.doses_table(runs), dose.doses_table(catalogue.ladder(profile, "demo", [0]))
+    experiments = catalogue.every_k(profile, "demo", [0])
+    settings, ladder = dose.doses_table(experiments), dose.doses_table(catalogue.ladder(profile, "demo", [0]))
     assert texts(dose.plot_margins(dose.doses_table([]))).split(judge.MISSING) == [""] + 3 * [" "] + [""]
     assert set(settings.verdict) == {judge.MISSING} and not settings.seeds.any()
     assert texts(dose.plot_margins(settings)).count("k = −1, 1, 4: to be measured") == 4
@@ -178,7 +178,7 @@ def test_an_empty_project_is_no_error(root, profile):
     for html in (dose.show_doses(settings, "k").to_html(), dose.show_doses(ladder, "width", "steps").to_html()):
         assert "nan" not in html.lower()
     third = dose.describe_strongest_rival(catalogue.ladder(profile, "demo", [0]))
-    assert dose.describe_doses(runs) == dose.describe_levels(runs) == third == sentences.QUESTION_OPEN
-    assert not any(len(line.get_xdata()) for axis in dose.plot_levels(runs).axes for line in axis.lines[1:])
+    assert dose.describe_doses(experiments) == dose.describe_levels(experiments) == third == sentences.QUESTION_OPEN
+    assert not any(len(line.get_xdata()) for axis in dose.plot_levels(experiments).axes for line in axis.lines[1:])
     assert not [path for path in root.rglob("*") if path.is_file()]
     plt.close("all")

@@ -118,9 +118,9 @@ def test_run_ids_are_unique(tmp_path):
 
 def test_equal_numbers_have_one_id():
     for a, b in ((25, 25.0), (1, 1.0)):
-        runs = [Experiment.of("denoise", schedule="fixated_hard", severity=v) for v in (a, b)]
-        assert runs[0] == runs[1] and runs[0].run_id == runs[1].run_id
-        assert len({checkpoint.owner_of(run) for run in runs}) == 1
+        experiments = [Experiment.of("denoise", schedule="fixated_hard", severity=v) for v in (a, b)]
+        assert experiments[0] == experiments[1] and experiments[0].run_id == experiments[1].run_id
+        assert len({checkpoint.owner_of(experiment) for experiment in experiments}) == 1
     assert Experiment.of(epochs=PROFILES["demo"]["epochs"]).run_id == Experiment.of().run_id
 
 

@@ -63,17 +63,17 @@ def tiny(schedule="inverse", **numbers):
 @pytest.mark.parametrize("schedule", ["rigid_joint", "hard_mining", "fixated_easy"])
 def test_a_task_is_trained_and_tested_by_every_schedule(added, schedule):
     """On each level by its own severities: the damaged images have the PSNR of a plain loop."""
-    run = tiny(schedule=schedule)
-    assert results.measurement_of(run).run("cpu").path == files.results() / f"{run.run_id}.json"
-    scores = results.load_result(run).evaluation.groupby("level").psnr_input.mean()
+    experiment = tiny(schedule=schedule)
+    assert results.measurement_of(experiment).run("cpu").path == files.results() / f"{experiment.run_id}.json"
+    scores = results.load_result(experiment).evaluation.groupby("level").psnr_input.mean()
     assert scores[list("123456")].is_monotonic_decreasing
-    x = evaluation.images_of(run, packs.load("demo", "test"), 4, "test")
+    x = evaluation.images_of(experiment, packs.load("demo", "test"), 4, "test")
     generator = torch.Generator().manual_seed(crops.seed_of("evaluate", 0, "hard"))
     y = corruptions.TASKS["speckle"].corrupt_between(x, 90, 90, generator, centred=True)
     errors = (((y - x) / 2) ** 2).mean((1, 2, 3))
-    shown = results.load_result(run).evaluation.query("trial == 0 and level == 'hard'").psnr_input.item()
+    shown = results.load_result(experiment).evaluation.query("trial == 0 and level == 'hard'").psnr_input.item()
     assert shown == pytest.approx((-10 * errors.log10()).mean().item(), abs=1e-3)
-    assert results.load_network(run)
+    assert results.load_network(experiment)
 
 
 def test_a_damage_may_write_in_place_and_must_return_images(added):
@@ -81,7 +81,7 @@ def test_a_damage_may_write_in_place_and_must_return_images(added):
         x[:, :, ::2] = -1
         return x
 
-    run, x = tiny(), torch.rand(2, 3, 64, 64)
+    experiment, x = tiny(), torch.rand(2, 3, 64, 64)
     before, y = x.clone(), Task("speckle", 3, draw_amount, in_place).corrupt(x, 3, torch.Generator())
     assert (x == before).all() and (y[:, :, ::2] == -1).all() and (y[:, :, 1::2] == x[:, :, 1::2]).all()
     low = torch.tensor([3.0, 4.0])
@@ -92,7 +92,7 @@ def test_a_damage_may_write_in_place_and_must_return_images(added):
         refused(lambda own=own: own.corrupt(x, 3, torch.Generator()), "task 'speckle' made", kind=ParameterError)
     given = {"(1, 3": lambda y: y[:1], "ndarray": lambda y: y.numpy(), "NoneType": lambda y: None}
     for found, restore in given.items():
-        refused(lambda r=restore: results.evaluate(run, r), f"restore returned {found}", kind=ParameterError)
+        refused(lambda r=restore: results.evaluate(experiment, r), f"restore returned {found}", kind=ParameterError)
 
 
 @pytest.mark.parametrize("task", paper.TASKS)
@@ -155,7 +155,7 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     monkeypatch.setitem(paper.TASKS, "haze", SPECKLE)
     refused(lambda: Task("haze", 2, draw_amount, speckle), "channels=2", kind=ParameterError)
     haze = Experiment.of("haze", profile="smoke")
-    for train in (results.train, lambda run: sweep.run_many([run], "cpu")):
+    for train in (results.train, lambda experiment: sweep.run_many([experiment], "cpu")):
         refused(lambda train=train: train(haze), "task='haze'", kind=ParameterError)
     monkeypatch.setitem(SCHEDULES, "../mid", Fixated())
     refused(lambda: Experiment.of(schedule="../mid", severity=1.0), "'../mid' names files", kind=ParameterError)
@@ -187,11 +187,12 @@ def test_a_schedule_with_a_memory_gives_the_same_shares_interrupted_or_not(demo,
 
     for name in ("counting", "counting_through"):
         monkeypatch.setitem(SCHEDULES, name, Counting)
-    run, stop = conftest.tiny("denoise", "counting", width=4, epochs=5), 4
+    experiment, stop = conftest.tiny("denoise", "counting", width=4, epochs=5), 4
     with pytest.raises(KeyboardInterrupt):
-        results.train(run)
+        results.train(experiment)
     stop = 0
-    resumed, whole = (results.train(each).history for each in (run, replace(run, schedule="counting_through")))
+    through = replace(experiment, schedule="counting_through")
+    resumed, whole = (results.train(each).history for each in (experiment, through))
     assert [epoch["allocation"] for epoch in resumed] == [epoch["allocation"] for epoch in whole]
 
 
@@ -199,10 +200,10 @@ def test_workers_are_told_what_was_added(added, monkeypatch):
     """Functions that exist in this cell alone, too."""
     share = torch.tensor(0.9).item()
     monkeypatch.setitem(SCHEDULES, "local", lambda done, psnr, n: np.eye(n)[0] * share + 0.1 / n)
-    runs = [tiny(schedule=schedule, seed=1, batch_size=50) for schedule in ("inverse", "local")]
-    beside = sweep.run_many(runs, "cpu", workers=2)
+    experiments = [tiny(schedule=schedule, seed=1, batch_size=50) for schedule in ("inverse", "local")]
+    beside = sweep.run_many(experiments, "cpu", workers=2)
     assert beside[1].history[0]["allocation"] == [92, 2, 2, 2, 2]
-    assert [run.history for run in beside] == [results.train(run).history for run in runs]
+    assert [run.history for run in beside] == [results.train(experiment).history for experiment in experiments]
 
 
 class Tiny(torch.nn.Module):
@@ -223,10 +224,10 @@ def tiny_network(added, monkeypatch):
 
 @pytest.mark.parametrize(("task", "schedule"), [("denoise", "hard_mining"), ("inpaint", "on_demand")])
 def test_a_network_is_trained_tested_loaded_and_restores(tiny_network, task, schedule):
-    run = conftest.tiny(task, schedule, network="tiny", width=4)
-    measured = results.measurement_of(run).run()
-    assert run.run_id.endswith("-network=tiny") and measured.evaluation.psnr.notna().all()
-    network = results.load_network(run)
+    experiment = conftest.tiny(task, schedule, network="tiny", width=4)
+    measured = results.measurement_of(experiment).run()
+    assert experiment.run_id.endswith("-network=tiny") and measured.evaluation.psnr.notna().all()
+    network = results.load_network(experiment)
     assert isinstance(network, Tiny)
     image = np.random.default_rng(0).random((70, 80, 3), np.float32)
     assert windows.restore_image(network, image, stride=32).shape == image.shape

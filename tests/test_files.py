@@ -48,10 +48,10 @@ def test_an_archive_larger_than_the_disk_is_refused_with_nothing_left(root, no_s
 
 
 def test_a_full_disk_is_told_before_a_run_is_trained(demo, monkeypatch):
-    run = tiny(width=4)
-    packs.load(run.dataset, "train")
+    experiment = tiny(width=4)
+    packs.load(experiment.dataset, "train")
     disk_with(monkeypatch, 50_000)
-    refused(lambda: results.train(run, progress=lambda _: pytest.fail("trained")), "disk full", kind=DiskError)
+    refused(lambda: results.train(experiment, progress=lambda _: pytest.fail("trained")), "disk full", kind=DiskError)
 
 
 def test_a_full_disk_is_one_line_and_ends_a_folder(tmp_path, monkeypatch, capsys):
@@ -126,17 +126,17 @@ def test_a_result_damaged_by_hand_is_one_line(demo, content, capsys):
 @pytest.mark.parametrize("which", range(5))
 def test_of_a_damaged_file_nothing_wrong_is_read(demo, which):
     """With a bit turned, or cut off at random: refused in one line, or read as it was where the bit says nothing."""
-    run, chance, pack = tiny(), random.Random(which), next(sets.home("demo").glob("packed-*"))
+    experiment, chance, pack = tiny(), random.Random(which), next(sets.home("demo").glob("packed-*"))
     whole = pack.resolve()
     pack.unlink()
     shutil.copytree(whole, pack)
-    results.measurement_of(run).run("cpu")
-    shipped, folder = results.ship(run.run_id), files.runs() / run.run_id
+    results.measurement_of(experiment).run("cpu")
+    shipped, folder = results.ship(experiment.run_id), files.runs() / experiment.run_id
     (folder / "weights.safetensors").unlink()
     file, read = [  # and what is made of it
-        (shipped, lambda: results.load_network(run).state_dict()),
-        (results.path_of(run), lambda: vars(results.load_result(run))),
-        (folder / "checkpoint.pt", lambda: checkpoint.load_checkpoint(folder, run)),
+        (shipped, lambda: results.load_network(experiment).state_dict()),
+        (results.path_of(experiment), lambda: vars(results.load_result(experiment))),
+        (folder / "checkpoint.pt", lambda: checkpoint.load_checkpoint(folder, experiment)),
         (pack / "pixels.bin", lambda: vars(packs.load("demo", "train"))),
         (pack / "index.json", lambda: vars(packs.load("demo", "train"))),
     ][which]
@@ -188,8 +188,9 @@ def test_a_wheel_carries_what_a_user_loads(task):
     setup = (files.PACKAGE.parent / "setup.py").read_text(encoding="utf-8")
     patterns = re.findall(r'"([^"]*safetensors)"', setup)
     assert any(Path(f"{chosen.TRAINED_ON[task]}.safetensors").match(pattern) for pattern in patterns)
-    for run in (run for run in catalogue.long_runs("reference", "bsds500") if run.task == task):
-        for one in (run, replace(run, epochs=PROFILES["reference"]["epochs"])):
+    longer = [experiment for experiment in catalogue.long_runs("reference", "bsds500") if experiment.task == task]
+    for experiment in longer:
+        for one in (experiment, replace(experiment, epochs=PROFILES["reference"]["epochs"])):
             path = files.shipped() / results.shipped_name(one.run_id)
             assert path.exists() and any(path.match(pattern) for pattern in patterns)
 

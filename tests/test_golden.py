@@ -37,10 +37,10 @@ def numbers(*name: str) -> list[float]:
     """Return the loss of the last epoch, and validation PSNR (dB) of levels 1…5 after it, of a run in `RUNS`."""
     network, task, schedule = name if len(name) == 3 else ("paper", *name)
     sizes = SIZES | {"network": network}
-    run = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **sizes)
+    experiment = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **sizes)
     exact = {"deblur": replace(corruptions.TASKS["deblur"], apply=exact_blur)}
     with mock.patch.dict(corruptions.TASKS, exact):
-        last = train(run).history[-1]
+        last = train(experiment).history[-1]
     return [last["loss"], *last["psnr"]]
 
 

@@ -60,10 +60,10 @@ def test_a_pool_is_scored_on_its_own_examples_and_on_others_made_in_the_same_way
 
 @pytest.mark.parametrize(("schedule", "names"), [("rigid_joint", ["gradients", "pool"]), ("hard_mining", ["pool"])])
 def test_a_run_is_trained_and_then_explained_and_again_where_its_network_is_lost(demo, schedule, names):
-    run, shares = tiny(schedule=schedule), []
-    wanted = gradients_and_pool.measurements_of(run)
-    assert len(sweep.results_of(wanted, "cpu")) == len(wanted) and results.load_result(run)
-    found = gradients_and_pool.load_all([run])
+    experiment, shares = tiny(schedule=schedule), []
+    wanted = gradients_and_pool.measurements_of(experiment)
+    assert len(sweep.results_of(wanted, "cpu")) == len(wanted) and results.load_result(experiment)
+    found = gradients_and_pool.load_all([experiment])
     assert [*found] == [(name, f"inpaint {schedule}", 0) for name in names]
     shutil.rmtree(files.runs())
     wanted[-1].path.unlink()

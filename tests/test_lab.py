@@ -74,13 +74,13 @@ PAIRS = [(24.0, 23.9), (23.8, 24.0)]  # PSNR of on-demand and of rigid joint lea
 
 def made_up_result(task: str, schedule: str = "on_demand", seed: int = 0, psnr=20.0) -> None:
     """A result file of a run, of numbers that no network has given."""
-    run = replace(lab_page.reference(task, schedule), seed=seed)
+    experiment = replace(lab_page.reference(task, schedule), seed=seed)
     epochs = zip(HISTORY, SHARES, strict=True)
     history = [{"psnr": psnr, "allocation": shares, "dose": dose(shares)} for psnr, shares in epochs]
     trials = {"trial": [0] * 6 + [1] * 6, "psnr": [psnr] * 6 + [psnr + 1e-3 * psnr] * 6, "l2": [1.0] * 12}
     evaluation = trials | {"level": list("123456") * 2, "psnr_input": [*DAMAGED, 10.0] * 2, "psnr_hole": [psnr] * 12}
-    content = {"protocol": PROTOCOL, "experiment": run.asdict(), "provenance": {}, "history": history}
-    files.write_atomically(results.path_of(run), files.seal(content | {"evaluation": evaluation}))
+    content = {"protocol": PROTOCOL, "experiment": experiment.asdict(), "provenance": {}, "history": history}
+    files.write_atomically(results.path_of(experiment), files.seal(content | {"evaluation": evaluation}))
 
 
 @pytest.fixture(scope="module")

@@ -214,7 +214,7 @@ def test_halves_are_compared_over_the_seeds_that_all_have():
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_halves_are_those_of_the_network_that_was_asked_for(network, monkeypatch):
-    monkeypatch.setattr(extra_data, "load_result", lambda run: (run.schedule, run.train_images, run.network, run.seed))
+    monkeypatch.setattr(extra_data, "load_result", lambda e: (e.schedule, e.train_images, e.network, e.seed))
     half, equal, whole = (
         [(schedule, images, network, seed) for seed in (0, 3)]
         for schedule, images in (("on_demand", 200), ("rigid_joint", 200), ("rigid_joint", 0))

@@ -224,10 +224,10 @@ def test_damage_is_of_its_generator_alone_and_keeps_grey_grey(photo_tasks, task)
 
 
 def test_every_third_crop_is_grey(photo_tasks):
-    run = photographs.run_of("photo_fill", "demo", "smoke")
+    experiment = photographs.run_of("photo_fill", "demo", "smoke")
     x = pictures(10)
     for first in range(4):
-        found = in_its_channels(run, x.clone(), first)
+        found = in_its_channels(experiment, x.clone(), first)
         grey = [bool((image == image[:1]).all()) for image in found]
         assert grey == [(first + i) % 3 == 0 for i in range(10)]
         assert torch.equal(found[[not each for each in grey]], x[[not each for each in grey]])
@@ -298,12 +298,12 @@ def test_the_told_network_learns_from_missing_pixels_alone():
 
 @pytest.mark.parametrize("task", photographs.LEVELS)
 def test_a_network_for_photographs_is_trained_goes_on_and_is_measured(photo_tasks, demo, resumes_exactly, task):
-    run = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
-    resumes_exactly(results.train, run, share=0.6, iterations=3)
-    measured = results.measurement_of(run).run("cpu")
+    experiment = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
+    resumes_exactly(results.train, experiment, share=0.6, iterations=3)
+    measured = results.measurement_of(experiment).run("cpu")
     assert len(measured.history) == 2 and measured.evaluation.psnr.notna().all()
-    assert type(results.load_network(run)) is NETWORKS[photographs.NETWORK[task]]
-    assert run.learning_rate == 2e-3 and run.clip == 0.1
+    assert type(results.load_network(experiment)) is NETWORKS[photographs.NETWORK[task]]
+    assert experiment.learning_rate == 2e-3 and experiment.clip == 0.1
     long = photographs.run_of(task)
     assert len(long.run_id) < 200 and long.beta1 == 0.9
 
@@ -319,7 +319,7 @@ def test_the_command_trains_one_task_or_all_and_goes_on(photo_tasks, demo, monke
     assert "nearest: 'photo_fill'" in capsys.readouterr().err
     assert companion(["photographs", "--train", "--task", "photo_fill", "--device", "cpu"]) == 0
     assert [*capsys.readouterr().out.split()] == [str(results.path_of(short("photo_fill")))]
-    monkeypatch.setattr(results, "train", lambda run, *_: (_ for _ in ()).throw(KeyboardInterrupt(run.task)))
+    monkeypatch.setattr(results, "train", lambda e, *_: (_ for _ in ()).throw(KeyboardInterrupt(e.task)))
     assert companion(["photographs", "--train", "--device", "cpu"]) == 130
     assert "what was done is kept" in capsys.readouterr().err and results.load_result(short("photo_denoise")) is None
 

@@ -111,9 +111,9 @@ def test_the_command_needs_networks_that_ship(root, monkeypatch, capsys):
 
 def test_a_trained_network_ships_restores_is_measured_and_has_a_card(photo_tasks, demo, monkeypatch, capsys):
     for task in photographs.LEVELS:
-        run = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
-        result = results.measurement_of(run).run("cpu")
-        assert companion(["ship", run.run_id]) == 0
+        experiment = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
+        result = results.measurement_of(experiment).run("cpu")
+        assert companion(["ship", experiment.run_id]) == 0
         place, card = (files.models() / f"{task}.{suffix}" for suffix in ("safetensors", "md"))
         assert capsys.readouterr().out.split() == [str(place), str(card)]
         text = card.read_text()

@@ -41,8 +41,9 @@ def test_hours_are_steps_times_milliseconds_and_the_command_prints_each_number_o
 def test_weights_are_counted():
     ours = Experiment.of("inpaint", profile="paper")
     assert plan.parameters(ours) == 5_653_248 and plan.parameters(replace(ours, task="denoise")) == 5_649_152
-    run = context_encoder.run_of("context_encoder_center", Experiment.of("inpaint", profile="smoke"))
-    assert plan.parameters(run) == sum(p.numel() for p in context_encoder.build(run, "cpu")[0].parameters())
+    experiment = context_encoder.run_of("context_encoder_center", Experiment.of("inpaint", profile="smoke"))
+    network, _ = context_encoder.build(experiment, "cpu")
+    assert plan.parameters(experiment) == sum(p.numel() for p in network.parameters())
 
 
 def test_a_code_page_of_windows_costs_signs_and_no_command(monkeypatch):

@@ -125,14 +125,14 @@ def test_long_names_are_measured_and_found_again(root, tmp_path):
     folder = album(tmp_path / ("ö" * 60 + "x" * 135), 4)
     numbers = {"decay": 0.123456, "width": 8, "pool_images": 123456, "learning_rate": 0.00123456, "sharpness": 1.23456}
     numbers |= {"trials": 3, "precision": "fp64", "train_images": 2, "validation_images": 5}
-    runs = [tiny("denoise", dataset=folder, **numbers | {"test_images": n}) for n in (4, 5)]
-    for run in runs:
-        measured = results.measurement_of(run)
-        assert measured.run("cpu").path == measured.load().path and results.load_network(run)
-        shipped, own = results.ship(run.run_id), files.runs() / run.run_id / "weights.safetensors"
+    experiments = [tiny("denoise", dataset=folder, **numbers | {"test_images": n}) for n in (4, 5)]
+    for experiment in experiments:
+        measured = results.measurement_of(experiment)
+        assert measured.run("cpu").path == measured.load().path and results.load_network(experiment)
+        shipped, own = results.ship(experiment.run_id), files.runs() / experiment.run_id / "weights.safetensors"
         own.unlink()
-        assert results.place_of_weights(run) == shipped and results.load_network(run)
-    assert len({run.run_id for run in runs}) == 2 and len(results.frame()) == 2
+        assert results.place_of_weights(experiment) == shipped and results.load_network(experiment)
+    assert len({experiment.run_id for experiment in experiments}) == 2 and len(results.frame()) == 2
     longest = max((path.name for path in root.rglob("*")), key=lambda name: len(os.fsencode(name)))
     assert len(os.fsencode(longest)) <= 255
 
@@ -196,8 +196,8 @@ def made_up(schedule, seed, trials=5, task="inpaint"):
     levels = [*"123456", "easy", "hard"]
     rows = [(t, v, *random.random(2), *random.normal(30, 1, 4)) for t in range(trials) for v in levels]
     frame = pd.DataFrame(rows, columns=["trial", "level", "l2", "l2_input", *PSNRS])
-    run = Experiment.of(task, schedule=schedule, seed=seed, profile="smoke")
-    return results.Result(run.asdict(), {}, [], frame, files.results() / "none.json")
+    experiment = Experiment.of(task, schedule=schedule, seed=seed, profile="smoke")
+    return results.Result(experiment.asdict(), {}, [], frame, files.results() / "none.json")
 
 
 def mean_of(runs, column):

@@ -151,46 +151,48 @@ def test_minimax_training_compares_with_what_a_specialist_had_in_the_same_epoch(
 
 
 def test_a_rival_says_which_run_it_needs_and_how_to_make_it(demo):
-    run = tiny("replay", iterations=25)
-    said = refused(lambda: results.measurement_of(run).run("cpu"), "'replay' needs", "sharpness=4", kind=ParameterError)
+    experiment = tiny("replay", iterations=25)
+    wanted = results.measurement_of(experiment)
+    said = refused(lambda: wanted.run("cpu"), "'replay' needs", "sharpness=4", kind=ParameterError)
     command = shlex.split(said.partition(": ")[2])
     assert main(command[3:]) == 0
-    replayed = results.measurement_of(run).run("cpu").history
-    recorded = results.load_result(replace(run, schedule="on_demand", sharpness=4.0, seed=run.seed + 1)).history
+    replayed = wanted.run("cpu").history
+    recording = replace(experiment, schedule="on_demand", sharpness=4.0, seed=experiment.seed + 1)
+    recorded = results.load_result(recording).history
     for epoch, record in zip(replayed, recorded, strict=True):
         assert epoch["allocation"] == pytest.approx(record["allocation"], abs=0.2)  # an image of an epoch's 500
     assert recorded[3]["dose"] > 0.001
 
 
 def test_a_sweep_trains_the_specialists_first(demo):
-    run = tiny("minimax_gap")
-    [found] = sweep.run_many([run], "cpu", workers=1)
-    alone = [results.load_result(replace(run, schedule=name, seed=0)).history for name in SPECIALISTS]
+    experiment = tiny("minimax_gap")
+    [found] = sweep.run_many([experiment], "cpu", workers=1)
+    alone = [results.load_result(replace(experiment, schedule=name, seed=0)).history for name in SPECIALISTS]
     expected = np.full(5, 0.2)
     for k, (before, after) in enumerate(pairwise(found.history)):
         gap = [history[k]["psnr"][i] - before["psnr"][i] for i, history in enumerate(alone)]
         expected = np.array(projected(expected + MinimaxGap.RATE / 4 * np.array(gap)))
         np.testing.assert_allclose(after["allocation"], 100 * expected, atol=5)  # a batch of 20 in one step
     [row] = table1.schedules_table([found], "interpolate", ["minimax_gap"]).to_dict("records")[1:]
-    assert row["worst_gap"] == pytest.approx(max_gap(run, "minimax_gap"))
-    folder = run.asdict() | {"dataset": "own", "images": "ab12"}  # whose place is not kept
-    changes = [{"experiment": e} for e in (replace(run, seed=run.seed + 5).asdict(), folder)]
+    assert row["worst_gap"] == pytest.approx(max_gap(experiment, "minimax_gap"))
+    folder = experiment.asdict() | {"dataset": "own", "images": "ab12"}  # whose place is not kept
+    changes = [{"experiment": e} for e in (replace(experiment, seed=experiment.seed + 5).asdict(), folder)]
     changes += [{"provenance": found.provenance | {"arithmetic": "bf16 native"}}]
     for change in changes:
         assert "worst_gap" not in table1.schedules_table([replace(found, **change)], "interpolate", ["minimax_gap"])
-    other = sweep.run_many([replace(run, schedule="on_demand")], "cpu", workers=1)
-    alone = [results.load_result(replace(run, schedule=name, seed=0)) for name in SPECIALISTS]
+    other = sweep.run_many([replace(experiment, schedule="on_demand")], "cpu", workers=1)
+    alone = [results.load_result(replace(experiment, schedule=name, seed=0)) for name in SPECIALISTS]
     evidence = judge.Evidence(judge.keyed([found, *other, *alone]))
     ahead = table1.judge_worst_gap(evidence, "minimax_gap", "on_demand").parts["interpolation"].mean
-    assert ahead == pytest.approx(max_gap(run, "on_demand") - max_gap(run, "minimax_gap"))
+    assert ahead == pytest.approx(max_gap(experiment, "on_demand") - max_gap(experiment, "minimax_gap"))
     rows = table1.schedules_table([found, *other], "interpolate", ["on_demand", "minimax_gap"]).set_index("schedule")
     assert rows.gap_ahead["minimax_gap"] == pytest.approx(-ahead) and np.isnan(rows.gap_ahead["on_demand"])
 
 
-def max_gap(run, schedule):
+def max_gap(experiment, schedule):
     """By hand, of what is on disk."""
-    ours, gaps = results.load_result(replace(run, schedule=schedule)).evaluation, []
+    ours, gaps = results.load_result(replace(experiment, schedule=schedule)).evaluation, []
     for level in "12345":
-        alone = results.load_result(replace(run, schedule=f"level_{level}", seed=0)).evaluation
+        alone = results.load_result(replace(experiment, schedule=f"level_{level}", seed=0)).evaluation
         gaps.append(alone[alone.level == level].psnr.mean() - ours[ours.level == level].psnr.mean())
     return max(gaps)

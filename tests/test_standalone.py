@@ -22,15 +22,15 @@ import odl.learn
 from odl import crops, schedules
 from odl.experiment import Experiment
 from odl.rivals import SCHEDULES
-run = Experiment.of("{task}", schedule="on_demand", profile="smoke", network="{network}")
+experiment = Experiment.of("{task}", schedule="on_demand", profile="smoke", network="{network}")
 sides = torch.full((6,), 70)
 pixels = torch.from_numpy(np.random.default_rng(0).integers(0, 256, 6 * 70 * 70 * 3, np.uint8))
 images = crops.Pack(pixels, torch.arange(6) * 70 * 70 * 3, sides, sides, tuple("abcdef"), "")
 x = crops.fixed_crops(images, 4, "validation")
 x = crops.grey(x) if "{task}" == "denoise" else x
-network, optimizer = odl.learn.build(run, "cpu")
+network, optimizer = odl.learn.build(experiment, "cpu")
 told = []
-odl.learn.learn(run, schedules.begin(SCHEDULES["on_demand"]), images, x, network, optimizer, [], told.append)
+odl.learn.learn(experiment, schedules.begin(SCHEDULES["on_demand"]), images, x, network, optimizer, [], told.append)
 print(len(told), len(told[-1]["psnr"]), sum(told[-1]["allocation"]))
 """
 

@@ -49,7 +49,8 @@ def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
 
 def test_a_page_that_lacks_runs_names_the_seeds_that_it_was_asked_for(demo, capsys):
     """Not that of the fill that learns nothing, which has none."""
-    wanted = [catalogue.measurements_of(run)[-1] for run in catalogue.runs("table2", "inpaint", "demo", "smoke", [3])]
+    experiments = catalogue.runs("table2", "inpaint", "demo", "smoke", [3])
+    wanted = [catalogue.measurements_of(experiment)[-1] for experiment in experiments]
     assert sweep.results_of(wanted, train=False, page="table2") == []
     assert capsys.readouterr().out.endswith("--page table2 --seeds 3.\n")
 
@@ -187,8 +188,8 @@ def test_a_signal_ends_all_workers_with_their_checkpoints(demo, send, sent):
 def test_ctrl_c_ends_runs_that_wait_for_another_process(demo):
     with ExitStack() as held:
         for seed in (0, 1):
-            run = Experiment.of("interpolate", seed=seed, **NUMBERS)
-            held.enter_context(lock_of(results.path_of(run)))
+            experiment = Experiment.of("interpolate", seed=seed, **NUMBERS)
+            held.enter_context(lock_of(results.path_of(experiment)))
         process = endless(demo, b"waiting for another process.*waiting for another process")
         os.kill(process.pid, signal.SIGINT)
         process.communicate(timeout=30)

@@ -55,11 +55,11 @@ def test_today_s_network_is_compared_with_itself_and_with_the_paper_s():
 @pytest.mark.parametrize("level", [1, 5, "hard"])
 def test_recalibration_moves_statistics_to_the_level_and_no_weight(demo, level):
     """The first layer's against the mean and variance of all its outputs at once."""
-    run = tiny("deblur", "fixated_hard", width=4, epochs=2)
-    network = results.train(run).network
+    experiment = tiny("deblur", "fixated_hard", width=4, epochs=2)
+    network = results.train(experiment).network
     before = {name: t.clone() for name, t in network.state_dict().items()}
-    x = images_of(run, packs.load("demo", "train"), 200, "recalibrate")
-    moved = recalibration.with_statistics_of(run, network, x, level)
+    x = images_of(experiment, packs.load("demo", "train"), 200, "recalibrate")
+    moved = recalibration.with_statistics_of(experiment, network, x, level)
     generator = torch.Generator().manual_seed(crops.seed_of("recalibrate", level))
     y = torch.cat([TASKS["deblur"].corrupt(part, level, generator) for part in x.split(100)])
     found = network.encoder[0](y)
@@ -72,8 +72,8 @@ def test_recalibration_moves_statistics_to_the_level_and_no_weight(demo, level):
 
 
 def test_recalibrated_scores_have_the_rows_of_an_evaluation_and_are_read_whole(demo):
-    run = tiny("deblur", "fixated_hard", width=4)
-    assert results.measurement_of(run).run("cpu").evaluation.level.nunique() == 8
-    rows = recalibration.recalibrated(run, results.load_network(run))
+    experiment = tiny("deblur", "fixated_hard", width=4)
+    assert results.measurement_of(experiment).run("cpu").evaluation.level.nunique() == 8
+    rows = recalibration.recalibrated(experiment, results.load_network(experiment))
     assert sorted(rows.level.unique()) == sorted(map(str, (*range(1, 7), "easy", "hard")))
-    assert recalibration.load_all([run]) == {}
+    assert recalibration.load_all([experiment]) == {}

@@ -84,9 +84,9 @@ def test_the_perceptrons_patches_cover_every_pixel(size):
 
 def test_the_perceptron_learns_from_patches_of_their_own():
     """Nine of a crop, none beside another; what it makes of one does not depend on the others."""
-    run = trained.run_of("mlp", "smoke", "demo-native")
-    x, y = next(trained.batches(run, packs.load("demo", "train"), 0))
-    assert x.shape == y.shape == (9 * run.batch_size, 1, 17, 17)
+    experiment = trained.run_of("mlp", "smoke", "demo-native")
+    x, y = next(trained.batches(experiment, packs.load("demo", "train"), 0))
+    assert x.shape == y.shape == (9 * experiment.batch_size, 1, 17, 17)
     network = MLP(hidden=8).train()
     torch.testing.assert_close(network(y)[4:5], network(y[4:5]))
 
@@ -98,18 +98,18 @@ def small(system):
 
 @pytest.mark.parametrize("system", ["mlp", "csf", "tnrd", "dncnn"])  # dncnn_25 differs in its noise alone
 def test_training_resumes_exactly(root, resumes_exactly, system):
-    run = small(system)
-    resumes_exactly(trained.train, run, 0.6, 2)
-    assert (files.runs() / run.run_id / "weights.safetensors").exists()
+    experiment = small(system)
+    resumes_exactly(trained.train, experiment, 0.6, 2)
+    assert (files.runs() / experiment.run_id / "weights.safetensors").exists()
 
 
 @pytest.mark.parametrize("system", ["tnrd", "mlp"])
 def test_a_trained_system_denoises_images_of_any_size(root, monkeypatch, system):
     monkeypatch.setattr(files, "shipped", files.models)
-    run, y = trained.run_of(system), np.random.default_rng(0).random((33, 50))
+    experiment, y = trained.run_of(system), np.random.default_rng(0).random((33, 50))
     assert not trained.is_trained(system)
     refused(lambda: trained.denoise(y, 25, system), kind=FileNotFoundError)
-    results.keep_weights(run, trained.build(run, "cpu")[0], checkpoint.owner_of(run))
+    results.keep_weights(experiment, trained.build(experiment, "cpu")[0], checkpoint.owner_of(experiment))
     x_hat = trained.denoise(y, 25, system)
     assert x_hat.shape == y.shape and np.array_equal(x_hat, trained.denoise(y, 25, system))
     np.testing.assert_array_equal(x_hat, trained.denoise(y, None, system))

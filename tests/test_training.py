@@ -269,16 +269,16 @@ def test_the_pool_is_static_and_met_in_new_batches_every_epoch(demo, task):
 
 def test_weights_are_written_before_another_process_may_have_the_run(demo, monkeypatch):
     """Whoever has it next clears what a process that was killed has left half written."""
-    waited, run = [], tiny()
+    waited, experiment = [], tiny()
 
     def keep(*_):
-        lock = files.runs() / "locks" / f"{run.run_id.replace('/', '-')}.lock"
+        lock = files.runs() / "locks" / f"{experiment.run_id.replace('/', '-')}.lock"
         with pytest.raises(Timeout):
             FileLock(lock).acquire(timeout=0)
         waited.append(lock)
 
     monkeypatch.setattr(results, "keep_weights", keep)
-    results.train(run)
+    results.train(experiment)
     assert waited
 
 
