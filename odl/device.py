@@ -44,7 +44,7 @@ def constant(values: tuple, device: torch.device) -> torch.Tensor:
 
 
 def quick_precision(device: str = "cpu") -> str:
-    """Return `bf16` where the device has it natively, else `fp32`: for what is no measurement."""
+    """Return the quick precision of a device: `bf16` where it has that natively, else `fp32`."""
     if str(device).startswith("cuda"):
         return "bf16" if torch.cuda.get_device_capability()[0] >= 8 else "fp32"  # a T4 has 7.5
     onednn = torch.backends.mkldnn.is_available()  # not in the wheels for Macs, which lack the question too
