@@ -96,9 +96,9 @@ def evaluate(experiment, restore, x, progress=None, levels=TESTED) -> tuple[pd.D
             generator = torch.Generator(device).manual_seed(crops.seed_of("evaluate", trial, level))
             error = errors(restore, task, x, level, generator)
             db = {name: psnr(value) for name, value in error.items()}
-            missing = [db[name].nanmean().item() if name in db else float("nan") for name in ("kept", "hole")]
+            masked = [db[name].nanmean().item() if name in db else float("nan") for name in ("kept", "hole")]
             scores = [(error[name].mean().item() * 1000, db[name].mean().item()) for name in ("output", "input")]
-            rows.append((trial, str(level), *scores[0], *scores[1], *missing))
+            rows.append((trial, str(level), *scores[0], *scores[1], *masked))
             mean = images.setdefault(str(level), {"l2": 0, "psnr": 0})
             mean["l2"] = mean["l2"] + 1000 * error["output"] / trials
             mean["psnr"] = mean["psnr"] + db["output"] / trials

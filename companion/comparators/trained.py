@@ -108,10 +108,10 @@ def batches(experiment: Run, pack, epoch):
             x = x.unfold(2, learner.patch, apart).unfold(3, learner.patch, apart)  # (B, 1, 3, 3, patch, patch)
             x = x.flatten(0, 3).unsqueeze(1)
         u = torch.rand(len(x), generator=generator, device=x.device)
-        yield (x + 1) / 2, noisy(x, learner.low + u * (learner.high - learner.low), generator)
+        yield (x + 1) / 2, with_noise(x, learner.low + u * (learner.high - learner.low), generator)
 
 
-def noisy(x, sigma, generator):
+def with_noise(x, sigma, generator):
     """Add noise of σ (B,) of 255 to x (B, 1, H, W) in [-1, 1]. Returns it on the [0, 1] scale."""
     return (add_noise(x, sigma, generator, clip=False) + 1) / 2
 
@@ -123,7 +123,7 @@ def validate(experiment: Run, network, x) -> float:
     generator = torch.Generator(x.device).manual_seed(crops.seed_of("validate", VALIDATION_SIGMA))
     errors = []
     for part in x.split(experiment.batch_size):
-        y = noisy(part, torch.full((len(part),), float(VALIDATION_SIGMA), device=x.device), generator)
+        y = with_noise(part, torch.full((len(part),), float(VALIDATION_SIGMA), device=x.device), generator)
         errors.append(squared_error(2 * forward(network, y, experiment.precision) - 1, part))
     return psnr(torch.cat(errors)).mean().item()
 
