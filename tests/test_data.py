@@ -625,8 +625,8 @@ def test_a_set_is_found_as_its_archives_nest_it(root, no_shared_data, tmp_path, 
         flip(next(images.rglob("*.??g")), -30)
         shutil.rmtree(sets.home(name))
         source = shutil.make_archive(str(tmp_path / "x"), form, copy)
-        message = refused(lambda: download.prepare(name, str(source)), str(source), "differ", "another copy")
-        assert "delete" not in message and not files_below(root)
+        refused(lambda: download.prepare(name, str(source)), str(source), "differ", "another copy")
+        assert not files_below(root)
 
 
 def test_db11_is_for_tests_alone(root):

@@ -167,7 +167,4 @@ def check_listing(base: str, folder: Path, archive: Path | None = None) -> None:
     if "of" in DATASETS[base]:
         print(f"{folder}: its faces differ from those behind the results here: another source, or JPEG library")
         return
-    # and no folder that a link leads to
-    ours = not archive and folder.resolve().is_relative_to(home(base).resolve())
-    advice = "delete that folder and run again" if ours else "another copy is needed"
-    raise DataError(f"{archive or folder}: its files differ from the published {base}; {advice}")
+    raise DataError(f"{archive or folder}: its files differ from the published {base}; put another copy in its place")
