@@ -47,8 +47,7 @@ def load(name: str, split: str, train_images: int = 0) -> Pack:
     limit = train_images or DATASETS.get(parse(name)[0], {}).get("train_images")
     images = images[: limit if split == "train" else None]
     if not images:
-        why = "; it is for tests alone" * (parse(name)[0] == "db11")
-        raise DataError(f"data set {name!r} has no {split} images{why}")
+        raise DataError(f"data set {name!r} has no {split} images")
     pixels = torch.from_file(str(file), size=size, dtype=torch.uint8)
     columns = (torch.tensor([image[key] for image in images]) for key in ("offset", "height", "width"))
     names = tuple(image["name"] for image in images)
