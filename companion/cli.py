@@ -148,7 +148,6 @@ def parser() -> Parser:
 
     option = command("results", run_results, "list what is measured")
     option("words", nargs="*", metavar="WORD", help="that a run's name has, as demo/denoise or seed0")
-    option("--csv", action="store_true", help="as CSV")
     return top
 
 
@@ -315,7 +314,7 @@ def run_results(options) -> int:
     if table.empty:
         print("nothing measured yet" + f" whose name has {' and '.join(options.words)}" * bool(options.words))
     else:
-        print(table.to_csv(index=False) if options.csv else table.to_string(index=False), end="\n" * (not options.csv))
+        print(table.to_string(index=False))
     for line in bad:
         print(f"error: {line}", file=sys.stderr)
     return int(bool(bad))
