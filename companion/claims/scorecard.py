@@ -1,6 +1,7 @@
 """The scorecard: every claim, what the paper has, what is measured here, and a verdict."""
 
 import re
+from functools import partial
 
 import pandas as pd
 from jinja2 import Environment
@@ -35,6 +36,7 @@ ON_WHITE = ("#00875A", "#C8501E", "#0072B2", "#0072B2", "#8A4FA3", "#8A6D00", "#
 ON_BLACK = ("#3DBE8B", "#F08A5D", "#5FB0E5", "#5FB0E5", "#C79BDB", "#D6B94C", "#A6A6A6", "#A6A6A6", "#A6A6A6")
 COLOURS, DARK_COLOURS = (dict(zip(judge.VERDICTS, colours, strict=True)) for colours in (ON_WHITE, ON_BLACK))
 SYMBOLS = dict(zip(judge.VERDICTS, "✓✗==≉±○∅–", strict=True))
+BEFORE_UNITS = r"(?<=\d) (?=dB|of \d|seeds?\b|images?\b)| (?=[–=])|(?<==) "  # spaces at which no line breaks
 COLUMN_WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # %
 
 
@@ -79,15 +81,10 @@ def show_claims(table: pd.DataFrame):
     from IPython.display import HTML
 
     page = Environment(autoescape=True)
-    page.filters["keep"] = keep_units
+    page.filters["keep"] = partial(re.sub, BEFORE_UNITS, "\N{NO-BREAK SPACE}")
     given = {"widths": COLUMN_WIDTHS, "not_counted": BUILT_IN, "symbols": SYMBOLS}
     given |= {"light": COLOURS, "dark": DARK_COLOURS}
     return HTML(page.from_string(TABLE_TEMPLATE).render(given, table=table))
-
-
-def keep_units(text: str) -> str:
-    """Return the text with each number on one line with its unit."""
-    return re.sub(r"(?<=\d) (?=dB|of \d|seeds?\b|images?\b)| (?=[–=])|(?<==) ", "\N{NO-BREAK SPACE}", text)
 
 
 def plot_rule(examples: dict):
