@@ -60,11 +60,11 @@ def predictions_table(decisions: dict[str, Decision], which: str = "reference") 
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def count_hits(decisions: dict[str, Decision], which: str = "reference") -> dict[str, tuple[int, int]]:
-    """Return how many predictions came true, of how many: words and intervals of claims and of parts, and the words of
-    what no other set had answered before.
+def describe_hits(decisions: dict[str, Decision], which: str = "reference") -> str:
+    """Say how many predictions came true: words and intervals of claims and of parts, and words of new questions.
 
-    The margin of a claim is the mean of its parts, of a claim to be the best its least.
+    These no other set had answered before. The margin of a claim is the mean of its parts, of a claim to be the best
+    its least. Empty where nothing is measured.
     """
     new = {claim.claim for claim in claims.CLAIMS if claim.place.startswith(claims.FACES_ALONE)}
     counts = {f"{what} of {whose}": [] for what in ("words", "intervals") for whose in ("claims", "parts")}
@@ -80,13 +80,7 @@ def count_hits(decisions: dict[str, Decision], which: str = "reference") -> dict
             counts[f"intervals of {whose}"].append(row.low <= margin <= row.high)
         if not row.part and row.claim in new:
             counts["words of new questions"].append(row.word == row.found)
-    return {name: (int(sum(hits)), len(hits)) for name, hits in counts.items()}
-
-
-def describe_hits(decisions: dict[str, Decision], which: str = "reference") -> str:
-    """Return the counts in a sentence; empty where nothing is measured."""
-    found = count_hits(decisions, which)
-    each = ", ".join(f"{hits} of {n} {name}" for name, (hits, n) in found.items() if n)
+    each = ", ".join(f"{sum(hits)} of {len(hits)} {name}" for name, hits in counts.items() if hits)
     return f"Of what is measured, these came as predicted: {each}." if each else ""
 
 
