@@ -7,30 +7,26 @@ import numpy as np
 
 from companion.claims import claims
 from companion.disk import files
-from companion.judge import Decision, Part, spread
+from companion.judge import Decision, spread
 from companion.words import describe
 from odl import PROTOCOL
 from odl.experiment import slug
 
 
 def record_claim(number: int, claim: claims.Claim, found: Decision) -> dict:
-    """Return a claim with its test, its verdict, what was measured in words, and each part in numbers."""
+    """Return a claim with its test, its verdict, what was measured in words, and each part in numbers.
+
+    A part has its margin with unit and 95 % interval, null where there is none, and its word; so has its composite.
+    """
+    parts = []
+    for name, part in found.parts.items():
+        unit = found.unit if len(part.values) else None
+        parts.append({"part": name, "unit": unit} | numbers(part.values) | {"verdict": part.full_word})
+        if len(part.composite):
+            parts[-1]["composite"] = numbers(part.composite) | {"verdict": part.composite_word}
     said = {name: getattr(claim, name) for name in ("kind", "place", "claim", "test", "paper")}
-    return {"number": number} | said | {
-        "verdict": found.published_word,
-        "by_rule_2": found.by_rule2.published_word,
-        "measured": describe(found),
-        "parts": [record_part(name, part, found.unit) for name, part in found.parts.items()],
-    }  # fmt: skip
-
-
-def record_part(name: str, part: Part, unit: str) -> dict:
-    """Return a part's margin with unit and 95 % interval, null where there is none, and its word; so the composite."""
-    unit = unit if len(part.values) else None
-    recorded = {"part": name, "unit": unit} | numbers(part.values) | {"verdict": part.full_word}
-    if len(part.composite):
-        recorded["composite"] = numbers(part.composite) | {"verdict": part.composite_word}
-    return recorded
+    words = {"verdict": found.published_word, "by_rule_2": found.by_rule2.published_word, "measured": describe(found)}
+    return {"number": number} | said | words | {"parts": parts}
 
 
 def numbers(values) -> dict:
