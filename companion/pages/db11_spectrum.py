@@ -123,14 +123,6 @@ def loss_above_25(evidence: Evidence, systems) -> dict:
     return gap[list(systems)].rsub(gap.bm3d, axis=0).max().dropna().to_dict()
 
 
-def list_below_noisy(table: pd.DataFrame) -> list[str]:
-    """Return a line on where the on-demand network is below the noisy photographs themselves; none where it is not."""
-    psnr = {system: part.set_index("sigma").psnr for (system, _), part in by_curve(table)}
-    ours, noisy = (psnr.get(name, pd.Series(dtype=float)) for name in ("on_demand", NOISY))
-    below = [f"{sigma:g}" for sigma in ours.index[(ours - noisy).reindex(ours.index) < 0]]
-    return [f"the on-demand network is below the noisy photographs themselves at σ = {', '.join(below)}"] * bool(below)
-
-
 def judge_told_25(evidence: Evidence) -> Decision:
     """Judge BM3D, K-SVD and WNNM told 25 against BM3D told the truth. No seed is involved."""
     loss = loss_above_25(evidence, [f"{system}{FIXED}" for system in TOLD_SYSTEMS])
@@ -153,14 +145,18 @@ def judge_trained_at_25(evidence: Evidence) -> Decision:
 
 
 def describe_curves(table: pd.DataFrame, results) -> str:
-    """Say what a wrong σ costs, and how far the on-demand network is from BM3D told the truth."""
+    """Say what a wrong σ costs, how far the on-demand network is from BM3D told the truth, and where it does harm."""
     evidence = Evidence(spectrum=table)
     lines = {
         "Told 25 − BM3D told the truth, the lowest above σ = 25": judge_told_25(evidence),
         "The same for what was retrained here at σ = 25, beyond its distance there": judge_trained_at_25(evidence),
         "On-demand − BM3D told the truth, nowhere below −0.5 dB": judge_whole_spectrum(evidence),
     }
-    notes = [*list_below_noisy(table), *list_missing_curves(table)]
+    psnr = {system: part.set_index("sigma").psnr for (system, _), part in by_curve(table)}
+    ours, noisy = (psnr.get(name, pd.Series(dtype=float)) for name in ("on_demand", NOISY))
+    below = ", ".join(f"{sigma:g}" for sigma in ours.index[(ours - noisy).reindex(ours.index) < 0])
+    notes = [f"the on-demand network is below the noisy photographs themselves at σ = {below}"] * bool(below)
+    notes += list_missing_curves(table)
     absent = "\n".join(f"- {line[0].upper() + line[1:]}." for line in notes)
     known = results or any(line.word != MISSING for line in lines.values())
     return sentences.page(lines, results, absent) if known else absent or sentences.QUESTION_OPEN
