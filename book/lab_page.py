@@ -122,7 +122,8 @@ def seeds(evidence: judge.Evidence) -> list[dict]:
     verdicts = {
         judge.plain(task): judge.compare(evidence, {"": (task, "on_demand", "rigid_joint")}).word for task in TASKS
     }
-    return [row | {"verdict": verdicts[row["task"]]} for row in table1.papers_test(evidence).to_dict("records")]
+    found = table1.papers_test(evidence)[["task", "seed", "ahead", "p"]]
+    return [row | {"verdict": verdicts[row["task"]]} for row in found.to_dict("records")]
 
 
 def margin(evidence: judge.Evidence, task: str, schedule: str) -> str:
