@@ -89,12 +89,6 @@ def moved(schedule: str, names=("scenes", "faces", "wide")) -> list[float]:
     return [100 * paper.N_LEVELS / 2 * each for each in doses]  # a dose is the mean deviation of a level's share
 
 
-def widest_reach(margins: list[list[float]]) -> float | None:
-    """Return within how many dB of 0 every 90 % interval lies."""
-    ends = [np.abs(judge.narrow_interval(each)).max() for each in margins if len(each) >= judge.MIN_SEEDS]
-    return max(ends) if ends else None
-
-
 # By chapter
 
 
@@ -145,9 +139,9 @@ def gains_on(
 
 def feedback() -> dict:
     """Return what Equation 3 and four times as much feedback move, and what comes of it by both scores."""
-    each = {(name, task): gaps(evidence.runs, task, *PAIR) for name, evidence in sets().items() for task in paper.TASKS}
-    each = {key: margins for key, margins in each.items() if margins}
-    closer = [widest_reach([margins]) or 1 for margins in each.values()]
+    contests = [gaps(evidence.runs, task, *PAIR) for evidence in sets().values() for task in paper.TASKS]
+    contests = [margins for margins in contests if margins]
+    reach = [np.abs(judge.narrow_interval(each)).max() for each in contests if len(each) >= judge.MIN_SEEDS]
     printed = np.array([[published.TABLE1[task][schedule] for schedule in PAIR] for task in paper.TASKS])
     ours, equal = np.moveaxis(printed, 1, 0)  # each (4 tasks, 2 data sets, L2 and PSNR)
     late = [dose.early_margins(evidence, task) for evidence in sets().values() for task in paper.TASKS]
@@ -158,10 +152,8 @@ def feedback() -> dict:
     return {
         "moved": mean(moved(EQUATION3), partial(Number, digits=1)),
         "moved_span": span(moved(EQUATION3), count),
-        "contests": count(len(each)),
-        "within": psnr(widest_reach([*each.values()])),
-        "closer": count(sum(x < judge.NARROW_EQUIVALENCE for x in closer)),
-        "gain": span(over(*PAIR)),
+        "contests": count(len(contests)),
+        "within": psnr(max(reach, default=None)),
         "paper": span((ours - equal)[..., 1].ravel()),
         "paper_error": Number(100 * (1 - ours / equal)[..., 0].max(), 0, " %"),
         "late": span(np.mean(margins) for margins in late if margins),

@@ -212,17 +212,14 @@ def by_hand(profile, dataset, task, name, column="psnr", levels="123456", networ
 def test_numbers_of_the_chapters_are_what_the_files_hold():
     """Equation 3 on all twelve contests, and the worst gap of minimax training by the composite, in plain loops."""
     found, folders = facts.feedback(), [("reference", "bsds500"), ("reference", FACES), ("gpu", FACES)]
-    means, ends, shares = [], [], []
+    ends, shares = [], []
     for (profile, dataset), task in product(folders, paper.TASKS):
         ours, equal = (by_hand(profile, dataset, task, name) for name in measured.PAIR)
         gaps = [ours[seed] - equal[seed] for seed in sorted({*ours} & {*equal})]
-        means.append(np.mean(gaps))
         ends += [abs(e) for e in stats.t.interval(0.90, len(gaps) - 1, np.mean(gaps), stats.sem(gaps))]
         histories = [content(f"{profile}/{dataset}/{task}/on_demand-seed{seed}")["history"] for seed in ours]
         shares.append(100 * 5 / 2 * np.mean([np.mean([epoch["dose"] for epoch in history]) for history in histories]))
-    assert found["gain"].value == pytest.approx((min(means), max(means)), abs=1e-6) and len(means) == 12
     assert found["within"].value == pytest.approx(max(ends), abs=1e-6) and found["contests"].value == 12
-    assert found["closer"].value == 11  # "all but one"
     assert round(facts.contest()["collapse_equal"].value, 1) == 24.5  # typed in the question of chapter 4
     assert found["moved"].value == pytest.approx(np.mean(shares), abs=1e-6)
     assert round(np.mean(shares)) == 2  # typed on the first page
