@@ -8,7 +8,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, runs_on, sets, sets_faces
+from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, gained, runs_on, sets, sets_faces
 from lab_page import as_input, networks, photograph, reference
 from measured import PROFILE, load
 from tables import TITLES
@@ -282,10 +282,10 @@ def above():
         axis.axhline(0, color="0.45", linestyle="--", linewidth=1.4)
         for (network, label), line in zip(NETWORKS.items(), (":", "-"), strict=True):
             runs = judge.runs_of(sets_faces().runs, EQUAL + network, [task])
-            each = [[judge.gained(run, [i]) for i in judge.LEVELS] for run in runs]
             if runs:
                 look = {"color": figures.COLOURS[EQUAL], "linestyle": line, "linewidth": 2, "marker": "o"}
-                axis.plot([*map(int, judge.LEVELS)], np.mean(each, axis=0), markersize=4, label=label, **look)
+                gains = [gained(runs, level) for level in judge.LEVELS]
+                axis.plot([*map(int, judge.LEVELS)], gains, markersize=4, label=label, **look)
         axis.set_title(judge.plain(task).capitalize(), fontsize=10)
     for axis in axes[-1]:
         axis.set(xlabel="level", xticks=[*map(int, judge.LEVELS)])

@@ -118,15 +118,19 @@ def problem() -> dict:
     tables = [fixation.margins_table(evidence) for evidence in worlds().values()]
     over_levels = [row for table in tables for row in table.itertuples() if not row.comparison.endswith("own severity")]
     differ = [abs(row.on_demand - row.rigid_joint) for table in tables for row in table.itertuples()]
-    on_milder = [judge.score(run, ["1"]) for (run,) in judge.paired(sets_faces().runs, "deblur", "fixated_hard")]
     return {
         "least": psnr(min((row.rigid_joint for row in over_levels), default=None), digits=1),
         "most": psnr(max((row.rigid_joint for row in over_levels), default=None), digits=1),
         "comparisons": count(len(over_levels)),
         "apart": psnr(max(differ, default=None)),
-        "on_milder": mean(on_milder, partial(psnr, digits=0)),
+        "on_milder": mean(scores_of("faces", "deblur", "fixated_hard", ["1"]), partial(psnr, digits=0)),
         "harm": span((-x for x in gains_on("1")), partial(psnr, digits=0)),
     }
+
+
+def gained(runs: list, level: str, column="psnr") -> float:
+    """Return by how much (dB) networks raise the PSNR of the damaged pictures of a level, mean over seeds."""
+    return np.mean([judge.gained(run, [level], column) for run in runs])
 
 
 def gains_on(
@@ -134,7 +138,7 @@ def gains_on(
 ) -> list[float]:
     """Return how much (dB) a schedule changes the damaged picture's PSNR on a level, all pixels, per set and task."""
     each = (judge.runs_of(runs_on(name), by, [task]) for name, task in product(names, tasks))
-    return [np.mean([judge.gained(run, [level]) for run in runs]) for runs in each if runs]
+    return [gained(runs, level) for runs in each if runs]
 
 
 def feedback() -> dict:

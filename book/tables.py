@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import yaml
-from facts import EQUAL, EQUATION3, STRONG, sets, sets_faces
+from facts import EQUAL, EQUATION3, STRONG, gained, sets, sets_faces
 from measured import DATASET, NOT_MEASURED, ROOT, SETS, load, markdown, worlds
 
 from companion import judge, published
@@ -48,20 +48,12 @@ def harmed() -> str:
     rows = []
     for task, (name, evidence) in product(paper.TASKS, sets().items()):
         runs = judge.runs_of(evidence.runs, EQUAL, [task])
-        cells = [NOT_MEASURED] * 2
-        if runs:
-            change = {level: gained(runs, level) for level in LEVELS}
-            below = ", ".join(level for level, db in change.items() if db < 0)
-            cells = [below or "none", number(change["1"], 1)]
+        below = fixation.levels_below(evidence.runs, EQUAL).get(plain(task), ["none"])
+        cells = [", ".join(below), number(gained(runs, "1"), 1)] if runs else [NOT_MEASURED] * 2
         kept = number(gained(runs, "1", COMPOSITE), 1) if runs and task in paper.MASKED else "–"
         rows.append([plain(task).capitalize(), TITLES[name], *cells, kept])
     heads = [f"Level 1, {what} (dB)" for what in ("all pixels", "known pixels kept")]
     return markdown(["Task", "Trained on", "Levels below the damaged picture", *heads], rows)
-
-
-def gained(runs: list, level: str, column="psnr") -> float:
-    """Return by how much (dB) networks raise the PSNR of the damaged pictures of a level, mean over seeds."""
-    return np.mean([judge.gained(run, [level], column) for run in runs])
 
 
 def shares() -> str:
