@@ -267,21 +267,17 @@ def first(values, where) -> float | None:
     return next(iter(values[where]), None)
 
 
-def harm_of_mildest(task: str) -> float | None:
-    """Return by how much (dB) the network of a task lowers the PSNR of the test crops of level 1."""
-    result = cards.result_of(cards.place_of(task))
-    return cards.level_means(result).eval("psnr_input - psnr")["1"] if result else None
-
-
 def photographs() -> dict:
     """Return how often networks for photographs are above the damaged one, and above or near the best classical one."""
     table, noisy = map(measured_photographs.table, (measured_photographs.ROWS, measured_photographs.ON_DB11))
+    deblurred = cards.result_of(cards.place_of("photo_deblur"))
+    harm = cards.level_means(deblurred).eval("psnr_input - psnr")["1"] if deblurred else None
     return {
         "rows": count(len(table)),
         "improved": count(int((table.photographs > table.damaged).sum())),
         "ahead": count(int((table.photographs > table.rival_psnr - CLOSE).sum())),
         "close": psnr(CLOSE, digits=1),
-        "mild_blur": psnr(harm_of_mildest("photo_deblur"), digits=1),
+        "mild_blur": psnr(harm, digits=1),
         "faint": psnr(first(table.rival_psnr - table.photographs, table.damage == "noise 5"), digits=1),
         "db11": psnr(first(noisy.photographs, noisy.damage == "DB11, noise 25, not clipped")),
         "db11_paper": psnr(np.mean([row["on_demand"] for row in published.TABLE3.values()])),
