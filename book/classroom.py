@@ -69,14 +69,6 @@ def exercise(path: Path):
     return notebook
 
 
-def for_students(notebook):
-    """Return the notebook with a stand-in in place of every solution."""
-    from nbgrader.preprocessors import ClearSolutions  # of the extra `class`
-
-    stubs = {"code_stub": {"python": STAND_IN["code"]}, "text_stub": STAND_IN["markdown"]}
-    return ClearSolutions(**stubs).preprocess(notebook, {})[0]
-
-
 def samples() -> str:
     """Return, for each exercise, three answers that the tests grade with all, half and none of their points."""
     parts = ["# Sample answers\n\nA student's words, the points of 2 that the tests give, and the answer in code.\n"]
@@ -89,13 +81,16 @@ def samples() -> str:
 
 
 def write_notebooks(folder: Path) -> None:
-    """Write students/NAME.ipynb, and in teachers/ the course of nbgrader and the sample answers."""
+    """Write students/NAME.ipynb without solutions, and in teachers/ the course of nbgrader and the sample answers."""
+    from nbgrader.preprocessors import ClearSolutions  # of the extra `class`
+
+    clear = ClearSolutions(code_stub={"python": STAND_IN["code"]}, text_stub=STAND_IN["markdown"])
     course = folder / "teachers" / "source" / "exercises"
     (folder / "students").mkdir(parents=True)
     course.mkdir(parents=True)
     for path in NOTEBOOKS:
         nbformat.write(exercise(path), course / path.name)
-        nbformat.write(for_students(exercise(path)), folder / "students" / path.name)
+        nbformat.write(clear.preprocess(exercise(path), {})[0], folder / "students" / path.name)
     (folder / "teachers" / "samples.md").write_text(samples(), encoding="utf-8")
     (folder / "teachers" / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
 
