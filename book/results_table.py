@@ -97,28 +97,20 @@ def result_rows() -> list[tuple]:
     # fmt: on
 
 
-def options(notebook: str, given: dict) -> dict:
-    """Return the parameters that make a row: those that the notebook declares, at the scale of the book."""
-    declared = inspect_notebook(ROOT / "notebooks" / f"{notebook}.ipynb")
-    values = given | {"dataset": DATASET, "profile": PROFILE, "seeds": sources.seeds()}
-    return {name: value for name, value in values.items() if name in declared}
-
-
 def results_table() -> str:
     """Return a row for each table and figure of the paper, with a link to its page and the parameters of the row."""
     rows = []
     for place, notebook, given, printed, ours in result_rows():
         page = f"{notebook}-{given['task']}" if notebook == "table1" else notebook
-        values = {name: value for name, value in options(notebook, given).items() if name not in ("dataset", "profile")}
-        own = [f"<br>`-p {name} {sources.word(value)}`" for name, value in values.items()]
+        declared = inspect_notebook(ROOT / "notebooks" / f"{notebook}.ipynb")
+        values = (given | {"seeds": sources.seeds()}).items()
+        own = [f"<br>`-p {name} {sources.word(value)}`" for name, value in values if name in declared]
         rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}", printed, ours])
     return markdown(["In the paper", "Notebook and parameters", "Paper", "Here"], rows)
 
 
 def filled(text: str, tables: dict) -> str:
     """Return `text` of a README, each `<!-- begin NAME -->` … `<!-- end NAME -->` filled anew by `tables[NAME]`."""
-
-    def fresh(match):
-        return f"<!-- begin {match[1]} -->\n{tables[match[1]]()}\n<!-- end {match[1]} -->"
-
-    return re.sub(r"(?s)<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", fresh, text)
+    block = "<!-- begin {0} -->\n{1}\n<!-- end {0} -->"
+    found = r"(?s)<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->"
+    return re.sub(found, lambda match: block.format(match[1], tables[match[1]]()), text)
