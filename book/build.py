@@ -155,7 +155,7 @@ def is_progress(output):
 
 
 def tidy(page, source, first=None):
-    """Write the executed notebook as a page: titled, with one line of sources, and every cell after `EDITS`.
+    """Write the executed notebook as a page: titled, every cell edited, with one line of sources.
 
     Cells tagged `once` are left out where another page, `first`, has shown them.
     """
@@ -168,12 +168,14 @@ def tidy(page, source, first=None):
     if first:
         title.source += f"\n\n{AGAIN.format(first)}"
         notebook.cells = [cell for cell in notebook.cells if "once" not in tags_of(cell)]
-    given = {name: value for name, value in page.parameters.items() if name != "train"}
-    origin = sources.line(page.results(), sources.papermill(page.template.stem, given))
     for cell in notebook.cells:
-        for edit in EDITS:
-            edit(cell, page)
+        cell.source = link_pages(sources.MARK.sub("", cell.source))  # the marks of solutions are for `make class`
+        show_parameters(cell, page)
+        clear_outputs(cell)
+        name_figure(cell, page)
     fold(notebook)
+    given = " ".join(f"-p {name} {sources.word(value)}" for name, value in page.parameters.items() if name != "train")
+    origin = sources.line(page.results(), f"papermill notebooks/{page.template.stem}.ipynb out.ipynb {given}")
     if measured := [i for i, cell in enumerate(notebook.cells) if "measured" in tags_of(cell)] if origin else []:
         notebook.cells.insert(measured[-1] + 1, nbformat.v4.new_markdown_cell(origin))
     nbformat.write(notebook, source / "notebooks" / f"{page.name}.ipynb")
@@ -198,20 +200,15 @@ def tags_of(cell) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-# Edits of a cell in place
+# Edits of a cell
 
 
-def unmark(cell, page):
-    """Leave out the marks of solutions, for `make class`."""
-    cell.source = sources.MARK.sub("", cell.source)
-
-
-def link_pages(cell, page):
-    """Let a link to a notebook with several pages, one for each task, lead to the first of them."""
-    for name in toc():
-        stem, dash, _ = name.removeprefix("notebooks/").rpartition("-")
-        if dash:
-            cell.source = cell.source.replace(f"]({stem}.ipynb)", f"]({name.removeprefix('notebooks/')}.ipynb)")
+def link_pages(source: str) -> str:
+    """Let links to a notebook with several pages, one for each task, lead to the first of them."""
+    for name in (file.removeprefix("notebooks/") for file in toc()):
+        stem, dash, _ = name.rpartition("-")
+        source = source.replace(f"]({stem}.ipynb)", f"]({name}.ipynb)") if dash else source
+    return source
 
 
 def show_parameters(cell, page):
@@ -223,7 +220,7 @@ def show_parameters(cell, page):
         cell.source = re.sub(rf"(?m)^{name} = .*?(?=  #|$)", lambda _, shown=shown: shown, cell.source)
 
 
-def clear_outputs(cell, page):
+def clear_outputs(cell):
     """Remove empty outputs and progress, and pack pictures harder."""
     if cell.cell_type == "code":
         cell.outputs = [output for output in cell.outputs if not is_progress(output)]
@@ -236,9 +233,6 @@ def name_figure(cell, page):
     if figure := cell.metadata.get("mystnb", {}).get("figure"):
         kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
         figure.name = f"{kind}-{page.name}-{figure.name}"
-
-
-EDITS = unmark, link_pages, show_parameters, clear_outputs, name_figure
 
 
 def smaller(png: str) -> str:

@@ -26,11 +26,6 @@ def line(paths: list[Path], command: str) -> str:
     return f":::{{container}} odl-source\nFrom {', '.join(folders)}; `{command}`.\n:::" if folders else ""
 
 
-def papermill(notebook: str, parameters: dict) -> str:
-    given = " ".join(f"-p {name} {word(value)}" for name, value in parameters.items())
-    return f"papermill notebooks/{notebook}.ipynb out.ipynb {given}"
-
-
 def word(value) -> str:
     """Return a value as a shell takes it; a list as text without quotes of its own."""
     return f'"[{", ".join(map(str, value))}]"' if isinstance(value, list) else shlex.quote(str(value))
