@@ -63,7 +63,11 @@ def write(folder: Path) -> str | None:
     """Write the lab's files; returns why there is no runtime, without which networks do not run, None where it is."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy2(LAB / "lab.css", folder)
-    (folder / "lab.js").write_text(one_script(), encoding="utf-8")
+    # One classic script: browsers load no ES module from file://.
+    script = "\n".join((LAB / f"{name}.js").read_text(encoding="utf-8") for name in MODULES)
+    script = re.sub(r'(?m)^import \{[^}]*\} from "\./\w+\.js";\n', "", script)
+    script = re.sub(r"(?m)^export (?=async|function|const|class)", "", script)
+    (folder / "lab.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
     for task in TASKS:
         for schedule, network in networks(task).items():
             name = f"{task}-{schedule}"
@@ -75,14 +79,6 @@ def write(folder: Path) -> str | None:
         (folder / "runtime.js").write_text(packed({path.name: path.read_bytes() for path in runtime}), encoding="utf-8")
     (folder / "data.js").write_text(data(missing), encoding="utf-8")
     return missing
-
-
-def one_script() -> str:
-    """Return our modules as one classic script: browsers load no ES module from file://."""
-    text = "\n".join((LAB / f"{name}.js").read_text(encoding="utf-8") for name in MODULES)
-    text = re.sub(r'(?m)^import \{[^}]*\} from "\./\w+\.js";\n', "", text)
-    text = re.sub(r"(?m)^export (?=async|function|const|class)", "", text)
-    return f'(() => {{\n"use strict";\n{text}}})();\n'
 
 
 def data(missing: str | None) -> str:
