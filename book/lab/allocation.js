@@ -4,7 +4,6 @@
 import { predict } from "./predict.js";
 import { allocate, onDemand } from "./rules.js";
 
-const BATCH = 100;
 const LEVELS = [1, 2, 3, 4, 5];
 
 export function startAllocation(root) {
@@ -44,7 +43,7 @@ export function startAllocation(root) {
   function arithmetic(line) {
     showPsnr();
     const psnr = sliders.map((slider) => Number(slider.value));
-    show(allocate(onDemand(psnr, k()), BATCH), 0);
+    show(allocate(onDemand(psnr, k())), 0);
     say(line);
   }
   for (const slider of sliders) {

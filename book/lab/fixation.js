@@ -83,7 +83,6 @@ export async function startFixation(root) {
     const [name, strength] = [task.value, amount()];
     const networks = await load();
     if (name !== task.value) return;
-    const began = performance.now();
     const x = photograph();
     const { raw, kept, missing } = await restored(networks, x, strength, chance);
     if (name !== task.value) return;
@@ -93,7 +92,6 @@ export async function startFixation(root) {
     drawPictures();
     drawLegend();
     drawCurve();
-    root.dataset.milliseconds = (performance.now() - began).toFixed(1);
     root.dataset.drawn = `${name} ${strength}`;
   }
 

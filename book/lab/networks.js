@@ -40,8 +40,6 @@ async function startRuntime() {
   return ort;
 }
 
-lab.network = network; // for the console, and for the tests
-
 // A function y -> x_hat on n images of side×side, one after the other in a Float32Array.
 export function network(task, schedule, side = 64) {
   return once(`${task}/${schedule}`, async () => {
