@@ -10,6 +10,7 @@ import os
 import sys
 import time
 
+import pandas as pd
 import torch
 
 from companion.cli import Parser
@@ -50,7 +51,8 @@ def run(given) -> None:
         content = BENCHMARKS[name].run(options)
         path = measure.write(name, content, options)
         print(f"\n{name}, {options.rounds} rounds, {time.monotonic() - start:.0f} s\n")
-        print(measure.table(content["rows"]), path, sep="\n", flush=True)
+        table = pd.DataFrame(content["rows"], dtype=object).map(measure.cell)
+        print(table.to_string(index=False), path, sep="\n", flush=True)
 
 
 if __name__ == "__main__":

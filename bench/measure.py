@@ -1,4 +1,4 @@
-"""Turns taken in rounds, ratios per round, provenance, results files and tables, for every benchmark."""
+"""Turns taken in rounds, ratios per round, provenance, results files and cells of tables, for every benchmark."""
 
 import json
 import platform
@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
-import pandas as pd
 import torch
 from tqdm.auto import trange
 
@@ -114,11 +113,6 @@ def write(name: str, content: dict, options: Options) -> Path:
     rounded = json.loads(json.dumps(whole), parse_float=lambda text: float(f"{float(text):.4g}"))
     files.write_atomically(path, json.dumps(rounded, indent=1, ensure_ascii=False).encode() + b"\n")
     return path
-
-
-def table(rows: list[dict]) -> str:
-    """Return rows as aligned text."""
-    return pd.DataFrame(rows, dtype=object).map(cell).to_string(index=False)
 
 
 def cell(value) -> str:
