@@ -42,11 +42,10 @@ def served(folder: Path):
     server.shutdown()
 
 
-def look(browser: Browser, scheme="light", motion="no-preference", screen=PHONE) -> None:
+def look(browser: Browser, scheme="light", screen=PHONE) -> None:
     """Set the screen and what the reader prefers."""
     browser.devtools("Emulation.setDeviceMetricsOverride", **screen)
-    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
-    browser.devtools("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in wishes.items()])
+    browser.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
 
 def load(browser: Browser, address: str) -> None:
