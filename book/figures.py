@@ -1,7 +1,7 @@
 """Draw the book's own figures and write the tables its pages include, from the code and the results files.
 
 python book/figures.py FOLDER    everything that the pages take from /generated
-python book/figures.py --readme  the tables between markers in data/README.md, and the pictures in book/_static
+python book/figures.py --readme  the tables between markers in data/README.md, and the picture in README.md
 """
 
 import argparse
@@ -56,8 +56,7 @@ def main():
     if options.readme:
         page = ROOT / "data" / "README.md"
         page.write_text(results_table.filled(page.read_text(encoding="utf-8"), README), encoding="utf-8")
-        for make in (concept, drawings.answer):
-            save(make(), ROOT / "book" / "_static" / f"{make.__name__}.png")
+        save(drawings.answer(), ROOT / "book" / "_static" / "answer.png")
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
         for name, make in FIGURES.items():
