@@ -37,9 +37,8 @@ def fault_of(path: Path) -> str | None:
     if not {"experiment", "provenance"} <= content.keys():
         return None
     commit = content["provenance"]["commit"]
-    faults = {
-        "of another protocol": content.get("protocol") != PROTOCOL,
-        "of an unknown commit": commit == "unknown",
-        "of code with uncommitted changes": commit.endswith("-dirty"),
-    }
-    return next((fault for fault, found in faults.items() if found), None)
+    if content.get("protocol") != PROTOCOL:
+        return "of another protocol"
+    if commit == "unknown":
+        return "of an unknown commit"
+    return "of code with uncommitted changes" if commit.endswith("-dirty") else None
