@@ -154,7 +154,7 @@ def is_progress(output):
     return WIDGET in (data := output.get("data", {})) or data.get("text/markdown") == ""
 
 
-def tidy(page, source, first=None):
+def tidy(page, source, first):
     """Write the executed notebook as a page: titled, every cell edited, with one line of sources.
 
     Cells tagged `once` are left out where another page, `first`, has shown them.
@@ -271,15 +271,15 @@ def check_current(profile):
         sys.exit(f"book: {len(faults)} of {len(found)} results, named above, are not to be published")
 
 
-def build(folder=BUILD):
-    """Run Jupyter Book over folder/source with every warning an error, saying nothing but the warnings."""
-    shutil.rmtree(folder / "html", ignore_errors=True)
+def build():
+    """Run Jupyter Book over _build/source with every warning an error, saying nothing but the warnings."""
+    shutil.rmtree(BUILD / "html", ignore_errors=True)
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
     strict = ["--all", "--quiet", "-W", "--keep-going", "-n"]
-    command = [jupyter_book, "build", folder / "source", "--path-output", folder.parent, *strict]
+    command = [jupyter_book, "build", BUILD / "source", "--path-output", BUILD.parent, *strict]
     if subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT).returncode:
         sys.exit("book: not built: each warning above counts as an error")
-    print_page.write(folder / "html", list(toc()))
+    print_page.write(BUILD / "html", list(toc()))
 
 
 def main():
