@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 NAME = "book/print"
 CHROME = ".bd-sidebar-primary, .bd-sidebar-secondary, .bd-header, .bd-header-article, .prev-next-footer, .bd-footer"
-CHROME += ", .bd-footer-content, #jb-print-docs-body, .sidebar-toggle, .search-button__wrapper, dialog"
+CHROME += ", .bd-footer-content, #jb-print-docs-body, dialog"
 ACTIVE = "script, .odl-lab, noscript, .headerlink, link[href*='/lab/'], input, .odl-scrub"
 
 
