@@ -34,12 +34,24 @@ def cell(margins: list[float]) -> str:
 
 def fixated() -> str:
     """Return what a fixated network loses against equal shares over all levels, and gains at its own severity."""
+    return fixated_in({name.capitalize(): (evidence.runs, "") for name, evidence in worlds().items()})
+
+
+def fixated_today() -> str:
+    """Return the same on faces, in the network of 2017 and in the residual U-Net."""
+    runs = sets_faces().runs
+    return fixated_in({"2017": (runs, ""), "U-Net": (runs, OF_UNET)})
+
+
+def fixated_in(columns: dict) -> str:
+    """Return a row for each fixated network: what it loses and gains in each column, title → (runs, network)."""
     rows = []
     for task, own in product(paper.TASKS, ("easy", "hard")):
-        over, there = fixation.contests(task, own, EQUAL)
-        cells = [cell(gaps(evidence.runs, *pair)) for evidence in worlds().values() for pair in (over, there)]
+        cells = []
+        for runs, network in columns.values():
+            cells += [cell(gaps(runs, *pair)) for pair in fixation.contests(task, own, EQUAL, network)]
         rows.append([plain(task).capitalize(), f"{own}, {paper.TASKS[task][own]}", *cells])
-    heads = product(map(str.capitalize, worlds()), ("lost over all levels", "gained at home"))
+    heads = product(columns, ("lost over all levels", "gained at home"))
     return markdown(["Task", "Trained on", *map(": ".join, heads)], rows)
 
 
@@ -211,5 +223,5 @@ def cite() -> str:
 
 
 CHAPTERS = fixated, harmed, shares, margins, contest, worst_gaps
-CHAPTERS += denoisers, today, verdicts, predicted, photographs, photographs_db11
+CHAPTERS += denoisers, today, fixated_today, verdicts, predicted, photographs, photographs_db11
 TABLES = {f"table-{make.__name__.replace('_', '-')}": make for make in CHAPTERS} | {"cite": cite}

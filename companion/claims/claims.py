@@ -267,7 +267,7 @@ CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the f
      contest("cumulative_curriculum", "on_demand", catalogue.CONFOUNDED)),
     ("Equal shares of all levels, without feedback, cure fixation as well.",
      "“inadequate” (Sec. 4)", "the comparisons of the core claim on fixation, rigid joint in the place of on-demand "
-     "learning", partial(fixation.judge_fixation, network="rigid_joint")),
+     "learning", partial(fixation.judge_fixation, schedule="rigid_joint")),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
     ("Leaning to the easy levels instead (P⁴) beats equal shares.",

@@ -182,7 +182,7 @@ def describe_fixation(results, task: str, joint=()) -> str:
     return sentences.page(lines, results, compare_with_equal_shares(Evidence(judge.keyed([*results, *joint]))))
 
 
-def judge_fixation(evidence: Evidence, network: str = "on_demand") -> Decision:
+def judge_fixation(evidence: Evidence, schedule: str = "on_demand") -> Decision:
     """Judge both fixated models of every task: behind over the spectrum, and not behind at their own severity.
 
     Not behind is at most `judge.EQUIVALENCE` behind.
@@ -190,7 +190,7 @@ def judge_fixation(evidence: Evidence, network: str = "on_demand") -> Decision:
     pairs, bounds = {}, {}
     for task in paper.TASKS:
         for own in ("easy", "hard"):
-            over, there = contests(task, own, network)
+            over, there = contests(task, own, schedule)
             name = f"{plain(task)}, fixated on {own}, "
             pairs |= {f"{name}{COMPARED[0]}": over, f"{name}{COMPARED[1]}": there}
             bounds[f"{name}{COMPARED[1]}"] = -judge.EQUIVALENCE
@@ -257,10 +257,11 @@ def levels_below(runs: dict, schedule: str) -> dict[str, list[str]]:
     return {task: levels for task, levels in found.items() if levels}
 
 
-def contests(task: str, own: str, network: str = "on_demand") -> tuple[tuple, tuple]:
-    """Return a network minus a fixated model over the spectrum, and the model minus it at its own severity.
+def contests(task: str, own: str, schedule="on_demand", network="") -> tuple[tuple, tuple]:
+    """Return a schedule minus a fixated model over the spectrum, and the model minus it at its own severity.
 
-    Both are pairs of `compare`. Scored inside the hole for inpainting: elsewhere an autoencoder's copying counts.
+    Both are pairs of `compare`, in the paper's network or in another, as `, unet`. Scored inside the hole for
+    inpainting: elsewhere an autoencoder's copying counts.
     """
-    fixated, column = f"fixated_{own}", "psnr_hole" if task == "inpaint" else "psnr"
-    return (task, network, fixated, judge.LEVELS, column), (task, fixated, network, [own], column)
+    one, fixated, column = schedule + network, f"fixated_{own}{network}", "psnr_hole" if task == "inpaint" else "psnr"
+    return (task, one, fixated, judge.LEVELS, column), (task, fixated, one, [own], column)
