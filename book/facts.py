@@ -245,16 +245,17 @@ def others() -> dict:
     evidence, fill = load(), fills()
     curves = db11_spectrum.mean_curves(evidence)[["on_demand", "bm3d", "bm3d25"]].dropna()
     gap = curves.on_demand - curves.bm3d
-    behind, near = table3.behind_specialist(evidence), table3.by_image(evidence)
+    ahead = table3.ahead_of_specialist(evidence)
+    near = ahead.mean(axis="columns").dropna()  # on each photograph
     smooth = table2.judge_classical(evidence).measured
     return {
         "low": psnr(-gap.iloc[0] if len(gap) else None, digits=1),
         "high": psnr(gap.iloc[-1] if len(gap) else None, digits=1),
         "wrong": psnr((curves.bm3d - curves.bm3d25)[50] if 50 in curves.index else None, digits=1),
-        "specialist": psnr(-np.mean(behind) if len(behind) else None),
+        "specialist": psnr(-ahead.mean().mean() if len(near) else None),
         "specialist_paper": psnr(table3.MAX_BEHIND / 2),
-        "near": count(None if near is None else int(sum(db > -table3.MAX_BEHIND for db in near))),
-        "photographs": count(None if near is None else len(near)),
+        "near": count(int((near > -table3.MAX_BEHIND).sum()) if len(near) else None),
+        "photographs": count(len(near) or None),
         "smooth": span((-part.mean for part in smooth.values()), psnr),
         "network": psnr(fill["the paper's"][1], digits=1),
         "biharmonic": psnr(fill["biharmonic"][1], digits=1),

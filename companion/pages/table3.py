@@ -100,27 +100,24 @@ def on_db11(evidence: Evidence, system: str, clipped=False) -> pd.DataFrame:
 
 def judge_specialist(evidence: Evidence) -> Decision:
     """Judge the on-demand network against the same network trained at σ = 25, mean of the eleven photographs."""
-    free, clipped = (behind_specialist(evidence, clipped) for clipped in (False, True))
+    free, clipped = ([*ahead_of_specialist(evidence, clipped).mean()] for clipped in (False, True))
     text = f"{estimate(free)}, on clipped noise {estimate(clipped)}"
     return judge.decide_claim({"": free}, beyond=-MAX_BEHIND, text=text)
 
 
-def behind_specialist(evidence: Evidence, clipped=False) -> list[float]:
-    """Return on-demand minus fixated at 25, mean of the eleven photographs, for every seed; empty for others."""
+def ahead_of_specialist(evidence: Evidence, clipped=False) -> pd.DataFrame:
+    """Return on-demand minus fixated at 25 (dB): a row for each of the eleven photographs, a column per seed.
+
+    It is empty for other photographs.
+    """
     gap = (on_db11(evidence, "on_demand", clipped) - on_db11(evidence, "fixated", clipped)).dropna(axis="columns")
-    return [*gap.mean()] if len(gap) == len(published.TABLE3) else []
-
-
-def by_image(evidence: Evidence) -> pd.Series | None:
-    """Return on-demand minus fixated at 25 (dB) on each of the eleven photographs; None for others."""
-    gap = (on_db11(evidence, "on_demand") - on_db11(evidence, "fixated")).dropna(axis="columns").mean(axis="columns")
-    return gap if len(gap) == len(published.TABLE3) and gap.notna().all() else None
+    return gap if len(gap) == len(published.TABLE3) else pd.DataFrame()
 
 
 def describe_photographs(evidence: Evidence) -> str:
     """Say how that difference varies between the photographs, here and in the paper; empty for other photographs."""
-    gap = by_image(evidence)
-    if gap is None:
+    gap = ahead_of_specialist(evidence).mean(axis="columns")
+    if gap.isna().all():
         return ""
     printed = pd.DataFrame(published.TABLE3).T
     printed = (printed.on_demand - printed.fixated)[gap.index]
