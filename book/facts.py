@@ -290,13 +290,12 @@ def today() -> dict:
     runs, of_two = sets_faces().runs, ("inpaint", "denoise")
     lead, kept = partial(over, equal, EQUAL, ("faces",)), (LEVELS, COMPOSITE)
     gains = {name: partial(over, name, equal, ("faces",)) for name in (fed, strong, mse)}
-    pairs = {name: judge.paired(runs, "inpaint", name, equal) for name in (fed, strong)}
-    errors = {
-        name: [100 * (1 - judge.score(one, column="l2") / judge.score(other, column="l2")) for one, other in found]
-        for name, found in pairs.items()
-    }
+    pairs = judge.paired(runs, "inpaint", fed, equal)
+    errors = [100 * (1 - judge.score(one, column="l2") / judge.score(other, column="l2")) for one, other in pairs]
     new, old = ([run.provenance["seconds"]["train_core"] for run in judge.runs_of(runs, by)] for by in (equal, EQUAL))
     spread = {name: [np.ptp(run.history[-1]["psnr"]) for run in judge.runs_of(runs, name)] for name in (EQUATION3, fed)}
+    cases = [fixation.contests(task, own, EQUAL, OF_UNET) for task in paper.TASKS for own in ("easy", "hard")]
+    lost, at_home = ([gaps(runs, *pair) for pair in pairs] for pairs in zip(*cases, strict=True))
     return {
         "mild": mean(scores_of("faces", "deblur", equal, ["1"]), partial(psnr, digits=0)),
         "below": span((-x for x in gains_on("1", ("faces",), ["deblur"], equal)), partial(psnr, digits=1)),
@@ -311,15 +310,16 @@ def today() -> dict:
         "moved_2017": mean(moved(EQUATION3, ("faces",)), partial(Number, digits=1)),
         "loss_1": span((-x for x in gains[fed](of_two, ["1"])), psnr),
         "gain_5": psnr(mean_margin("faces", "inpaint", fed, equal, [LEVEL_5])),
-        "error": mean(errors[fed], partial(Number, digits=1, unit=" %")),
+        "error": mean(errors, partial(Number, digits=1, unit=" %")),
         "strong_moved": span(moved(strong, ("faces",)), count),
         "strong_inpaint": psnr(mean_margin("faces", "inpaint", strong, equal)),
-        "strong_error": mean(errors[strong], partial(Number, digits=0, unit=" %")),
         "strong_loss": span((-x for x in gains[strong](("deblur", "denoise"))), psnr),
         "strong_loss_1": psnr(min((-x for x in gains[strong](tuple(paper.TASKS), ["1"])), default=None), digits=1),
         "strong_gain_5": psnr(max(gains[strong](tuple(paper.TASKS), [LEVEL_5]), default=None), digits=1),
         "mse_loss": span((-x for x in gains[mse](("inpaint", "deblur"))), partial(psnr, digits=1)),
-        "mse_denoise": psnr(mean_margin("faces", "denoise", mse, equal)),
+        "fixated": span((np.mean(margins) for margins in lost if margins), partial(psnr, digits=1)),
+        "at_home": count(int(sum((np.array(margins) > 0).sum() for margins in at_home)) if any(at_home) else None),
+        "fixated_networks": count(sum(map(len, at_home)) or None),
     }
 
 

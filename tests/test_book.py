@@ -258,7 +258,6 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         for rule, levels in ((strong, "1"), (strong, "5"), (strong, "123456"), (mse, "123456"))
     }
     mild_loss, hard_gain, means, leaning = ({task: abs(db) for task, db in each.items()} for each in trades.values())
-    strong_l2 = by_hand("reference", FACES, "inpaint", "on_demand", "l2", network=STRONG)
     expected = {
         "ahead": (min(ahead), max(ahead)),
         "ahead_interpolate": [kept["interpolate"]] * 2,
@@ -270,12 +269,10 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         "gain_5": margin("inpaint", "on_demand", "rigid_joint", levels="5"),
         "error": 100 * np.mean([1 - l2[0][seed] / l2[1][seed] for seed in l2[0]]),
         "strong_inpaint": means["inpaint"],
-        "strong_error": 100 * np.mean([1 - error / l2[1][seed] for seed, error in strong_l2.items()]),
         "strong_loss": (means["denoise"], means["deblur"]),
         "strong_loss_1": min(mild_loss.values()),
         "strong_gain_5": max(hard_gain.values()),
         "mse_loss": (leaning["inpaint"], leaning["deblur"]),
-        "mse_denoise": leaning["denoise"],
     }
     for name, value in expected.items():
         assert found[name].value == pytest.approx(value, abs=1e-6), name
@@ -287,6 +284,26 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
     assert all(mild_loss[task] > hard_gain[task] for task in paper.TASKS)  # "paid more than level 5 gained"
     runs = [content(f"reference/{FACES}/{task}/inverse_mse-seed10{UNET}") for task in paper.TASKS]
     assert all(run["history"][-1]["allocation"][0] > 50 for run in runs)  # "most images are of level 1"
+
+
+def test_what_fixation_costs_in_the_newer_network_is_what_the_files_hold():
+    """Against equal shares, inside the hole for inpainting, in plain loops; in six of eight cases more than in 2017."""
+    found, cost, at_home, larger = facts.today(), [], [], 0
+    for task, own in product(paper.TASKS, ("easy", "hard")):
+        column, lost = "psnr_hole" if task == "inpaint" else "psnr", {}
+        for network in (UNET, ""):
+            pair = "rigid_joint", f"fixated_{own}"
+            equal, fixated = (by_hand("reference", FACES, task, name, column, network=network) for name in pair)
+            assert [*fixated] == [10, 11, 12]
+            lost[network] = np.array([equal[seed] - fixated[seed] for seed in fixated])
+        equal, fixated = (by_hand("reference", FACES, task, name, column, [own], UNET) for name in pair)
+        at_home += [fixated[seed] > equal[seed] for seed in fixated]
+        cost.append(lost[UNET].mean())
+        more = lost[UNET] - lost[""]
+        larger += stats.t.interval(0.95, 2, more.mean(), stats.sem(more))[0] > 0
+    assert found["fixated"].value == pytest.approx((min(cost), max(cost)))
+    assert larger == 6
+    assert (found["at_home"].value, found["fixated_networks"].value) == (sum(at_home), len(at_home))
 
 
 def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():
