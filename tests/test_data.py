@@ -495,6 +495,7 @@ def test_where_nothing_is_read_what_is_left_out_is_told(tmp_path, root):
 
 
 def test_a_missing_set_says_how_to_get_it(root, no_shared_data, monkeypatch):
+    refused(lambda: packs.load("celeba", "train"), "'celeba'", "mmlab.ie", DATASETS["celeba"]["size"])
     monkeypatch.setenv("ODL_DATA", "nowhere")
     refused(lambda: packs.load("celeba", "train"), "data prepare celeba", "(ODL_DATA='nowhere' has none)")
     assert not files_below(root)

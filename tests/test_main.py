@@ -46,7 +46,8 @@ def test_train_then_evaluate_then_list(capsys):
     assert main(["results"]) == 0
     assert "on_demand-seed0" in capsys.readouterr().out
     assert main(["results", "smoke/demo", "seed0"]) == 0
-    _, row = capsys.readouterr().out.splitlines()
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split() == ["profile", "dataset", "task", "run", "l2", "psnr", "device"]
     assert row.split()[:4] == ["smoke", "demo", "deblur", "on_demand-seed0"]
     assert main(["results", "seed0", "denoise"]) == 0
     assert capsys.readouterr().out == "nothing measured yet whose name has seed0 and denoise\n"
