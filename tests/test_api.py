@@ -140,6 +140,18 @@ def test_what_ships_is_loaded_and_restores_whatever_the_root(task, root):
     assert not root.exists()
 
 
+@pytest.mark.parametrize("task", odl.TASKS)
+@pytest.mark.parametrize("kind", ["float", "uint8", "grey", "Pillow"])
+def test_an_image_comes_back_as_it_was_given(task, kind, noise):
+    clean, mask = photograph(0, 80, 100), square() if task in paper.MASKED else None
+    image = {"float": clean / 255, "uint8": clean, "grey": clean[..., 0], "Pillow": Image.fromarray(clean)}[kind]
+    restored = odl.restore(image, task, mask, stride=32)
+    assert type(restored) is (Image.Image if kind == "Pillow" else np.ndarray)
+    before, after = np.asarray(image), np.asarray(restored)
+    assert after.shape == before.shape and after.dtype == before.dtype
+    assert (after != before).any() and (mask is None or (after[~mask] == before[~mask]).all())
+
+
 @pytest.mark.parametrize("task", paper.MASKED)
 def test_what_lies_under_the_mask_does_not_matter(task, noise):
     image, mask = photograph(0, 80, 100) / 255, square()
