@@ -19,6 +19,7 @@ from companion.judge import EQUIVALENT, EXCLUDED, MIXED, REPRODUCED, REVERSED
 from companion.pages import dose, extra_data, fixation, table1, table2
 from companion.runs import catalogue
 from companion.words import describe, estimate
+from odl.network import NETWORKS
 
 T95 = {3: 4.302653, 5: 2.776445}  # seeds → quantile of Student's distribution, two-sided
 T90 = {3: 2.919986, 5: 2.131847}
@@ -209,3 +210,14 @@ def test_halves_are_compared_over_the_seeds_that_all_have():
     assert table.psnr[extra_data.OURS_HALF] == pytest.approx(half)
     assert table.psnr[extra_data.RIGID_ALL] == pytest.approx(whole)
     assert (round(half, 2), round(whole, 2)) == (24.58, 24.67) and set(table.seeds) == {1}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_halves_are_those_of_the_network_that_was_asked_for(network, monkeypatch):
+    monkeypatch.setattr(extra_data, "load_result", lambda e: (e.schedule, e.train_images, e.network, e.seed))
+    half, equal, whole = (
+        [(schedule, images, network, seed) for seed in (0, 3)]
+        for schedule, images in (("on_demand", 200), ("rigid_joint", 200), ("rigid_joint", 0))
+    )
+    found = extra_data.load_runs("deblur", "bsds500", "reference", [0, 3], network)
+    assert [*found.values()] == [half, equal, whole]
