@@ -316,6 +316,7 @@ def today() -> dict:
         "strong_loss": span((-x for x in gains[strong](("deblur", "denoise"))), psnr),
         "strong_loss_1": psnr(min((-x for x in gains[strong](tuple(paper.TASKS), ["1"])), default=None), digits=1),
         "strong_gain_5": psnr(max(gains[strong](tuple(paper.TASKS), [LEVEL_5]), default=None), digits=1),
+        "curriculum": span((-x for x in over(CURRICULUM + OF_UNET, equal, ("faces",))), partial(psnr, digits=1)),
         "mse_loss": span((-x for x in gains[mse](("inpaint", "deblur"))), partial(psnr, digits=1)),
         "fixated": span((np.mean(margins) for margins in lost if margins), partial(psnr, digits=1)),
         "at_home": count(int(sum((np.array(margins) > 0).sum() for margins in at_home)) if any(at_home) else None),

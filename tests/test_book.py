@@ -258,6 +258,7 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         for rule, levels in ((strong, "1"), (strong, "5"), (strong, "123456"), (mse, "123456"))
     }
     mild_loss, hard_gain, means, leaning = ({task: abs(db) for task, db in each.items()} for each in trades.values())
+    easy_first = [-margin(task, "cumulative_curriculum", "rigid_joint") for task in paper.TASKS]
     expected = {
         "ahead": (min(ahead), max(ahead)),
         "ahead_interpolate": [kept["interpolate"]] * 2,
@@ -273,6 +274,7 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         "strong_loss_1": min(mild_loss.values()),
         "strong_gain_5": max(hard_gain.values()),
         "mse_loss": (leaning["inpaint"], leaning["deblur"]),
+        "curriculum": (min(easy_first), max(easy_first)),
     }
     for name, value in expected.items():
         assert found[name].value == pytest.approx(value, abs=1e-6), name
