@@ -223,6 +223,12 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
     assert round(facts.contest()["collapse_equal"].value, 1) == 24.5  # typed in the question of chapter 4
     assert found["moved"].value == pytest.approx(np.mean(shares), abs=1e-6)
     assert round(np.mean(shares)) == 2  # typed on the first page
+    steps = facts.profile("reference")["steps"].value
+    denoiser = content("reference/bsds500-native/denoise/on_demand-seed0-epochs=300")["experiment"]
+    trained_for = denoiser["epochs"] * denoiser["iterations"]
+    assert trained_for == found["long_steps"].value == 6 * steps  # "six times as long", in chapters 3 and 5
+    seen = trained_for * denoiser["batch_size"] / (facts.profile("paper")["steps"].value * 100)
+    assert f"{100 * seen:.1f}" == "1.3"  # % of the images, typed in chapter 5
     at_home = by_hand("reference", FACES, "deblur", "fixated_hard", levels=["hard"])
     assert round(np.mean([*at_home.values()])) == 24  # typed in the question of chapter 1
     names = pairs("faces", "inpaint", "minimax_gap-{}", "on_demand-{}")
