@@ -85,8 +85,15 @@ def moved(schedule: str, names=("scenes", "faces", "wide")) -> list[float]:
     """Return how many images of 100 a schedule gives to other levels than equal shares would, for each set and task."""
     here = map(runs_on, names)
     runs = [judge.runs_of(of_set, schedule, [task]) for of_set, task in product(here, paper.TASKS)]
-    doses = [np.mean([judge.dose_of(run) for run in found]) for found in runs if found]
-    return [100 * paper.N_LEVELS / 2 * each for each in doses]  # a dose is the mean deviation of a level's share
+    return [moved_by(found) for found in runs if found]
+
+
+def moved_by(runs: list) -> float | None:
+    """Return how many images of 100 some runs of a schedule give to other levels than equal shares would, on average.
+
+    A dose is the mean deviation of a level's share.
+    """
+    return 100 * paper.N_LEVELS / 2 * np.mean([judge.dose_of(run) for run in runs]) if runs else None
 
 
 # By chapter
@@ -118,6 +125,7 @@ def problem() -> dict:
     tables = [fixation.margins_table(evidence) for evidence in worlds().values()]
     over_levels = [row for table in tables for row in table.itertuples() if not row.comparison.endswith("own severity")]
     differ = [abs(row.on_demand - row.rigid_joint) for table in tables for row in table.itertuples()]
+    in_hole = LEVELS, "psnr_hole"
     return {
         "least": psnr(min((row.rigid_joint for row in over_levels), default=None), digits=1),
         "most": psnr(max((row.rigid_joint for row in over_levels), default=None), digits=1),
@@ -125,6 +133,8 @@ def problem() -> dict:
         "apart": psnr(max(differ, default=None)),
         "on_milder": mean(scores_of("faces", "deblur", "fixated_hard", ["1"]), partial(psnr, digits=0)),
         "harm": span((-x for x in gains_on("1")), partial(psnr, digits=0)),
+        "anywhere_easy": mean(gaps(runs_on("faces"), "inpaint", EQUAL, "level_1", *in_hole), partial(psnr, digits=1)),
+        "anywhere_hard": mean(gaps(runs_on("faces"), "inpaint", EQUAL, "level_5", *in_hole), partial(psnr, digits=1)),
     }
 
 
@@ -163,6 +173,8 @@ def feedback() -> dict:
         "late": span(np.mean(margins) for margins in late if margins),
         "long_steps": count(60_000),
         "long": mean(gaps(long.runs, "inpaint", *long_pair)),
+        "long_moved": Number(moved_by(judge.runs_of(long.runs, long_pair[0], ["inpaint"])), 1),
+        "long_moved_usual": Number(moved_by(judge.runs_of(runs_on("scenes"), EQUATION3, ["inpaint"])), 1),
         "strong_moved": span(moved(STRONG), count),
         "strong_most": psnr(max(map(abs, over(STRONG, EQUAL)), default=None)),
         "strong_easy": span(over(STRONG, EQUAL, ("faces",), tuple(paper.TASKS), ["1"])),
@@ -292,7 +304,6 @@ def today() -> dict:
     gains = {name: partial(over, name, equal, ("faces",)) for name in (fed, strong, mse)}
     pairs = judge.paired(runs, "inpaint", fed, equal)
     errors = [100 * (1 - judge.score(one, column="l2") / judge.score(other, column="l2")) for one, other in pairs]
-    new, old = ([run.provenance["seconds"]["train_core"] for run in judge.runs_of(runs, by)] for by in (equal, EQUAL))
     spread = {name: [np.ptp(run.history[-1]["psnr"]) for run in judge.runs_of(runs, name)] for name in (EQUATION3, fed)}
     cases = [fixation.contests(task, own, EQUAL, OF_UNET) for task in paper.TASKS for own in ("easy", "hard")]
     lost, at_home = ([gaps(runs, *pair) for pair in pairs] for pairs in zip(*cases, strict=True))
@@ -303,7 +314,6 @@ def today() -> dict:
         "ahead": span(lead(), partial(psnr, digits=1)),
         "ahead_interpolate": span(lead(["interpolate"], *kept), partial(psnr, digits=1)),
         "behind_inpaint": span((-x for x in lead(["inpaint"], *kept)), partial(psnr, digits=1)),
-        "cost": Number(100 * np.median(new) / np.median(old) if new and old else None, 0, " %"),
         "apart": mean(spread[fed], partial(psnr, digits=0)),
         "apart_2017": mean(spread[EQUATION3], partial(psnr, digits=0)),
         "moved": mean(moved(fed, ("faces",)), partial(Number, digits=1)),
@@ -314,8 +324,8 @@ def today() -> dict:
         "strong_moved": span(moved(strong, ("faces",)), count),
         "strong_inpaint": psnr(mean_margin("faces", "inpaint", strong, equal)),
         "strong_loss": span((-x for x in gains[strong](("deblur", "denoise"))), psnr),
-        "strong_loss_1": psnr(min((-x for x in gains[strong](tuple(paper.TASKS), ["1"])), default=None), digits=1),
-        "strong_gain_5": psnr(max(gains[strong](tuple(paper.TASKS), [LEVEL_5]), default=None), digits=1),
+        "strong_loss_1": psnr(min((-x for x in gains[strong](tuple(paper.TASKS), ["1"])), default=None)),
+        "strong_gain_5": psnr(max(gains[strong](tuple(paper.TASKS), [LEVEL_5]), default=None)),
         "curriculum": span((-x for x in over(CURRICULUM + OF_UNET, equal, ("faces",))), partial(psnr, digits=1)),
         "mse_loss": span((-x for x in gains[mse](("inpaint", "deblur"))), partial(psnr, digits=1)),
         "fixated": span((np.mean(margins) for margins in lost if margins), partial(psnr, digits=1)),
