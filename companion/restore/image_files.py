@@ -30,11 +30,8 @@ CARRIED = {"EXIF": "exif", "colour profile": "icc_profile", "resolution": "dpi"}
 ROOM = {"PNG": {*CARRIED}, "JPEG": {*CARRIED}, "TIFF": {*CARRIED}, "WEBP": {"EXIF", "colour profile"}}
 ROOM |= {"BMP": {"resolution"}, "PPM": set()}
 OTHERS = {"xmp": "XMP", "photoshop": "IPTC", "comment": "comment", "mp": "second picture in its file"}
-OTHERS |= {"cICP": "colour space (cICP)"}
 TEXT_XMP = "XML:com.adobe.xmp"  # the PNG text that holds XMP
-USUAL = {"gamma": (1 / 2.2,), "chromaticity": (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)}  # of a PNG in sRGB
 TIFF_EXIF = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # tags of a TIFF that are EXIF in another format
-TIFF_PROFILE, TIFF_PRIVATE = 34675, 2**15  # tag of the colour profile; first tag that is not of TIFF itself
 
 
 # Pillow images and arrays
@@ -165,9 +162,7 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
             found["EXIF"].pop(tag, None)
     found["resolution"] = info.get("dpi")
     found |= {name: info.get(key) for key, name in OTHERS.items()}
-    found |= {key: info[key] for key in USUAL if key in info and not np.allclose(info[key], USUAL[key], atol=0.002)}
     found["text"] = set(getattr(stored, "text", ())) - {TEXT_XMP}
-    found["other tags"] = {tag for tag in tags if tag >= TIFF_PRIVATE} - {*TIFF_EXIF, TIFF_PROFILE}
     return {name: value for name, value in found.items() if value}
 
 
