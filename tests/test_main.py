@@ -262,6 +262,8 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
     for name in ("in/a/x.png", "in/b/x.png", "in/c/x.jpg", "masks/a/x.png", "masks/b/x.gif", "masks/x.png"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
+    for name in ("masks/y.png", "masks/y.gif"):  # which no photograph uses
+        (root / name).touch()
     found = image_files.todo("in", "out", "masks", False)
     given = {path.as_posix(): mask.as_posix() for path, mask, _ in found}
     expected = {"in/a/x.png": "masks/a/x.png", "in/b/x.png": "masks/b/x.gif", "in/c/x.jpg": "masks/x.png"}

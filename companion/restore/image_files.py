@@ -77,8 +77,12 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
     """Return missing pixels of an image (H, W[, 3]), (H, W) bool; None where a task has none. Raises ParameterError."""
     if task not in paper.MASKED:
         return None
-    gone = marked(mask)
-    check_mask(gone, array.shape, f"; it must be {MASK_HELP}")
+    try:
+        gone = marked(mask)
+        check_mask(gone, array.shape, f"; it must be {MASK_HELP}")
+    except ParameterError as error:
+        file = getattr(mask, "filename", "")  # of one that Pillow has opened
+        raise ParameterError(f"{file}: {str(error).removeprefix(f'{file}: ')}".removeprefix(": ")) from None
     return gone
 
 
@@ -87,7 +91,8 @@ def marked(mask) -> np.ndarray:
 
     A mask is an array (H, W), true or not 0 where they are, or a picture: a Pillow image or an array (H, W, 3 or 4)
     uint8. There they are transparent, or, where all else is transparent, drawn in white or red; where nothing is
-    transparent, they are of one red, or of any on nothing but white or nothing but black, or else white on black.
+    transparent, they are 1 where all else is 0, of one red, or of any on nothing but white or nothing but black, or
+    else white on black.
     """
     if not isinstance(mask, Image.Image):
         array = as_array("mask", mask)
@@ -96,21 +101,25 @@ def marked(mask) -> np.ndarray:
         if array.dtype != np.uint8 or array.shape[2:] not in ((3,), (4,)):
             raise ParameterError(f"mask has shape {array.shape} of {array.dtype}; (height, width) is needed")
         mask = Image.fromarray(array)
-    mask = eight_bits("mask", mask)
-    red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
+    picture = eight_bits("mask", mask)
+    red, green, blue, alpha = np.moveaxis(np.asarray(picture.convert("RGBA")), -1, 0)
     shown, white = alpha > 127, np.minimum(np.minimum(red, green), blue) > 127
     marks = (red > 220) & (green < 60) & (blue < 60)
     if not shown.all():
         return shown if (white | marks)[shown].all() else ~shown
+    values = np.asarray(reader.upright(mask))
+    if mask.mode not in ("P", "F") and values.max() == 1:  # of a palette a number is no value
+        return values.any(2) if values.ndim == 3 else values > 0
     shades = np.unique(np.stack([red, green, blue], -1)[marks], axis=0, return_counts=True)[1]
     if shades.max(initial=0) > shades.sum() / 2:  # a photograph's reds differ
         return marks
-    grey = np.asarray(mask.convert("L"))
+    grey = np.asarray(picture.convert("L"))
     blurred = red - np.maximum(green, blue).astype(np.int16) > 64  # a stroke that was saved as JPEG
     if marks.any() and max(np.mean(grey[~blurred] > 190), np.mean(grey[~blurred] < 65)) > 0.9:
         return blurred
     if np.mean((grey < 65) | (grey > 190)) < 0.9:
-        raise ParameterError(f"the mask is no drawing in black and white; it must be {MASK_HELP}")
+        drawn = "what is drawn on the photograph is pure red and saved as PNG, because JPEG blurs colours"
+        raise ParameterError(f"the mask is no drawing in black and white; it must be {MASK_HELP}; {drawn}")
     return white
 
 
@@ -229,18 +238,19 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
 
 def masks_of(sources: list[Path], start: Path, masks: Path) -> list[Path]:
     """Return the file of each photograph in a folder of masks: of the same stem, in the same subfolder or in none."""
-    found = [Path(file) for file in files_in(masks)]
-    drawn = {stem(file): file for file in found}
-    if two := next((file for file in found if (other := drawn[stem(file)]) != file), None):
-        raise ParameterError(f"mask={str(masks)!r} has both {two} and {other.name}; one is needed")
-    given = []
+    drawn, given = {}, []
+    for file in map(Path, files_in(masks)):
+        drawn.setdefault(stem(file), []).append(file)
     for path in sources:
         file = path.relative_to(start) if start.is_dir() else Path(path.name)
         name = next((name for name in (stem(file), stem(Path(file.name))) if name in drawn), None)
         if name is None:
             needed = f"a file {stem(file).as_posix()}.png is needed"
             raise ParameterError(f"mask={str(masks)!r} has none for {stem(file).name}: {needed}")
-        given.append(masks / drawn[name])
+        one, *more = drawn[name]
+        if more:
+            raise ParameterError(f"mask={str(masks)!r} has both {one} and {more[0].name}; one is needed")
+        given.append(masks / one)
     return given
 
 
