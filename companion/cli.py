@@ -294,9 +294,10 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
 
 def run_data_list(options) -> None:
+    width = max(map(len, DATASETS))
     for name, entry in DATASETS.items():
         state = "here" if is_here(name) else "missing"
-        print(f"{name:8} {state:8} {entry['images']:>7,} images  {entry['size']:12} {entry['title']}")
+        print(f"{name:{width}} {state:8} {entry['images']:>7,} images  {entry['size']:12} {entry['title']}")
 
 
 def run_data_prepare(options) -> None:
