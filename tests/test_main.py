@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import runpy
 import shlex
 import subprocess
 import sys
@@ -12,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import refused
-from made import BAD, encoded, photograph
+from made import BAD, album, encoded, photograph
 from PIL import Image, ImageCms, PngImagePlugin
 
 from bench.__main__ import main as bench
+from companion import cli
 from companion.cli import companion, main
 from companion.data import reader
 from companion.restore import image_files
@@ -74,7 +76,12 @@ def test_train_then_evaluate_then_list(capsys):
         (["restore", "--task", "denoise", "album", "own"], "output='own': 2 files exist, as 'own/a.png'; --overwrite"),
         (["restore", "--task", "denoise", "--device", "gpu", "in.png", "out.png"], "device='gpu'"),
         (["restore", "--task", "inpaint", "--mask", "in.png", "in.png", "out.png"], "no pixel is missing"),
-        (["restore", "--task", "inpaint", "--mask", "white.png", "in.png", "out.png"], "every pixel is missing"),
+        (["restore", "--task", "inpaint", "--mask", "white.png", "in.png", "o.png"], "in.png: white.png: by the mask"),
+        (["restore", "--task", "deblur", "text.png", "out.png"], "error: text.png: not a readable image"),
+        (["restore", "--task", "deblur", "--skip-existing", "--overwrite", "album", "own"], "neither with --overwrite"),
+        (["restore", "--task", "deblur", "--skip-existing", "album", "album/"], "where input and output are one"),
+        (["restore", "--task", "deblur", 300 * "a", "out.png"], "aa: File name too long"),
+        (["data", "prepare", "./in.png"], "'./in.png' is a file, a folder is needed; nearest: './'"),
         (["restore", "--task", "deblur", "in.pngg", "out.png"], "in.pngg: no such file or folder"),
         (["restore", "--task", "inpaint", "--mask", "masks", "in.png", "out.png"], "masks: no such file or folder"),
         (["restore", "--task", "deblur", "--overwrite", "pages.tif", "pages.tif"], "of its 2 pages"),
@@ -97,14 +104,19 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, cap
 
 
 @pytest.mark.parametrize(
-    ("run", "arguments"),
-    [(main, ""), (main, "tran"), (main, "train --sed 1"), (main, "train --seed one")]
-    + [(companion, "plan"), (companion, "plan --gpu-ms-per-step fast")],
+    ("run", "arguments", "words"),
+    [
+        (main, "", "required: command (see python -m odl --help)"),
+        (main, "data prepar x", "nearest: 'prepare' (see python -m odl data --help)"),
+        (main, "train --sed=1", "unknown option --sed; nearest: '--seed' (see python -m odl train --help)"),
+        (main, "restore --task denoise a.png b.png c.png out", "c.png out is too much; one photograph or one folder"),
+    ],
 )
-def test_an_unknown_option_is_one_line(run, arguments, capsys):
+def test_an_unknown_option_is_one_line(run, arguments, words, capsys):
     with pytest.raises(SystemExit) as stopped:
         run(arguments.split())
-    assert stopped.value.code == 2 and capsys.readouterr().err.count("\n") == 1
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and said.count("\n") == 1 and words in said
 
 
 @pytest.mark.parametrize(
@@ -242,11 +254,12 @@ def test_every_pixel_outside_the_mask_stays_in_every_format_but_jpeg(root, noise
     assert keeps or suffix in (".bmp", ".ppm")
 
 
-@pytest.mark.parametrize("suffix", [".gif", ".avif", ".mpo", ".txt", ""])
+@pytest.mark.parametrize("suffix", [".gif", ".avif", ".mpo", ".heic", ""])
 def test_formats_that_do_not_keep_photographs_are_refused_before_the_work(root, suffix, capsys):
     Image.new("RGB", (70, 70)).save("in.png")
     assert main(["restore", "--task", "deblur", "in.png", f"out{suffix}"]) == 2
-    assert capsys.readouterr().err.endswith("nearest: '.png'\n") and not Path(f"out{suffix}").exists()
+    why = f"ends in {suffix}, which is not written here" if suffix else "has no suffix of an image"
+    assert capsys.readouterr().err.endswith(f"{why}; nearest: '.png'\n") and not Path(f"out{suffix}").exists()
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "P"])
@@ -306,18 +319,54 @@ def test_a_folder_gives_a_folder_and_names_what_failed(root, noise, capsys):
     (root / name / "c.png").write_text("not an image")
     for bad in (odd := [file for file in BAD if file.endswith(".tif")]):  # of a range that nobody knows
         (root / name / bad).write_bytes(BAD[bad])
-    Image.new("RGB", (70, 70)).save(f"{name}/d.gif")
+    Image.new("RGB", (70, 70)).save(f"{name}/d.gif")  # which is read and not written
     arguments = ["restore", "--task", "denoise", "--stride", "32", name, f"{name}/out"]
     for again in ([], ["--overwrite"]):  # what was restored is not restored again
         assert main(arguments + again) == 1
         said = capsys.readouterr().err
-        assert "c.png: not a readable image" in said and f"{name}/d.gif: output='{name}/out/d.gif' would be GIF" in said
+        assert "c.png: not a readable image" in said
         assert all(f"error: {name}/{bad}: " in said for bad in odd)
         found = {path.relative_to(root / name / "out").as_posix() for path in (root / name / "out").glob("**/*.*")}
-        assert found == {"a.png", "deeper/b.jpg"}
+        assert found == {"a.png", "deeper/b.jpg", "d.gif.png"}
+    (root / name / "out/a.png").unlink()
+    assert main([*arguments, "--skip-existing"]) == 1
+    assert f"2 of {4 + len(odd)} photographs are left out, because" in (said := capsys.readouterr()).err
+    assert said.out == f"{name}/out/a.png\n"
     assert main(arguments) == 2 and "exist, as" in capsys.readouterr().err
     assert main([*arguments[:-1], "o.png"]) == 2
     assert "output='o.png' is a file, or named like one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stop", "said"),
+    [
+        ("in out", "0.png", "nothing was restored"),
+        ("in out", "1.png", "is restored; the same command with --skip-existing restores the rest"),
+        ("--overwrite in out", "1.png", "is restored; the same command restores all of it again"),
+        ("--overwrite in in", "1.png", "is restored and must not be restored again"),
+    ],
+)
+def test_ctrl_c_says_what_is_restored_and_what_to_do(root, noise, monkeypatch, capsys, arguments, stop, said):
+    def restore(source, *_):
+        if source.name == stop:
+            raise KeyboardInterrupt
+
+    album(root / "in", 2)
+    monkeypatch.setattr(cli, "restore_file", restore)
+    assert main(["restore", "--task", "denoise", *arguments.split()]) == 130
+    assert capsys.readouterr().err.endswith(f"{said}\n")
+
+
+@pytest.mark.parametrize("package", ["odl", "companion"])
+def test_ctrl_c_while_the_command_is_imported_is_no_traceback(package, monkeypatch):
+    class Stopped:
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "companion.cli", Stopped())
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module(package, run_name="__main__")
+    assert stopped.value.code == 130
 
 
 NO_ROOM = ("CUDA out of memory. Tried", "Allocator: can't allocate memory: you", "perhaps by an excessive memory usage")

@@ -130,7 +130,7 @@ def format_of(output: Path) -> str:
     """Return Pillow's name of the format to write a file in, one that keeps photographs. Raises ParameterError."""
     file_format = Image.registered_extensions().get(output.suffix.lower())
     if file_format not in FORMATS:
-        why = f"would be {file_format}, not written here" if file_format in Image.SAVE else "has no suffix of an image"
+        why = f"ends in {output.suffix}, which is not written here" if output.suffix else "has no suffix of an image"
         raise ParameterError(f"output={str(output)!r} {why}; nearest: '.png'")
     return file_format
 
@@ -196,7 +196,8 @@ def encoded(image: Image.Image, file_format: str, options: dict) -> bytes:
 def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tuple[Path, Path | None, Path]]:
     """Return (photograph, mask, output) of every photograph of a file or a folder; nothing is read yet.
 
-    A folder gives a folder, with names kept; masks are one file for all, or a folder with files of the same stems.
+    A folder gives a folder, with names kept; one photograph gives a file, or goes into a folder that exists or ends in
+    a slash. Masks are one file for all, or a folder with files of the same stems.
     Raises ParameterError, or DiskError where the outputs could not be written.
     """
     for name, given in (("input", source), ("output", output)):
@@ -213,9 +214,11 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
         inside = {path for path in others if start.resolve() in path.parents}
         found = [start / file for file in files_in(start)]
         sources = [path for path in found if not inside & {(whole := path.resolve()), *whole.parents}]
-        outputs = [end / path.relative_to(start) for path in sources]
+        names = [path.relative_to(start) for path in sources]  # of a GIF, which is read and not written, with .png
+        outputs = [end / (f"{name}.png" if name.suffix.lower() == ".gif" else name) for name in names]
     else:
-        sources, outputs = [start], [end / start.name if end.is_dir() else end]
+        into = end.is_dir() or output.endswith(("/", os.sep))
+        sources, outputs = [start], [end / start.name if into else end]
     if not sources:
         none = f"input={source!r} has no photographs ({', '.join(SUFFIXES)})"
         raise ParameterError("; ".join([none, *unread(start)]))
