@@ -191,7 +191,7 @@ def companion_parser() -> Parser:
     option("--dataset", nargs="+", default=["celeba", "sun397"],
            help=f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)")
     option("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
-    option("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
+    option("--gpu-ms-per-step", type=float, default=1.0, help="of a training step, as make bench measures (default 1)")
 
     option = command("train", run_denoiser, "train a learning denoiser of Table 3, resuming", "--profile", "--device")
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
@@ -371,7 +371,6 @@ def seeds_of(options) -> list[int]:
 def run_reproduce(options) -> None:
     start = time.monotonic()  # a clock that is set back changes nothing
     from companion.runs import catalogue, sweep
-    from odl.parameters import integer
 
     seeds = seeds_of(options)
     budget = math.inf if options.budget is None else duration("budget", options.budget)
@@ -384,11 +383,12 @@ def run_reproduce(options) -> None:
     chosen = options.only or options.block
     note = "" if chosen else catalogue.left_out(options.page or "scorecard", options.profile, options.dataset)
     if options.list:
+        width = max((len(one.name) for one in todo), default=0)
         for one in todo:
             try:
-                print(f"{one.name:60} {'done' if one.load() is not None else 'to do'}")
+                print(f"{one.name:{width}} {'done' if one.load() is not None else 'to do'}")
             except DamagedFile as error:
-                print(f"{one.name:60} damaged: {error}")
+                print(f"{one.name:{width}} damaged: {error}")
         print(note, end="", file=sys.stderr)
         return
     sweep.run_all(todo, options.device, options.workers, start + budget)
@@ -409,7 +409,6 @@ def duration(name: str, value: str) -> float:
 def run_plan(options) -> None:
     from companion.notebook import check_seeds
     from companion.runs import plan
-    from odl.parameters import number
 
     number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
     sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
@@ -434,8 +433,15 @@ def run_photographs(options) -> None:
     from companion.restore import photographs
     from companion.training import results
     from companion.training.device import check_device
-    from odl.parameters import choice
 
+    if options.task is not None and not options.train:
+        raise ParameterError(f"--task {options.task} belongs to --train; without it --rows says what is measured")
+    if options.rows and options.train:
+        raise ParameterError("--rows belongs to the measurement; with --train --task says what is trained")
+    known = [*table.ROWS, *table.ON_DB11]
+    for row in options.rows or ():
+        if row not in known:
+            raise ParameterError(f"--rows {row!r} is none of {', '.join(map(repr, known))}{nearest(row, known)}")
     device = check_device(options.device)
     if not options.train:
         rows = options.rows or [*table.ROWS, *(table.ON_DB11 if is_here("db11") else ())]
@@ -478,7 +484,6 @@ def run_ship(options) -> None:
     from companion.disk import files
     from companion.measure import cards
     from companion.training import results
-    from odl.parameters import nearest
 
     here = [path.parent.relative_to(files.runs()).as_posix() for path in files.runs().glob("**/weights.safetensors")]
     for name in (name.removeprefix("runs/").removesuffix("/weights") for name in options.runs):

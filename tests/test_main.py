@@ -127,10 +127,13 @@ def test_an_unknown_option_is_one_line(run, arguments, words, capsys):
         (companion, "reproduce --profile papr", "nearest: 'paper'"),
         (companion, "reproduce --dataset nowhere", "dataset='nowhere' is neither a set"),
         (companion, "reproduce --seeds -1", "seeds=-1 is not from 0"),
-        (companion, "reproduce --profile smoke --dataset demo --page table1-deblurr", "nearest: 'deblur'"),
+        (companion, "reproduce --profile smoke --dataset demo --page table1-deblr", "nearest: 'table1-deblur'"),
         (companion, "reproduce --profile smoke --dataset demo --only x", "only='x' is none of these runs"),
         (companion, "plan --gpu-ms-per-step nan", "gpu-ms-per-step=nan is not a number"),
         (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
+        (companion, "photographs --task photo_fill", "--task photo_fill belongs to --train"),
+        (companion, "photographs --train --rows 'noise 5'", "--rows belongs to the measurement"),
+        (companion, "photographs --rows 'noise 6'", "'noise 25, then JPEG 75', 'Poisson, peak 30', "),
         (companion, "train tnrdd", "nearest: 'tnrd'"),
         (companion, "ship inpaint", "run='inpaint' has no trained network"),
         (bench, "trainig", "nearest: 'training'"),
@@ -150,7 +153,8 @@ def test_a_list_of_runs_names_the_damaged_ones_and_goes_on(root, capsys):
     assert companion(listing.split()) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 6 and [f"damaged: {path}: not a whole JSON file" in line for line in lines].count(True) == 1
-    assert all("damaged" in line or line.endswith("to do") for line in lines)
+    width = max(len(line.split()[0]) for line in lines)
+    assert {line[width:].partition(":")[0] for line in lines} == {" to do", " damaged"}
 
 
 def saved(restored, source, output) -> list[str]:
