@@ -62,10 +62,10 @@ def chunk(kind, content):
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def tiff_of(width, height, bits, content: bytes, kind=1, black=1) -> bytes:
-    """A grey TIFF of any bits; kind 2 is signed, and with black=0 white is 0."""
-    fields = [(256, 4, width), (257, 4, height), (258, 3, bits), (259, 3, 1), (262, 3, black)]
-    fields += [(273, 4, 134), (277, 3, 1), (278, 4, height), (279, 4, len(content)), (339, 3, kind)]
+def tiff_of(width, height, bits, content: bytes, kind=1, black=1, page=0) -> bytes:
+    """A grey TIFF of any bits; kind 2 is signed, with black=0 white is 0, and page 1 is a preview."""
+    fields = [(254, 4, page), (256, 4, width), (257, 4, height), (258, 3, bits), (259, 3, 1), (262, 3, black)]
+    fields += [(273, 4, 146), (277, 3, 1), (278, 4, height), (279, 4, len(content)), (339, 3, kind)]
     entries = b"".join(struct.pack("<HHII", tag, form, 1, value) for tag, form, value in fields)
     return struct.pack("<2sHIH", b"II", 42, 8, len(fields)) + entries + bytes(4) + content
 

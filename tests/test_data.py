@@ -425,6 +425,15 @@ def colour_tiff(array, **options) -> bytes:
     return file.getvalue()
 
 
+def two_pages(first, second, **options) -> bytes:
+    """A TIFF of a page and, below it, another one."""
+    file = io.BytesIO()
+    with tifffile.TiffWriter(file) as pages:
+        pages.write(first, photometric="rgb", subifds=1, **options)
+        pages.write(second, photometric="rgb")
+    return file.getvalue()
+
+
 UNIT = ROUGH.astype(np.float32) / 65535
 EVEN, ODD = ROUGH[:, ::2] >> 4, ROUGH[:, 1::2] >> 4  # of 12 bits, two in three bytes
 DEEP = np.dstack([ROUGH, ROUGH[::-1], ROUGH])
@@ -441,6 +450,7 @@ FILES = {  # bytes of a file, and the RGB pixels that it shows
     "floats to 1": (encoded(UNIT), grey(UNIT * 255)),
     "floats a little beyond": (encoded(UNIT * 1.06 - 0.03), grey((UNIT * 1.06 - 0.03) * 255)),
     "with damaged metadata": (encoded(X, "WEBP", lossless=True, exif=b"Exif\0\0MM\0*\0\0\xff\xff"), X),
+    "a smaller page below it": (two_pages(X, X[::4, ::4]), X),
     "animated": (encoded(GREY, "GIF", save_all=True, append_images=[Image.fromarray(255 - GREY)]), grey(GREY)),
 }
 
@@ -457,7 +467,7 @@ def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     assert reader.kind(tmp_path / "x.jpg") == (2 if name == "animated" else 1, deep)
 
 
-UNREAD = "a TIFF or raw file of values that are not read"
+UNREAD, PREVIEW = "a TIFF or raw file of values that are not read", "its first page is a preview"
 REFUSED = {  # bytes of a file, and words of the line that refuses it
     "colours of floats": (colour_tiff((DEEP / 65535).astype(np.float32)), UNREAD),
     "half floats": (colour_tiff((DEEP / 65535).astype(np.float16)), UNREAD),
@@ -468,6 +478,9 @@ REFUSED = {  # bytes of a file, and words of the line that refuses it
     "7 bits and a sign": (tiff_of(80, 70, 8, (GREY >> 1).tobytes(), 2), "TIFF of signed values"),
     "0 is white": (tiff_of(80, 70, 16, (65535 - ROUGH).tobytes(), black=0), "TIFF of more than 8 bits whose 0"),
     "planes": (colour_tiff(DEEP.transpose(2, 0, 1), planarconfig="separate"), "in planes; save them interleaved"),
+    "a preview": (tiff_of(80, 70, 8, GREY.tobytes(), page=1), PREVIEW),
+    "a raw file": (two_pages(X[::4, ::4], X, subfiletype=1), PREVIEW),
+    "an unmarked one": (two_pages(X[::4, ::4], X), PREVIEW),
     "HEIC": (b"\0\0\0\x18ftypheic" + bytes(99), "of kind 'heic', as HEIC, AVIF and raw files are; save it as PNG"),
     "a page": (BAD["page.jpg"], "a web page or SVG"),
     "nothing": (b"", "an empty file"),

@@ -4,7 +4,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageFile, ImageOps, TiffImagePlugin, UnidentifiedImageError
 
 from odl.paper import CROP
 from odl.parameters import OneLine
@@ -63,8 +63,24 @@ def opened(path: Path) -> Image.Image:
             raise ValueError(f"{image.width}×{image.height} pixels are more than {MAX_PIXELS:,}")
         if image.format == "TIFF" and image.tag_v2.get(284) == 2 and max(image.tag_v2.get(258, (8,))) > 8:
             raise ValueError("Pillow misreads colours of 16 bits in planes; save them interleaved, or as PNG")
+        if image.format == "TIFF" and begins_with_preview(image):
+            raise ValueError("its first page is a preview of the picture; save the picture alone")
         image.load()  # verify() lets truncated files pass
         return image
+
+
+def begins_with_preview(image: Image.Image) -> bool:
+    """Return True if a TIFF's first page is a smaller copy of the picture, as catalogues and raw files begin."""
+    tags, inner = image.tag_v2, []
+    image.fp.seek(0)
+    start = image.fp.read(16)
+    for place in np.atleast_1d(tags.get(330, [])).tolist():  # directories below that of the first page
+        with suppress(Exception):  # a damaged one hides no picture that Pillow could read
+            inner.append(TiffImagePlugin.ImageFileDirectory_v2(start[:8]))
+            image.fp.seek(place)
+            inner[-1].load(image.fp)
+    larger = any(directory.get(256, 0) > image.width for directory in inner)
+    return bool(tags.get(254, 0) & 1) or tags.get(255) == 2 or start[8:10] == b"CR" or larger
 
 
 def size_of(path: Path) -> tuple[int, int]:
