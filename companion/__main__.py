@@ -2,7 +2,10 @@
 
 import sys
 
-from companion.cli import companion
-
 if __name__ == "__main__":
-    sys.exit(companion())
+    try:
+        from companion.cli import companion
+
+        sys.exit(companion())
+    except KeyboardInterrupt:  # while it is imported
+        sys.exit(130)

@@ -28,12 +28,12 @@ from companion.restore import image_files
 from companion.restore.chosen import PAPER, check_call
 from odl import __version__, paper
 from odl.experiment import PROFILES, Experiment, check_dataset
-from odl.parameters import OneLine, ParameterError
+from odl.parameters import OneLine, ParameterError, choice, integer, nearest, number
 from odl.schedules import SCHEDULES
 
 WORK_KEPT = "what was done is kept, and the same command finishes it"
 WHOLE_STEPS_KEPT = "what was downloaded, unpacked or packed to its end is kept, and the same command goes on after it"
-NAMED_KEPT = "what is named above is restored; the same command with --overwrite restores all of it again"
+NONE_KEPT, NAMED_KEPT = "nothing was restored", "what is named above is restored"
 
 
 def main(arguments=None, commands=None) -> int:
@@ -50,13 +50,10 @@ def main(arguments=None, commands=None) -> int:
         return 130
     except BrokenPipeError:  # `… | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OneLine, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except RuntimeError as error:
-        if not out_of_memory(error):
+    except (OneLine, OSError, RuntimeError) as error:
+        if unforeseen(error):
             raise
-        print(f"error: {str(error).splitlines()[0]}", file=sys.stderr)
+        print(f"error: {line_of(error)}", file=sys.stderr)
         return 2
     return 0
 
@@ -73,16 +70,37 @@ def companion(arguments=None) -> int:
     return main(arguments, companion_parser())
 
 
-def out_of_memory(error: RuntimeError) -> bool:
-    """Return True if PyTorch found no room, on a GPU or a CPU, or the system killed a worker that took too much."""
-    return bool(re.search("out of memory|not enough memory|can't allocate memory|excessive memory", str(error)))
+def line_of(error: Exception) -> str:
+    """Return the first line of what an error says, of one of the system's its file and what is wrong with it."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def unforeseen(error: Exception) -> bool:
+    """Return True unless a user can mend it: PyTorch has no room, or the system killed a worker that took too much."""
+    room = "out of memory|not enough memory|can't allocate memory|excessive memory"
+    return not (isinstance(error, OneLine | OSError) or re.search(room, str(error)))
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports errors in one line, with exit status 2."""
+    """Reports errors in one line, with exit status 2; a command itself refuses what it does not know."""
 
     def error(self, message):
         self.exit(2, f"error: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(self, args=None, namespace=None):
+        found, unknown = super().parse_known_args(args, namespace)
+        if option := next((word.partition("=")[0] for word in unknown if word.startswith("-")), None):
+            self.error(f"unknown option {option}{nearest(option, self._option_string_actions)}")
+        if unknown:
+            self.error(f"{' '.join(unknown)} is too much; {self.get_default('taken') or 'no more words are taken'}")
+        return found, unknown
+
+    def _check_value(self, action, value):
+        if action.choices is not None and value not in action.choices:  # a command's name
+            near = nearest(value, action.choices)
+            self.error(f"{action.dest}={value!r} is not one of {', '.join(action.choices)}{near}")
 
 
 # fmt: off
@@ -126,7 +144,8 @@ def parser() -> Parser:
 
     option = command("restore", run_restore, "restore a photograph, or a folder of them: fill the pixels "
                          "that a mask marks (inpaint, interpolate), or remove noise (denoise) or blur (deblur)",
-                         "--device", kept=NAMED_KEPT)
+                         "--device", kept=NONE_KEPT,
+                         taken="one photograph or one folder is taken, of several give their folder")
     option("--task", required=True, help=", ".join(paper.TASKS))
     option("--mask", help="picture that is white, red or transparent where pixels are missing, or a folder of them "
            "with the names of the photographs (inpaint and interpolate)")
@@ -134,8 +153,10 @@ def parser() -> Parser:
     option("--stride", type=int, help="of --network paper: pixels between windows (default 8 to 32)")
     option("--overwrite", action="store_true",
            help="let the output replace the input, files that exist, or what lies in a folder below the input")
+    option("--skip-existing", action="store_true", help="leave out photographs whose output exists, as after Ctrl-C")
     option("input", metavar="IN", help="a photograph or a folder of them")
-    option("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder")
+    option("output", metavar="OUT", help="where the restored one goes, .png or .jpg …, or a folder; "
+           "from a folder a.gif comes as a.gif.png")
 
     data = commands.add_parser("data", help="list data sets, or get and pack one")
     action = partial(add_command, data.add_subparsers(dest="action", required=True))
@@ -170,7 +191,7 @@ def companion_parser() -> Parser:
     option("--dataset", nargs="+", default=["celeba", "sun397"],
            help=f"some of {', '.join(DATASETS)}, or folders (default celeba sun397)")
     option("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
-    option("--gpu-ms-per-step", type=float, required=True, help="of a training step, as make bench measures")
+    option("--gpu-ms-per-step", type=float, default=1.0, help="of a training step, as make bench measures (default 1)")
 
     option = command("train", run_denoiser, "train a learning denoiser of Table 3, resuming", "--profile", "--device")
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
@@ -238,7 +259,18 @@ def print_evaluation(result) -> None:
 def run_restore(options) -> int:
     """Restore a file or a folder; return 1 where some photographs failed. torch is imported once the names are good."""
     network = check_call(options.task, options.mask, options.stride, options.network)
-    todo = image_files.todo(options.input, options.output, options.mask, options.overwrite)
+    todo = image_files.todo(options.input, options.output, options.mask, options.overwrite or options.skip_existing)
+    in_place = any(output.exists() and output.samefile(source) for source, _, output in todo)
+    again = "; the same command with --skip-existing restores the rest"
+    if options.overwrite:
+        again = " and must not be restored again" if in_place else "; the same command restores all of it again"
+    if options.skip_existing:
+        if options.overwrite or in_place:
+            raise ParameterError("--skip-existing goes neither with --overwrite nor where input and output are one")
+        found, todo = len(todo), [one for one in todo if not one[2].exists()]
+        print(f"{found - len(todo)} of {found} photographs are left out, because their outputs exist", file=sys.stderr)
+        if not todo:
+            return 0
     from companion.training.device import check_device
 
     check_device(options.device)
@@ -256,13 +288,16 @@ def run_restore(options) -> int:
             bar.set_description_str(f"{options.task} {source.name}")
             try:
                 restore_file(source, mask, output, options, lambda share, done=done: bar.advance(done + share))
+                options.kept = NAMED_KEPT + again
                 tqdm.write(str(output))
             except (OneLine, OSError, RuntimeError) as error:
-                unforeseen = isinstance(error, RuntimeError) and not out_of_memory(error)
-                if unforeseen or not given.is_dir() or isinstance(error, DiskError):  # full for the others, too
+                if unforeseen(error) or isinstance(error, DiskError):  # full for the others, too
                     raise
+                line = f"{source}: {line_of(error).removeprefix(f'{source}: ')}"
+                if not given.is_dir():
+                    raise ParameterError(line) from None
                 failed += 1
-                tqdm.write(f"error: {source}: {str(error).removeprefix(f'{source}: ')}", sys.stderr)
+                tqdm.write(f"error: {line}", sys.stderr)
             bar.update(done + 1 - bar.n)
     if failed:
         print(f"{failed} of {len(todo)} photographs were not restored", file=sys.stderr)
@@ -294,9 +329,10 @@ def restore_file(source: Path, mask: Path | None, output: Path, options, progres
 
 
 def run_data_list(options) -> None:
+    width = max(map(len, DATASETS))
     for name, entry in DATASETS.items():
         state = "here" if is_here(name) else "missing"
-        print(f"{name:8} {state:8} {entry['images']:>7,} images  {entry['size']:12} {entry['title']}")
+        print(f"{name:{width}} {state:8} {entry['images']:>7,} images  {entry['size']:12} {entry['title']}")
 
 
 def run_data_prepare(options) -> None:
@@ -335,7 +371,6 @@ def seeds_of(options) -> list[int]:
 def run_reproduce(options) -> None:
     start = time.monotonic()  # a clock that is set back changes nothing
     from companion.runs import catalogue, sweep
-    from odl.parameters import integer
 
     seeds = seeds_of(options)
     budget = math.inf if options.budget is None else duration("budget", options.budget)
@@ -348,11 +383,12 @@ def run_reproduce(options) -> None:
     chosen = options.only or options.block
     note = "" if chosen else catalogue.left_out(options.page or "scorecard", options.profile, options.dataset)
     if options.list:
+        width = max((len(one.name) for one in todo), default=0)
         for one in todo:
             try:
-                print(f"{one.name:60} {'done' if one.load() is not None else 'to do'}")
+                print(f"{one.name:{width}} {'done' if one.load() is not None else 'to do'}")
             except DamagedFile as error:
-                print(f"{one.name:60} damaged: {error}")
+                print(f"{one.name:{width}} damaged: {error}")
         print(note, end="", file=sys.stderr)
         return
     sweep.run_all(todo, options.device, options.workers, start + budget)
@@ -373,7 +409,6 @@ def duration(name: str, value: str) -> float:
 def run_plan(options) -> None:
     from companion.notebook import check_seeds
     from companion.runs import plan
-    from odl.parameters import number
 
     number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
     sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
@@ -398,8 +433,15 @@ def run_photographs(options) -> None:
     from companion.restore import photographs
     from companion.training import results
     from companion.training.device import check_device
-    from odl.parameters import choice
 
+    if options.task is not None and not options.train:
+        raise ParameterError(f"--task {options.task} belongs to --train; without it --rows says what is measured")
+    if options.rows and options.train:
+        raise ParameterError("--rows belongs to the measurement; with --train --task says what is trained")
+    known = [*table.ROWS, *table.ON_DB11]
+    for row in options.rows or ():
+        if row not in known:
+            raise ParameterError(f"--rows {row!r} is none of {', '.join(map(repr, known))}{nearest(row, known)}")
     device = check_device(options.device)
     if not options.train:
         rows = options.rows or [*table.ROWS, *(table.ON_DB11 if is_here("db11") else ())]
@@ -442,7 +484,6 @@ def run_ship(options) -> None:
     from companion.disk import files
     from companion.measure import cards
     from companion.training import results
-    from odl.parameters import nearest
 
     here = [path.parent.relative_to(files.runs()).as_posix() for path in files.runs().glob("**/weights.safetensors")]
     for name in (name.removeprefix("runs/").removesuffix("/weights") for name in options.runs):

@@ -1,6 +1,11 @@
 """`python -m odl`: the command line of `companion.cli`."""
 
-from companion.cli import program
+import sys
 
 if __name__ == "__main__":
-    program()
+    try:
+        from companion.cli import program
+
+        program()
+    except KeyboardInterrupt:  # while it is imported
+        sys.exit(130)

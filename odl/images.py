@@ -27,7 +27,9 @@ def check_mask(gone: np.ndarray, shape: tuple, hint: str = "") -> None:
     `hint` follows what is said of all pixels or none.
     """
     if gone.shape != shape[:2]:
-        raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(shape)}")
+        turned = "; a photograph is turned upright by its EXIF orientation, and its mask must be, too"
+        turned *= gone.shape == shape[1::-1]
+        raise ParameterError(f"mask has size {size_of(gone.shape)}, the image {size_of(shape)}{turned}")
     if gone.all() or not gone.any():
         share = "every pixel is missing: nothing is known" if gone.all() else "no pixel is missing"
         raise ParameterError(f"by the mask {share}{hint}")

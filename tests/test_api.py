@@ -166,6 +166,7 @@ def test_masks_as_people_draw_them():
     layer = np.dstack([np.full_like(x, 255), np.where(gone, 255, 0).astype(np.uint8)])
     black_and_white = Image.fromarray(np.uint8(gone) * 255)
     drawn = [*map(Image.fromarray, (red, erased, layer)), black_and_white, black_and_white.convert("1")]
+    drawn += [Image.fromarray(ones) for ones in (np.uint8(gone), np.uint16(gone), np.dstack([np.uint8(gone)] * 3))]
     for mask in (gone, np.uint8(gone), red, erased, np.asarray(black_and_white.convert("RGB")), *drawn):
         np.testing.assert_array_equal(marked(mask), gone)
     turned, exif = black_and_white.transpose(Image.Transpose.ROTATE_90), Image.Exif()
@@ -179,6 +180,7 @@ def test_masks_as_people_draw_them():
         assert np.mean(marked(Image.open(saved)) != gone) < 0.02
     for bad in (x, x / 255, x[..., :2], Image.fromarray(x)):
         refused(lambda bad=bad: marked(bad), kind=ParameterError)
+    refused(lambda: marked(x), "is pure red and saved as PNG, because JPEG blurs colours")
 
 
 @pytest.mark.parametrize(
@@ -201,6 +203,7 @@ def test_masks_as_people_draw_them():
         (lambda x: odl.restore(x, "inpaint", mask=Path("m.png")), "mask='m.png' is a path"),
         (lambda x: odl.restore(x, "inpaint", mask=[[1], [1, 2]]), "mask is no array of numbers"),
         (lambda x: odl.restore(x, "inpaint", mask=square(81)), "100×81"),
+        (lambda x: odl.restore(x, "inpaint", mask=square(100, 80)), "turned upright by its EXIF orientation"),
         (lambda x: odl.TASKS["deblur"].corrupt(x, 7, None), "nearest: 6"),
         (lambda x: odl.TASKS["deblur"].corrupt(x, 2.0, None), "level=2.0 is not a whole number"),
     ],
@@ -224,6 +227,12 @@ def test_a_mask_of_what_stays_gives_a_warning(task, gone, kind, noise, recwarn):
     flat = np.full((80, 100, 3), 99, np.uint8)
     odl.restore(flat, "interpolate", kept, stride=32)
     assert not recwarn.list
+
+
+def test_a_layer_drawn_in_another_colour_is_told_to_be_drawn_in_white_or_red(noise):
+    layer = np.dstack([np.zeros((80, 100, 3), np.uint8), np.uint8(255 * square())])
+    with pytest.warns(advice.DamageWarning, match="draw the rest in white or red"):
+        odl.restore(photograph(0, 80, 100), "inpaint", Image.fromarray(layer), stride=32)
 
 
 @pytest.mark.parametrize("quality", [75, 90])

@@ -257,6 +257,8 @@ def test_with_a_slash_a_name_is_a_folder_s(demo, folder, monkeypatch):
         assert slug(name) == slug("./demo") != "demo" and sets.parse(name)[1] == 96
         assert measurement.identity(Experiment.of("deblur", name))["images"]
     refused(lambda: Experiment.of("deblur", "CelebA-native"), "neither a set", "nearest: 'celeba'")
+    Path("demo").rename("own-native")
+    assert sets.parse("./own-native") == ("./own-native", 96) and len(packs.load("./own-native", "test")) == 1
 
 
 @pytest.mark.parametrize(("name", "own"), [("album", True), ("bsds500", False), ("db11-native", False)])
@@ -403,6 +405,18 @@ def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys
     assert capsys.readouterr().out.count(f"left out, not readable: {name}") == 2
     assert {n for pack in packed for n in pack.names} == {*(f"{k % 2}/{k:02}.png" for k in range(12)), "new.png"}
     assert lenient == ImageFile.LOAD_TRUNCATED_IMAGES
+
+
+def test_a_file_that_nobody_may_read_stops_packing_by_name_or_is_left_out(folder, monkeypatch):
+    def guarded(file, *how, real=open, **more):
+        if str(file).endswith("04.png"):
+            raise PermissionError(13, "Permission denied", str(file))
+        return real(file, *how, **more)
+
+    monkeypatch.setattr("builtins.open", guarded)
+    refused(lambda: packs.load(str(folder), "train"), "0/04.png: not a readable image (Permission den", "--skip-bad")
+    download.prepare(str(folder), skip_bad=True)
+    assert packs.load(str(folder), "train").skipped == ("0/04.png",)
 
 
 def colour_tiff(array, **options) -> bytes:
@@ -744,8 +758,10 @@ def test_a_name_means_the_same_in_any_folder(folder, monkeypatch):
 
 def test_the_sets_are_listed_with_what_is_here(demo, no_shared_data, capsys, monkeypatch):
     assert main(["data", "list"]) == 0
-    lines = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
+    said = capsys.readouterr().out.splitlines()
+    lines = {line.split()[0]: line.split()[1] for line in said}
     assert lines == {name: "here" if name == "demo" else "missing" for name in DATASETS}
+    assert len({line.index(" images ") for line in said}) == 1
 
     def closed(base, place):
         raise PermissionError(13, "Permission denied", str(place))

@@ -457,7 +457,8 @@ def test_the_command_restores_a_folder(photo_networks, tmp_path, monkeypatch):
     assert run_odl(["restore", "--task", "inpaint", "--mask", "mask.png", "in", "out"]) == 0
     before, after = (np.asarray(Image.open(f"{folder}/1.png")) for folder in ("in", "out"))
     assert ((before != after).any(-1) <= (np.eye(70, 80) > 0)).all() and (before != after).any()
-    assert run_odl(["restore", "--task", "denoise", "--stride", "64", "--network", "paper", "in/0.png", "new.png"]) == 0
+    assert run_odl(["restore", "--task", "denoise", "--stride", "64", "--network", "paper", "in/0.png", "a/new/"]) == 0
+    assert Path("a/new/0.png").exists()
 
 
 def test_masks_of_photographs_are_told_from_inverted_ones():

@@ -48,7 +48,7 @@ def test_weights_are_counted():
 
 def test_a_code_page_of_windows_costs_signs_and_no_command(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "cp1252"))
-    monkeypatch.setattr(plan, "plan", lambda *_: [("runs", "σ")])
-    assert companion(["plan", "--gpu-ms-per-step", "1"]) == 0
+    monkeypatch.setattr(plan, "plan", lambda *given: [("runs", "σ" * (given[-1] == 1))])  # by default a millisecond
+    assert companion(["plan"]) == 0
     sys.stdout.flush()
     assert b"?" in sys.stdout.buffer.getvalue()

@@ -86,7 +86,10 @@ def record_of(folder: Path, place: Path) -> dict:
     for name in files_in(folder):
         status, before = (folder / name).stat(), known["files"].get(name)
         state = f"{status.st_size} {status.st_mtime_ns}"
-        found[name] = before if before and before[0] == state else [state, hash_of(folder / name)]
+        try:
+            found[name] = before if before and before[0] == state else [state, hash_of(folder / name)]
+        except OSError:  # which packing tells or leaves out
+            found[name] = ["", ""]
     if found != known["files"]:
         known = {"files": found, "copies": small_copies(folder, [*found])}
         with suppress(OSError):  # where the root is another user's, it is made anew in each process

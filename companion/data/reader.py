@@ -65,8 +65,6 @@ def opened(path: Path) -> Image.Image:
             raise ValueError("Pillow misreads colours of 16 bits in planes; save them interleaved, or as PNG")
         if image.format == "TIFF" and begins_with_preview(image):
             raise ValueError("its first page is a preview of the picture; save the picture alone")
-        if image.format == "PNG" and b"cICP" in path.read_bytes()[:4096]:  # which Pillow skips
-            image.info["cICP"] = True
         image.load()  # verify() lets truncated files pass
         return image
 

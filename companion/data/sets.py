@@ -72,11 +72,11 @@ DEMO = {  # whole photographs are held out
 def parse(name: str) -> tuple[str, int]:
     """Split `bsds500-native` into the set, or a folder with `~` expanded, and its shorter side, 0 for native.
 
-    A folder is a name with a slash in it, also one that a set has.
+    A folder is a name with a slash in it, also one that a set has; one that exists is taken as it is named.
     """
     if is_folder(name):
         name = os.path.expanduser(name)
-    base = name.removesuffix("-native")
+    base = name if is_folder(name) and os.path.isdir(name) else name.removesuffix("-native")
     return base, 0 if base != name else DATASETS.get(base, {}).get("shorter_side", 96)
 
 
@@ -100,7 +100,9 @@ def find(name: str) -> Path:
         return Path(skimage.__file__).parent / "data"
     check_dataset(name)
     if is_folder(name):
-        if not Path(base).is_dir():
+        if os.path.isfile(base):
+            raise DataError(f"dataset={name!r} is a file, a folder is needed; nearest: '{os.path.dirname(base)}/'")
+        if not os.path.isdir(base):
             raise DataError(f"dataset={name!r}: no such folder")
         return Path(base)
     given = os.environ.get("ODL_DATA")

@@ -12,19 +12,21 @@ class DamageWarning(UserWarning):
     """The result may be worse than the image: the image is very dark, or the mask seems inverted."""
 
 
-def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str) -> str | None:
+def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str, layer: bool = False) -> str | None:
     """Return one line where the mask (H, W) bool of an image, uint8 or on [0, 1], seems inverted; else None.
 
     So it does where more is missing than the task is for, or where what stays is of one colour and what goes is not.
+    What to do is another thing where the mask was a layer, with transparency.
     """
+    how = "draw the rest in white or red" if layer else "invert the mask"
     if (share := missing.mean()) > MOST_MISSING[task]:
-        inverted = f"by the mask {share:.0%} of the image is missing; if that is what should stay, invert the mask"
+        inverted = f"by the mask {share:.0%} of the image is missing; if that is what should stay, {how}"
         return inverted + "; single pixels lost all over are --task interpolate" * (task == "inpaint")
     step = int(np.ceil(np.sqrt(missing.size / 1e6)))  # a million pixels tell
     y, missing = y[::step, ::step].astype(np.float32), missing[::step, ::step]
     alike = partial(one_colour, near=NEAR[task][0] / 255 * np.ptp(y), share=NEAR[task][1])
     if missing.any() and not missing.all() and alike(y[~missing]) and not alike(y[missing]):
-        return "by the mask all that stays is of one colour, and what is missing is not; if so, invert the mask"
+        return f"by the mask all that stays is of one colour, and what is missing is not; if so, {how}"
     return None
 
 

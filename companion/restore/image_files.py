@@ -30,11 +30,8 @@ CARRIED = {"EXIF": "exif", "colour profile": "icc_profile", "resolution": "dpi"}
 ROOM = {"PNG": {*CARRIED}, "JPEG": {*CARRIED}, "TIFF": {*CARRIED}, "WEBP": {"EXIF", "colour profile"}}
 ROOM |= {"BMP": {"resolution"}, "PPM": set()}
 OTHERS = {"xmp": "XMP", "photoshop": "IPTC", "comment": "comment", "mp": "second picture in its file"}
-OTHERS |= {"cICP": "colour space (cICP)"}
 TEXT_XMP = "XML:com.adobe.xmp"  # the PNG text that holds XMP
-USUAL = {"gamma": (1 / 2.2,), "chromaticity": (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)}  # of a PNG in sRGB
 TIFF_EXIF = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # tags of a TIFF that are EXIF in another format
-TIFF_PROFILE, TIFF_PRIVATE = 34675, 2**15  # tag of the colour profile; first tag that is not of TIFF itself
 
 
 # Pillow images and arrays
@@ -80,8 +77,12 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
     """Return missing pixels of an image (H, W[, 3]), (H, W) bool; None where a task has none. Raises ParameterError."""
     if task not in paper.MASKED:
         return None
-    gone = marked(mask)
-    check_mask(gone, array.shape, f"; it must be {MASK_HELP}")
+    try:
+        gone = marked(mask)
+        check_mask(gone, array.shape, f"; it must be {MASK_HELP}")
+    except ParameterError as error:
+        file = getattr(mask, "filename", "")  # of one that Pillow has opened
+        raise ParameterError(f"{file}: {str(error).removeprefix(f'{file}: ')}".removeprefix(": ")) from None
     return gone
 
 
@@ -90,7 +91,8 @@ def marked(mask) -> np.ndarray:
 
     A mask is an array (H, W), true or not 0 where they are, or a picture: a Pillow image or an array (H, W, 3 or 4)
     uint8. There they are transparent, or, where all else is transparent, drawn in white or red; where nothing is
-    transparent, they are of one red, or of any on nothing but white or nothing but black, or else white on black.
+    transparent, they are 1 where all else is 0, of one red, or of any on nothing but white or nothing but black, or
+    else white on black.
     """
     if not isinstance(mask, Image.Image):
         array = as_array("mask", mask)
@@ -99,21 +101,25 @@ def marked(mask) -> np.ndarray:
         if array.dtype != np.uint8 or array.shape[2:] not in ((3,), (4,)):
             raise ParameterError(f"mask has shape {array.shape} of {array.dtype}; (height, width) is needed")
         mask = Image.fromarray(array)
-    mask = eight_bits("mask", mask)
-    red, green, blue, alpha = np.moveaxis(np.asarray(mask.convert("RGBA")), -1, 0)
+    picture = eight_bits("mask", mask)
+    red, green, blue, alpha = np.moveaxis(np.asarray(picture.convert("RGBA")), -1, 0)
     shown, white = alpha > 127, np.minimum(np.minimum(red, green), blue) > 127
     marks = (red > 220) & (green < 60) & (blue < 60)
     if not shown.all():
         return shown if (white | marks)[shown].all() else ~shown
+    values = np.asarray(reader.upright(mask))
+    if mask.mode not in ("P", "F") and values.max() == 1:  # of a palette a number is no value
+        return values.any(2) if values.ndim == 3 else values > 0
     shades = np.unique(np.stack([red, green, blue], -1)[marks], axis=0, return_counts=True)[1]
     if shades.max(initial=0) > shades.sum() / 2:  # a photograph's reds differ
         return marks
-    grey = np.asarray(mask.convert("L"))
+    grey = np.asarray(picture.convert("L"))
     blurred = red - np.maximum(green, blue).astype(np.int16) > 64  # a stroke that was saved as JPEG
     if marks.any() and max(np.mean(grey[~blurred] > 190), np.mean(grey[~blurred] < 65)) > 0.9:
         return blurred
     if np.mean((grey < 65) | (grey > 190)) < 0.9:
-        raise ParameterError(f"the mask is no drawing in black and white; it must be {MASK_HELP}")
+        drawn = "what is drawn on the photograph is pure red and saved as PNG, because JPEG blurs colours"
+        raise ParameterError(f"the mask is no drawing in black and white; it must be {MASK_HELP}; {drawn}")
     return white
 
 
@@ -124,7 +130,7 @@ def format_of(output: Path) -> str:
     """Return Pillow's name of the format to write a file in, one that keeps photographs. Raises ParameterError."""
     file_format = Image.registered_extensions().get(output.suffix.lower())
     if file_format not in FORMATS:
-        why = f"would be {file_format}, not written here" if file_format in Image.SAVE else "has no suffix of an image"
+        why = f"ends in {output.suffix}, which is not written here" if output.suffix else "has no suffix of an image"
         raise ParameterError(f"output={str(output)!r} {why}; nearest: '.png'")
     return file_format
 
@@ -165,9 +171,7 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
             found["EXIF"].pop(tag, None)
     found["resolution"] = info.get("dpi")
     found |= {name: info.get(key) for key, name in OTHERS.items()}
-    found |= {key: info[key] for key in USUAL if key in info and not np.allclose(info[key], USUAL[key], atol=0.002)}
     found["text"] = set(getattr(stored, "text", ())) - {TEXT_XMP}
-    found["other tags"] = {tag for tag in tags if tag >= TIFF_PRIVATE} - {*TIFF_EXIF, TIFF_PROFILE}
     return {name: value for name, value in found.items() if value}
 
 
@@ -192,7 +196,8 @@ def encoded(image: Image.Image, file_format: str, options: dict) -> bytes:
 def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tuple[Path, Path | None, Path]]:
     """Return (photograph, mask, output) of every photograph of a file or a folder; nothing is read yet.
 
-    A folder gives a folder, with names kept; masks are one file for all, or a folder with files of the same stems.
+    A folder gives a folder, with names kept; one photograph gives a file, or goes into a folder that exists or ends in
+    a slash. Masks are one file for all, or a folder with files of the same stems.
     Raises ParameterError, or DiskError where the outputs could not be written.
     """
     for name, given in (("input", source), ("output", output)):
@@ -209,9 +214,11 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
         inside = {path for path in others if start.resolve() in path.parents}
         found = [start / file for file in files_in(start)]
         sources = [path for path in found if not inside & {(whole := path.resolve()), *whole.parents}]
-        outputs = [end / path.relative_to(start) for path in sources]
+        names = [path.relative_to(start) for path in sources]  # of a GIF, which is read and not written, with .png
+        outputs = [end / (f"{name}.png" if name.suffix.lower() == ".gif" else name) for name in names]
     else:
-        sources, outputs = [start], [end / start.name if end.is_dir() else end]
+        into = end.is_dir() or output.endswith(("/", os.sep))
+        sources, outputs = [start], [end / start.name if into else end]
     if not sources:
         none = f"input={source!r} has no photographs ({', '.join(SUFFIXES)})"
         raise ParameterError("; ".join([none, *unread(start)]))
@@ -234,18 +241,19 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
 
 def masks_of(sources: list[Path], start: Path, masks: Path) -> list[Path]:
     """Return the file of each photograph in a folder of masks: of the same stem, in the same subfolder or in none."""
-    found = [Path(file) for file in files_in(masks)]
-    drawn = {stem(file): file for file in found}
-    if two := next((file for file in found if (other := drawn[stem(file)]) != file), None):
-        raise ParameterError(f"mask={str(masks)!r} has both {two} and {other.name}; one is needed")
-    given = []
+    drawn, given = {}, []
+    for file in map(Path, files_in(masks)):
+        drawn.setdefault(stem(file), []).append(file)
     for path in sources:
         file = path.relative_to(start) if start.is_dir() else Path(path.name)
         name = next((name for name in (stem(file), stem(Path(file.name))) if name in drawn), None)
         if name is None:
             needed = f"a file {stem(file).as_posix()}.png is needed"
             raise ParameterError(f"mask={str(masks)!r} has none for {stem(file).name}: {needed}")
-        given.append(masks / drawn[name])
+        one, *more = drawn[name]
+        if more:
+            raise ParameterError(f"mask={str(masks)!r} has both {one} and {more[0].name}; one is needed")
+        given.append(masks / one)
     return given
 
 

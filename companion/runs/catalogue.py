@@ -108,7 +108,7 @@ def shown_on(page: str, listed: list[Measurement], profile: str, dataset: str, s
     notebook, _, task = page.partition("-")
     choice("page", notebook, (*PAGES, "scorecard"))
     if task:
-        choice("task of the page", task, paper.TASKS)
+        choice("page", page, [f"{notebook}-{each}" for each in paper.TASKS])
     if notebook == "scorecard":
         return listed
     tasks = [task] if task else paper.TASKS
