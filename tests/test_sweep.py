@@ -68,14 +68,6 @@ def test_what_fails_is_raised_last_and_stops_nothing_but_what_needs_it(root, wor
     assert other.load() and missing([needs, other]) == [broken, needs]
 
 
-def test_there_are_workers_for_what_becomes_ready(root, monkeypatch):
-    begun = []
-    monkeypatch.setattr(sweep, "side_by_side", lambda *_, workers: begun.append(workers))
-    first = made(files.results() / "first.json", content)
-    sweep.run_all([made(files.results() / f"{name}.json", content, (first,)) for name in "ab"], "cpu", 9)
-    assert begun == [3]
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_a_checkpoint_holds_does_not_count_as_fast(root, monkeypatch, workers):
     """Of two runs that go on at 90 %, the bar's speed counts the last tenths alone."""

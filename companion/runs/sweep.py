@@ -82,7 +82,7 @@ def run_all(wanted: list[Measurement], device="auto", workers: int | None = None
         quick = sum(one.work for one in todo) < MIN_WORK_OF_PROCESSES
         workers = 1 if quick else RUNS_ON_A_GPU if device == "cuda" else min(torch.get_num_threads(), cpu_count())
     left = undone(todo, [0] * len(todo))
-    workers = min(workers, len(todo))
+    workers = min(workers, sum(left.isdisjoint(one.needed) for one in todo))
     run = in_turn if workers == 1 else partial(side_by_side, workers=workers)
     done = [one for one in wanted if one.path not in left]
     before = sum(one.work for one in done)
