@@ -104,6 +104,8 @@ class Experiment:
         for name in sorted({*overrides} - {*known}):
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}")
         numbers = numbers_of(profile, overrides.get("network")) | overrides
+        if isinstance(dataset, os.PathLike) and not is_folder(str(dataset)):  # a Path drops the ./ of a folder
+            dataset = os.path.join(os.curdir, dataset)
         return cls(task, str(dataset), schedule, seed, profile, **numbers)
 
     def __post_init__(self):
@@ -135,7 +137,8 @@ class Experiment:
             side = max(1, round(self.severity))  # 0 stands for the paper's
             raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
         task = [TASKS[self.task]] if self.task in TASKS else []
-        levels = [paper.TASKS[self.task]] if any(map(is_own, task)) else []
+        shipped = code_of([paper.TASKS[self.task]]) == code_of([paper.SHIPPED.get(self.task)])
+        levels = [] if shipped else [paper.TASKS[self.task]]
         rows = *task, SCHEDULES[self.schedule], NETWORKS[self.network]
         object.__setattr__(self, "code", code_of([*filter(is_own, rows), *levels]))
         own = getattr(SCHEDULES[self.schedule], "fixated_on", None)  # "" where it has no severity of its own

@@ -1,8 +1,9 @@
 """What a reader's own rows are, so that a changed function is never taken for the one that was measured."""
 
 import hashlib
+import re
 from functools import partial
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 
 
 def code_of(rows: list) -> str:
@@ -27,10 +28,13 @@ def described(value):
     """Return what a value is made of, as nested tuples of names, numbers and bytecode."""
     if isinstance(value, partial):
         return "partial", described(value.func), described(value.args), described(value.keywords)
-    if isinstance(value, staticmethod | classmethod):
-        return described(value.__func__)
+    if isinstance(value, staticmethod | classmethod | property):
+        return described(value.fget if isinstance(value, property) else value.__func__)
+    if isinstance(value, MethodType):
+        return described(value.__func__), described(value.__self__)
     if isinstance(value, FunctionType):
-        return described(value.__code__), described(value.__defaults__), described(value.__kwdefaults__)
+        parts = described(value.__code__), described(value.__defaults__), described(value.__kwdefaults__)
+        return (*parts, described(value.__wrapped__)) if hasattr(value, "__wrapped__") else parts
     if isinstance(value, CodeType):
         return value.co_code, value.co_names, value.co_varnames[: value.co_argcount], described(value.co_consts)
     if isinstance(value, dict):
@@ -45,7 +49,12 @@ def described(value):
         return sorted(map(repr, value))
     if value is None or isinstance(value, str | bytes | int | float | complex):
         return repr(value)
-    return type(value).__qualname__, described(getattr(value, "__dict__", {}))
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # an array or a tensor
+        return str(value.dtype), tuple(value.shape), repr(value.tolist())
+    if not hasattr(value, "__dict__"):
+        return re.sub(" at 0x[0-9A-Fa-f]+", "", repr(value))  # without its place in memory
+    kind = described(type(value)) if own_class(type(value)) else type(value).__qualname__
+    return kind, described(value.__dict__)
 
 
 def own_class(value: type) -> bool:

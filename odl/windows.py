@@ -12,6 +12,7 @@ from odl.corruptions import delete
 from odl.crops import CROP
 from odl.device import forward
 from odl.images import check_image, check_mask, check_scale
+from odl.network import EncoderDecoder
 from odl.parameters import integer
 
 BATCH = 256  # windows that pass through the network at a time
@@ -21,7 +22,7 @@ MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at mos
 def restorer(network: nn.Module, precision: str = "fp32", device: str = "cpu"):
     """Return a trained network as a function y -> x_hat for inference, (B, channels, 64, 64) float32 in and out.
 
-    `precision` is fp32, bf16 or fp64. BatchNorm is folded into the convolutions.
+    `precision` is fp32, bf16 or fp64. In the paper's network BatchNorm is folded into the convolutions.
     """
     network = fold_batchnorm(network).to(device, torch.float64 if precision == "fp64" else torch.float32)
     return torch.inference_mode()(lambda y: forward(network, y, precision).float())
@@ -136,11 +137,11 @@ def to_image(x: torch.Tensor, height: int, width: int, ndim: int) -> np.ndarray:
 
 
 def fold_batchnorm(network: nn.Module) -> nn.Module:
-    """Return a copy for inference with BatchNorm folded into the convolution before it: same outputs, fewer passes."""
+    """Return a copy for inference: same outputs; in the paper's network fewer passes, its BatchNorm being folded."""
     network = copy.deepcopy(network).eval()
-    for part in [module for module in network.modules() if isinstance(module, nn.Sequential)]:
+    for part in (network.encoder, network.decoder) if type(network) is EncoderDecoder else ():
         for i, (conv, norm) in enumerate(itertools.pairwise(part)):
-            if isinstance(norm, nn.BatchNorm2d) and isinstance(conv, nn.Conv2d | nn.ConvTranspose2d):
+            if isinstance(norm, nn.BatchNorm2d):
                 part[i] = fuse_conv_bn_eval(conv, norm, isinstance(conv, nn.ConvTranspose2d))
                 part[i + 1] = nn.Identity()
     return network.to(memory_format=torch.channels_last)

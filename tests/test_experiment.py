@@ -4,6 +4,7 @@ import json
 import math
 import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -128,6 +129,7 @@ def test_a_folder_keeps_its_place_private(tmp_path):
     experiment = Experiment.of(dataset=album(tmp_path / "holiday", 3))
     assert str(tmp_path) not in str(experiment.asdict()) + experiment.run_id
     assert "holiday" in experiment.run_id
+    assert Experiment.of(dataset=Path("./holiday")).run_id == Experiment.of(dataset="./holiday").run_id
 
 
 def test_packs_of_folders_lie_below_the_root(root, tmp_path):

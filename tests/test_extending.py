@@ -20,7 +20,7 @@ from companion.runs import sweep
 from companion.training import results
 from odl import corruptions, crops, evaluation, paper, windows
 from odl.corruptions import Task, draw_amount
-from odl.experiment import Experiment
+from odl.experiment import FOR_NETWORK, Experiment
 from odl.identity import code_of
 from odl.learn import hard_pool
 from odl.network import NETWORKS
@@ -200,8 +200,12 @@ def test_workers_are_told_what_was_added(added, monkeypatch):
     """Functions that exist in this cell alone, too."""
     share = torch.tensor(0.9).item()
     monkeypatch.setitem(SCHEDULES, "local", lambda done, psnr, n: np.eye(n)[0] * share + 0.1 / n)
+    monkeypatch.setitem(NETWORKS, "own", lambda channels, width: Tiny(channels, width))
+    monkeypatch.setitem(FOR_NETWORK, "own", {"smoke": {"learning_rate": 1e-3}})
     experiments = [tiny(schedule=schedule, seed=1, batch_size=50) for schedule in ("inverse", "local")]
+    experiments.append(tiny(network="own"))
     beside = sweep.run_many(experiments, "cpu", workers=2)
+    assert all(map(results.place_of_weights, experiments))
     assert beside[1].history[0]["allocation"] == [92, 2, 2, 2, 2]
     assert [run.history for run in beside] == [results.train(experiment).history for experiment in experiments]
 
@@ -256,13 +260,35 @@ def test_no_run_loads_the_checkpoint_or_the_result_of_another_network(tiny_netwo
     assert [len({*column}) for column in zip(*seen, strict=True)] == [1, 6]
 
 
+@pytest.mark.parametrize("text", [
+    "class Mine(Fixated):\n  def __call__(self, *_): return {}\nrow = Mine()",
+    "class Mine:\n  def weights(self, *_): return {}\nrow = Mine().weights",
+    "class row(torch.nn.Module):\n  @property\n  def factor(self): return {}",
+    "@torch.no_grad()\ndef row(*_): return {}",
+    *(f"row = partial(max, {table})" for table in ("np.eye(5)[{}]", "torch.eye(5)[{}]", "range({})")),
+])  # fmt: skip
+def test_a_changed_row_is_another_run(text):
+    """Also where it is an instance, hides behind a decorator, or holds a table; and it is the same when made again."""
+    codes = []
+    for k in (1, 1, 2):
+        exec(text.format(k), place := globals() | {"__name__": "__main__"})
+        codes.append(code_of([place["row"]]))
+    assert codes[0] == codes[1] != codes[2]
+
+
+def test_changed_levels_of_the_papers_task_are_another_run_for_which_no_weights_ship(monkeypatch):
+    experiment = partial(Experiment.of, "inpaint", "bsds500", profile="reference")
+    assert experiment().code == "" and results.place_of_weights(experiment())
+    monkeypatch.setitem(paper.TASKS, "inpaint", paper.TASKS["inpaint"] | {"levels": SPECKLE["levels"]})
+    assert experiment().code and results.place_of_weights(experiment()) is None
+
+
 def test_the_same_code_is_the_same_run_wherever_it_was_defined():
     """In another process, too, from which cloudpickle brings it without its source."""
 
     def made(k):
         return lambda done, psnr, n, k=k: np.ones(n) * k
 
-    assert code_of([made(1)]) == code_of([made(1)]) != code_of([made(2)])
     pickled = cloudpickle.dumps(made(1))
     there = "import cloudpickle; from odl.identity import code_of; "
     there += f"print(code_of([cloudpickle.loads({pickled!r})]))"

@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from conftest import refused
 
 from companion import published
 from companion.cli import companion
@@ -44,6 +45,12 @@ def test_weights_are_counted():
     experiment = context_encoder.run_of("context_encoder_center", Experiment.of("inpaint", profile="smoke"))
     network, _ = context_encoder.build(experiment, "cpu")
     assert plan.parameters(experiment) == sum(p.numel() for p in network.parameters())
+
+
+def test_a_set_that_trains_nothing_has_no_cost(root):
+    (folder := root / "data/db11/images/DB11").mkdir(parents=True)
+    (folder / "House.png").touch()
+    refused(lambda: plan.plan("smoke", ["db11"], [0], 2.0), "'db11' has no train images")
 
 
 def test_a_code_page_of_windows_costs_signs_and_no_command(monkeypatch):

@@ -27,14 +27,16 @@ from companion.show import sentences, tables
 from companion.training import checkpoint, results
 from odl import PROTOCOL, evaluation, paper
 from odl.experiment import Experiment
+from odl.network import NETWORKS, EncoderDecoder
 from odl.schedules import SCHEDULES
 
 
 def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
     experiment = tiny()
     assert results.load_result(experiment) is None
-    result = results.measurement_of(experiment).run("cpu")
-    assert result.path == files.results() / f"{experiment.run_id}.json"
+    monkeypatch.setenv("ODL_COMMIT", "before")
+    result = results.measurement_of(experiment).run("cpu", lambda share: monkeypatch.setenv("ODL_COMMIT", "after"))
+    assert result.provenance["commit"] == "before" and result.path == files.results() / f"{experiment.run_id}.json"
     written = result.path.stat().st_mtime_ns
     monkeypatch.setattr(results, "train", lambda *_: pytest.fail("trained again"))
     assert results.measurement_of(experiment).run("cpu").evaluation.equals(result.evaluation)
@@ -65,6 +67,8 @@ def test_a_result_or_checkpoint_of_another_protocol_is_not_loaded(demo, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "PROTOCOL", PROTOCOL + 1)
         assert checkpoint.load_checkpoint(folder, experiment) is None
+    path.with_stem(f"{path.stem}-levels").write_bytes(files.seal(files.unseal(path) | {"history": []}))
+    assert len(results.frame()) == 1  # a run, and what is measured beside it
     path.write_bytes(files.seal(files.unseal(path) | {"protocol": PROTOCOL - 1}))
     assert results.load_result(experiment) is None and results.frame().empty
     path.write_text("{}")  # of somebody else
@@ -115,7 +119,8 @@ def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
 def test_a_suggested_command_is_what_a_shell_reads(monkeypatch, tmp_path):
     monkeypatch.setitem(SCHEDULES, "my own one", lambda done, psnr, n: [1] * n)
     (folder := tmp_path / "Köln's photos & more").mkdir()
-    experiment = Experiment.of("deblur", str(folder), "my own one", width=8)
+    monkeypatch.setitem(NETWORKS, "my net", EncoderDecoder)
+    experiment = Experiment.of("deblur", str(folder), "my own one", width=8, network="my net")
     words = shlex.split(results.command_of(experiment))
     assert words[:3] == ["python", "-m", "odl"] and experiment_of(parser().parse_args(words[3:])) == experiment
 

@@ -105,13 +105,17 @@ def test_a_sampler_takes_a_function_and_refuses_what_needs_more_than_scores():
     for bad in ("hard_mining", "fixated_easy", "replay", "minimax_gap"):
         refused(lambda bad=bad: Sampler(bad), bad)
     refused(lambda: Sampler("ondemand"), "nearest: 'on_demand'")
+    for name, n in (("level_4", 3), ("edm", 7)):
+        refused(lambda name=name, n=n: Sampler(name, n_levels=n), f"schedule={name!r} with n_levels={n}")
 
 
 @pytest.mark.parametrize("name, scores, said", [
-    ("on_demand", [30.0, 28.0], "not 5 weights"),
+    ("on_demand", [30.0, 28.0], "not 5 finite numbers"),
+    ("group_dro", [30.0, 28.0, np.nan, 24.0, 22.0], "not 5 finite numbers"),
     ("inverse_mse", [30.0, 28.0, np.nan, 24.0, 22.0], "weights="),
     ("second_moment", [0.1, 0.2, 0.3, 0.4, -10.0], "no factors of a loss"),
 ])  # fmt: skip
 def test_a_sampler_refuses_scores_that_divide_nothing_when_it_is_told_them(name, scores, said):
     sampler = Sampler(name)
     refused(lambda: sampler.tell(0.5, scores), said)
+    sampler.tell(0.6, [30.0, 28.0, 26.0, 24.0, 22.0])  # a memory has none of it

@@ -101,7 +101,7 @@ def test_side_by_side_equals_alone(demo, elsewhere):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_deadline_stops_what_runs_and_starts_nothing_more(root, monkeypatch, capsys, workers):
-    """In this process and in others, though the clock is set back."""
+    """In this process and in others, though the clock is set back and another process has one of them."""
 
     def forever(device, progress):
         for i in range(10**9):
@@ -111,7 +111,8 @@ def test_a_deadline_stops_what_runs_and_starts_nothing_more(root, monkeypatch, c
     monkeypatch.setattr(time, "time", lambda: 0.0)
     endless = [made(files.results() / f"{i}.json", forever) for i in range(4)]
     start = time.monotonic()
-    sweep.run_all(endless, "cpu", workers, start + 1)
+    with lock_of(endless[0].path):
+        sweep.run_all(endless, "cpu", workers, start + 1)
     assert time.monotonic() - start >= 1  # and they would take days
     assert "0 of 4 results" in capsys.readouterr().err
 
@@ -220,7 +221,7 @@ def test_nothing_is_listed_twice_and_what_is_needed_comes_first(dataset):
 def test_blocks_of_the_campaign_come_in_the_order_that_they_are_asked_for():
     """Counted by hand: tasks × schedules × seeds, and what is measured beside."""
     counts = {"N1": 40, "N2": 48, "N2-shares": 24, "N3": 27, "N3-rules": 15, "E3": 72, "E3-fixated": 48}
-    counts |= {"E4": 10 + 10 + 6, "E2": 6 * (5 + 5 + 3 + 3)}
+    counts |= {"E4": 10 + 10 + 6, "E2": 6 * (5 + 5 + 3 + 3), "long": 4 * 2}  # without long-more
     for name, count in counts.items():
         assert len(catalogue.measurements(*FACES, [name])) == count, name
     both = [one.experiment for one in catalogue.measurements(*FACES, ["N3", "N1"])]

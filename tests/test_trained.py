@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -84,7 +83,7 @@ def test_the_perceptrons_patches_cover_every_pixel(size):
 
 def test_the_perceptron_learns_from_patches_of_their_own():
     """Nine of a crop, none beside another; what it makes of one does not depend on the others."""
-    experiment = trained.run_of("mlp", "smoke", "demo-native")
+    experiment = trained.run_of("mlp", "smoke")
     x, y = next(trained.batches(experiment, packs.load("demo", "train"), 0))
     assert x.shape == y.shape == (9 * experiment.batch_size, 1, 17, 17)
     network = MLP(hidden=8).train()
@@ -93,7 +92,7 @@ def test_the_perceptron_learns_from_patches_of_their_own():
 
 def small(system):
     numbers = {"epochs": 2, "iterations": 2, "batch_size": 4, "validation_images": 4}
-    return replace(trained.run_of(system, "smoke", "demo-native"), **numbers)
+    return replace(trained.run_of(system, "smoke"), dataset="demo-native", **numbers)
 
 
 @pytest.mark.parametrize("system", ["mlp", "csf", "tnrd", "dncnn"])  # dncnn_25 differs in its noise alone
@@ -133,8 +132,9 @@ def test_every_network_that_ships_is_the_one_of_the_manifest():
 
 
 def test_the_command_trains_and_says_how_well(demo, monkeypatch, capsys):
-    monkeypatch.setattr(trained, "run_of", partial(trained.run_of, dataset="demo"))
+    run = replace(trained.run_of("tnrd", "smoke"), dataset="demo")
+    monkeypatch.setattr(trained, "run_of", lambda *_: run)
     assert companion(["train", "tnrd", "--profile", "smoke"]) == 0
     said = re.fullmatch(r"validation at σ = 25: (\d+\.\d\d) dB\n", capsys.readouterr().out)
-    history = trained.train(trained.run_of("tnrd", "smoke")).history  # what is trained is read
+    history = trained.train(run).history  # what is trained is read
     assert said and float(said[1]) == pytest.approx(history[-1]["psnr"][0], abs=0.006)

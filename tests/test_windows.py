@@ -5,11 +5,13 @@ import pytest
 import torch
 from conftest import refused
 from PIL import Image
+from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
 
 from companion.pages import applications
 from companion.show import pictures
 from odl.network import EncoderDecoder, initialize
-from odl.windows import inpaint_image, restore_image
+from odl.windows import inpaint_image, restore_image, restorer
 
 
 def trained_like(channels: int, seed: int = 0, width: int = 8) -> EncoderDecoder:
@@ -51,6 +53,19 @@ def test_a_grey_network_restores_each_channel_of_a_colour_image_alone():
     together = restore_image(network, image, stride=16)
     alone = [restore_image(network, image[..., c].copy(), stride=16) for c in range(3)]
     np.testing.assert_allclose(together, np.stack(alone, -1), atol=1e-5)
+
+
+class ByIndex(nn.Sequential):
+    def forward(self, y):
+        return self[1](y + self[0](y))
+
+
+@pytest.mark.parametrize("change", [lambda conv: conv, spectral_norm])
+def test_a_network_of_ones_own_restores_as_it_is_called(change):
+    network = ByIndex(change(nn.Conv2d(3, 3, 1)), nn.BatchNorm2d(3))
+    y = torch.rand(8, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    network(y)  # statistics that are not the initial ones
+    torch.testing.assert_close(restorer(network)(y), network.eval()(y).detach())
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (10, 200), (63, 64), (64, 64), (33, 3)])

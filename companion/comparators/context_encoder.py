@@ -19,7 +19,7 @@ from odl.device import adam, forward
 from odl.evaluation import psnr, task_of
 from odl.experiment import Experiment
 from odl.learn import shuffled
-from odl.network import down, initialize, make, up
+from odl.network import NETWORKS, down, initialize, up
 
 CELLS_PER_PIXEL = 0.06  # of the dropout pattern: blobs of about 17 pixels
 DROPPED_SHARES = (0.2, 0.3)  # of the image, from and to
@@ -77,14 +77,16 @@ class ContextEncoder(nn.Module):
         return self.decoder(self.bottleneck(self.encoder(y)))
 
 
-def random_regions(n: int, generator, size: int = crops.CROP) -> torch.Tensor:
-    """Draw masks that are true in regions of arbitrary shape, 20–30 % of each image: (n, 1, size, size).
+def random_regions(n: int, generator) -> torch.Tensor:
+    """Draw masks that are true in regions of arbitrary shape, 20–30 % of each image: (n, 1, 64, 64).
 
     Uniform noise on a coarse grid, enlarged (bicubic) at a random offset, and thresholded.
     """
     # Released code: one 10,000² pattern cut at 0.25, windows of it drawn until 20–30 % are missing, one for a whole
     # batch; here: a pattern per image, cut at the quantile of a share drawn from 20–30 %, because it needs no loop.
-    cells = int(size * CELLS_PER_PIXEL) + 4  # offset < 1, and two neighbours on either side for the bicubic kernel
+    size = crops.CROP
+    # Offset < 1, and neighbours for the bicubic kernel; at the far end the last of them may be the border once more.
+    cells = int(size * CELLS_PER_PIXEL) + 4
     u = torch.rand((n, cells * cells + 3), generator=generator, device=generator.device)
     low = u[:, 3:].view(n, 1, cells, cells)
     place = 1 + torch.arange(size, device=u.device) * CELLS_PER_PIXEL + u[:, :2].unsqueeze(2)  # (n, 2, size) in cells
@@ -107,7 +109,7 @@ def masks_of(experiment: Run, n: int, generator) -> torch.Tensor:
 def untrained(experiment: Experiment) -> nn.Module:
     """Return the network of a run, a context encoder's or one of ours, as PyTorch makes it."""
     if experiment.schedule not in INPAINTERS:
-        return make(experiment.network, task_of(experiment).channels, experiment.width)
+        return NETWORKS[experiment.network](task_of(experiment).channels, experiment.width)
     return ContextEncoder(32 if experiment.schedule == "context_encoder_center" else 64, experiment.width)
 
 

@@ -32,6 +32,7 @@ class MLP(nn.Module):
         if self.training:
             return self.estimate(y.flatten(1)).view(y.shape)
         height, width = y.shape[-2:]
+        # Two pixels are left over at the far end of every side, which no patch covers and none of the image needs.
         grown = [self.patch - 1 + (-(side + self.patch - 2)) % STRIDE for side in (height, width)]
         top, left = (g // 2 for g in grown)
         y = pad(y, (left, grown[1] - left, top, grown[0] - top), mode="reflect")

@@ -60,7 +60,7 @@ LEARNERS = {
 }
 
 
-def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-native") -> Run:
+def run_of(system: str, profile: str = "reference") -> Run:
     """Return the training run of a system, whose width is not used. Raises ParameterError."""
     choice("system", system, LEARNERS)
     choice("profile", profile, ("smoke", "reference"))
@@ -68,7 +68,7 @@ def run_of(system: str, profile: str = "reference", dataset: str = "bsds500-nati
     numbers = {"learning_rate": learner.learning_rate, "precision": learner.precision}
     if profile == "reference":
         numbers |= {"batch_size": learner.batch_size, "epochs": learner.steps // 200, "iterations": 200}
-    return Run.of("denoise", dataset, system, 0, profile, **numbers)
+    return Run.of("denoise", "bsds500-native", system, 0, profile, **numbers)
 
 
 def build(experiment: Run, device):

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -82,17 +83,23 @@ def need_room(folder: Path, size: int) -> None:
         raise DiskError(f"{folder}: disk full, {size / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB are free")
 
 
-def locked(path: Path):
-    """Return a lock against other processes, held until `with` ends. Raises DiskError where it is not writable."""
+def locked(path: Path, progress=None):
+    """Return a lock against other processes, held until `with` ends. Raises DiskError where it is not writable.
+
+    While another process has it `progress(0)` is called every second, and may raise what ends the wait.
+    """
     need_writable(path.parent)
     path = path.with_name(short(path.name))
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        try:
+        with suppress(Timeout):
             return FileLock(path).acquire(timeout=0)
-        except Timeout:
-            print(f"waiting for another process, which has {path.stem}", file=sys.stderr)
-            return FileLock(path).acquire()
+        print(f"waiting for another process, which has {path.stem}", file=sys.stderr)
+        while True:
+            with suppress(Timeout):
+                return FileLock(path).acquire(timeout=1)
+            if progress:
+                progress(0)
     except (OSError, NotImplementedError) as error:  # the file of another user, or a disk that locks none
         raise DiskError(f"{path}: not writable, {getattr(error, 'strerror', None) or error}; {ROOT_ADVICE}") from None
 

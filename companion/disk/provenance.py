@@ -14,9 +14,9 @@ CODE = ("odl", "companion")  # what makes numbers
 
 
 def origin(device: str, package: str = "torch") -> dict:
-    """Return what a number is measured with: commit, device, versions of Python and of the package that makes it."""
+    """Return what a number is measured with: device, versions of Python and of the package that makes it."""
     versions = {"python": platform.python_version(), package: version(package).split("+")[0]}
-    return {"commit": commit(), "device": device_name(device), "versions": versions}
+    return {"device": device_name(device), "versions": versions}
 
 
 def device_name(device: str) -> str:

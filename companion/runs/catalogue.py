@@ -57,6 +57,8 @@ def extra_data_sizes(dataset: str) -> tuple[int, int]:
     base = sets.parse(dataset)[0]
     whole = {"celeba": 162_770, "sun397": 100_000, "bsds500": 400, "demo": 9, "celeba10k": 8000}.get(base)
     whole = whole or len(sets.list_images(dataset, sets.find(dataset))["train"])
+    if not whole:
+        raise sets.DataError(f"data set {dataset!r} has no train images")
     return 100_000 if base == "celeba" else max(1, whole // 2), whole
 
 
@@ -258,7 +260,7 @@ SCENES = [
 
 
 def on_faces(profile: str) -> list[Block]:
-    """Return the campaign on faces, planned before any of its runs, but for the last three seeds of `static_easy`."""
+    """Return the campaign on faces, planned before any of its runs, but for the last two seeds of `static_easy`."""
     unet, curves = {"network": "unet"}, ("on_demand", "cumulative_curriculum")
     widths, lengths = RUNGS.get(profile, ((), ()))
     long = {"width": widths[-1], "epochs": lengths[-1]} if widths else None
@@ -328,12 +330,12 @@ def whole_blocks(profile: str, dataset: str, seeds: list[int], load=None) -> lis
 
 
 def measurements(profile: str, dataset: str, seeds: list[int], names=()) -> list[Measurement]:
-    """Return every measurement of the paper on one data set, or those of some blocks: E2 has E2-10k and so on.
+    """Return every measurement of the paper on one data set, or of some blocks: E2, which is none, stands for E2-10k, …
 
     Raises ParameterError.
     """
     every, found = runs_of_blocks(profile, dataset, seeds), {}
-    parts = {name: [block for block in every if name in (block, block.partition("-")[0])] for name in names}
+    parts = {n: [n] if n in every else [block for block in every if n == block.partition("-")[0]] for n in names}
     for name in (name for name, chosen in parts.items() if not chosen):
         choice("block", name, every)
     for block in sum(parts.values(), []) or every:

@@ -28,11 +28,11 @@ from companion.training.results import measurement_of
 from odl import paper
 from odl.corruptions import TASKS
 from odl.device import pytorch_defaults
-from odl.experiment import Experiment
+from odl.experiment import FOR_NETWORK, Experiment
 from odl.network import NETWORKS
 from odl.schedules import SCHEDULES
 
-OPEN_TABLES = SCHEDULES, paper.TASKS, TASKS, NETWORKS  # which a script or a notebook may add to; workers are told
+OPEN_TABLES = SCHEDULES, paper.TASKS, TASKS, NETWORKS, FOR_NETWORK  # which a reader may add to; workers are told
 RUNS_ON_A_GPU = 4  # side by side: 1.00 ms of an H200 a step, against 1.50 alone and 0.98 by seven (profile gpu)
 MIN_WORK_OF_PROCESSES = 600  # batches of work that are not worth starting processes for
 MAX_UNWRITTEN_SHARE = 0.999  # share of a measurement whose file is not yet written
@@ -42,9 +42,9 @@ class Stopped(Exception):
     """A run was stopped before its end; the same command goes on from its checkpoint."""
 
 
-def run_many(experiments: list[Experiment], device="auto", train=True, workers=None, **named) -> list[Result]:
+def run_many(experiments: list[Experiment], device="auto", train=True, **named) -> list[Result]:
     """Return `results_of` runs on their levels."""
-    return results_of([*map(measurement_of, dict.fromkeys(experiments))], device, train, workers, **named)
+    return results_of([*map(measurement_of, dict.fromkeys(experiments))], device, train, **named)
 
 
 def results_of(wanted: list[Measurement], device="auto", train=True, workers=None, dataset="", page="") -> list[Result]:

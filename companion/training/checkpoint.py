@@ -23,11 +23,11 @@ CHECKPOINT_SECONDS = 60
 
 
 @contextmanager
-def resumed(experiment):
+def resumed(experiment, progress=None):
     """Yield the `Log` of a run, which no other process trains meanwhile; afterwards its last epoch is on disk."""
     folder = files.runs() / experiment.run_id
     files.need_writable(folder)
-    with files.locked(files.runs() / "locks" / f"{experiment.run_id.replace('/', '-')}.lock"):
+    with files.locked(files.runs() / "locks" / f"{experiment.run_id.replace('/', '-')}.lock", progress):
         for left_over in folder.glob(".*.tmp"):
             left_over.unlink()  # of a process that was killed while it wrote
         log = Log(experiment, folder)
@@ -176,4 +176,4 @@ def owner_in(path: Path) -> str | None:
             header = file.metadata() or {}
     except SafetensorError:
         return None
-    return header.get("owner", header.get("sha256", "").partition(" ")[2])  # in older files behind a hash
+    return header.get("owner", "")

@@ -10,6 +10,7 @@ import pandas as pd
 
 from companion.data import sets
 from companion.disk import files
+from companion.disk.provenance import commit
 from odl import PROTOCOL
 from odl.device import pytorch_defaults
 from odl.experiment import Experiment, is_folder
@@ -42,8 +43,8 @@ class Measurement:
     """A result that is on disk at `path`, or is measured now; workers receive it pickled.
 
     `what` is measured: an experiment, or a dict that says so. `make(device, progress)` returns the rest of the file as
-    a dict: `provenance`, `evaluation` (column → values) and what else there is. `work` is the cost in batches passed
-    forward through the network. `needs` are measured first.
+    a dict: `provenance` but for the commit, `evaluation` (column → values) and what else there is. `work` is the cost
+    in batches passed forward through the network. `needs` are measured first.
     """
 
     path: Path
@@ -82,11 +83,14 @@ class Measurement:
         if result := self.load():
             return result
         files.need_writable(self.path.parent)
-        with lock_of(self.path):
+        with lock_of(self.path, progress):
             if result := self.load():
                 return result
+            started = {"commit": commit()}  # the code may change meanwhile
             content = {"protocol": PROTOCOL, "experiment": self.described()}
-            files.write_atomically(self.path, files.seal(content | self.make(device=device, progress=progress)))
+            content |= self.make(device=device, progress=progress)
+            content["provenance"] = started | content["provenance"]
+            files.write_atomically(self.path, files.seal(content))
             return as_result(files.unseal(self.path), self.path)
 
     def described(self) -> dict:
@@ -102,9 +106,9 @@ def as_result(content: dict, path: Path) -> Result:
     return Result(content["experiment"], content["provenance"], content.get("history", []), frame, path)
 
 
-def lock_of(path: Path):
+def lock_of(path: Path, progress=None):
     """Return the lock under which the result at `path` is measured, held until `with` ends. Raises DiskError."""
-    return files.locked(files.runs() / "locks" / f"{'-'.join(path.relative_to(files.results()).parts)}.lock")
+    return files.locked(files.runs() / "locks" / f"{'-'.join(path.relative_to(files.results()).parts)}.lock", progress)
 
 
 def missing(measurements: Iterable[Measurement]) -> list[Measurement]:

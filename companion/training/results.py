@@ -100,7 +100,7 @@ def train_with(experiment, device, progress, build, learn) -> Trained:
     device = check_device(device)
     owner = checkpoint.owner_of(experiment)  # of the photographs as they are before
     prepare(device)
-    with checkpoint.resumed(experiment) as log:
+    with checkpoint.resumed(experiment, progress) as log:
         images = packs.load(experiment.dataset, "train", experiment.train_images).to(device)
         held_out = packs.load(experiment.dataset, "validation")
         x_validation = images_of(experiment, held_out, experiment.validation_images, "validation").to(device)
@@ -183,7 +183,7 @@ def train_and_evaluate(experiment, train, evaluate, device="auto", progress=None
 def evaluate_network(experiment, evaluate: Callable, device="auto", progress=None) -> dict:
     """Return what more is measured of a run's network; it is trained again where it is lost."""
     device, training = check_device(device), 0.9 * (place_of_weights(experiment) is None)  # share of the work
-    with lock_of(path_of(experiment)):  # of several processes that lack the network one trains it
+    with lock_of(path_of(experiment), progress):  # of several processes that lack the network one trains it
         if place_of_weights(experiment) is None:
             train(experiment, device, progress and (lambda share: progress(training * share)))
     network, start = load_network(experiment), time.monotonic()
@@ -230,13 +230,14 @@ def with_weights(network, experiment):
 def place_of_weights(experiment: Experiment) -> Path | None:
     """Return the file with a run's weights, or None: in `runs/`, in `data/models` under the root, or as shipped.
 
-    Those in `runs/` may be of the same name and of another protocol, or of photographs that have changed since.
+    Those in `runs/` may be of another protocol or of changed photographs; a reader's own code has none that ship.
     """
     name = shipped_name(experiment.run_id)
     trained_here = files.runs() / experiment.run_id / "weights.safetensors"
     if trained_here.exists() and checkpoint.owner_in(trained_here) in (None, checkpoint.owner_of(experiment)):
         return trained_here
-    return next(filter(Path.exists, (files.models() / name, files.shipped() / name)), None)
+    shipped = () if experiment.code else (files.models() / name, files.shipped() / name)
+    return next(filter(Path.exists, shipped), None)
 
 
 def shipped_name(run_id: str) -> str:
@@ -268,7 +269,7 @@ def command_of(experiment: Experiment) -> str:
     """Return the command line that makes this run."""
     names = "task", "dataset", "schedule", "seed", "profile"
     given = [f"--{name} {quote(str(getattr(experiment, name)))}" for name in names]
-    given += [f"--set {name}={value}" for name, value in experiment.overrides.items()]
+    given += [f"--set {quote(f'{name}={value}')}" for name, value in experiment.overrides.items()]
     return f"python -m odl train {' '.join(given)}"
 
 
@@ -285,7 +286,8 @@ def frame(words=(), on_bad: Callable | None = None) -> pd.DataFrame:
             continue
         try:
             content = files.unseal(path)
-            if content.get("protocol") != PROTOCOL or "psnr_input" not in content.get("evaluation", ()):
+            of_levels = content.get("history") and "psnr_input" in content.get("evaluation", ())
+            if content.get("protocol") != PROTOCOL or not of_levels:
                 continue  # something else than the levels of a run
             scores = overall(pd.DataFrame(content["evaluation"])).mean()
             row = dict(zip(("profile", "dataset", "task", "run"), name.split("/"), strict=True))
