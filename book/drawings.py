@@ -8,7 +8,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, gained, runs_on, sets, sets_faces
+from facts import EQUAL, EQUATION3, RULES_TODAY, gained, runs_on, sets, sets_faces
 from lab_page import as_input, networks, photograph, reference
 from measured import PROFILE, load
 from tables import TITLES
@@ -297,8 +297,9 @@ def above():
 def both_networks():
     """Draw schedules minus equal shares on faces, by both scores: the network of 2017 beside a residual U-Net."""
     runs = sets_faces().runs
-    rules = {EQUATION3: "Equation 3", STRONG: "k = 4", "inverse_mse": "1/MSE", CURRICULUM: "curriculum"}
-    rules = {rule: label for rule, label in rules.items() if rule == EQUATION3 or judge.runs_of(runs, rule + OF_UNET)}
+    rules = {
+        rule: label for rule, label in RULES_TODAY.items() if rule == EQUATION3 or judge.runs_of(runs, rule + OF_UNET)
+    }
     looks = dict(zip(NETWORKS, (OPEN, {}), strict=True))
     cases = [("faces", network, below, looks[network]) for network, below in zip(NETWORKS, (-0.15, 0.15), strict=True)]
     figure = forest(rules, cases, 1.6 + 0.38 * len(paper.TASKS) * (len(rules) + 0.6))

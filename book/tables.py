@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import yaml
-from facts import CURRICULUM, EQUAL, EQUATION3, STRONG, gained, sets, sets_faces
+from facts import EQUAL, EQUATION3, RULES_TODAY, STRONG, gained, sets, sets_faces
 from measured import DATASET, NOT_MEASURED, ROOT, SETS, load, markdown, worlds
 
 from companion import judge, published
@@ -176,12 +176,12 @@ def today() -> str:
         for column, title in scored(task):
             first = [number(gained(found, "1", column), 1) if found else NOT_MEASURED for found in nets]
             ahead = cell(gaps(runs, task, EQUAL + OF_UNET, EQUAL, LEVELS, column))
-            pairs = [(rule + OF_UNET, EQUAL + OF_UNET) for rule in (EQUATION3, STRONG, "inverse_mse", CURRICULUM)]
+            pairs = [(rule + OF_UNET, EQUAL + OF_UNET) for rule in RULES_TODAY]
             fed = [gaps(runs, task, *pair, LEVELS, column) for pair in pairs]
             said = [f"{cell(margins)}, *{word_of(margins)}*" if margins else NOT_MEASURED for margins in fed]
             rows.append([plain(task).capitalize(), title, *first, ahead, *said])
     heads = ["Level 1, 2017", "Level 1, U-Net", "U-Net − 2017"]
-    heads += [f"{rule}, U-Net" for rule in ("Equation 3", "k = 4", "1/MSE", "curriculum")]
+    heads += [f"{rule}, U-Net" for rule in RULES_TODAY.values()]
     return markdown(["Task", "Score", *heads], rows)
 
 

@@ -131,8 +131,8 @@ def holds(word: str, margins: list[float], printed: float) -> bool:
     decided = tables.WORDS[str(judge.decide(margins))]
     return {
         "undecided": decided == word, "confirmed": decided == word, "no difference": decided == word,
-        "ahead": low > 0, "behind": high < 0, "not certain": low <= 0 <= high, "not a gain": low <= 0,
-        "less than the paper": high < printed,
+        "ahead": low > 0, "behind": high < 0, "not certain": low <= 0 <= high,
+        "not a gain": low <= 0, "not a loss": high >= 0, "less than the paper": high < printed,
         "opposite": decided == word or high < 0 and abs(high) > judge.EQUIVALENCE,
     }[word]  # fmt: skip
 
@@ -291,6 +291,9 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         "strong_gain_5": max(hard_gain.values()),
         "mse_loss": (leaning["inpaint"], leaning["deblur"]),
         "curriculum": (min(easy_first), max(easy_first)),
+        "second_inpaint": margin("inpaint", "second_moment", "rigid_joint"),
+        "edm_1": margin("denoise", "edm", "rigid_joint", levels="1"),
+        "edm_loss": -margin("denoise", "edm", "rigid_joint"),
     }
     for name, value in expected.items():
         assert found[name].value == pytest.approx(value, abs=1e-6), name
@@ -310,6 +313,12 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         content(f"reference/{FACES}/inpaint/rigid_joint-seed10{network}")["experiment"] for network in (UNET, "")
     )
     assert 2 * new["epochs"] * new["iterations"] == old["epochs"] * old["iterations"]  # "half as many steps"
+    moved = [content(f"reference/{FACES}/inpaint/second_moment-seed{seed}{UNET}")["history"] for seed in (10, 11, 12)]
+    doses = [np.mean([epoch["dose"] for epoch in history]) for history in moved]
+    assert found["second_moved"].value == pytest.approx(100 * 5 / 2 * np.mean(doses), abs=1e-6)
+    assert all(
+        history[-1]["allocation"] == sorted(history[-1]["allocation"]) for history in moved
+    )  # "to harder levels"
     runs = [content(f"reference/{FACES}/{task}/inverse_mse-seed10{UNET}") for task in paper.TASKS]
     assert all(run["history"][-1]["allocation"][0] > 50 for run in runs)  # "most images are of level 1"
 

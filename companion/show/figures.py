@@ -53,6 +53,7 @@ COLOURS = {
     "group_dro": "#332288",
     "inverse_mse": "#44AA99",
     "static_easy": "#117733",
+    "second_moment": "#6699CC",
 }
 LEVEL_COLOURS = plt.get_cmap("viridis")(np.linspace(0.9, 0.05, paper.N_LEVELS + 1))  # light: easy, dark: hard
 TITLES = {"not_restored": "Not restored", "kept": "Known pixels kept"} | published.SEVEN
