@@ -43,14 +43,6 @@ def refused(act, *words: str, kind=OneLine) -> str:
     return message
 
 
-def found(name: str):
-    """The folder of a data set; where it is not here, the test is skipped."""
-    try:
-        return sets.find(name)
-    except sets.DataError as error:
-        pytest.skip(str(error))
-
-
 def pytest_collection_modifyitems(items):
     """The pages first: what takes longest should not start last. The book that they wait for has its own limit."""
     for item in items:

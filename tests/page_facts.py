@@ -1,4 +1,4 @@
-"""What tests ask of a page in the browser: how it looks, what it loads, how soon the lab restores."""
+"""What tests ask of a page in the browser: how it looks and what it loads."""
 
 import functools
 import json
@@ -21,10 +21,6 @@ return found.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.ta
 LOADED = """
 await new Promise((next) => (document.readyState === "complete" ? next() : addEventListener("load", next)));
 if (document.querySelector(".math") && window.MathJax) await MathJax.startup.promise;
-"""
-RESTORED = """
-const root = document.getElementById("lab-fixation");
-while (!root.dataset.drawn) await new Promise((next) => setTimeout(next, 5));
 """
 
 
@@ -69,19 +65,3 @@ def requests(events: list[dict]) -> list[str]:
 
 def bytes_of(events: list[dict]) -> int:
     return sum(e["params"]["encodedDataLength"] for e in events if e["method"] == "Network.loadingFinished")
-
-
-def processor_seconds(browser: Browser) -> float:
-    metrics = browser.devtools("Performance.getMetrics")["metrics"]
-    return next(metric["value"] for metric in metrics if metric["name"] == "ProcessTime")
-
-
-def first_restoration(browser: Browser, address: str) -> tuple[float, float]:
-    """Processor seconds, which a busy machine changes little, from the start of loading the lab to its first restored
-    picture, and the megabytes loaded, uncompressed and from an empty cache."""
-    browser.devtools("Performance.enable")
-    start = processor_seconds(browser)
-    load(browser, address + LAB)
-    browser.run(RESTORED)
-    end = processor_seconds(browser)
-    return end - start if end > start else end, bytes_of(network(browser)) / 1e6  # or it got a process of its own

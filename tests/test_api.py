@@ -152,13 +152,6 @@ def test_an_image_comes_back_as_it_was_given(task, kind, noise):
     assert (after != before).any() and (mask is None or (after[~mask] == before[~mask]).all())
 
 
-@pytest.mark.parametrize("task", paper.MASKED)
-def test_what_lies_under_the_mask_does_not_matter(task, noise):
-    image, mask = photograph(0, 80, 100) / 255, square()
-    hidden = np.where(mask[..., None], np.nan, image)
-    np.testing.assert_array_equal(odl.restore(hidden, task, mask), odl.restore(image, task, mask))
-
-
 def test_masks_as_people_draw_them():
     x, gone = photograph(0, 80, 100), square()
     red = np.where(gone[..., None], np.uint8([255, 0, 0]), x // 2)
@@ -186,10 +179,7 @@ def test_masks_as_people_draw_them():
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (lambda x: odl.load("denoize"), "nearest: 'denoise'"),
-        (lambda x: odl.restore(x, "inpaint"), "mask"),
         (lambda x: odl.restore(x, "deblur", device="gpu"), "device='gpu'"),
-        (lambda x: odl.restore(x, "deblur", stride=65), "nearest: 64"),
         (lambda x: odl.restore(x, "deblur", network="papers"), "network='papers' is not one of photographs, paper"),
         (lambda x: odl.restore(x[..., :2], "deblur"), "shape"),
         (lambda x: odl.restore(x[:0], "deblur"), "shape"),
@@ -210,23 +200,6 @@ def test_masks_as_people_draw_them():
 )
 def test_a_mistake_is_one_line(call, expected):
     refused(lambda: call(photograph(0, 80, 100)), expected)
-
-
-@pytest.mark.parametrize("task", paper.MASKED)
-@pytest.mark.parametrize("gone", [0, 117, 255])
-@pytest.mark.parametrize("kind", ["uint8", "float", "grey", "Pillow"])
-def test_a_mask_of_what_stays_gives_a_warning(task, gone, kind, noise, recwarn):
-    """Where what is missing was painted over in one colour, and by the mask it is what stays."""
-    kept = np.random.default_rng(0).random((80, 100)) < 0.25
-    x = np.where(kept[..., None], photograph(0, 80, 100), np.uint8(gone))
-    x = {"uint8": x, "float": x / 255, "grey": x[..., 0], "Pillow": Image.fromarray(x)}[kind]
-    with pytest.warns(advice.DamageWarning, match="all that stays is of one colour"):
-        odl.restore(x, task, kept, stride=32)
-    recwarn.clear()
-    odl.restore(x, "interpolate", ~kept, stride=32)
-    flat = np.full((80, 100, 3), 99, np.uint8)
-    odl.restore(flat, "interpolate", kept, stride=32)
-    assert not recwarn.list
 
 
 def test_a_layer_drawn_in_another_colour_is_told_to_be_drawn_in_white_or_red(noise):

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,7 +24,6 @@ from skimage.metrics import peak_signal_noise_ratio
 from companion import judge
 from companion import notebook as pages
 from companion.claims import claims
-from odl import paper
 
 EXERCISES = exercises.NOTEBOOKS  # of notebooks, and of the pages in prose
 OTHERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -55,30 +53,10 @@ def test_a_chapter_shows_the_solution_that_passes_with_its_samples(name, shipped
     assert len(said) > 1 and all(re.search(r"\d", line) for line in said), said
 
 
-@pytest.mark.parametrize("path", EXERCISES, ids=NAMES)
-def test_every_exercise_has_a_marked_solution_and_tests(path):
-    notebook = nbformat.read(path, 4)
-    code, test, text = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
-    assert solutions(notebook) == [code, text] and sum(cell.id == "samples" for cell in notebook.cells) == 1
-    if path.parent.name == "notebooks":
-        hidden = [cell for cell in notebook.cells if cell == test or cell.id == "samples"]
-        assert all("remove-cell" in cell.metadata.tags for cell in hidden)
-        assert "hide-cell" in code.metadata.tags and "<details><summary>Solution in words</summary>" in text.source
-    graded = [cell.metadata.nbgrader for cell in (code, test, text)]  # as nbgrader wants them
-    expected = [(True, False, False, 0), (False, True, True, 2), (True, True, False, 3)]
-    assert [(g.solution, g.grade, g.locked, g.get("points", 0)) for g in graded] == expected
-    assert len({g.grade_id for g in graded}) == 3 and {g.schema_version for g in graded} == {3}
+WRONG = [(None, "still the stand-in"), ({}, "no 'x'"), ({"x": "7"}, "the form"), ({"x": 7}, "hold: x is even")]
 
 
-@pytest.mark.parametrize("path", EXERCISES, ids=NAMES)
-def test_the_stand_in_gets_one_helpful_line(path):
-    [test] = [cell for cell in nbformat.read(path, 4).cells if cell.metadata.get("nbgrader", {}).get("locked")]
-    with pytest.raises(pages.NotYet, match="still the stand-in") as caught:
-        exec(test.source, {"answer": None, "notebook": pages})
-    assert len(caught.value._render_traceback_()) == 1
-
-
-@pytest.mark.parametrize("answer, why", [({}, "no 'x'"), ({"x": "7"}, "the form"), ({"x": 7}, "hold: x is even")])
+@pytest.mark.parametrize("answer, why", WRONG)
 def test_a_wrong_answer_gets_one_helpful_line(answer, why):
     with pytest.raises(pages.NotYet, match=why):
         pages.grade(answer, lambda answer: {"x is even": np.add(answer["x"], 0) % 2 == 0})
@@ -248,8 +226,6 @@ def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     [fixated] = card[card.claim.str.startswith("Fixation")].verdict
     assert fixated == judge.REPRODUCED and "falls behind elsewhere: confirmed. Equal shares cure it" in text
     assert "against equal shares: no difference." in text
-    for evidence, task in product(measured.worlds().values(), paper.TASKS):
-        assert judge.compare(evidence, {"": (task, "on_demand", "rigid_joint")}).word == judge.EQUIVALENT
 
 
 @pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png"])

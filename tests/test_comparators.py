@@ -207,7 +207,6 @@ def test_random_regions_cover_a_fifth_to_three_tenths_everywhere():
     change = (mask[..., 1:] != mask[..., :-1]).float().mean().item()
     assert change < 0.06  # blobs: independent pixels would change in 37 of 100 places
     assert not torch.equal(mask[0], mask[1])
-    assert torch.equal(mask[:5], context_encoder.random_regions(5 * 100, torch.Generator().manual_seed(0))[:5])
 
 
 @pytest.mark.parametrize("method", ENCODERS)

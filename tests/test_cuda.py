@@ -69,12 +69,6 @@ def cuda(monkeypatch):
         cache.cache_clear()
 
 
-def pack_of(n: int) -> Pack:
-    """So many images of 100 × 120 pixels on the GPU."""
-    index = [torch.zeros(n, dtype=torch.long, device=CUDA) for _ in range(3)]
-    return Pack(torch.zeros(n * 100 * 120 * 3, dtype=torch.uint8, device=CUDA), *index, tuple(map(str, range(n))), "")
-
-
 def step(task, network, pack, precision):
     """What a training step does up to its loss, whose gradient needs a driver: (B,)."""
     x = crop(pack, torch.zeros(BATCH, dtype=torch.long, device=CUDA), Generator())
@@ -93,19 +87,14 @@ def test_a_step_stays_on_the_gpu(task, precision, cuda):
     """From the second step on nothing crosses to the host or back: what is constant was copied in the first."""
     with CUDA:
         network = EncoderDecoder(task.channels, 8)
-    pack = pack_of(3)
+    index = torch.zeros(3, 3, dtype=torch.long, device=CUDA)
+    pack = Pack(torch.zeros(3 * 100 * 120 * 3, dtype=torch.uint8, device=CUDA), *index, ("0", "1", "2"), "")
     step(task, network, pack, precision)
     with Copies() as copies:
         loss = step(task, network, pack, precision)
-    assert loss.device == CUDA and copies.seen == []
-
-
-def test_a_copy_either_way_is_noticed(cuda):
-    with Copies() as copies:
-        torch.zeros(3, device=CUDA).cpu()
-        torch.tensor([1.0, 2.0], device=CUDA)
-        torch.zeros(3, device=CUDA).copy_(torch.zeros(3))
-    assert copies.seen == [("cuda", "cpu"), ("cpu", "cuda"), ("cpu", "cuda")]
+        assert loss.device == CUDA and copies.seen == []
+        loss.cpu()
+    assert copies.seen == [("cuda", "cpu")]  # it would have been noticed
 
 
 ON_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

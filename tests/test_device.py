@@ -43,13 +43,9 @@ def test_a_gpu_that_this_pytorch_has_no_kernels_for_gives_way_to_the_cpu(machine
     assert said.count("\n") == 1 and "cannot use this GPU (CUDA error: no kernel" in said and "the CPU is used" in said
     refused(lambda: check_device("cuda"), "cannot use this GPU", "nearest: 'cpu'")
     assert check_device("cpu") == "cpu"
-    machine(True)
-    assert [check_device("auto"), check_device("cuda")] == ["cuda", "cuda"] and capsys.readouterr().err == ""
-
-
-def test_without_a_gpu_auto_is_the_cpu_and_says_nothing(machine, capsys):
-    machine(False)
-    assert check_device("auto") == check_device("cpu") == "cpu" and capsys.readouterr().err == ""
+    for gpu, found in ((True, "cuda"), (False, "cpu")):
+        machine(gpu)
+        assert check_device("auto") == check_device(found) == found and capsys.readouterr().err == ""
     refused(lambda: check_device("cuda"), "not available on this machine; nearest: 'cpu'")
 
 

@@ -27,13 +27,6 @@ def restored(y):
     return 1.1 * y.flip(-1) + 0.1
 
 
-def true_mask(task, severity, generator, n):
-    """Where pixels of n images are missing, (n, 1, 64, 64); None where the task deletes none."""
-    if task == "inpaint":
-        return corruptions.square_mask(severity, 64)
-    return torch.rand((n, 1, 64, 64), generator=generator) < severity.view(-1, 1, 1, 1) / 100
-
-
 def plain_scores(task, x, trial, level):
     """L2 (‰) and PSNR (dB, at most 100) per image by scikit-image: of the estimate, y, known pixels kept, the hole."""
     generator, numbers = torch.Generator().manual_seed(crops.seed_of("evaluate", trial, level)), paper.TASKS[task]
@@ -42,7 +35,9 @@ def plain_scores(task, x, trial, level):
     severity = TASKS[task].draw(low, high, 64, generator, isinstance(level, str))
     same = generator.clone_state()
     y = TASKS[task].apply(x, severity, generator)
-    mask = true_mask(task, severity, same, len(x)).numpy() if task in ("inpaint", "interpolate") else None
+    mask = corruptions.square_mask(severity, 64) if task == "inpaint" else None
+    if task == "interpolate":
+        mask = torch.rand((len(x), 1, 64, 64), generator=same) < severity.view(-1, 1, 1, 1) / 100
     scores = {name: [] for name in ("l2", "psnr", "l2_input", "psnr_input", "psnr_kept", "psnr_hole")}
     for i, images in enumerate(zip(x, y, restored(y), strict=True)):
         true, given, test = (np.clip((image.double().numpy() + 1) / 2, 0, 1) for image in images)

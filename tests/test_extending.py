@@ -18,7 +18,7 @@ from companion.data import packs
 from companion.disk import files
 from companion.runs import sweep
 from companion.training import results
-from odl import corruptions, crops, evaluation, paper, windows
+from odl import corruptions, evaluation, paper, windows
 from odl.corruptions import Task, draw_amount
 from odl.experiment import FOR_NETWORK, Experiment
 from odl.identity import code_of
@@ -62,17 +62,11 @@ def tiny(schedule="inverse", **numbers):
 
 @pytest.mark.parametrize("schedule", ["rigid_joint", "hard_mining", "fixated_easy"])
 def test_a_task_is_trained_and_tested_by_every_schedule(added, schedule):
-    """On each level by its own severities: the damaged images have the PSNR of a plain loop."""
+    """On each level by its own severities."""
     experiment = tiny(schedule=schedule)
     assert results.measurement_of(experiment).run("cpu").path == files.results() / f"{experiment.run_id}.json"
     scores = results.load_result(experiment).evaluation.groupby("level").psnr_input.mean()
     assert scores[list("123456")].is_monotonic_decreasing
-    x = evaluation.images_of(experiment, packs.load("demo", "test"), 4, "test")
-    generator = torch.Generator().manual_seed(crops.seed_of("evaluate", 0, "hard"))
-    y = corruptions.TASKS["speckle"].corrupt_between(x, 90, 90, generator, centred=True)
-    errors = (((y - x) / 2) ** 2).mean((1, 2, 3))
-    shown = results.load_result(experiment).evaluation.query("trial == 0 and level == 'hard'").psnr_input.item()
-    assert shown == pytest.approx((-10 * errors.log10()).mean().item(), abs=1e-3)
     assert results.load_network(experiment)
 
 

@@ -35,17 +35,7 @@ def test_a_point_of_the_curve_against_a_plain_loop(demo, task, monkeypatch):
     assert np.isnan(row[4:]).all() == (task == "deblur")
 
 
-def test_a_curve_without_weights_is_left_out_in_one_line(demo, capsys):
-    experiment = tiny("interpolate")
-    results.measurement_of(experiment).run("cpu")
-    (files.runs() / experiment.run_id / "weights.safetensors").unlink()
-    assert fixation.spectrum([experiment]).empty
-    said = capsys.readouterr().out
-    assert said.startswith("A curve is left out: ") and said.count("\n") == 1
-    assert "python -m odl train --task interpolate" in said and "--set epochs=1" in said
-
-
-def test_curves_are_drawn_beside_what_is_not_restored(demo):
+def test_curves_are_drawn_beside_what_is_not_restored_and_left_out_without_weights(demo, capsys):
     experiment = tiny("interpolate")
     results.measurement_of(experiment).run("cpu")
     frame = fixation.spectrum([experiment])
@@ -60,3 +50,10 @@ def test_curves_are_drawn_beside_what_is_not_restored(demo):
     np.testing.assert_allclose(drawn["on-demand, known pixels kept"], frame.psnr_kept)
     assert fixation.plot_holes(frame, "interpolate").axes
     plt.close("all")
+    table.unlink()
+    (files.runs() / experiment.run_id / "weights.safetensors").unlink()
+    capsys.readouterr()
+    assert fixation.spectrum([experiment]).empty
+    said = capsys.readouterr().out
+    assert said.startswith("A curve is left out: ") and said.count("\n") == 1
+    assert "python -m odl train --task interpolate" in said and "--set epochs=1" in said

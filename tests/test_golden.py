@@ -25,12 +25,9 @@ from odl.experiment import Experiment
 
 FILE = Path(__file__).with_name("golden.json")
 RUNS = [*product(paper.TASKS, (*published.SEVEN, *published.FIXATED))]
-RUNS += [("unet", task, schedule) for task in paper.TASKS for schedule in ("rigid_joint", "on_demand")]
+RUNS = [run for run in RUNS if run[0] == "inpaint" or "curriculum" not in run[1]]  # whose shares no task changes
+RUNS += [("unet", task, "on_demand") for task in paper.TASKS]
 SIZES = {"epochs": 5, "iterations": 8, "width": 4, "batch_size": 12, "pool_images": 60, "validation_images": 8}
-
-
-def exact_blur(x, severity, generator):
-    return corruptions.blur(x.double(), severity.double(), generator).to(x.dtype)
 
 
 def numbers(*name: str) -> list[float]:
@@ -38,8 +35,9 @@ def numbers(*name: str) -> list[float]:
     network, task, schedule = name if len(name) == 3 else ("paper", *name)
     sizes = SIZES | {"network": network}
     experiment = Experiment.of(task, "demo", schedule, 3, "smoke", precision="fp64", learning_rate=1e-2, **sizes)
-    exact = {"deblur": replace(corruptions.TASKS["deblur"], apply=exact_blur)}
-    with mock.patch.dict(corruptions.TASKS, exact):
+    deblur = corruptions.TASKS["deblur"]
+    exact = replace(deblur, apply=lambda x, s, rng: corruptions.blur(x.double(), s.double(), rng).to(x.dtype))
+    with mock.patch.dict(corruptions.TASKS, deblur=exact):
         last = train(experiment).history[-1]
     return [last["loss"], *last["psnr"]]
 

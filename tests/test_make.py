@@ -54,13 +54,15 @@ def test_every_command_works_between_spaces_and_quotes(target, clone, tmp_path):
 
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_conda_environment_is_told_by_what_is_in_it(ours, clone, tmp_path):
-    """Whatever its name or path. One that is another project's is left alone."""
+    """Whatever its name or path. One that is another project's is left alone; Binder's is used."""
     prefix, run = tmp_path / f"envs of {NAME}", "exec " + shlex.quote(sys.executable) + ' "$@"'
     programs(prefix / "bin", tmp_path / "log", run if ours else "exit 1")
     (prefix / "conda-meta").mkdir()
     done = make(clone, "-n", "lint", CONDA_PREFIX=str(prefix), CONDA_DEFAULT_ENV=str(prefix))
     assert (f'"{prefix}/bin/ruff" check .' in done.stdout) == ours, done.stdout + done.stderr
     assert ("requirements.txt" in done.stderr) != ours  # which a .venv is made of, and this folder lacks
+    done = make(clone, "-n", "lint", NB_PYTHON_PREFIX="/srv/conda/envs/notebook")  # Binder's
+    assert '"/srv/conda/envs/notebook/bin/ruff" check .' in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -75,8 +77,3 @@ def test_a_half_made_environment_is_made_anew(whole, clone, tmp_path):
     done = make(clone, ".venv/ready", f"PYTHON={venv / 'python'}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert ("python -m venv .venv" in log.read_text()) != whole
-
-
-def test_binder_s_environment_is_used(clone):
-    done = make(clone, "-n", "lint", NB_PYTHON_PREFIX="/srv/conda/envs/notebook")
-    assert '"/srv/conda/envs/notebook/bin/ruff" check .' in done.stdout, done.stderr

@@ -14,33 +14,17 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from filelock import FileLock
-from page_facts import (
-    AXE,
-    DESK,
-    HTML,
-    LAB,
-    LOADED,
-    PHONE,
-    ROOT,
-    bytes_of,
-    first_restoration,
-    load,
-    look,
-    network,
-    requests,
-    served,
-)
+from page_facts import AXE, DESK, HTML, LAB, LOADED, PHONE, ROOT, bytes_of, load, look, network, requests, served
 from PIL import Image
 from test_lab import check_against_torch, set_fixation
 
 from companion.disk import files
 
-SOURCES = ["_config.yml", "_toc.yml", "book", "notebooks", "odl", "companion", "data/results"]
+SOURCES = [*build.LINKED, "notebooks", "data/results"]
 PAGES = [f"{file}.html" for file in build.toc()]
 PRINT, SCORECARD = "book/print.html", "notebooks/scorecard.html"
 ALL = [*PAGES, PRINT, "search.html", "genindex.html"]
 MOST = dict.fromkeys((LAB, "book/problem.html", "book/others.html"), 40)  # megabytes of pages with networks; else 12
-FIRST_RESTORATION = 15  # processor seconds
 
 FACTS = """
 const unset = (e) => !e.querySelector("mjx-container") || e.querySelector("mjx-merror, [data-mjx-error]");
@@ -295,9 +279,3 @@ def test_the_first_screen_answers(chromium, html, width, most):
     assert len(chromium.texts(".odl-answer p")) == 3
     buttons = chromium.run("return [...document.querySelectorAll('article a.sd-btn')].map((a) => a.textContent.trim())")
     assert buttons == ["Play", "Run", "Teach"]
-
-
-def test_the_first_restoration_comes_soon_and_light(chromium, address):
-    look(chromium, screen=DESK)
-    seconds, megabytes = first_restoration(chromium, address)
-    assert seconds < FIRST_RESTORATION and megabytes < MOST[LAB]

@@ -308,10 +308,6 @@ def test_a_network_for_photographs_is_trained_goes_on_and_is_measured(photo_task
     assert len(long.run_id) < 200 and long.beta1 == 0.9
 
 
-def test_no_table_of_the_paper_has_the_tasks_until_they_are_added():
-    assert not {*photographs.LEVELS} & {*paper.TASKS, *corruptions.TASKS} and "unet_told" not in NETWORKS
-
-
 def test_the_command_trains_one_task_or_all_and_goes_on(photo_tasks, demo, monkeypatch, capsys):
     short = partial(photographs.run_of, dataset="demo", profile="smoke", width=4, test_images=6, validation_images=6)
     monkeypatch.setattr(photographs, "run_of", short)
@@ -471,8 +467,11 @@ def test_masks_of_photographs_are_told_from_inverted_ones():
     for share in (0.3, 0.9):
         lost = np.random.default_rng(0).random((192, 192)) < share
         assert advice.doubt_of_mask(scene(192, 192), lost, "interpolate") is None
-        painted = np.where(lost[..., None], 0, scene(192, 192))
-        assert "invert" in advice.doubt_of_mask(painted, ~lost, "interpolate")
+        assert advice.doubt_of_mask(np.full((192, 192, 3), 99), ~lost, "interpolate") is None
+        for gone in (0, 117, 255):
+            painted = np.where(lost[..., None], gone, scene(192, 192))
+            for y in (painted, painted / 255, painted[..., 0]):
+                assert "all that stays is of one colour" in advice.doubt_of_mask(y, ~lost, "interpolate")
 
 
 def test_mean_psnr_weighs_errors_as_the_mean_of_their_logarithms():

@@ -103,12 +103,6 @@ def test_noise_on_db11_is_that_of_table_3(photo_networks, monkeypatch):
     assert [*own.psnr] == [row.psnr[1]] and own.clipped.all() and [*own.image] == ["Barbara"]
 
 
-def test_the_command_needs_networks_that_ship(root, monkeypatch, capsys):
-    monkeypatch.setattr("companion.restore.chosen.weights_of", lambda task: None)
-    assert companion(["photographs", "--rows", "blur 2"]) == 2
-    assert "python -m companion photographs --train" in capsys.readouterr().err
-
-
 def test_a_trained_network_ships_restores_is_measured_and_has_a_card(photo_tasks, demo, monkeypatch, capsys):
     for task in photographs.LEVELS:
         experiment = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)

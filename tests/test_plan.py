@@ -7,24 +7,13 @@ from dataclasses import replace
 import pytest
 from conftest import refused
 
-from companion import published
 from companion.cli import companion
 from companion.comparators import context_encoder
-from companion.runs import catalogue, plan
+from companion.runs import plan
 from odl.experiment import PROFILES, Experiment
 
 # Nothing is downloaded: an image set that is here adds tests, and has a size of its own.
 pytestmark = pytest.mark.usefixtures("root", "no_shared_data")
-
-
-def test_a_page_on_faces_that_trains_nothing_shows_its_campaign():
-    """Its seeds, unless it is asked for some of them, and the rules since 2017."""
-    faces, seven = "celeba10k-native", [*published.SEVEN]
-    assert catalogue.seeds_shown([0], faces, train=False) == [10, 11, 12, 13, 14]
-    assert catalogue.seeds_shown([0, 12], faces, train=False) == [0, 12]
-    assert catalogue.schedules_shown(faces, train=False) == [*seven, *catalogue.NEWER]
-    for dataset, train in ((faces, True), ("bsds500", False)):
-        assert catalogue.seeds_shown([0], dataset, train) == [0] and catalogue.schedules_shown(dataset, train) == seven
 
 
 def test_hours_are_steps_times_milliseconds_and_the_command_prints_each_number_once(root, capsys):

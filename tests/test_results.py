@@ -60,9 +60,16 @@ def test_writes_once_then_loads_all_there_is_to_know(demo, monkeypatch):
     assert str(demo) not in result.path.read_text()
 
 
-def test_a_result_or_checkpoint_of_another_protocol_is_not_loaded(demo, monkeypatch):
+OTHER = {"seed": 1, "width": 9, "epochs": 2, "iterations": 3, "learning_rate": 1e-4, "decay": 0.1, "precision": "bf16"}
+OTHER |= {"batch_size": 21, "pool_images": 501, "validation_images": 5, "test_images": 5, "trials": 3}
+OTHER |= {"train_images": 4, "schedule": "rigid_joint", "task": "denoise", "profile": "demo"}
+
+
+def test_no_result_and_no_checkpoint_of_another_protocol_or_run_is_loaded(demo, monkeypatch):
+    """Of a run one number differs, and the other one's files are in the place of its own."""
     experiment = tiny()
     path, folder = results.measurement_of(experiment).run("cpu").path, files.runs() / experiment.run_id
+    result, trained = path.read_bytes(), (folder / "checkpoint.pt").read_bytes()
     assert checkpoint.load_checkpoint(folder, experiment)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "PROTOCOL", PROTOCOL + 1)
@@ -73,20 +80,8 @@ def test_a_result_or_checkpoint_of_another_protocol_is_not_loaded(demo, monkeypa
     assert results.load_result(experiment) is None and results.frame().empty
     path.write_text("{}")  # of somebody else
     assert results.frame().empty
-
-
-OTHER = {"seed": 1, "width": 9, "epochs": 2, "iterations": 3, "learning_rate": 1e-4, "decay": 0.1, "precision": "bf16"}
-OTHER |= {"batch_size": 21, "pool_images": 501, "validation_images": 5, "test_images": 5, "trials": 3}
-OTHER |= {"train_images": 4, "schedule": "rigid_joint", "task": "inpaint", "profile": "demo"}
-
-
-def test_no_result_and_no_checkpoint_of_another_run_is_loaded(demo):
-    """One number differs, and the other run's files are in the place of this one's."""
-    before = tiny("denoise")
-    result = results.measurement_of(before).run("cpu").path.read_bytes()
-    trained = (files.runs() / before.run_id / "checkpoint.pt").read_bytes()
     for name, value in OTHER.items():
-        experiment = tiny(**({"task": "denoise"} | {name: value}))
+        experiment = tiny(**{name: value})
         folder = files.runs() / experiment.run_id
         files.write_atomically(results.path_of(experiment), result)
         files.write_atomically(folder / "checkpoint.pt", trained)

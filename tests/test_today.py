@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from conftest import tiny
@@ -17,7 +18,8 @@ from companion.pages import today
 from companion.training import results
 from odl import crops, paper
 from odl.corruptions import TASKS
-from odl.evaluation import images_of
+from odl.evaluation import TESTED, images_of
+from odl.windows import restorer
 
 SEEDS = (10, 11, 12)
 
@@ -71,9 +73,14 @@ def test_recalibration_moves_statistics_to_the_level_and_no_weight(demo, level):
     assert all(torch.equal(t, before[name]) for name, t in network.state_dict().items())  # what was trained is kept
 
 
-def test_recalibrated_scores_have_the_rows_of_an_evaluation_and_are_read_whole(demo):
+def test_recalibrated_scores_are_those_of_the_moved_network_and_are_read_whole(demo, monkeypatch):
+    monkeypatch.setattr(recalibration, "STATISTICS_CROPS", 100)
     experiment = tiny("deblur", "fixated_hard", width=4)
-    assert results.measurement_of(experiment).run("cpu").evaluation.level.nunique() == 8
-    rows = recalibration.recalibrated(experiment, results.load_network(experiment))
-    assert sorted(rows.level.unique()) == sorted(map(str, (*range(1, 7), "easy", "hard")))
+    network = results.train(experiment).network
+    rows = recalibration.recalibrated(experiment, network)
+    assert {*rows.level} == {*map(str, TESTED)}
+    x = images_of(experiment, packs.load("demo", "train"), 100, "recalibrate")
+    moved = recalibration.with_statistics_of(experiment, network, x, 3)
+    expected = results.evaluate(experiment, restorer(moved, "fp32", "cpu"), "cpu", levels=[3])[0]
+    pd.testing.assert_frame_equal(rows[rows.level == "3"].reset_index(drop=True), expected)
     assert recalibration.load_all([experiment]) == {}

@@ -90,14 +90,10 @@ def test_the_perceptron_learns_from_patches_of_their_own():
     torch.testing.assert_close(network(y)[4:5], network(y[4:5]))
 
 
-def small(system):
-    numbers = {"epochs": 2, "iterations": 2, "batch_size": 4, "validation_images": 4}
-    return replace(trained.run_of(system, "smoke"), dataset="demo-native", **numbers)
-
-
 @pytest.mark.parametrize("system", ["mlp", "csf", "tnrd", "dncnn"])  # dncnn_25 differs in its noise alone
 def test_training_resumes_exactly(root, resumes_exactly, system):
-    experiment = small(system)
+    numbers = {"epochs": 2, "iterations": 2, "batch_size": 4, "validation_images": 4}
+    experiment = replace(trained.run_of(system, "smoke"), dataset="demo-native", **numbers)
     resumes_exactly(trained.train, experiment, 0.6, 2)
     assert (files.runs() / experiment.run_id / "weights.safetensors").exists()
 
