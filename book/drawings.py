@@ -304,7 +304,7 @@ def both_networks():
     cases = [("faces", network, below, looks[network]) for network, below in zip(NETWORKS, (-0.15, 0.15), strict=True)]
     figure = forest(rules, cases, 1.6 + 0.38 * len(paper.TASKS) * (len(rules) + 0.6))
     for axis in figure.axes:
-        stretch(axis, [-1, -0.1, 0, 0.1])
+        stretch(axis, [-1, -0.1, 0, 0.1, 0.5])
     figure.supxlabel(f"{MARGIN}: {STRETCHED}", fontsize=9)
     mark = {"marker": MARKS["faces"], "linestyle": "none", "color": "0.2", "markersize": 5}
     lines = [plt.Line2D([], [], label=label, **mark, **looks[network]) for network, label in NETWORKS.items()]
