@@ -201,7 +201,7 @@ def test_nothing_is_listed_twice_and_what_is_needed_comes_first(dataset):
 
 def test_blocks_of_the_campaign_come_in_the_order_that_they_are_asked_for():
     """Counted by hand: tasks × schedules × seeds, and what is measured beside."""
-    counts = {"N1": 40, "N2": 48, "N2-shares": 24, "N3": 27, "N3-rules": 15, "E3": 72, "E3-fixated": 48}
+    counts = {"N1": 40, "N2": 48, "N2-shares": 24, "N3": 27, "N3-rules": 15, "E3": 72, "E3-hard": 24}
     counts |= {"E4": 10 + 10 + 6, "E2": 6 * (5 + 5 + 3 + 3), "long": 4 * 2}  # without long-more
     for name, count in counts.items():
         assert len(catalogue.measurements(*FACES, [name])) == count, name

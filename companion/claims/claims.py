@@ -72,7 +72,9 @@ def load_evidence(profile: str, dataset: str, seeds: list[int]) -> Evidence:
         once = cache(results.load_result)  # whether a block is whole, its runs themselves tell
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds, once), [])
         runs = dose.load_runs(whole, once).runs | gradients_and_pool.load_all(whole)
-        runs |= recalibration.load_all(catalogue.runs_of_blocks(profile, dataset, seeds)["E3-fixated"])
+        blocks = catalogue.runs_of_blocks(profile, dataset, seeds)
+        for block in (blocks[name] for name in blocks if name.startswith("E3-")):
+            runs |= recalibration.load_all(block)
         return Evidence(runs, short=short)
     grid = catalogue.grid(profile, dataset, seeds, (*published.SEVEN, *published.FIXATED, "on_demand_l2"))
     runs = dose.load_runs([*grid, *catalogue.doses(profile, dataset, seeds)]).runs

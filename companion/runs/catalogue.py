@@ -310,7 +310,8 @@ def on_faces(profile: str) -> list[Block]:
         Block("long", MAIN_CONTEST, FIRST, numbers=long),
         Block("long-more", (*MAIN_CONTEST, "cumulative_curriculum"), THREE, numbers=long),
         # The networks that are scored again with BatchNorm statistics of each level; all are in blocks above.
-        Block("E3-fixated", tuple(published.FIXATED), THREE),
+        Block("E3-hard", ("fixated_hard",), THREE),
+        Block("E3-easy", ("fixated_easy",), THREE),
         Block("E3-staged", ("staged_curriculum",), THREE),
     ]
 
