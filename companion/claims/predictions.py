@@ -50,8 +50,9 @@ def predictions_table(decisions: dict[str, Decision], which: str = "reference") 
     rows = []
     for row in load_predictions(which).itertuples():
         found = decisions[row.claim] if which == "today" else decisions[row.claim].by_rule2
-        part = found.parts.get(row.part, Part())
-        word, margin = (part.word, part.mean) if row.part else (found.published_word, float("nan"))
+        lone = [*found.parts.values()] if len(found.parts) == 1 else [Part()]
+        part = found.parts.get(row.part, *lone)
+        word, margin = part.word if row.part else found.published_word, part.mean
         few = any(len(part.values) < MIN_SEEDS for part in found.parts.values())
         early = not row.part and found.word == UNDECIDED and few
         hit = (row.low <= margin <= row.high) if row.part else word == row.word
