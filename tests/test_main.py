@@ -54,7 +54,7 @@ def test_train_then_evaluate_then_list(capsys):
     assert capsys.readouterr().out == "nothing measured yet whose name has seed0 and denoise\n"
     bad = [path.with_name(f"{name}.json") for name in ("half", "other")]
     bad[0].write_bytes(path.read_bytes()[:100])
-    bad[1].write_text('{"protocol": 2, "evaluation": {"psnr_input": 3}}')
+    bad[1].write_text('{"protocol": 2, "history": [{}], "evaluation": {"psnr_input": 3}}')
     assert main(["results"]) == 1  # the others are listed, and the bad ones named
     said = capsys.readouterr()
     assert "on_demand-seed0" in said.out

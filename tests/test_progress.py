@@ -44,8 +44,9 @@ def test_in_a_log_there_is_a_line_a_minute_and_no_estimate_below_two_per_cent(cl
     assert last == "on-demand: 60 % after 10 min, about 7 min to go"
 
 
-def test_what_was_done_before_gives_no_estimate_and_nothing_done_no_line(clock, capsys):
-    started(1000, "on-demand").close()
+def test_what_was_done_before_gives_no_estimate_and_a_first_error_no_line(clock, capsys):
+    with pytest.raises(ValueError, match="no folder"), started(1000, "on-demand"):
+        raise ValueError("no folder")
     with started(1000, "7 runs", initial=500) as bar:
         clock[0] = 20.0
         bar.update(5)

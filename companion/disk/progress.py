@@ -50,8 +50,9 @@ class Bar(tqdm):
             write(self.line())
 
     def close(self) -> None:
-        """End the bar; where it came somewhere but not to its end, a last line says how far."""
-        if not (self.on_terminal or self.disable) and 0 < self.n < self.total:
+        """End the bar; where it did not reach its end, a last line says how far it came, not before a first error."""
+        failed = self.n == 0 and sys.exc_info()[0] is not None
+        if not (self.on_terminal or self.disable or failed) and self.n < self.total:
             write(self.line())
         super().close()
 
