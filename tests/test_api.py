@@ -202,10 +202,14 @@ def test_a_mistake_is_one_line(call, expected):
     refused(lambda: call(photograph(0, 80, 100)), expected)
 
 
-def test_a_layer_drawn_in_another_colour_is_told_to_be_drawn_in_white_or_red(noise):
-    layer = np.dstack([np.zeros((80, 100, 3), np.uint8), np.uint8(255 * square())])
-    with pytest.warns(advice.DamageWarning, match="draw the rest in white or red"):
-        odl.restore(photograph(0, 80, 100), "inpaint", Image.fromarray(layer), stride=32)
+@pytest.mark.parametrize("form", [Image.fromarray, np.asarray])
+def test_a_layer_in_another_colour_is_to_be_drawn_in_white_or_red_and_a_whole_picture_inverted(form, noise):
+    drawn = np.uint8(255 * square())[..., None]
+    layer, whole = np.dstack([np.zeros((80, 100, 3), np.uint8), drawn]), np.full((80, 100, 4), 255, np.uint8)
+    whole[..., :3] -= drawn
+    for mask, advised in ((layer, "draw the rest in white or red"), (whole, "invert the mask")):
+        with pytest.warns(advice.DamageWarning, match=advised):
+            odl.restore(photograph(0, 80, 100), "inpaint", form(mask), stride=32)
 
 
 @pytest.mark.parametrize("quality", [75, 90])

@@ -132,7 +132,8 @@ def holds(word: str, margins: list[float], printed: float) -> bool:
     return {
         "undecided": decided == word, "confirmed": decided == word, "no difference": decided == word,
         "ahead": low > 0, "behind": high < 0, "not certain": low <= 0 <= high,
-        "not a gain": low <= 0, "not a loss": high >= 0, "less than the paper": high < printed,
+        "not a gain": low <= 0, "not a loss": high >= 0 and np.mean(margins) >= 0,
+        "less than the paper": high < printed,
         "opposite": decided == word or high < 0 and abs(high) > judge.EQUIVALENCE,
     }[word]  # fmt: skip
 
@@ -240,8 +241,9 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
         assert [*alone] == [10] and facts.problem()[name].value == pytest.approx(equal[10] - alone[10])
     large = [by_hand("reference", FACES, "inpaint", "level_5", "psnr_hole", level)[10] for level in "23456"]
     equal = [by_hand("reference", FACES, "inpaint", "rigid_joint", "psnr_hole", level)[10] for level in "23456"]
+    lost, gained = np.split(np.abs(np.subtract(large, equal)), [2])
     assert [one > other for one, other in zip(large, equal, strict=True)] == [False] * 2 + [True] * 3
-    # "gains on levels 4 to 6 what it loses on 2 and 3"
+    assert 0.5 < gained.sum() / lost.sum() < 1  # "gains on levels 4 to 6 most of what it loses on levels 2 and 3"
     long = [content(f"reference/bsds500/inpaint/on_demand-seed{seed}-epochs=300") for seed in range(3)]
     usual = [content(f"reference/bsds500/inpaint/on_demand-seed{seed}") for seed in range(5)]
     for runs, name in ((long, "long_moved"), (usual, "long_moved_usual")):
@@ -305,14 +307,14 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
     assert round(found["moved"].value) == 5  # typed on the first page
     assert 2.5 < found["moved"].value / found["moved_2017"].value < 3.5  # "three times as many"
     of_inpainting = [margin("inpaint", *of_equal, "psnr_kept", level, (UNET, "")) for level in "123456"]
-    assert of_inpainting[0] < 0 < sum(of_inpainting[1:])  # "because of level 1 alone"
+    assert of_inpainting[0] < 0 < sum(of_inpainting[1:])  # "because of level 1; the rest is ahead"
     core_seconds = {"unet": [], "paper": []}
     for run in facts.sets_faces().runs.values():
         if "train_core" in run.provenance["seconds"]:
             core_seconds[run.experiment.get("network", "paper")].append(run.provenance["seconds"]["train_core"])
     assert max(core_seconds["unet"]) < min(core_seconds["paper"])  # "in less processor time"
     assert facts.profile("paper")["steps"].value == 150 * facts.profile("reference")["steps"].value  # "a 150th"
-    assert all(mild_loss[task] > hard_gain[task] for task in paper.TASKS)  # "paid more than level 5 gained"
+    assert all(mild_loss[task] > hard_gain[task] for task in paper.TASKS)  # "level 1 paid more"
     new, old = (
         content(f"reference/{FACES}/inpaint/rigid_joint-seed10{network}")["experiment"] for network in (UNET, "")
     )
@@ -324,7 +326,7 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         history[-1]["allocation"] == sorted(history[-1]["allocation"]) for history in moved
     )  # "to harder levels"
     runs = [content(f"reference/{FACES}/{task}/inverse_mse-seed10{UNET}") for task in paper.TASKS]
-    assert all(run["history"][-1]["allocation"][0] > 50 for run in runs)  # "most images are of level 1"
+    assert all(run["history"][-1]["allocation"][0] > 50 for run in runs)  # "most are of level 1"
 
 
 def test_what_fixation_costs_in_the_newer_network_is_what_the_files_hold():

@@ -62,7 +62,7 @@ def tiny(schedule="inverse", **numbers):
 
 @pytest.mark.parametrize("schedule", ["rigid_joint", "hard_mining", "fixated_easy"])
 def test_a_task_is_trained_and_tested_by_every_schedule(added, schedule):
-    """On each level by its own severities."""
+    """On each level by its own severities: the damaged images get worse."""
     experiment = tiny(schedule=schedule)
     assert results.measurement_of(experiment).run("cpu").path == files.results() / f"{experiment.run_id}.json"
     scores = results.load_result(experiment).evaluation.groupby("level").psnr_input.mean()

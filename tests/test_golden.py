@@ -1,4 +1,4 @@
-"""Golden runs: short trainings of every task and every schedule whose numbers are stored beside this file.
+"""Golden runs: short trainings of the paper's schedules on every task, of the curricula on one, stored beside this.
 
 A change of the code that moves one of them is a change of the protocol: raise `odl.PROTOCOL` and write them anew,
 with `python -m tests.test_golden`. They run in double precision, because 40 steps of Adam in single precision make

@@ -333,7 +333,8 @@ def test_what_is_asked_of_faces_is_what_their_campaign_answers():
     scores = {run: psnr(db.get(run.schedule, 30)) for run in planned}
     runs = {(run.task, dose.name(run), run.seed): result(scores[run], run.seed, history) for run in planned}
     beside = {key: run for key, run in world(True).runs.items() if key[0] in ("gradients", "pool")}
-    moved = [run for run in planned if run.schedule in published.FIXATED and run.network == "paper"]
+    blocks = catalogue.runs_of_blocks(*scale)
+    moved = sum((blocks[name] for name in blocks if name.startswith("E3-")), [])
     beside |= {("recalibrated", f"{run.task} {run.schedule}", run.seed): result(psnr(29), run.seed) for run in moved}
     words = {claim.claim: claim.decide(Evidence(runs | beside)).word for claim in claims.CLAIMS}
     asked = {claim.claim for _, claim in claims.asked_of("celeba10k-native")}

@@ -44,14 +44,14 @@ def predictions_table(decisions: dict[str, Decision], which: str = "reference") 
     """Return each prediction beside what was found: `COLUMNS`.
 
     The words are rule 2's, by which they were predicted, and rule 3's of `today`. A claim's prediction hits with its
-    word; a part's when its mean margin lies in the predicted interval. `hit` is None where nothing is measured, and of
-    a claim that has too few seeds for a word.
+    word; a part's when its mean margin lies in the predicted interval. A claim of one part has that part's margin.
+    `hit` is None where nothing is measured, and of a claim that has too few seeds for a word.
     """
     rows = []
     for row in load_predictions(which).itertuples():
         found = decisions[row.claim] if which == "today" else decisions[row.claim].by_rule2
-        lone = [*found.parts.values()] if len(found.parts) == 1 else [Part()]
-        part = found.parts.get(row.part, *lone)
+        lone = next(iter(found.parts.values())) if len(found.parts) == 1 else Part()
+        part = found.parts.get(row.part, Part()) if row.part else lone
         word, margin = part.word if row.part else found.published_word, part.mean
         few = any(len(part.values) < MIN_SEEDS for part in found.parts.values())
         early = not row.part and found.word == UNDECIDED and few

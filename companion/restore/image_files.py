@@ -155,10 +155,17 @@ def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
             encoded(Image.new(mode, (1, 1)), file_format, options | given)
             options |= given
     lost = [name for name in found if CARRIED.get(name) not in options]
-    clear = picture.has_transparency_data and picture.convert("RGBA").getchannel("A").getextrema()[0] < 255
-    if clear and file_format not in CLEAR:
+    if see_through(picture) and file_format not in CLEAR:
         lost.insert(0, "transparency, so that what was hidden shows")
     return options, [f"{output.name} does not keep the {', '.join(lost)}"] if lost else []
+
+
+def see_through(picture) -> bool:
+    """Return whether a Pillow image, or an array (H, W, 4) uint8, is transparent anywhere."""
+    if isinstance(picture, Image.Image):
+        picture = picture.convert("RGBA") if picture.has_transparency_data else ()
+    array = np.asarray(picture)
+    return array.shape[2:] == (4,) and array[..., 3].min() < 255
 
 
 def metadata(stored: Image.Image, picture: Image.Image) -> dict:
@@ -196,8 +203,8 @@ def encoded(image: Image.Image, file_format: str, options: dict) -> bytes:
 def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tuple[Path, Path | None, Path]]:
     """Return (photograph, mask, output) of every photograph of a file or a folder; nothing is read yet.
 
-    A folder gives a folder, with names kept; one photograph gives a file, or goes into a folder that exists or ends in
-    a slash. Masks are one file for all, or a folder with files of the same stems.
+    A folder gives a folder, with names kept, but that a.gif becomes a.gif.png; one photograph gives a file, or goes
+    into a folder that exists or ends in a slash. Masks are one file for all, or a folder with files of the same stems.
     Raises ParameterError, or DiskError where the outputs could not be written.
     """
     for name, given in (("input", source), ("output", output)):

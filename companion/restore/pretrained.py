@@ -107,8 +107,7 @@ def restore(
     check_image(y)
     missing = image_files.missing(y, task, mask)
     device, known = check_device(device), y if missing is None else y[~missing]
-    layer = isinstance(mask, Image.Image) and mask.has_transparency_data
-    doubt = None if missing is None else advice.doubt_of_mask(y, missing, task, layer)
+    doubt = None if missing is None else advice.doubt_of_mask(y, missing, task, image_files.see_through(mask))
     for line in filter(None, (reader.faint(known if y.dtype == np.uint8 else 255 * known), doubt)):
         warnings.warn(line, advice.DamageWarning, stacklevel=2)
     by = partial(by_windows, task, stride) if network == PAPER else partial(at_once, task)
