@@ -252,6 +252,28 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
     assert facts.contest()["worst_inpaint_composite"].value == pytest.approx(np.mean(worst), abs=1e-6)
 
 
+def test_words_of_size_on_the_pages_are_those_of_the_numbers():
+    """What is typed in words: mostly, decibels, tenths, very strong, and the scales of the first page."""
+    runs_of, trades = facts.runs_on, []
+    for name, task in product(("scenes", "faces", "wide"), paper.TASKS):
+        pair = runs_of(name), task, "on_demand, k = 4", "rigid_joint"
+        trades.append(-np.mean(judge.gaps(*pair, ["1"])) >= np.mean(judge.gaps(*pair, ["5"])))
+    assert 12 > sum(trades) >= 9  # "mostly takes at least as much from mild damage as it gives to severe damage"
+    found = facts.contest()
+    assert found["left_out"].value[0] > 0.85  # "that is worth decibels"
+    assert max(np.abs(found["joint"].value)) < 0.5  # "tenths of a decibel", "a few tenths"
+    moved = facts.feedback()
+    assert moved["long_moved"].value > moved["long_moved_usual"].value  # "so feedback moved more there"
+    curves = facts.db11_spectrum.mean_curves(measured.load())
+    ahead = curves.on_demand - curves.bm3d
+    assert ahead[50] < 0 < ahead[75]  # "wins unless the noise is very strong"
+    page = (ROOT / "book" / "introduction.md").read_text(encoding="utf-8")
+    scales = [facts.profile(name) for name in ("paper", "reference", "gpu")]
+    cells = [f"{scale['steps'].value:,} × {scale['batch_size'].value}" for scale in scales]
+    assert f"| {' | '.join(cells)} |" in page
+    assert f"| {' | '.join(str(scale['width'].value) for scale in scales)} |" in page
+
+
 def test_numbers_of_the_newer_network_are_what_the_files_hold():
     """Level 1, the lead over the network of 2017, and what three rules trade, on faces, in plain loops."""
     found = facts.today()
