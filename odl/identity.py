@@ -20,7 +20,7 @@ def is_own(row) -> bool:
     if isinstance(row, partial):
         return is_own(row.func)
     if isinstance(row, FunctionType | type):
-        return row.__module__.split(".")[0] != "odl"
+        return (row.__module__ or "").split(".")[0] != "odl"  # None where it was executed without a module
     return is_own(type(row)) or any(is_own(each) for each in vars(row).values() if callable(each))
 
 

@@ -21,7 +21,7 @@ from companion.training import results
 from odl import corruptions, evaluation, paper, windows
 from odl.corruptions import Task, draw_amount
 from odl.experiment import FOR_NETWORK, Experiment
-from odl.identity import code_of
+from odl.identity import code_of, is_own
 from odl.learn import hard_pool
 from odl.network import NETWORKS
 from odl.parameters import ParameterError
@@ -268,6 +268,11 @@ def test_a_changed_row_is_another_run(text):
         exec(text.format(k), place := globals() | {"__name__": "__main__"})
         codes.append(code_of([place["row"]]))
     assert codes[0] == codes[1] != codes[2]
+
+
+def test_what_was_executed_without_a_module_is_ones_own():
+    exec("def row(*_): return {}\nclass Row: pass", place := {})
+    assert is_own(place["row"]) and is_own(place["Row"]) and is_own(place["Row"]())
 
 
 def test_changed_levels_of_the_papers_task_are_another_run_for_which_no_weights_ship(monkeypatch):
