@@ -19,7 +19,7 @@ from companion.judge import COMPOSITE, LEVELS, gaps
 from companion.measure import cards
 from companion.measure import photographs as measured_photographs
 from companion.pages import db11_spectrum, dose, fixation, table1, table2, table3
-from companion.pages.today import OF_UNET
+from companion.pages.today import OF_UNET, removed_shares
 from companion.runs import catalogue, plan
 from companion.training import results
 from odl import paper
@@ -127,7 +127,7 @@ def problem() -> dict:
     tables = [fixation.margins_table(evidence) for evidence in worlds().values()]
     over_levels = [row for table in tables for row in table.itertuples() if not row.comparison.endswith("own severity")]
     differ = [abs(row.on_demand - row.rigid_joint) for table in tables for row in table.itertuples()]
-    in_hole = LEVELS, "psnr_hole"
+    in_hole, share_of = (LEVELS, "psnr_hole"), partial(Number, unit=" %")
     return {
         "least": psnr(min((row.rigid_joint for row in over_levels), default=None), digits=1),
         "most": psnr(max((row.rigid_joint for row in over_levels), default=None), digits=1),
@@ -135,6 +135,8 @@ def problem() -> dict:
         "apart": psnr(max(differ, default=None)),
         "on_milder": mean(scores_of("faces", "deblur", "fixated_hard", ["1"]), partial(psnr, digits=0)),
         "harm": span((-x for x in gains_on("1")), partial(psnr, digits=0)),
+        "given_back_deblur": mean(removed_shares(sets_faces(), "deblur", "fixated_hard"), share_of),
+        "given_back_denoise": mean(removed_shares(sets_faces(), "denoise", "fixated_hard"), share_of),
         "anywhere_easy": mean(gaps(runs_on("faces"), "inpaint", EQUAL, "level_1", *in_hole), partial(psnr, digits=1)),
         "anywhere_hard": mean(gaps(runs_on("faces"), "inpaint", EQUAL, "level_5", *in_hole), partial(psnr, digits=1)),
     }

@@ -14,7 +14,7 @@ from companion.disk.provenance import commit
 from companion.judge import COMPOSITE, LEVELS, gaps, plain
 from companion.measure import photographs as measured_photographs
 from companion.pages import db11_spectrum, fixation, table1
-from companion.pages.today import OF_UNET
+from companion.pages.today import OF_UNET, removed_shares
 from companion.runs import catalogue
 from companion.words import estimate, from_to, number, qualify
 from odl import paper
@@ -34,7 +34,12 @@ def cell(margins: list[float]) -> str:
 
 def fixated() -> str:
     """Return what a fixated network loses against equal shares over all levels, and gains at its own severity."""
-    return fixated_in({name.capitalize(): (evidence.runs, "") for name, evidence in worlds().items()})
+    found = fixated_in({name.capitalize(): (evidence.runs, "") for name, evidence in worlds().items()})
+    cases = [(task, f"fixated_{own}") for task, own in product(paper.TASKS, ("easy", "hard"))]
+    back = [[number(x, 0) for x in judge.spread(removed_shares(sets_faces(), *case))] for case in cases]
+    cells = ["–" if "nan" in mean else f"{mean} [{low}, {high}]" for mean, low, high in back]
+    heads = "Faces: given back (%)", "---"
+    return "\n".join(f"{row} {cell} |" for row, cell in zip(found.splitlines(), (*heads, *cells), strict=True))
 
 
 def fixated_today() -> str:

@@ -365,6 +365,22 @@ def test_what_fixation_costs_in_the_newer_network_is_what_the_files_hold():
     assert (found["at_home"].value, found["fixated_networks"].value) == (sum(at_home), len(at_home))
 
 
+def test_what_batch_statistics_give_back_is_what_the_files_hold():
+    """In per cent of what fixated networks lack against on-demand learning, over all pixels, in plain loops."""
+    shares = {}
+    for task in paper.TASKS:
+        best, fixated = (by_hand("reference", FACES, task, name) for name in ("on_demand", "fixated_hard"))
+        moved = by_hand("reference", FACES, task, "fixated_hard", network="-recalibrated")
+        assert [*fixated] == [*moved] == [10, 11, 12]
+        shares[task] = [100 * (moved[k] - fixated[k]) / (best[k] - fixated[k]) for k in moved]
+    found = facts.problem()
+    for task in ("deblur", "denoise"):
+        assert found[f"given_back_{task}"].value == pytest.approx(np.mean(shares[task]))
+    low, high = np.transpose([judge.interval(each) for each in shares.values()])
+    assert 0 < low[0] < high[0] < 10 and low[1] < 0 < high[1]  # "hardly anything"; "three seeds do not decide"
+    assert low[2] > 50 and low[3] < 50 < high[3]  # "most of the loss on deblurring, half of it on denoising"
+
+
 def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():
     """Not whole: it stays below what a network of all levels makes of it; and strong blur is restored either way."""
     strong, slight = np.array([float(axis.get_xlabel().split()[0]) for axis in drawings.ruined().axes]).reshape(2, 4)
