@@ -307,7 +307,8 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     monkeypatch.setattr("companion.training.results.load_result", lambda run: object() if run in here else None)
     assert catalogue.whole_blocks(*scale) == [blocks[1], blocks[5]]
     monkeypatch.setattr("companion.training.results.load_result", lambda run: object() if run in blocks[0] else None)
-    monkeypatch.setattr("companion.measure.gradients_and_pool.load_all", lambda runs: {})
+    for beside in ("gradients_and_pool", "recalibration"):
+        monkeypatch.setattr(f"companion.measure.{beside}.load_all", lambda runs: {})
     assert {key[1] for key in claims.load_evidence(*scale).runs} == {"on_demand", "rigid_joint"}
     monkeypatch.undo()
     monkeypatch.setattr("companion.training.results.load_result", lambda run: object())
