@@ -81,8 +81,8 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
         gone = marked(mask)
         check_mask(gone, array.shape, f"; it must be {MASK_HELP}")
     except ParameterError as error:
-        file = getattr(mask, "filename", "")  # of one that Pillow has opened
-        raise ParameterError(f"{file}: {str(error).removeprefix(f'{file}: ')}".removeprefix(": ")) from None
+        file, said = getattr(mask, "filename", ""), str(error)  # the file of a mask that Pillow has opened
+        raise ParameterError(said if not file or said.startswith(f"{file}: ") else f"{file}: {said}") from None
     return gone
 
 
