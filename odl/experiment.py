@@ -137,7 +137,7 @@ class Experiment:
             side = max(1, round(self.severity))  # 0 stands for the paper's
             raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
         task = [TASKS[self.task]] if self.task in TASKS else []
-        shipped = code_of([paper.TASKS[self.task]]) == code_of([paper.SHIPPED.get(self.task)])
+        shipped = code_of([paper.TASKS[self.task]]) == code_of([paper.AS_SHIPPED.get(self.task)])
         levels = [] if shipped else [paper.TASKS[self.task]]
         rows = *task, SCHEDULES[self.schedule], NETWORKS[self.network]
         object.__setattr__(self, "code", code_of([*filter(is_own, rows), *levels]))
