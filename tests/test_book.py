@@ -210,6 +210,11 @@ def by_hand(profile, dataset, task, name, column="psnr", levels="123456", networ
     return {k: np.mean([of_level(run, column, level) for level in levels]) for k, run in runs.items() if content(run)}
 
 
+def moved_by_hand(runs: list[dict]) -> float:
+    """How many images of 100 move to other levels, on average over epochs and runs, from the contents of files."""
+    return 100 * 5 / 2 * np.mean([np.mean([epoch["dose"] for epoch in run["history"]]) for run in runs])
+
+
 def test_numbers_of_the_chapters_are_what_the_files_hold():
     """Equation 3 on all twelve contests, and the worst gap of minimax training by the composite, in plain loops."""
     found, folders = facts.feedback(), [("reference", "bsds500"), ("reference", FACES), ("gpu", FACES)]
@@ -218,8 +223,7 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
         ours, equal = (by_hand(profile, dataset, task, name) for name in measured.PAIR)
         gaps = [ours[seed] - equal[seed] for seed in sorted({*ours} & {*equal})]
         ends += [abs(e) for e in stats.t.interval(0.90, len(gaps) - 1, np.mean(gaps), stats.sem(gaps))]
-        histories = [content(f"{profile}/{dataset}/{task}/on_demand-seed{seed}")["history"] for seed in ours]
-        shares.append(100 * 5 / 2 * np.mean([np.mean([epoch["dose"] for epoch in history]) for history in histories]))
+        shares.append(moved_by_hand([content(f"{profile}/{dataset}/{task}/on_demand-seed{seed}") for seed in ours]))
     assert found["within"].value == pytest.approx(max(ends), abs=1e-6) and found["contests"].value == 12
     assert round(facts.contest()["collapse_equal"].value, 1) == 24.5  # typed in the question of chapter 4
     assert found["moved"].value == pytest.approx(np.mean(shares), abs=1e-6)
@@ -247,8 +251,7 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
     long = [content(f"reference/bsds500/inpaint/on_demand-seed{seed}-epochs=300") for seed in range(3)]
     usual = [content(f"reference/bsds500/inpaint/on_demand-seed{seed}") for seed in range(5)]
     for runs, name in ((long, "long_moved"), (usual, "long_moved_usual")):
-        moved = [100 * 5 / 2 * np.mean([epoch["dose"] for epoch in run["history"]]) for run in runs if run]
-        assert found[name].value == pytest.approx(np.mean(moved), abs=1e-6)
+        assert found[name].value == pytest.approx(moved_by_hand([*filter(None, runs)]), abs=1e-6)
     assert facts.contest()["worst_inpaint_composite"].value == pytest.approx(np.mean(worst), abs=1e-6)
 
 
@@ -341,12 +344,10 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
         content(f"reference/{FACES}/inpaint/rigid_joint-seed10{network}")["experiment"] for network in (UNET, "")
     )
     assert 2 * new["epochs"] * new["iterations"] == old["epochs"] * old["iterations"]  # "half as many steps"
-    moved = [content(f"reference/{FACES}/inpaint/second_moment-seed{seed}{UNET}")["history"] for seed in (10, 11, 12)]
-    doses = [np.mean([epoch["dose"] for epoch in history]) for history in moved]
-    assert found["second_moved"].value == pytest.approx(100 * 5 / 2 * np.mean(doses), abs=1e-6)
-    assert all(
-        history[-1]["allocation"] == sorted(history[-1]["allocation"]) for history in moved
-    )  # "to harder levels"
+    moved = [content(f"reference/{FACES}/inpaint/second_moment-seed{seed}{UNET}") for seed in (10, 11, 12)]
+    assert found["second_moved"].value == pytest.approx(moved_by_hand(moved), abs=1e-6)
+    last = [run["history"][-1]["allocation"] for run in moved]
+    assert all(shares == sorted(shares) for shares in last)  # "to harder levels"
     runs = [content(f"reference/{FACES}/{task}/inverse_mse-seed10{UNET}") for task in paper.TASKS]
     assert all(run["history"][-1]["allocation"][0] > 50 for run in runs)  # "most are of level 1"
 
