@@ -1,5 +1,6 @@
 """Progress: a bar on a terminal, lines of text elsewhere, and estimates that are worth reading."""
 
+import io
 import os
 import sys
 
@@ -53,6 +54,16 @@ def test_what_was_done_before_gives_no_estimate_and_a_first_error_no_line(clock,
         clock[0] = 90.0
         bar.update(495)
     assert capsys.readouterr().err == "7 runs: 50 % after 20 s\n7 runs: 100 % after 2 min, about 0 s to go\n"
+
+
+def test_on_a_terminal_there_is_one_bar_with_an_estimate(clock, monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with started(1000, "7 runs") as bar:
+        for clock[0] in range(10):
+            bar.advance(10 * clock[0])
+    assert terminal.getvalue().strip().split("\r")[-1].endswith("| 00:08 so far, 01:31 to go")
 
 
 def test_a_kernel_tells_whoever_started_it(capsys, monkeypatch):
