@@ -295,9 +295,9 @@ def on_faces(profile: str) -> list[Block]:
         Block("N3-rules", ("second_moment",), THREE, numbers=unet),
         Block("N3-rules", ("edm",), THREE, ("denoise",), unet),
         # The paper's network where the rules are told PSNR with the known pixels put back.
-        Block("E4", ("on_demand_composite",), ALL, paper.MASKED),
-        Block("E4", tuple(f"{name}_composite" for name in published.SPECIALISTS), FIRST, paper.MASKED),
-        Block("E4", ("minimax_gap_composite",), THREE, paper.MASKED),
+        Block("E4-feedback", ("on_demand_composite",), ALL, paper.MASKED),
+        Block("E4-minimax", tuple(f"{name}_composite" for name in published.SPECIALISTS), FIRST, paper.MASKED),
+        Block("E4-minimax", ("minimax_gap_composite",), THREE, paper.MASKED),
         # The narrow network until longer training gains little, a block a length.
         Block("E2-10k", ("rigid_joint", "on_demand"), ALL, ("denoise", "inpaint"), narrow(100)),
         Block("E2-10k", ("on_demand",), ALL, ("denoise", "inpaint"), narrow(100, sharpness=4)),
