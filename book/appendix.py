@@ -133,13 +133,13 @@ TERMS = {
 }
 
 
-def data_table(book=True) -> str:
+def data_table() -> str:
     rows = []
     for name, entry in sets.DATASETS.items():
         url = entry.get("url", "").removesuffix("/")
         url = re.sub(r"raw\.githubusercontent\.com/([^/]+/[^/]+)/", r"github.com/\1/tree/", url)
         where = entry.get("where") or (f"<{url}>" if url else "inside the package scikit-image")
-        where = where.replace("/", "/<wbr>") if book and "<" not in where else where  # a narrow page breaks it there
+        where = where if "<" in where else where.replace("/", "/<wbr>")  # a narrow page breaks it there
         rows.append([f"`{name}`", entry["title"], where, entry["size"], TERMS[name]])
     return markdown(["Name", "What", "Where from", "Size", "Terms"], rows)
 

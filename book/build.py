@@ -169,10 +169,16 @@ def tidy(page, source, first):
         title.source += f"\n\n{AGAIN.format(first)}"
         notebook.cells = [cell for cell in notebook.cells if "once" not in tags_of(cell)]
     for cell in notebook.cells:
-        cell.source = link_pages(sources.MARK.sub("", cell.source))  # the marks of solutions are for `make class`
+        cell.source = sources.MARK.sub("", cell.source)  # the marks of solutions are for `make class`
+        cell.source = cell.source.replace("](table1.ipynb)", "](table1-inpaint.ipynb)")  # the first of its four pages
         show_parameters(cell, page)
-        clear_outputs(cell)
-        name_figure(cell, page)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not is_progress(output)]
+            for data in (output.data for output in cell.outputs if "image/png" in output.get("data", {})):
+                data["image/png"] = smaller(data["image/png"])
+        if figure := cell.metadata.get("mystnb", {}).get("figure"):  # a name of the page's own: four share a template
+            kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
+            figure.name = f"{kind}-{page.name}-{figure.name}"
     fold(notebook)
     given = " ".join(f"-p {name} {sources.word(value)}" for name, value in page.parameters.items() if name != "train")
     origin = sources.line(page.results(), f"papermill notebooks/{page.template.stem}.ipynb out.ipynb {given}")
@@ -200,17 +206,6 @@ def tags_of(cell) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-# Edits of a cell
-
-
-def link_pages(source: str) -> str:
-    """Let links to a notebook with several pages, one for each task, lead to the first of them."""
-    for name in (file.removeprefix("notebooks/") for file in toc()):
-        stem, dash, _ = name.rpartition("-")
-        source = source.replace(f"]({stem}.ipynb)", f"]({name}.ipynb)") if dash else source
-    return source
-
-
 def show_parameters(cell, page):
     """Show in the cell of parameters the values that the notebook was run with, in place of a cell that sets them."""
     if "injected-parameters" in tags_of(cell):
@@ -218,21 +213,6 @@ def show_parameters(cell, page):
     for name, value in page.parameters.items() if "parameters" in tags_of(cell) else ():
         shown = f"{name} = {value!r}".replace("'", '"')
         cell.source = re.sub(rf"(?m)^{name} = .*?(?=  #|$)", lambda _, shown=shown: shown, cell.source)
-
-
-def clear_outputs(cell):
-    """Remove empty outputs and progress, and pack pictures harder."""
-    if cell.cell_type == "code":
-        cell.outputs = [output for output in cell.outputs if not is_progress(output)]
-        for data in (output.data for output in cell.outputs if "image/png" in output.get("data", {})):
-            data["image/png"] = smaller(data["image/png"])
-
-
-def name_figure(cell, page):
-    """Give a figure or a table a name of the page's own: four pages share one template."""
-    if figure := cell.metadata.get("mystnb", {}).get("figure"):
-        kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
-        figure.name = f"{kind}-{page.name}-{figure.name}"
 
 
 def smaller(png: str) -> str:

@@ -19,7 +19,6 @@ import build
 import figures
 import lab_page
 import nbformat
-from _ext.facts import said
 from bs4 import BeautifulSoup
 from exercises import NOTEBOOKS
 from jinja2 import Environment, StrictUndefined
@@ -163,10 +162,8 @@ def write_lecture(source: Path, folder: Path) -> str | None:
     for path in [*vendored, BOOK / "slides.css"]:
         shutil.copy2(path, assets)
     evidence = load()
-    numbers = figures.numbers()
-    pages = "problem", "feedback", "today"
-    facts = {page: {name: said(**number) for name, number in numbers[page].items()} for page in pages}
-    given = QUOTED | facts | {"evidence": evidence, "card": claims.claims_table(claims.judge_claims(evidence))}
+    given = figures.numbers() | QUOTED  # both have `paper`
+    given |= {"evidence": evidence, "card": claims.claims_table(claims.judge_claims(evidence))}
     template = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(LECTURE.read_text(encoding="utf-8"))
     text = template.render(given)
     for name in re.findall(r"!\[[^]]*\]\(assets/(\S+)\)", text):

@@ -1,6 +1,6 @@
 """Every number that a page takes from the results files, by name: `{{ feedback.moved }}`.
 
-A number has digits and a unit, and no sentence: facts.json keeps them apart, and _ext/facts.py prints them.
+A number has digits and a unit, and no sentence.
 """
 
 from functools import partial
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from appendix import GRID, flops, layers, rate, run_flop, step_flop
 from lab_page import fills
-from measured import DATASET, PAIR, PROFILE, SEEDS, duration, load, on_disk, wide, worlds
+from measured import DATASET, NOT_MEASURED, PAIR, PROFILE, SEEDS, duration, load, on_disk, wide, worlds
 from scipy import stats
 
 from companion import judge, published
@@ -44,6 +44,14 @@ class Number(NamedTuple):
     digits: int = 0
     unit: str = ""
     signed: bool = False
+
+    def __str__(self):
+        """Return `1,500,000`, `+0.02 dB` or `−0.02 to +0.01 dB`, as a page says it."""
+        if self.value is None:
+            return NOT_MEASURED
+        values = self.value if isinstance(self.value, tuple) else [self.value]
+        said = dict.fromkeys(f"{x:{'+' * self.signed},.{self.digits}f}" for x in values)
+        return " to ".join(said).replace("-", "−") + self.unit
 
 
 count = Number
@@ -278,11 +286,6 @@ def others() -> dict:
     }
 
 
-def first(values, where) -> float | None:
-    """Return the value of the one row, None where it is not measured."""
-    return next(iter(values[where]), None)
-
-
 def photographs() -> dict:
     """Return how often networks for photographs are above the damaged one, and above or near the best classical one."""
     table, noisy = map(measured_photographs.table, (measured_photographs.ROWS, measured_photographs.ON_DB11))
@@ -294,8 +297,8 @@ def photographs() -> dict:
         "ahead": count(int((table.photographs > table.rival_psnr - CLOSE).sum())),
         "close": psnr(CLOSE, digits=1),
         "mild_blur": psnr(harm, digits=1),
-        "faint": psnr(first(table.rival_psnr - table.photographs, table.damage == "noise 5"), digits=1),
-        "db11": psnr(first(noisy.photographs, noisy.damage == "DB11, noise 25, not clipped")),
+        "faint": psnr((table.rival_psnr - table.photographs).set_axis(table.damage).get("noise 5"), digits=1),
+        "db11": psnr(noisy.set_index("damage").photographs.get("DB11, noise 25, not clipped")),
         "db11_paper": psnr(np.mean([row["on_demand"] for row in published.TABLE3.values()])),
     }
 
@@ -359,14 +362,11 @@ def cost() -> dict:
 
 def gpu() -> dict:
     """Return the numbers of profile `gpu`, and on what the runs at the paper's width were trained."""
-    runs = [*wide().runs.values()]
-    devices = {run.provenance["device"] for run in runs}
-    versions = {run.provenance["versions"]["torch"] for run in runs}
-    if not runs:
-        return profile("gpu") | dict.fromkeys(("device", "versions"))
+    found = [run.provenance for run in wide().runs.values()]
+    devices, versions = {run["device"] for run in found}, {run["versions"]["torch"] for run in found}
     return profile("gpu") | {
-        "device": f"one {' and '.join(sorted(devices))}",
-        "versions": f"PyTorch {' and '.join(sorted(versions))}",
+        "device": found and f"one {' and '.join(sorted(devices))}",
+        "versions": found and f"PyTorch {' and '.join(sorted(versions))}",
     }
 
 

@@ -1,7 +1,6 @@
 """Draw the book's own figures and write the tables its pages include, from the code and the results files.
 
-python book/figures.py FOLDER    everything that the pages take from /generated
-python book/figures.py --readme  the tables between markers in data/README.md, and the picture in README.md
+python book/figures.py FOLDER makes everything that the pages take from /generated. README.md shows answer.png.
 """
 
 import argparse
@@ -27,7 +26,7 @@ import speed
 import tables
 import torch
 from matplotlib.patches import Polygon
-from measured import DATASET, NOT_MEASURED, PROFILE, ROOT
+from measured import DATASET, NOT_MEASURED, PROFILE
 from PIL import Image
 
 from companion.judge import plain
@@ -50,24 +49,14 @@ plt.rcParams["svg.hashsalt"] = "odl"  # the same file from the same data
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--readme", action="store_true")
-    options = parser.parse_args()
-    if options.readme:
-        page = ROOT / "data" / "README.md"
-        page.write_text(results_table.filled(page.read_text(encoding="utf-8"), README), encoding="utf-8")
-        save(drawings.answer(), ROOT / "book" / "_static" / "answer.png")
-    if options.folder:
-        options.folder.mkdir(parents=True, exist_ok=True)
-        for name, make in FIGURES.items():
-            save(make(), options.folder / name)
-        for name, make in TABLES.items():
-            (options.folder / f"{name}.md").write_text(
-                f"{titled(name, made_or_missing(name, make))}\n", encoding="utf-8"
-            )
-        (options.folder / "facts.json").write_text(json.dumps(numbers(), default=np.generic.item), encoding="utf-8")
-    if not options.readme and not options.folder:
-        parser.error("say a folder, or --readme")
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in FIGURES.items():
+        save(make(), folder / name)
+    for name, make in TABLES.items():
+        (folder / f"{name}.md").write_text(f"{titled(name, made_or_missing(name, make))}\n", encoding="utf-8")
+    (folder / "facts.json").write_text(json.dumps(numbers()), encoding="utf-8")
 
 
 def made_or_missing(name: str, make) -> str:
@@ -88,12 +77,9 @@ def titled(name: str, text: str) -> str:
 
 
 def numbers() -> dict:
-    """Return what facts.json has of `facts.FACTS`: a value with digits and unit for each name."""
+    """Return what facts.json has of `facts.FACTS`: what a page says for each name."""
     return {
-        page: {
-            key: fact._asdict() if isinstance(fact, facts.Number) else {"value": fact} for key, fact in make().items()
-        }
-        for page, make in facts.FACTS.items()
+        page: {key: str(fact or NOT_MEASURED) for key, fact in make().items()} for page, make in facts.FACTS.items()
     }
 
 
@@ -179,10 +165,6 @@ TABLES |= {
     "profiles-table": appendix.profiles_table, "cost": appendix.cost,
     "data-table": appendix.data_table, "checksums": appendix.checksums, "model-cards": appendix.model_cards,
 } | tables.TABLES | exercises.TABLES | appendix.STATEMENT  # fmt: skip
-README = {  # of data/README.md
-    "data-table": partial(appendix.data_table, book=False), "checksums": appendix.checksums,
-    "model-cards": appendix.model_cards,
-}  # fmt: skip
 CAPTIONS = {  # of the tables that stand on one page alone
     "tasks-table": "Levels 1 to 6 of each task, and the severities of the fixated models.",
     "parameter-counts": "Layers of the network at width 64, counted on the network itself.",

@@ -1,7 +1,5 @@
 """Every table and figure of the paper with results: its page, the paper's numbers and ours."""
 
-import re
-
 import pandas as pd
 import sources
 from measured import DATASET, NOT_MEASURED, PAIR, PROFILE, ROOT, SEEDS, SETS, markdown, on_disk, written
@@ -107,10 +105,3 @@ def results_table() -> str:
         own = [f"<br>`-p {name} {sources.word(value)}`" for name, value in values if name in declared]
         rows.append([place, f"{{doc}}`{notebook} </notebooks/{page}>`{''.join(own)}", printed, ours])
     return markdown(["In the paper", "Notebook and parameters", "Paper", "Here"], rows)
-
-
-def filled(text: str, tables: dict) -> str:
-    """Return `text` of a README, each `<!-- begin NAME -->` … `<!-- end NAME -->` filled anew by `tables[NAME]`."""
-    block = "<!-- begin {0} -->\n{1}\n<!-- end {0} -->"
-    found = r"(?s)<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->"
-    return re.sub(found, lambda match: block.format(match[1], tables[match[1]]()), text)
