@@ -386,17 +386,6 @@ def below_input(runs: dict, task: str, schedules, levels=LEVELS, column="psnr") 
     return by_psnr and below("l2_input", "l2")
 
 
-def paired_p_value(a, b) -> float:
-    """Return the p-value of a two-sided paired t-test over the trials of two networks.
-
-    It is NaN when the differences do not vary beyond rounding.
-    """
-    difference = np.asarray(a, float) - np.asarray(b, float)
-    if np.ptp(difference) <= 1e-12 * np.abs(a).max():
-        return float("nan")
-    return float(stats.ttest_1samp(difference, 0).pvalue)
-
-
 # How often the rule errs
 
 

@@ -1,6 +1,5 @@
 """What every notebook does first and last: check its parameters, grade its exercise, record what it was run with."""
 
-import ast
 import os
 import platform
 import re
@@ -49,7 +48,8 @@ def set_up(namespace: dict, names: str) -> None:
         os.environ["ODL_ROOT"] = os.path.join(drive, "on-demand-learning")
         print("Results and checkpoints go to", os.environ["ODL_ROOT"])
     known = names.split()
-    for name in (name for cell in namespace.get("In", []) for name in injected(cell)):
+    cells = [cell for cell in namespace.get("In", []) if cell.startswith("# Parameters\n")]
+    for name in re.findall(r"(?m)^(?!PAPERMILL_)(\w+) = ", "\n".join(cells)):
         if name not in known:
             raise ParameterError(f"unknown parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     for name in known:
@@ -63,14 +63,6 @@ def set_up(namespace: dict, names: str) -> None:
             raise ParameterError(f"{name}={namespace[name]!r}: no such folder")
     if "train" in known and not isinstance(namespace["train"], bool):
         raise ParameterError(f"train={namespace['train']!r} is not True or False")
-
-
-def injected(cell: str) -> list[str]:
-    """Return the names that a cell of papermill sets, but for its own PAPERMILL_…; none for any other cell."""
-    if not cell.startswith("# Parameters\n"):
-        return []
-    names = [target.id for node in ast.parse(cell).body if isinstance(node, ast.Assign) for target in node.targets]
-    return [name for name in names if not name.startswith("PAPERMILL_")]
 
 
 # Values

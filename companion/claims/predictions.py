@@ -19,10 +19,8 @@ been trained in today's network, and nothing had been told the composite.
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from companion.claims import claims
 from companion.judge import MIN_SEEDS, MISSING, UNDECIDED, Decision, Part
 from companion.show.tables import show_table
 from companion.words import number
@@ -59,30 +57,6 @@ def predictions_table(decisions: dict[str, Decision], which: str = "reference") 
         hit = None if early or word == MISSING else bool(hit)
         rows.append((row.claim, row.part, row.expected, row.low, row.high, row.word, word, margin, hit))
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def describe_hits(decisions: dict[str, Decision], which: str = "reference") -> str:
-    """Say how many predictions came true: words and intervals of claims and of parts, and words of new questions.
-
-    These no other set had answered before. The margin of a claim is the mean of its parts, of a claim to be the best
-    its least. Empty where nothing is measured.
-    """
-    new = {claim.claim for claim in claims.CLAIMS if claim.place.startswith(claims.FACES_ALONE)}
-    counts = {f"{what} of {whose}": [] for what in ("words", "intervals") for whose in ("claims", "parts")}
-    counts["words of new questions"] = []
-    known = predictions_table(decisions, which)
-    for row in known[known.hit.notna()].itertuples():
-        margins = [part.mean for part in decisions[row.claim].measured.values()]
-        margin = row.margin if row.part else (min if "best of" in row.claim else np.mean)(margins)
-        whose = "parts" if row.part else "claims"
-        if row.word == row.word and row.word:
-            counts[f"words of {whose}"].append(row.word == row.found)
-        if row.low == row.low:
-            counts[f"intervals of {whose}"].append(row.low <= margin <= row.high)
-        if not row.part and row.claim in new:
-            counts["words of new questions"].append(row.word == row.found)
-    each = ", ".join(f"{sum(hits)} of {len(hits)} {name}" for name, hits in counts.items() if hits)
-    return f"Of what is measured, these came as predicted: {each}." if each else ""
 
 
 def show_predictions(table: pd.DataFrame):

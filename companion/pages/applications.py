@@ -52,23 +52,17 @@ def repairs_table(photograph, masks: dict, pictures: dict) -> pd.DataFrame:
 
     pictures: name → mask's name → image.
     """
-    known = {"mask": list(masks), "missing": [mask.mean() for mask in masks.values()]}
-    psnr = {s: [psnr_inside(of[name], photograph, mask) for name, mask in masks.items()] for s, of in pictures.items()}
-    return pd.DataFrame(known | psnr)
-
-
-def psnr_inside(x_hat, x, mask) -> float:
-    """Return PSNR in dB over the pixels of the mask."""
-    return peak_signal_noise_ratio(x[mask], x_hat[mask], data_range=1)
+    table = pd.DataFrame({"mask": list(masks), "missing": [mask.mean() for mask in masks.values()]})
+    for title, of in pictures.items():
+        table[title] = [peak_signal_noise_ratio(photograph[m], of[k][m], data_range=1) for k, m in masks.items()]
+    return table
 
 
 def plot_repairs(photograph, masks: dict, pictures: dict):
     """Draw the photograph and, for each mask, `pictures` of `repairs_table` with the PSNR inside."""
-    rows, scores = [], []
-    for name, mask in masks.items():
-        shown = [of[name] for of in pictures.values()]
-        rows.append([photograph, *shown])
-        scores.append([None, *(f"{psnr_inside(x, photograph, mask):.1f} dB inside" for x in shown)])
+    table = repairs_table(photograph, masks, pictures)
+    rows = [[photograph, *(of[name] for of in pictures.values())] for name in masks]
+    scores = [["", *(f"{db:.1f} dB inside" for db in row)] for row in table[list(pictures)].to_numpy()]
     return figures.picture_grid(rows, ["original", *pictures], list(masks), scores, size=2.1)
 
 

@@ -11,6 +11,7 @@ from itertools import cycle, product
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from companion import judge, published
 from companion.judge import Decision, Evidence, compare, plain
@@ -50,8 +51,7 @@ def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -
     with the known pixels put back, and in its worst gap, each with _low and _high, and kept_verdict; then the paper's
     l2 and psnr on CelebA and SUN397.
     """
-    damaged, evidence = tables.means(found).mean(), Evidence(judge.keyed(found))
-    worst = {column: {id(run): gaps_to(run, specialists(run), column).max() for run in found} for column in WORST_GAPS}
+    damaged, evidence = tables.means(found).mean(), with_specialists(found)
     seeds = [{r.experiment["seed"] for r in found if r.experiment["schedule"] == s} for s in schedules]
     common = set.intersection(*filter(None, seeds)) if any(seeds) else set()
     first = {"schedule": "not_restored", "l2": damaged.l2_input, "psnr": damaged.psnr_input}
@@ -61,15 +61,14 @@ def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -
         row = {"schedule": schedule} | tables.over_seeds(own)
         row |= tables.means(own)[["psnr_kept", "psnr_hole"]].mean().to_dict()
         for column, name in WORST_GAPS.items():
-            each = [worst[column][id(run)] for run in own if run.experiment["seed"] in common]
+            each = [gaps_in(evidence, task, run, column).max() for run in own if run.experiment["seed"] in common]
             row[name] = pd.Series(each, dtype=float).mean()
         rival, pair = schedule != "on_demand", (task, "on_demand", schedule)
         lead = judge.lead(evidence, *pair) if rival else (*judge.spread([]), "")
         row |= zip(("ahead", "low", "high", "verdict"), lead, strict=True)
         kept = judge.composite_gaps(evidence.runs, *pair) if rival else []
         row["kept_verdict"] = str(judge.decide(kept)) if kept else ""
-        both = judge.paired(evidence.runs, *pair) if rival else []
-        nearer = [worst["psnr"][id(other)] - worst["psnr"][id(ours)] for ours, other in both]
+        nearer = worst_gap_margins(evidence, *pair) if rival else []
         for name, margins in (("kept", kept), ("gap", nearer)):
             row |= zip((f"{name}_ahead", f"{name}_low", f"{name}_high"), judge.spread(margins), strict=True)
         printed = published.TABLE1.get(task, {}).get(schedule, ((np.nan, np.nan), (np.nan, np.nan)))
@@ -80,34 +79,28 @@ def schedules_table(found: list[Result], task: str, schedules=published.SEVEN) -
     return frame if frame.worst_gap.notna().any() else frame.drop(columns=[*frame.filter(regex="(^|_)gap")])
 
 
-def gaps_to(run: Result, alone: list[Result | None], column="psnr") -> np.ndarray:
+def with_specialists(found: list[Result]) -> Evidence:
+    """Return runs, and the networks on disk that were trained as they were, on level 1 to 5 alone.
+
+    A folder of images has none, because no result keeps its place.
+    """
+    own = [Experiment(**run.experiment) for run in found if "images" not in run.experiment]
+    usual = {"sharpness": 1.0, "severity": 0.0}
+    alone = {replace(e, schedule=s, seed=seed_of_specialists(e.seed), **usual) for e in own for s in SPECIALISTS}
+    return Evidence(judge.keyed([*filter(None, map(results.load_result, alone)), *found]))
+
+
+def gaps_in(evidence: Evidence, task: str, run: Result, column="psnr") -> np.ndarray:
     """Return how far a network is behind those trained on one of levels 1 to 5 alone, level by level (dB).
 
     It is NaN where one of the five is missing or was trained under other conditions.
     """
+    seed = seed_of_specialists(run.experiment["seed"])
+    alone = [evidence.runs.get((task, name, seed)) for name in SPECIALISTS]
     if not all(alone) or len({judge.conditions_of(each) for each in (run, *alone)}) > 1:
         return np.full(paper.N_LEVELS, np.nan)
-    levels = [[str(level)] for level in range(1, paper.N_LEVELS + 1)]
-    pairs = zip(alone, levels, strict=True)
+    pairs = zip(alone, judge.LEVELS, strict=False)
     return np.array([judge.score(other, level, column) - judge.score(run, level, column) for other, level in pairs])
-
-
-def specialists(run: Result) -> list[Result | None]:
-    """Return the networks on disk that were trained as a run was, on level 1 to 5 alone.
-
-    A folder of images has none, because no result keeps its place.
-    """
-    if "images" in run.experiment:
-        return [None] * len(SPECIALISTS)
-    own = Experiment(**run.experiment)
-    alone = replace(own, schedule=SPECIALISTS[0], seed=seed_of_specialists(own.seed), sharpness=1.0, severity=0.0)
-    return [results.load_result(replace(alone, schedule=name)) for name in SPECIALISTS]
-
-
-def gaps_in(evidence: Evidence, task: str, run: Result, column="psnr") -> np.ndarray:
-    """Return `gaps_to` the specialists that are measured beside a run."""
-    seed = seed_of_specialists(run.experiment["seed"])
-    return gaps_to(run, [evidence.runs.get((task, name, seed)) for name in SPECIALISTS], column)
 
 
 def worst_gap_margins(evidence: Evidence, task: str, one: str, other: str, column="psnr") -> list[float]:
@@ -337,7 +330,7 @@ def papers_test(evidence: Evidence) -> pd.DataFrame:
     for task in paper.TASKS:
         for runs in judge.paired(evidence.runs, task, "on_demand", "rigid_joint"):
             a, b = (overall(run.evaluation).psnr for run in runs)  # dB, one for every trial
-            rows.append((plain(task), runs[0].experiment["seed"], *judge.spread(a - b), judge.paired_p_value(a, b)))
+            rows.append((plain(task), runs[0].experiment["seed"], *judge.spread(a - b), stats.ttest_rel(a, b).pvalue))
     return pd.DataFrame(rows, columns=["task", "seed", "ahead", "low", "high", "p"])
 
 

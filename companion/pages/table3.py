@@ -27,23 +27,17 @@ def denoisers_table(
         for run in (ours or {}).get(system, [None])
         for clip in (False, True)
     ]
-    frames += of_newer_network(sigma) if (dataset, profile) == ("db11", "reference") else []
+    # Also the network that `restore` takes, where `companion photographs` has measured it.
+    for row, (strength, clip) in photographs.ON_DB11.items() if (dataset, profile) == ("db11", "reference") else ():
+        if strength == sigma and chosen.weights_of("denoise") and (result := photographs.measurement_of(row).load()):
+            rows = result.evaluation[result.evaluation.system == chosen.PHOTOGRAPHS]
+            whose = {"trained_on": "bsds500-native", "sigma": sigma, "clipped": clip, "seed": 0, "note": ""}
+            frames.append(rows.assign(**whose))
     table = pd.concat(frames, ignore_index=True)
     known = published.TABLE3 if sigma == 25 else {}
     table["published"] = [known.get(row.image, {}).get(row.system, np.nan) for row in table.itertuples()]
     columns = ["image", "system", "trained_on", "sigma", "clipped", "seed", "psnr", "published", "seconds", "note"]
     return table[columns].astype({"seed": "Int64"})
-
-
-def of_newer_network(sigma: float) -> list[pd.DataFrame]:
-    """Return the rows of the network that `restore` takes, where `companion photographs` has measured them."""
-    frames = []
-    for row, (strength, clip) in photographs.ON_DB11.items():
-        if strength == sigma and chosen.weights_of("denoise") and (result := photographs.measurement_of(row).load()):
-            rows = result.evaluation[result.evaluation.system == chosen.PHOTOGRAPHS]
-            whose = {"trained_on": "bsds500-native", "sigma": sigma, "clipped": clip, "seed": 0, "note": ""}
-            frames.append(rows.assign(**whose))
-    return frames
 
 
 def show_denoisers(table: pd.DataFrame):
