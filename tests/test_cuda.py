@@ -10,11 +10,11 @@ from functools import partial
 
 import pytest
 import torch
+from test_sweep import left_by
 from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from companion.disk import files
-from companion.runs import sweep
 from companion.training import graphs, results
 from odl import corruptions, device, paper
 from odl.crops import CROP, Pack, crop, grey
@@ -131,13 +131,6 @@ def test_captured_steps_equal_plain_ones(task, demo, elsewhere, monkeypatch):
 @ON_A_GPU
 @pytest.mark.parametrize("task", paper.TASKS)
 def test_runs_side_by_side_equal_the_same_runs_alone(task, demo, elsewhere):
-    def left(**how):
-        measured = sweep.run_many(runs_of(task), "cuda", **how)
-        return [
-            (m.history, m.evaluation.to_csv(), weights_of(experiment))
-            for m, experiment in zip(measured, runs_of(task), strict=True)
-        ]
-
-    beside = left()
+    beside = left_by(runs_of(task), "cuda")
     with elsewhere():
-        assert beside == left(workers=1)
+        assert beside == left_by(runs_of(task), "cuda", workers=1)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 
 import cloudpickle
@@ -167,7 +166,7 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
         refused(lambda own=own: results.train(own), "'own'", words, kind=ParameterError)
 
 
-def test_a_schedule_with_a_memory_gives_the_same_shares_interrupted_or_not(demo, monkeypatch):
+def test_a_schedule_with_a_memory_gives_the_same_shares_interrupted_or_not(demo, monkeypatch, resumes_exactly):
     """It counts the epochs; one is interrupted after the third."""
 
     class Counting:
@@ -175,19 +174,10 @@ def test_a_schedule_with_a_memory_gives_the_same_shares_interrupted_or_not(demo,
 
         def __call__(self, done, psnr, n):
             self.asked += 1
-            if self.asked == stop:
-                raise KeyboardInterrupt
             return np.arange(1, n + 1) ** float(self.asked)
 
-    for name in ("counting", "counting_through"):
-        monkeypatch.setitem(SCHEDULES, name, Counting)
-    experiment, stop = conftest.tiny("denoise", "counting", width=4, epochs=5), 4
-    with pytest.raises(KeyboardInterrupt):
-        results.train(experiment)
-    stop = 0
-    through = replace(experiment, schedule="counting_through")
-    resumed, whole = (results.train(each).history for each in (experiment, through))
-    assert [epoch["allocation"] for epoch in resumed] == [epoch["allocation"] for epoch in whole]
+    monkeypatch.setitem(SCHEDULES, "counting", Counting)
+    resumes_exactly(results.train, conftest.tiny("denoise", "counting", width=4, epochs=5), share=0.6, iterations=2)
 
 
 def test_workers_are_told_what_was_added(added, monkeypatch):

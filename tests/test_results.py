@@ -22,7 +22,8 @@ from companion import notebook, published
 from companion.cli import companion, experiment_of, parser
 from companion.data import packs
 from companion.disk import files, provenance
-from companion.pages import table1
+from companion.pages import extra_data, fixation, table1
+from companion.runs import catalogue
 from companion.show import sentences, tables
 from companion.training import checkpoint, results
 from odl import PROTOCOL, evaluation, paper
@@ -263,6 +264,39 @@ def test_who_leads(dbs, seeds, said):
     some = [run for run in shifted(*dbs) if run.experiment["seed"] < seeds]
     assert said in table1.describe_leader(table1.schedules_table(some, "deblur"))
     assert table1.describe_leader(table1.schedules_table([], "deblur")) == sentences.QUESTION_OPEN
+
+
+def margins_said(text) -> dict[str, float]:
+    """Label → mean margin (dB) of every line that a page says."""
+    lines = re.findall(r"(?m)^- (.*): ([+−][\d.]+) dB", text)
+    return {label: float(value.replace("−", "-")) for label, value in lines}
+
+
+def test_pages_say_the_first_minus_the_second():
+    dbs = dict(zip(published.SEVEN, (-0.5, 0.7, 0.2, -0.1, 0.9, 1.3, 0.4), strict=True))
+    found = shifted(*dbs.values())
+    for run in found:
+        run.provenance.update(train_images=9, device="CPU")
+        run.history.append({"dose": 0.01, "allocation": [20] * 5})
+    ours = dbs.pop("on_demand") + 0.01  # the mean of its three seeds
+    said = margins_said(table1.describe_schedules(found, "deblur"))
+    assert said == pytest.approx(
+        {f"On-demand − {published.SEVEN[rival].lower()}": ours - db for rival, db in dbs.items()}, abs=0.005
+    )
+    of = {schedule: [run for run in found if run.experiment["schedule"] == schedule] for schedule in published.SEVEN}
+    halves = dict(zip(catalogue.EXTRA_DATA, (of["on_demand"], of["rigid_joint"], of["hard_mining"]), strict=True))
+    said = margins_said(extra_data.describe_halves(halves, "deblur"))
+    half, equal, whole = catalogue.EXTRA_DATA
+    expected = {f"{half} − {whole}": ours - dbs["hard_mining"], f"{half} − {equal}": ours - dbs["rigid_joint"]}
+    expected |= {f"{whole} − {equal}": dbs["hard_mining"] - dbs["rigid_joint"]}
+    assert said == pytest.approx(expected, abs=0.005)
+    for fixated, rival in zip(published.FIXATED, ("staged_curriculum", "hard_mining"), strict=True):
+        for run in of[rival]:
+            run.experiment.update(schedule=fixated)
+    said = margins_said(fixation.describe_fixation(found, "deblur"))
+    ahead = [ours - dbs["staged_curriculum"], ours - dbs["hard_mining"]]
+    assert [*said.values()] == pytest.approx([ahead[0], -ahead[0], ahead[1], -ahead[1]], abs=0.005)
+    assert [label.startswith("On-demand − ") for label in said] == [True, False] * 2
 
 
 def test_the_table_at_a_glance_has_the_best_of_each_column_bold():

@@ -37,15 +37,6 @@ def content(device, progress):
     return CONTENT
 
 
-def test_run_many_keeps_the_order_and_trains_what_is_missing(demo, capsys):
-    experiments = [tiny(schedule=name) for name in ("rigid_joint", "on_demand")]
-    results.measurement_of(experiments[1]).run("cpu")
-    assert [r.experiment["schedule"] for r in sweep.run_many(experiments, train=False)] == ["on_demand"]
-    assert "1 of 2 runs are missing" in capsys.readouterr().out
-    measured = sweep.run_many(experiments, "cpu")
-    assert [r.experiment["schedule"] for r in measured] == ["rigid_joint", "on_demand"]
-
-
 def test_a_page_that_lacks_runs_names_the_seeds_that_it_was_asked_for(demo, capsys):
     """Not that of the fill that learns nothing, which has none."""
     experiments = catalogue.runs("table2", "inpaint", "demo", "smoke", [3])
@@ -92,11 +83,11 @@ def test_what_a_checkpoint_holds_does_not_count_as_fast(root, tmp_path, monkeypa
     assert bars[0].n == 200 and bars[0].initial == pytest.approx(180)
 
 
-def left_by(experiments, **how):
+def left_by(experiments, device="cpu", **how):
     """Weights, history and evaluation of each, bit for bit."""
-    measured = sweep.run_many(experiments, "cpu", **how)
+    measured = sweep.run_many(experiments, device, **how)
     weights = [(files.runs() / e.run_id / "weights.safetensors").read_bytes() for e in experiments]
-    return [(w, r.history, r.evaluation.to_dict("list")) for w, r in zip(weights, measured, strict=True)]
+    return [(w, r.history, r.evaluation.to_csv()) for w, r in zip(weights, measured, strict=True)]
 
 
 def test_side_by_side_equals_alone(demo, elsewhere):
