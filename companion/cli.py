@@ -197,7 +197,6 @@ def companion_parser() -> Parser:
     option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
 
     option = command("photographs", run_photographs, "measure what `restore` makes of photographs", "--device")
-    option("--rows", nargs="+", metavar="DAMAGE", help="some rows of the table alone, as it names them (default: all)")
     option("--train", action="store_true", help="train the networks for photographs instead, resuming")
     option("--task", help="with --train: photo_denoise, photo_deblur or photo_fill (default: one after the other)")
 
@@ -435,16 +434,10 @@ def run_photographs(options) -> None:
     from companion.training.device import check_device
 
     if options.task is not None and not options.train:
-        raise ParameterError(f"--task {options.task} belongs to --train; without it --rows says what is measured")
-    if options.rows and options.train:
-        raise ParameterError("--rows belongs to the measurement; with --train --task says what is trained")
-    known = [*table.ROWS, *table.ON_DB11]
-    for row in options.rows or ():
-        if row not in known:
-            raise ParameterError(f"--rows {row!r} is none of {', '.join(map(repr, known))}{nearest(row, known)}")
+        raise ParameterError(f"--task {options.task} belongs to --train")
     device = check_device(options.device)
     if not options.train:
-        rows = options.rows or [*table.ROWS, *(table.ON_DB11 if is_here("db11") else ())]
+        rows = [*table.ROWS, *(table.ON_DB11 if is_here("db11") else ())]
         with Bar(len(rows), "photographs") as bar:
             for one in map(table.measurement_of, rows):
                 one.run(device)

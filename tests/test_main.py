@@ -120,8 +120,6 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, cap
         (companion, "plan --gpu-ms-per-step nan", "gpu-ms-per-step=nan is not a number"),
         (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
         (companion, "photographs --task photo_fill", "--task photo_fill belongs to --train"),
-        (companion, "photographs --train --rows 'noise 5'", "--rows belongs to the measurement"),
-        (companion, "photographs --rows 'noise 6'", "'noise 25, then JPEG 75', 'Poisson, peak 30', "),
         (companion, "train tnrdd", "nearest: 'tnrd'"),
         (companion, "ship inpaint", "run='inpaint' has no trained network"),
         (bench, "trainig", "nearest: 'training'"),

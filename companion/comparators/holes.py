@@ -96,12 +96,13 @@ def smoothest(y, mask) -> torch.Tensor:
 
 
 def interpolated(image: np.ndarray, hole: np.ndarray) -> np.ndarray:
-    """Return the pixels of an image (H, W[, C]) where `hole` (H, W) is true, linear between the nearest known pixels.
+    """Return an image (H, W[, C]) whose pixels where `hole` (H, W) is true are linear between the nearest known ones.
 
     These are the corners of Delaunay's triangles; beyond the outermost a pixel is as its nearest.
     """
-    known, wanted = (np.argwhere(~hole), image[~hole]), np.argwhere(hole)
+    filled, known, wanted = image.copy(), (np.argwhere(~hole), image[~hole]), np.argwhere(hole)
     with threadpool_limits(1, "blas"):  # each triangle is a tiny system, on which two threads wait for busy cores
-        filled = LinearNDInterpolator(*known)(wanted)
-    beyond = np.isnan(filled)
-    return np.where(beyond, NearestNDInterpolator(*known)(wanted), filled) if beyond.any() else filled
+        inside = LinearNDInterpolator(*known)(wanted)
+    beyond = np.isnan(inside)
+    filled[hole] = np.where(beyond, NearestNDInterpolator(*known)(wanted), inside) if beyond.any() else inside
+    return filled

@@ -105,7 +105,6 @@ def hash_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@reader.whole()
 def small_copies(folder: Path, names: list[str]) -> dict[str, str]:
     """Return each image that is a smaller copy of another one, and that one: of the same shape, and alike."""
     by_size, copies, pairs = defaultdict(list), {}, []

@@ -102,12 +102,10 @@ def pack(name: str, source: Path, folder: Path, skip_bad: bool = False) -> None:
         files.write_atomically(folder / "index.json", files.seal(index | {"listing": listing}))
 
 
-@reader.whole()  # here too, because threads share what Pillow is told
 def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str]], skip_bad: bool) -> dict:
     """Append every image to a file, decoded side by side. Returns what the index says of them."""
     entries = [(split, file) for split, files in splits.items() for file in files]
     images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), min(cpu_count(), folders.MAX_DECODE_THREADS)
-    seen, twice, paged = {}, [], []  # pixels: (split, file)
     bar, side = tqdm(desc=f"packing {name}", total=len(entries), unit="image"), parse(name)[1]
     with open(path, "wb") as pixels, ThreadPoolExecutor(cores) as pool, bar:  # decoding leaves Python's lock to others
         for start in range(0, len(entries), 2 * cores):  # so many wait in memory at most
@@ -119,9 +117,6 @@ def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str
                     images.append({"name": file, "split": split, "offset": offset, "height": height, "width": width})
                     offset += pixels.write(content)
                     digest.update(content)
-                    first = seen.setdefault(hashlib.sha256(content).digest(), (split, file))
-                    twice += [(first[1], file)] if first[0] != split else []
-                    paged += [(file, pages)] if (pages := reader.kind(source / file)[0]) > 1 else []
                 except DataError as error:
                     if not skip_bad:
                         given = f" --source {shlex.quote(str(source))}" if parse(name)[0] in DATASETS else ""
@@ -131,9 +126,4 @@ def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str
                 bar.update()
         pixels.flush()
         os.fsync(pixels.fileno())
-    if twice:
-        print(f"{len(twice)} images are on two sides of the division, as {' and '.join(twice[-1])}: delete the copies")
-    if paged:
-        pages = f"{len(paged)} files have {sum(n for _, n in paged)} pages"
-        print(f"{pages}, of which the first of each is taken, as of {paged[-1][0]}; save pages as files of their own")
     return {"bytes": offset, "sha256": digest.hexdigest(), "images": images, "skipped": skipped}

@@ -4,7 +4,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageFile, ImageOps, TiffImagePlugin, UnidentifiedImageError
+from PIL import Image, ImageOps, TiffImagePlugin, UnidentifiedImageError
 
 from odl.paper import CROP
 from odl.parameters import OneLine
@@ -45,17 +45,6 @@ def foreign(path: Path) -> str:
     return "of no known kind"
 
 
-@contextmanager
-def whole():
-    """Let Pillow refuse truncated images, also where a program has told it to fill them up with grey."""
-    before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
-    try:
-        yield
-    finally:
-        ImageFile.LOAD_TRUNCATED_IMAGES = before
-
-
-@whole()
 def opened(path: Path) -> Image.Image:
     """Return the first frame of an image file as it is stored, whole in memory. Raises DataError naming the file."""
     with named(path), Image.open(path, formats=FORMATS) as image:

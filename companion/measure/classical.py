@@ -45,11 +45,9 @@ def biharmonic(y, level) -> torch.Tensor:
 
 def linear(y, level) -> torch.Tensor:
     """Fill by `interpolated`."""
-    filled = y.permute(0, 2, 3, 1).numpy().copy()
-    for image, hole in zip(filled, missing(y)[:, 0].numpy(), strict=True):
-        if hole.any():
-            image[hole] = interpolated(image, hole)
-    return torch.from_numpy(filled).permute(0, 3, 1, 2)
+    pairs = zip(y.permute(0, 2, 3, 1).numpy(), missing(y)[:, 0].numpy(), strict=True)
+    filled = [interpolated(image, hole) if hole.any() else image for image, hole in pairs]
+    return torch.from_numpy(np.stack(filled)).permute(0, 3, 1, 2)
 
 
 def unsharp(y, level, radius: float | None = 1.0) -> torch.Tensor:

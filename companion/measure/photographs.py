@@ -141,17 +141,11 @@ def biharmonic(y, mask):
     return inpaint_biharmonic(y, mask, channel_axis=-1 if y.ndim == 3 else None)
 
 
-def linear(y, mask):
-    filled = y.copy()
-    filled[mask] = interpolated(y, mask)
-    return filled
-
-
 RIVALS: dict[str, dict[str, Callable]] = {  # task → name → function
     "denoise": {"non-local means": non_local_means},
     "deblur": {"unsharp mask": unsharp, "Richardson–Lucy, σ 2": lucy},
     "inpaint": {"biharmonic": biharmonic},
-    "interpolate": {"linear": linear},
+    "interpolate": {"linear": interpolated},
 }
 ROWS: dict[str, tuple[str, Callable]] = {  # damage → task, function
     **{f"noise {sigma}": ("denoise", partial(noisy, sigma=sigma)) for sigma in (5, 15, 25, 50, 80)},

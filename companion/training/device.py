@@ -13,18 +13,6 @@ from odl.parameters import ParameterError, choice
 DEVICES = ("auto", "cpu", "cuda")
 
 
-def keep_memory() -> None:
-    """Keep freed memory in the process instead of giving it back to the system, where that can be done.
-
-    Every training step asks for the same tensors again, and the system would hand out each page anew and clear it
-    first. Only the GNU C library can be told so.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt:
-        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD of malloc.h: all
-        mallopt(-3, 32 * 2**20)  # M_MMAP_THRESHOLD: the largest value that it takes
-
-
 @cache
 def gpu() -> tuple[bool, str]:
     """Return whether PyTorch can use a GPU here, and why not, which is printed once."""
@@ -45,7 +33,10 @@ def prepare(device) -> None:
 
     On a CPU with no more threads than a container grants cores, because PyTorch counts those of the machine.
     """
-    keep_memory()
+    # Freed memory stays in the process: every step asks for the same tensors, each page of which would be cleared.
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):  # of the GNU C library
+        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD of malloc.h: all
+        mallopt(-3, 32 * 2**20)  # M_MMAP_THRESHOLD: the largest value that it takes
     torch.set_num_threads(min(torch.get_num_threads(), cpu_count()))
     if str(device).startswith("cuda"):
         make_deterministic()
