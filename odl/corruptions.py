@@ -77,8 +77,11 @@ class Task:
 
         `centred` puts the missing square of inpainting in the middle, as the fixated models have it (Sec. 6.4).
         Meant for severities within the paper's levels 1 to 6; not checked, but that a blur wider than `WIDEST` raises
-        ParameterError on a CPU, and so does a y of another shape or type, or of values beyond `FARTHEST`.
+        ParameterError on a CPU, and so do an x of another shape or type, and a y unlike x or beyond `FARTHEST`.
         """
+        if not isinstance(x, torch.Tensor) or x.ndim != 4 or x.shape[-2] != x.shape[-1] or not x.is_floating_point():
+            given = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
+            raise ParameterError(f"x is {given}; floats (images, channels, side, side) in [-1, 1] are needed")
         low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
         severity = self.draw(low.clone(), high.clone(), x.shape[-1], generator, centred)
         y = self.apply(x.clone(), severity, generator)  # may write in place
