@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 from PIL import Image
-from tqdm.auto import tqdm
 
 from companion.data import sets
 from companion.data.folders import files_in, hash_of
@@ -17,6 +16,7 @@ from companion.data.packs import folder_of, pack
 from companion.data.reader import DataError, reason
 from companion.data.sets import DATASETS, find, home, parse
 from companion.disk import files
+from companion.disk.progress import Bar
 from odl.parameters import OneLine
 
 HALF_SIZE = (89, 109)  # pixels of a face of celeba10k
@@ -120,9 +120,11 @@ def halved(base: str, source: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         made = Path(temporary) / "images"
         made.mkdir()
-        for face in tqdm(faces[: entry["images"]], desc=f"halving {source.name}", unit="face"):
-            with face.open("rb") as file, Image.open(file) as image:
-                image.resize(HALF_SIZE, Image.Resampling.LANCZOS).save(made / face.name, quality=75)
+        with Bar(entry["images"], f"halving {source.name}") as bar:
+            for face in faces[: entry["images"]]:
+                with face.open("rb") as file, Image.open(file) as image:
+                    image.resize(HALF_SIZE, Image.Resampling.LANCZOS).save(made / face.name, quality=75)
+                bar.update()
         made.replace(target)
     return target
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import torch
 from loky import cpu_count
-from tqdm.auto import tqdm
 
 from companion.data import folders, reader, sets
 from companion.data.reader import DataError
 from companion.data.sets import DATASETS, find, home, parse
 from companion.disk import files
+from companion.disk.progress import Bar
 from odl.crops import Pack
 
 
@@ -106,7 +106,7 @@ def write_pixels(path: Path, name: str, source: Path, splits: dict[str, list[str
     """Append every image to a file, decoded side by side. Returns what the index says of them."""
     entries = [(split, file) for split, files in splits.items() for file in files]
     images, skipped, offset, digest, cores = [], [], 0, hashlib.sha256(), min(cpu_count(), folders.MAX_DECODE_THREADS)
-    bar, side = tqdm(desc=f"packing {name}", total=len(entries), unit="image"), parse(name)[1]
+    bar, side = Bar(len(entries), f"packing {name}"), parse(name)[1]
     with open(path, "wb") as pixels, ThreadPoolExecutor(cores) as pool, bar:  # decoding leaves Python's lock to others
         for start in range(0, len(entries), 2 * cores):  # so many wait in memory at most
             some = entries[start : start + 2 * cores]
