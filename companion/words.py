@@ -45,7 +45,7 @@ RULE3 = (
     "bound, or where a part is *equivalent* and its composite *reproduced* or *reversed*.\n\n"
     f"**±{NARROW_EQUIVALENCE:.2f} dB first.** Of what is alike it is said first whether the 90 % interval lies within "
     f"±{NARROW_EQUIVALENCE:.2f} dB, and then how far it reaches. ±{EQUIVALENCE:.2f} dB stays the margin of "
-    "*equivalent*; it is the smallest gain that the paper reports, and not too little to matter.\n\n"
+    "*equivalent*; it is the smallest gain by feedback that the paper reports, and not too little to matter.\n\n"
     "**L2.** The change of the mean squared error against equal shares, in per cent beside the paper's, has a claim of "
     "its own. Nothing is equivalent there; the word is *excluded* where the paper's change lies beyond every "
     "interval.\n\n"
