@@ -145,8 +145,8 @@ def problem() -> dict:
         "harm": span((-x for x in gains_on("1")), partial(psnr, digits=0)),
         "harm_usual": span((-x for x in gains_on("1", ("faces",), ["denoise"])), partial(psnr, digits=1)),
         "harm_wide": span((-x for x in gains_on("1", ("wide",), ["denoise"])), partial(psnr, digits=1)),
-        "given_back_deblur": mean(removed_shares(sets_faces(), "deblur", "fixated_hard"), share_of),
-        "given_back_denoise": mean(removed_shares(sets_faces(), "denoise", "fixated_hard"), share_of),
+        "given_back_severe": mean(removed_shares(sets_faces(), "deblur", "fixated_hard"), share_of),
+        "given_back_mild": mean(removed_shares(sets_faces(), "denoise", "fixated_easy"), share_of),
         "anywhere_easy": mean(gaps(runs_on("faces"), "inpaint", EQUAL, "level_1", *in_hole), partial(psnr, digits=1)),
         "anywhere_hard": mean(gaps(runs_on("faces"), "inpaint", EQUAL, "level_5", *in_hole), partial(psnr, digits=1)),
     }
