@@ -56,8 +56,7 @@ def answer():
     figure, axes = plt.subplots(len(titles), len(levels), figsize=(7.2, 5.6), layout="constrained")
     figures.empty(axes)
     for row, (name, title) in zip(axes, titles.items(), strict=True):
-        colour = figures.COLOURS.get(name, figures.LABEL_COLOUR)
-        row[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=10, color=colour)
+        row[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=10, color=figures.LABEL_COLOUR)
         for axis, column in zip(row, columns, strict=True):
             pictures, scores = column[name]
             best = round(scores.item(), 1) == max(round(other.item(), 1) for _, other in column.values())

@@ -41,6 +41,8 @@ def chapter(article, page: str, pages: list[str]):
     article.attrs.pop("role", None)
     for part in article.select(ACTIVE):
         part.decompose()
+    for part in article.select("details.sd-dropdown:has(table)"):
+        part["open"] = ""  # on paper nobody can open it
     for part in article.select("[class*=sd-tab]"):  # without their buttons tabs would stay closed
         if part.name == "label":
             part.name, part.attrs = "p", {"class": "odl-tab"}

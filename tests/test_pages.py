@@ -191,6 +191,8 @@ def test_printed_page_shows_titles_and_no_controls(chromium, html):
     chromium.devtools("Emulation.setEmulatedMedia", media="print")
     assert chromium.shown("article h1") == [True] * len(PAGES)
     assert not any(chromium.shown("button, input, select, .bd-sidebar"))
+    tables = chromium.shown("article table")
+    assert len(tables) > 50 and all(tables)  # folded on the pages
     chromium.devtools("Emulation.setEmulatedMedia", media="")
 
 
@@ -255,8 +257,22 @@ def test_the_slider_of_the_first_page_moves_pictures_and_scores(chromium, html):
     assert int(after[0]) == int(before[0]) + 1 and int(after[1][:-2]) == int(before[1][:-2]) + 5
     names = chromium.texts(".odl-demo .odl-row b")
     assert names == ["damaged", "Feedback", "Equal shares", "10 % alone", "80 % alone", "Newer"]
-    still = "return document.querySelector('.odl-demo .odl-row').getAttribute('aria-label')"
-    assert [f"{name} " in chromium.run(still) for name in names] == [True] * 6
+    heard = "return document.querySelector('.odl-demo .odl-row').getAttribute('aria-label')"
+    scores = chromium.texts(f".odl-strip span:nth-child({int(after[0]) + 1})")
+    pairs = ", ".join(f"{name} {score}" for name, score in zip(names, scores, strict=True))
+    assert chromium.run(heard) == f"PSNR at {after[1]} deleted: {pairs}."
+
+
+@pytest.mark.parametrize("page", ["problem", "idea", "feedback", "contest", "others", "today"])
+def test_a_guess_is_answered_in_sight_and_in_words(chromium, html, page):
+    look(chromium, screen=DESK)
+    chromium.go((html / "book" / f"{page}.html").as_uri())
+    [question] = chromium.texts("form.odl-guess > fieldset > legend")
+    assert "?" in question and chromium.shown(".odl-guess + .odl-found") == [False]
+    chromium.click(".odl-guess input")
+    assert chromium.shown(".odl-guess + .odl-found") == [True]
+    heard = "return document.querySelector('.odl-guess [role=status]').textContent.trim()"
+    assert chromium.run(heard).split() == chromium.texts(".odl-guess + .odl-found")[0].split() != []
 
 
 SCREEN = """

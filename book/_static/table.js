@@ -4,14 +4,37 @@
 for (const table of document.querySelectorAll("table.odl-sortable")) enhance(table);
 
 // What scrolls can be reached by keys; of what is not in a figure the theme takes care.
-for (const box of document.querySelectorAll("figure:has(img), figure > .output")) {
-  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+for (const box of document.querySelectorAll("figure:has(img), figure > .output, .odl-wide-figure")) {
+  if (box.scrollWidth > box.clientWidth) {
+    box.tabIndex = 0;
+    if (box.matches("div")) box.setAttribute("role", "group");
+    box.setAttribute("aria-label", "Figure; scrolls sideways");
+  }
+}
+
+// A table under a caption goes by its words.
+for (const table of document.querySelectorAll("figure table")) {
+  table.setAttribute("aria-label", table.closest("figure").querySelector(".caption-text")?.textContent ?? "");
 }
 
 // What folds a chapter's notebooks in the contents gets a name: the theme draws an arrow alone.
 for (const arrow of document.querySelectorAll("summary > .toctree-toggle")) {
-  arrow.parentElement.setAttribute("aria-label", "Show the notebooks of this chapter");
+  const chapter = arrow.closest("li").querySelector("a").textContent.trim();
+  arrow.parentElement.setAttribute("aria-label", `Notebooks of ${chapter}`);
 }
+
+// The answer to a guess is said as well as shown.
+for (const form of document.querySelectorAll("form.odl-guess")) {
+  const status = Object.assign(document.createElement("p"), { className: "visually-hidden" });
+  status.setAttribute("role", "status");
+  form.append(status);
+  form.addEventListener("change", () => (status.textContent = form.nextElementSibling.textContent));
+}
+
+// On paper nobody can open what is folded.
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details.sd-dropdown:has(table)")) part.open = true;
+});
 
 function enhance(table) {
   const bodies = [...table.tBodies];
@@ -21,6 +44,7 @@ function enhance(table) {
   const names = heads.map((head) => head.textContent);
   const form = document.createElement("form");
   form.className = "odl-table-form";
+  form.setAttribute("aria-label", table.closest("section").querySelector("h2, h3").firstChild.textContent);
   form.addEventListener("submit", (event) => event.preventDefault());
   const search = field(form, "Search", Object.assign(document.createElement("input"), { type: "search" }));
   const choices = (table.dataset.choices || "").split(",").filter(Boolean).map((name) => {

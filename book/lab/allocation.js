@@ -10,11 +10,11 @@ export function startAllocation(root) {
   const { runs, colours, margins } = globalThis.odlLab; // of every task and k: the run, and in words its margin
   const $ = (selector) => root.querySelector(selector);
   const level = (n) =>
-    `<div><span>Level ${n}</span><span class="odl-bar"><span data-bar></span></span><output></output></div>`;
+    `<div><span>Level ${n}</span><span class="odl-bar"><span data-bar></span></span><output aria-live="off"></output></div>`;
   $(".odl-levels").innerHTML = LEVELS.map(level).join("");
   const rows = [...$(".odl-levels").children];
   rows.forEach((row, i) => row.style.setProperty("--odl-level", colours[i]));
-  const own = (n) => `<label>Level ${n} <input type="range" min="5" max="45" step="0.1"> <output></output></label>`;
+  const own = (n) => `<label>Level ${n} <input type="range" min="5" max="45" step="0.1"> <output aria-live="off"></output></label>`;
   $(".odl-own").innerHTML = LEVELS.map(own).join("");
   const sliders = [...root.querySelectorAll(".odl-own input")];
   const [task, epoch, sharpness] = [$("[name=task]"), $("[name=epoch]"), $("[name=k]")];
@@ -33,6 +33,9 @@ export function startAllocation(root) {
       row.querySelector("output").textContent = shares[i].toFixed(digits);
     });
     root.shares = shares; // for the tests
+    const heard = `levels 1 to 5 get ${shares.map((share) => share.toFixed(digits)).join(", ")} of 100`;
+    sharpness.setAttribute("aria-valuetext", `k = ${minus(k())}; ${heard}`);
+    for (const slider of sliders) slider.setAttribute("aria-valuetext", `${Number(slider.value).toFixed(1)} dB; ${heard}`);
   }
 
   function showPsnr() {
@@ -67,7 +70,6 @@ export function startAllocation(root) {
   function choose() {
     const name = `k = ${minus(k())}${{ 0: ", rigid joint learning", 1: ", Equation 3" }[k()] ?? ""}`;
     $("[data-say=k]").textContent = name;
-    sharpness.setAttribute("aria-valuetext", name);
     $("[data-part=epoch]").hidden = !run();
     if (!run()) return arithmetic(`No run with k = ${minus(k())} is measured here: the bars are arithmetic.`);
     epoch.max = run().psnr.length;

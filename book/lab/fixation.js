@@ -19,6 +19,10 @@ const POINTS = 24; // of a curve, about
 const [WIDTH, HEIGHT] = [300, 120]; // of the drawing of the curves
 const [CUT, STILL] = [50, 150]; // dB, where the curves are cut; ms without a change, after which they are drawn
 
+// The dashes of a curve, so that no colour alone tells two of them apart.
+const DASHES = { y: "6 4", fill: "1 5", fixated_easy: "10 3 2 3", fixated_hard: "14 4" };
+const dashed = (key, colour) => `stroke: ${colour}; stroke-dasharray: ${DASHES[key] ?? "none"}`;
+
 export async function startFixation(root) {
   const { tasks, schedules, colours } = globalThis.odlLab;
   const $ = (selector) => root.querySelector(selector);
@@ -194,9 +198,9 @@ export async function startFixation(root) {
     const band = across(levels.at(-2)[1]);
     $(".odl-curve svg").innerHTML = [
       `<rect x="${band}" width="${WIDTH - band}" height="${HEIGHT}"/>`,
-      line("y", "stroke: var(--odl-damaged); stroke-dasharray: 6 4"),
-      ...fills().map((key) => line(key, "stroke-dasharray: 1 5; stroke-linecap: round")),
-      ...names.map((key) => line(key, `stroke: ${schedules[key].colour}`) + dot(key)),
+      line("y", dashed("y", "var(--odl-damaged)")),
+      ...fills().map((key) => line(key, `${dashed("fill", "currentcolor")}; stroke-linecap: round`)),
+      ...names.map((key) => line(key, dashed(key, schedules[key].colour)) + dot(key)),
     ].join("");
     $("[data-say=high]").textContent = points.length ? `${high} dB` : "";
     $("[data-say=low]").textContent = points.length ? `${low} dB` : "";
@@ -224,13 +228,13 @@ export async function startFixation(root) {
 
   function showContestants() {
     const { levels } = tasks[task.value];
-    const lines = { y: ["var(--odl-damaged)", "dashed"], fill: ["currentcolor", "dotted"] };
+    const grounds = { y: "var(--odl-damaged)", fill: "currentcolor" };
     legend.replaceChildren(
       ...Object.entries(titles()).map(([key, title]) => {
         const item = document.createElement("li");
-        const [colour, style] = lines[key] ?? [schedules[key].colour, "solid"];
         item.dataset.key = key;
-        item.innerHTML = `<i style="border-top: 3px ${style} ${colour}"></i><span>${title}</span> <span data-score></span>`;
+        const style = dashed(key, grounds[key] ?? schedules[key].colour);
+        item.innerHTML = `<svg aria-hidden="true"><line x2="34" y1="3" y2="3" style="${style}"/></svg><span>${title}</span> <span data-score></span>`;
         return item;
       }),
     );

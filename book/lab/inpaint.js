@@ -124,7 +124,11 @@ export async function startInpaint(root) {
   };
   canvas.onfocus = canvas.onblur = show;
   brush.oninput = show;
-  $("[data-do=clear]").onclick = clear;
+  $("[data-do=clear]").onclick = () => {
+    clear();
+    $("[data-say=answer]").textContent = "";
+    say("Nothing is drawn.");
+  };
 
   async function fill() {
     const gone = missing.reduce((sum, one) => sum + one, 0);
@@ -148,8 +152,10 @@ export async function startInpaint(root) {
         showResult(key, toImageData(planes, width, height));
       }
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
-      say(`Filled ${gone.toLocaleString("en")} pixels in ${seconds} s; the paper’s network saw ${filled.windows} windows.`);
       showScores({ y: damaged, ...pictures }, x, hole);
+      const fills = { "the newer network": "whole", "the paper’s": "x_hat", "the equation": "fill" };
+      const said = Object.entries(fills).map(([name, key]) => `${name} ${decibels(root.scores[key])}`).join(", ");
+      say(`Filled ${gone.toLocaleString("en")} pixels in ${seconds} s; the paper’s network saw ${filled.windows} windows. In the damage: ${said}.`);
       Object.assign(root, { photo, hole, ...pictures }); // for the tests
     } catch (error) {
       console.error(error);
@@ -167,7 +173,7 @@ export async function startInpaint(root) {
   predict(root, async () => {
     await fill();
     if (!root.scores) return [-1, "Nothing is filled yet."];
-    const fills = ["whole", "x_hat", "fill"].map((key) => root.scores[key]);
+    const fills = ["whole", "x_hat", "fill"].map((key) => Number(root.scores[key].toFixed(1))); // as they are shown
     const [newer, papers, classical] = fills.map((score) => decibels(score, 1));
     return [
       fills.indexOf(Math.max(...fills)),

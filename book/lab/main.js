@@ -26,7 +26,8 @@ async function start(root, begin) {
     document.getElementById(root.dataset.still)?.setAttribute("hidden", "");
     root.dataset.ready = "yes";
   } catch (error) {
-    note.textContent = `Not live here, so the picture stands still: ${error.message}.`;
+    const still = document.getElementById(root.dataset.still) ? ", so the picture stands still" : "";
+    note.textContent = `Not live here${still}: ${error.message}.`;
     root.dataset.ready = "no";
   }
 }

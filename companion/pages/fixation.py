@@ -111,8 +111,10 @@ def draw_spectrum(axis, frame: pd.DataFrame, task: str) -> None:
     axis.plot(damaged.severity, damaged.psnr_input, **NOT_RESTORED_LINE)  # the same for all models
     if ours.psnr_kept.notna().any():
         axis.plot(ours.severity, ours.psnr_kept, **KEPT_LINE)
+    dashes = {"fixated_easy": "-.", "fixated_hard": (0, (6, 2))}  # beside the colours, for every eye
     for schedule, part in frame.groupby("schedule", sort=False):
         look = {"color": COLOURS.get(schedule), "linewidth": 2.2 if schedule == "on_demand" else 1.5}
+        look["linestyle"] = dashes.get(schedule, "-")
         axis.plot(part.severity, part.psnr, label=title_of(schedule), **look)
     axis.set_ylim(limits(frame))
 

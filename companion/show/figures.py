@@ -38,7 +38,7 @@ def set_style() -> None:
 
 set_style()
 
-# Colours of Okabe and Ito, then of Tol: one for each schedule, told apart by readers with any colour vision.
+# Colours of Okabe and Ito, then of Tol: one for each schedule. Where they meet, dashes or marks tell them apart, too.
 COLOURS = {
     "on_demand": "#D55E00",
     "rigid_joint": "#0072B2",
