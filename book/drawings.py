@@ -70,20 +70,20 @@ def answer():
 def ruined():
     """Draw a face blurred a lot and a little, through the on-demand network and the one fixated on the stronger blur.
 
-    The second also with batch statistics of that blur, in row two of level 1, estimated on the photographs of `demo`.
+    The second also with batch statistics of that blur, estimated on the photographs of `demo`.
     """
     x, task, run = as_input("astronaut.png"), TASKS["deblur"], reference("deblur", "fixated_hard")
     shown = {name: networks("deblur")[name] for name in ("on_demand", "fixated_hard")}
     some = images_of(run, packs.load("demo", "train"), STATISTICS, "recalibrate")
     rows, scores, own = [], [], paper.TASKS["deblur"]["hard"]
-    for sigma, level in ((own, "hard"), (1, 1)):
+    for sigma, level in ((own, "hard"), (paper.TASKS["deblur"]["easy"], "easy")):
         y = task.corrupt_between(x, float(sigma), float(sigma), torch.Generator().manual_seed(5), centred=True)
         moved = {"recalibrated": with_statistics_of(run, shown["fixated_hard"], some, level)}
         found = restored_by(shown | moved, x, y)
         rows.append([found[name][0][0] for name in ("not_restored", *shown, *moved)])
         scores.append([f"{found[name][1].item():.1f} dB" for name in ("not_restored", *shown, *moved)])
     titles = ["blurred", "trained on\nall levels", f"trained on\nσ = {own} alone", "the same, its\nstatistics moved"]
-    return figures.picture_grid(rows, titles, [f"σ = {own}", "σ = 1"], scores, size=1.4)
+    return figures.picture_grid(rows, titles, [f"σ = {own}", f"σ = {sigma}"], scores, size=1.4)
 
 
 def barely():
