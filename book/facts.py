@@ -28,6 +28,7 @@ from odl.schedules import HARD_MINING_WARM_UP
 
 EQUATION3, EQUAL = PAIR
 STRONG, EASY = dose.NAMES[4], dose.NAMES[-4]
+TOLD = "on_demand_composite"  # Equation 3 with the composite as its score
 CURRICULUM, MINIMAX, SECOND_MOMENT = "cumulative_curriculum", "minimax_gap", "second_moment"
 LEVEL_5 = str(paper.N_LEVELS)
 TEST_PHOTOGRAPHS = 50  # of bsds500: half of what it has for validation
@@ -199,6 +200,10 @@ def feedback() -> dict:
         "easy_deblur": psnr(mean_margin("faces", "deblur", EASY, EQUAL)),
         "easy_denoise": psnr(mean_margin("faces", "denoise", EASY, EQUAL)),
         "pull": span(pulls, partial(Number, digits=1)),
+        "told_inpaint": count(moved_by(judge.runs_of(runs_on("faces"), TOLD, ["inpaint"]))),
+        "told_interpolate": count(moved_by(judge.runs_of(runs_on("faces"), TOLD, ["interpolate"]))),
+        "told_hard": span(over(TOLD, EQUAL, ("faces",), paper.MASKED, [LEVEL_5], COMPOSITE), psnr),
+        "told_mean": Number(mean_margin("faces", "inpaint", TOLD, EQUAL, LEVELS, COMPOSITE), 2, " dB", signed=True),
     }
 
 

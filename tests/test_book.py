@@ -278,6 +278,31 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
     assert facts.contest()["worst_inpaint_composite"].value == pytest.approx(np.mean(worst), abs=1e-6)
 
 
+def test_what_feedback_moves_when_it_is_told_the_composite_is_what_the_files_hold():
+    found, hard = facts.feedback(), []
+    for task in paper.MASKED:
+        told, strong = (
+            [content(f"reference/{FACES}/{task}/on_demand{name}") for name in names]
+            for names in (
+                [f"_composite-seed{k}" for k in range(10, 15)],
+                [f"-seed{k}-sharpness=4" for k in (10, 11, 12)],
+            )
+        )
+        assert found[f"told_{task}"].value == pytest.approx(moved_by_hand(told), abs=1e-6)
+        assert moved_by_hand(told) > moved_by_hand(strong)  # "more than k = 4"
+        for level in ("1", "2", "3", "4", "5", "6", "123456"):
+            ours, equal = (
+                by_hand("reference", FACES, task, name, "psnr_kept", level)
+                for name in ("on_demand_composite", "rigid_joint")
+            )
+            margins = [ours[seed] - equal[seed] for seed in range(10, 15)]
+            assert judge.interval(margins)[1] > 0  # "no level loses for certain"
+            hard += [np.mean(margins)] if level == "5" else []
+            if (task, level) == ("inpaint", "123456"):
+                assert found["told_mean"].value == pytest.approx(np.mean(margins), abs=1e-6)
+    assert found["told_hard"].value == pytest.approx((min(hard), max(hard)), abs=1e-6)
+
+
 def test_words_of_size_on_the_pages_are_those_of_the_numbers():
     """What is typed in words: mostly, decibels, tenths, very strong, and the scales of the first page."""
     runs_of, trades = facts.runs_on, []
