@@ -171,7 +171,7 @@ def stretch(axis, ticks: list[float]) -> None:
 
 
 def frame(axis) -> None:
-    """Draw equal shares as a line, and the smallest gain that the paper reports as a band."""
+    """Draw equal shares as a line, and the smallest gain by feedback that the paper reports as a band."""
     axis.axvspan(-judge.EQUIVALENCE, judge.EQUIVALENCE, color="0.92", zorder=0, linewidth=0)
     axis.axvline(0, color=figures.COLOURS[EQUAL], linestyle=":", linewidth=1.5)
 

@@ -203,7 +203,7 @@ def feedback() -> dict:
         "told_inpaint": count(moved_by(judge.runs_of(runs_on("faces"), TOLD, ["inpaint"]))),
         "told_interpolate": count(moved_by(judge.runs_of(runs_on("faces"), TOLD, ["interpolate"]))),
         "told_hard": span(over(TOLD, EQUAL, ("faces",), paper.MASKED, [LEVEL_5], COMPOSITE), psnr),
-        "told_mean": Number(mean_margin("faces", "inpaint", TOLD, EQUAL, LEVELS, COMPOSITE), 2, " dB", signed=True),
+        "told_mean": margin(mean_margin("faces", "inpaint", TOLD, EQUAL, LEVELS, COMPOSITE)),
     }
 
 

@@ -1,6 +1,7 @@
 """Draw the book's own figures and write the tables its pages include, from the code and the results files.
 
-python book/figures.py FOLDER makes everything that the pages take from /generated. README.md shows answer.png.
+python book/figures.py FOLDER makes everything that the pages take from /generated.
+book/_static/answer.png, which README.md shows, is a copy of FOLDER/answer.png.
 """
 
 import argparse

@@ -53,7 +53,8 @@ def chapter(article, page: str, pages: list[str]):
     for name in ("for", "aria-labelledby", "aria-describedby"):
         for element in article.select(f"[{name}]"):
             element[name] = " ".join(anchor(page, part) for part in element[name].split())
-    for part in article.select("pre, .pst-scrollable-table-container, .text_html, div.math, figure:has(img)"):
+    scrolls = "pre, .pst-scrollable-table-container, .text_html, div.math, figure:has(img), .odl-wide-figure"
+    for part in article.select(scrolls):
         part["tabindex"] = "0"  # scrolls on a phone, so keys must reach it; on the pages the theme's script sees to it
     for link in article.select("a[href]"):
         address, fragment = urldefrag(urljoin(f"{page}.html", link["href"]))

@@ -69,6 +69,7 @@ class Task:
             return self.corrupt_between(x, severity, severity, generator, centred=True)
         if isinstance(level, Real):  # NumPy's too
             integer("level", level, 1, paper.N_LEVELS + 1)
+        check_images(x)
         level = torch.as_tensor(level, device=x.device).expand(len(x))
         return self.corrupt_between(x, *self.bounds(level), generator)
 
@@ -79,9 +80,7 @@ class Task:
         Meant for severities within the paper's levels 1 to 6; not checked, but that a blur wider than `WIDEST` raises
         ParameterError on a CPU, and so do an x of another shape or type, and a y unlike x or beyond `FARTHEST`.
         """
-        if not isinstance(x, torch.Tensor) or x.ndim != 4 or x.shape[-2] != x.shape[-1] or not x.is_floating_point():
-            given = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
-            raise ParameterError(f"x is {given}; floats (images, channels, side, side) in [-1, 1] are needed")
+        check_images(x)
         low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
         severity = self.draw(low.clone(), high.clone(), x.shape[-1], generator, centred)
         y = self.apply(x.clone(), severity, generator)  # may write in place
@@ -96,6 +95,13 @@ class Task:
                 )
             CHECKED.add(self)
         return y
+
+
+def check_images(x) -> None:
+    """Raise ParameterError unless x is a batch of square images of floats."""
+    if not isinstance(x, torch.Tensor) or x.ndim != 4 or x.shape[-2] != x.shape[-1] or not x.is_floating_point():
+        given = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
+        raise ParameterError(f"x is {given}; floats (images, channels, side, side) in [-1, 1] are needed")
 
 
 def uniform(shape, generator: torch.Generator) -> torch.Tensor:

@@ -196,6 +196,7 @@ def test_masks_as_people_draw_them():
         ),
         (lambda x: odl.TASKS["denoise"].corrupt(torch.zeros(2, 1, 64, 64).byte(), 1, None), "x is torch.uint8 (2, 1, "),
         (lambda x: odl.TASKS["interpolate"].corrupt(x, 1, None), "x is ndarray; floats"),
+        (lambda x: odl.TASKS["denoise"].corrupt(Image.fromarray(x), 1, None), "x is Image; floats"),
         (lambda x: odl.TASKS["deblur"].corrupt(x, 2.0, None), "level=2.0 is not a whole number"),
     ],
 )

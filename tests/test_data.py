@@ -347,6 +347,12 @@ def test_of_many_that_need_a_pack_one_makes_it(folder, monkeypatch):
     assert len(seen) == 12 and len(found) == 1
 
 
+def test_a_pack_is_hashed_once_a_process(folder):
+    packs.load(str(folder), "train")
+    before = packs.hash_of.cache_info().misses
+    assert len(packs_of(str(folder))) == 3 and packs.hash_of.cache_info().misses == before
+
+
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 def test_a_bad_image_stops_packing_by_name_or_is_listed(folder, tmp_path, capsys):
     """Never trained on: packing stops, names the file and the command; with it the file is left out and listed."""

@@ -29,7 +29,7 @@ def copy_mathjax(app, exception):
 
 
 def correct_roles(app, page, template, context, doctree):
-    """Let hidden cells go by the words that are written on them, and the bibliography be no list without items."""
+    """Let hidden cells go by the words on them, bibliographies be no empty lists, first cells head rows."""
     for wrong, right in (
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
         (r'<div role="list" class="citation-list">', '<div class="citation-list">'),

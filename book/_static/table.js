@@ -8,7 +8,7 @@ for (const box of document.querySelectorAll("figure:has(img), figure > .output, 
   if (box.scrollWidth > box.clientWidth) {
     box.tabIndex = 0;
     if (box.matches("div")) box.setAttribute("role", "group");
-    box.setAttribute("aria-label", "Figure; scrolls sideways");
+    box.setAttribute("aria-label", `${box.matches(".output") ? "Table" : "Figure"}; scrolls sideways`);
   }
 }
 
@@ -31,10 +31,13 @@ for (const form of document.querySelectorAll("form.odl-guess")) {
   form.addEventListener("change", () => (status.textContent = form.nextElementSibling.textContent));
 }
 
-// On paper nobody can open what is folded.
+// On paper nobody can open what is folded; on the screen it stays as it was.
+let closed = [];
 addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details.sd-dropdown:has(table)")) part.open = true;
+  closed = [...document.querySelectorAll("details.sd-dropdown:has(table):not([open])")];
+  for (const part of closed) part.open = true;
 });
+addEventListener("afterprint", () => closed.forEach((part) => (part.open = false)));
 
 function enhance(table) {
   const bodies = [...table.tBodies];
@@ -44,7 +47,7 @@ function enhance(table) {
   const names = heads.map((head) => head.textContent);
   const form = document.createElement("form");
   form.className = "odl-table-form";
-  form.setAttribute("aria-label", table.closest("section").querySelector("h2, h3").firstChild.textContent);
+  form.setAttribute("aria-label", table.closest("section").querySelector("h2, h3")?.firstChild.textContent ?? "Table");
   form.addEventListener("submit", (event) => event.preventDefault());
   const search = field(form, "Search", Object.assign(document.createElement("input"), { type: "search" }));
   const choices = (table.dataset.choices || "").split(",").filter(Boolean).map((name) => {

@@ -69,7 +69,7 @@ export async function startInpaint(root) {
       if (line) line.textContent = `${decibels(scores[key])} where you drew`;
       cell.toggleAttribute("data-best", decibels(scores[key]) === best); // several may be, as far as is shown
     }
-    root.scores = scores; // for the tests
+    root.scores = scores; // for the guess and the tests
   }
 
   function forgetScores() {
@@ -173,8 +173,8 @@ export async function startInpaint(root) {
   predict(root, async () => {
     await fill();
     if (!root.scores) return [-1, "Nothing is filled yet."];
-    const fills = ["whole", "x_hat", "fill"].map((key) => Number(root.scores[key].toFixed(1))); // as they are shown
-    const [newer, papers, classical] = fills.map((score) => decibels(score, 1));
+    const fills = ["whole", "x_hat", "fill"].map((key) => Number(root.scores[key].toFixed(2))); // as they are shown
+    const [newer, papers, classical] = fills.map((score) => decibels(score));
     return [
       fills.indexOf(Math.max(...fills)),
       `the newer network’s fill has ${newer}, that of the paper’s ${papers}, that of the equation ${classical}. Draw a large blot: who is nearest now?`,

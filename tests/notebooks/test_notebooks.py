@@ -280,6 +280,8 @@ def test_a_wrong_parameter_is_refused_before_anything_is_written(notebook, root)
             begun(notebook, name, value)
         way = f"-r {name}" if name in TEXTS and not isinstance(value, str) else name
         assert "\n" not in str(error.value) and way in str(error.value), (name, value)
+        if name in ("seeds", "sigmas") and value in ("0 1 2", "(0, 1)", "0,1", "25 50"):
+            assert "a list is written [" in str(error.value), (name, value)
     assert not root.exists()
 
 
