@@ -32,12 +32,13 @@ def world(**levels) -> Evidence:
 
 @pytest.mark.parametrize(("moved", "share"), [(20, 0), (25, 50), (29, 90), (30, 100)])
 def test_the_share_that_recalibration_removes(moved, share):
-    evidence = world(on_demand=30, fixated_hard=20, fixated_easy=20)
-    for task, name, k in product(paper.TASKS, today.FIXATED.values(), SEEDS):
+    evidence = world(on_demand=30, fixated_hard=20, fixated_easy=20, staged_curriculum=20)
+    for task, name, k in product(paper.TASKS, recalibration.RECALIBRATED, SEEDS):
         evidence.runs["recalibrated", f"{task} {name}", k] = result(psnr(moved + k % 10), k)
     assert today.removed_shares(evidence, "deblur", "fixated_hard") == pytest.approx([share] * 3)
-    word = today.judge_statistics(evidence).word
-    assert word == (judge.REPRODUCED if share > 50 else judge.UNDECIDED if share == 50 else judge.REVERSED)
+    for cases in (today.FIXATED_CASES, today.STAGED_CASES):
+        word = today.judge_statistics(evidence, cases).word
+        assert word == (judge.REPRODUCED if share > 50 else judge.UNDECIDED if share == 50 else judge.REVERSED)
 
 
 def test_today_s_network_is_compared_with_itself_and_with_the_paper_s():

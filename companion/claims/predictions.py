@@ -14,7 +14,8 @@ block I trained anywhere.
 plateau, and in `then` what follows from each outcome. Seen before it was written: everything above; of today's network
 its training on equal shares alone, 2,000 steps of seed 99 on each task, which chose its learning rate; and of
 recalibration one look at shipped networks of scenes, one seed, on other photographs. No schedule but equal shares had
-been trained in today's network, and nothing had been told the composite.
+been trained in today's network, and nothing had been told the composite. The lines of block E3-staged came later, when
+its question had been answered for fixated models, and no staged network had been scored with other statistics.
 """
 
 from pathlib import Path

@@ -10,6 +10,8 @@ from odl import paper
 OF_UNET = ", unet"  # what `dose.name` puts behind the schedule of a run with today's network
 HALF_OF_DEFICIT = 50  # per cent
 FIXATED = {"easy": "fixated_easy", "hard": "fixated_hard"}
+FIXATED_CASES = {f"{plain(task)}, {own}": (task, name) for task, (own, name) in product(paper.TASKS, FIXATED.items())}
+STAGED_CASES = {plain(task): (task, "staged_curriculum") for task in paper.TASKS if task != "inpaint"}
 
 
 def judge_above_damaged(evidence: Evidence) -> Decision:
@@ -24,10 +26,7 @@ def judge_above_damaged(evidence: Evidence) -> Decision:
 
 def judge_fixated(evidence: Evidence) -> Decision:
     """Judge on-demand learning in today's network against both fixated models of every task, over all levels."""
-    pairs = {
-        f"{plain(task)}, {own}": (task, f"on_demand{OF_UNET}", name + OF_UNET)
-        for task, (own, name) in product(paper.TASKS, FIXATED.items())
-    }
+    pairs = {part: (task, f"on_demand{OF_UNET}", name + OF_UNET) for part, (task, name) in FIXATED_CASES.items()}
     return compare(evidence, pairs, harm=True)
 
 
@@ -44,10 +43,13 @@ def removed_shares(evidence: Evidence, task: str, schedule: str) -> list[float]:
     return shares
 
 
-def judge_statistics(evidence: Evidence) -> Decision:
-    """Judge whether BatchNorm statistics of the severity remove half of what each fixated network lacks."""
-    cases = product(paper.TASKS, FIXATED.items())
-    parts = {f"{plain(task)}, {own}": removed_shares(evidence, task, name) for task, (own, name) in cases}
+def judge_statistics(evidence: Evidence, cases: dict) -> Decision:
+    """Judge whether BatchNorm statistics of the severity remove half of what each network lacks.
+
+    `cases` has the task and the schedule of each part: FIXATED_CASES, or STAGED_CASES, without inpainting, where a
+    staged curriculum lacks nothing for certain.
+    """
+    parts = {part: removed_shares(evidence, *case) for part, case in cases.items()}
     return judge.decide_claim(parts, beyond=HALF_OF_DEFICIT, unit="%")
 
 
