@@ -253,7 +253,7 @@ def no_rows(*columns: str):
 class Evidence:
     """The results of one profile and data set that are on disk; everything may be empty."""
 
-    # (task, schedule, seed) → Result; for the task also "blocks" of Table 2, and what `gradients_and_pool` measures
+    # (task, schedule, seed) → Result; for the task also "blocks" of Table 2, and what else `companion.measure` adds
     runs: dict = field(default_factory=dict)
     table3: pd.DataFrame = no_rows("image", "system", "clipped", "psnr", "seed")  # table3.denoisers_table, ours
     spectrum: pd.DataFrame = no_rows("system", "told", "sigma", "psnr", "seed")  # db11_spectrum.curves_table

@@ -78,7 +78,8 @@ class Task:
 
         `centred` puts the missing square of inpainting in the middle, as the fixated models have it (Sec. 6.4).
         Meant for severities within the paper's levels 1 to 6; not checked, but that a blur wider than `WIDEST` raises
-        ParameterError on a CPU, and so do an x of another shape or type, and a y unlike x or beyond `FARTHEST`.
+        ParameterError on a CPU, and so do an x of another shape or type, a y unlike x, and one beyond `FARTHEST` in the
+        first batch of a task.
         """
         check_images(x)
         low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
@@ -98,10 +99,10 @@ class Task:
 
 
 def check_images(x) -> None:
-    """Raise ParameterError unless x is a batch of square images of floats."""
-    if not isinstance(x, torch.Tensor) or x.ndim != 4 or x.shape[-2] != x.shape[-1] or not x.is_floating_point():
+    """Raise ParameterError unless x is a batch of square images of 32-bit floats."""
+    if not isinstance(x, torch.Tensor) or x.ndim != 4 or x.shape[-2] != x.shape[-1] or x.dtype != torch.float32:
         given = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
-        raise ParameterError(f"x is {given}; floats (images, channels, side, side) in [-1, 1] are needed")
+        raise ParameterError(f"x is {given}; 32-bit floats (images, channels, side, side) in [-1, 1] are needed")
 
 
 def uniform(shape, generator: torch.Generator) -> torch.Tensor:

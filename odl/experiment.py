@@ -48,6 +48,7 @@ PROFILES = {
 FOR_NETWORK = {"unet": {name: {"learning_rate": 2e-3, "beta1": 0.9, "warm_up": 0.02, "clip": 0.1} for name in PROFILES}}
 FOR_NETWORK["unet"]["reference"] |= {"iterations": 100}
 FOR_NETWORK["unet"]["gpu"] |= {"width": 32}
+SHIPPED = {*paper.TASKS, *SCHEDULES, "paper", "unet"}  # names; a row by another one is a reader's, whatever it is
 PRECISIONS = ("fp32", "bf16", "fp64")  # fp64 for golden runs: 40 steps of Adam in fp32 differ between machines
 WHOLE = {"seed": (0, 2**31), "width": (4, 256), "trials": (2, 10**4), "train_images": (0, 10**8)}  # parameter → ends
 WHOLE |= dict.fromkeys(("epochs", "iterations"), (1, 10**6))
@@ -71,7 +72,7 @@ class Experiment:
     schedule: str
     seed: int
     profile: str
-    width: int  # feature maps of the first layer, an eighth of the 512 of Supp. B
+    width: int  # feature maps of the first layer; the paper's 64 is an eighth of the 512 of Supp. B
     epochs: int  # validations, and divisions of a batch
     iterations: int  # training steps of an epoch
     batch_size: int
@@ -127,21 +128,23 @@ class Experiment:
             integer(name, getattr(self, name), *ends)
         for name, ends in REAL.items():
             number(name, getattr(self, name), *ends)
-        tasks = getattr(SCHEDULES[self.schedule], "tasks", None)
+        schedule, scores = SCHEDULES[self.schedule], ["psnr", "rms_error", *["composite"] * (self.task in paper.MASKED)]
+        tasks = getattr(schedule, "tasks", None)
         if tasks and self.task not in tasks:
             raise ParameterError(f"schedule={self.schedule!r} is for {' and '.join(tasks)}, not for {self.task!r}")
-        if self.sharpness != 1 and SCHEDULES[self.schedule] is not on_demand:
+        choice("feedback", getattr(schedule, "feedback", "psnr"), scores)
+        if self.sharpness != 1 and schedule is not on_demand:
             raise ParameterError(f"sharpness={self.sharpness!r} belongs to 'on_demand', not to {self.schedule!r}")
-        number("severity", self.severity, 0, paper.TASKS[self.task]["levels"][-1][1])
+        number("severity", self.severity, 0, max(map(max, paper.TASKS[self.task]["levels"])))
         if self.task == "inpaint" and round(self.severity) != self.severity:
             side = max(1, round(self.severity))  # 0 stands for the paper's
             raise ParameterError(f"severity={self.severity!r} is not a whole number of pixels; nearest: {side}")
-        task = [TASKS[self.task]] if self.task in TASKS else []
         shipped = code_of([paper.TASKS[self.task]]) == code_of([paper.AS_SHIPPED.get(self.task)])
         levels = [] if shipped else [paper.TASKS[self.task]]
-        rows = *task, SCHEDULES[self.schedule], NETWORKS[self.network]
-        object.__setattr__(self, "code", code_of([*filter(is_own, rows), *levels]))
-        own = getattr(SCHEDULES[self.schedule], "fixated_on", None)  # "" where it has no severity of its own
+        rows = (self.task, TASKS.get(self.task)), (self.schedule, schedule), (self.network, NETWORKS[self.network])
+        rows = [row for name, row in rows if row and (name not in SHIPPED or is_own(row))]
+        object.__setattr__(self, "code", code_of([*rows, *levels]))
+        own = getattr(schedule, "fixated_on", None)  # "" where it has no severity of its own
         if own == "" and not self.severity:
             raise ParameterError(f"schedule={self.schedule!r} has no severity of its own: give one, as severity=5")
         if self.severity and own is None:

@@ -16,7 +16,7 @@ def code_of(rows: list) -> str:
 
 
 def is_own(row) -> bool:
-    """Return True if a row is a reader's: a function, a class, or an instance that has one."""
+    """Return True if a row is made of a reader's code: a function, a class, or an instance that has one."""
     if isinstance(row, partial):
         return is_own(row.func)
     if isinstance(row, FunctionType | type):
@@ -42,8 +42,8 @@ def described(value):
     if isinstance(value, list | tuple):
         return [described(each) for each in value]
     if isinstance(value, type):
-        methods = {name: each for name, each in vars(value).items() if not name.startswith("__") or name == "__init__"}
-        methods |= {"__call__": vars(value)["__call__"]} if "__call__" in vars(value) else {}
+        counted = ("__init__", "__call__")
+        methods = {name: each for name, each in vars(value).items() if not name.startswith("__") or name in counted}
         return value.__qualname__, described(methods), [described(base) for base in value.__bases__ if own_class(base)]
     if isinstance(value, set | frozenset):
         return sorted(map(repr, value))

@@ -140,6 +140,7 @@ class ResidualUNet(nn.Module):
 
 
 # Each row is a function (channels, width) -> module that maps (B, channels, 64, 64) in [-1, 1] to the same shape.
+# It draws nothing while it trains (no dropout): only its first weights are seeded.
 # A reader adds a row from any file or cell, for that process and its workers; another notebook needs the same cell
 # before its first run. A contributor adds the class and its row here, and its own numbers (rate, steps, width) to
 # `odl.experiment.FOR_NETWORK`; a later change of the class asks for a new `PROTOCOL`, as any code of `odl` does.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from odl.parameters import ParameterError, choice, integer
+from odl.parameters import ParameterError, choice, integer, number
 from odl.rivals import SCHEDULES
 from odl.schedules import allocate_batches, begin, usable_weights
 
@@ -39,6 +39,7 @@ class Sampler:
         `scores` (n_levels,) are PSNRs in dB, or the schedule's own feedback; None before the first validation. Raises
         ParameterError for scores that give no usable weights, and before a schedule with a memory hears of them.
         """
+        number("done", done, 0, 1)
         try:
             told = None if scores is None else [float(score) for score in scores]
             if told is not None and (len(told) != self.n_levels or self.remembers and not np.isfinite(told).all()):

@@ -111,6 +111,13 @@ def test_a_blur_that_is_wider_than_its_kernel_is_refused():
     refused(lambda: TASKS["deblur"].corrupt_between(x, 2, 12, generator()), "wider than the kernel; nearest: 6")
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_images_of_other_numbers_are_refused(task):
+    for dtype in (torch.float64, torch.float16, torch.uint8):
+        x = images(2, TASKS[task].channels).to(dtype)
+        refused(lambda x=x: TASKS[task].corrupt(x, 3, generator()), f"{dtype}", "32-bit floats")
+
+
 @pytest.mark.parametrize("level", [0, -1, 7, [0, 1], [5, 7], 2.5, [2.5, 3]])
 def test_a_level_that_no_task_has_is_refused_alone_and_in_a_vector(level):
     named = f"level={next(n for n in np.ravel(level) if n not in LEVELS)}"

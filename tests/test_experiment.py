@@ -18,7 +18,7 @@ from companion.training import checkpoint
 from odl import paper
 from odl.experiment import PRECISIONS, PROFILES, Experiment
 from odl.network import NETWORKS
-from odl.schedules import SCHEDULES
+from odl.schedules import SCHEDULES, Schedule
 
 
 def test_a_typo_or_a_number_out_of_range_names_the_nearest_good_value():
@@ -54,6 +54,20 @@ def test_a_severity_and_a_sharpness_belong_to_some_runs():
     refused(lambda: Experiment.of(severity=5.0), "severity", "on_demand")
     assert Experiment.of(schedule="fixated_easy", severity=5.0).severity == 5
     refused(lambda: Experiment.of(schedule="fixated_easy", severity=0.4), "severity=0.4", "nearest: 1")
+
+
+def test_a_schedule_is_told_a_score_that_the_validation_has(monkeypatch):
+    for feedback, task, said in (("PSNR", "inpaint", "psnr, rms_error"), ("composite", "denoise", "psnr, rms_error")):
+        monkeypatch.setitem(SCHEDULES, "mine", Schedule(feedback=feedback))
+        refused(lambda task=task: Experiment.of(task, schedule="mine"), f"feedback='{feedback}'", said)
+    assert Experiment.of("interpolate", schedule="on_demand_composite")
+
+
+def test_a_task_whose_severities_fall_has_severities_up_to_its_mildest(monkeypatch):
+    levels = tuple((85 - 15 * k, 100 - 15 * k) for k in range(6))  # quality of a JPEG
+    monkeypatch.setitem(paper.TASKS, "deblur", paper.TASKS["deblur"] | {"levels": levels})
+    assert Experiment.of("deblur", schedule="fixated_easy", severity=100).severity == 100
+    refused(lambda: Experiment.of("deblur", schedule="fixated_easy", severity=101), "from 0 to 100")
 
 
 def test_numbers_may_be_numpys_and_whole_ones_floats():

@@ -22,9 +22,10 @@ from odl.corruptions import Task, draw_amount
 from odl.experiment import FOR_NETWORK, Experiment
 from odl.identity import code_of, is_own
 from odl.learn import hard_pool
-from odl.network import NETWORKS
+from odl.network import NETWORKS, EncoderDecoder, ResidualUNet
 from odl.parameters import ParameterError
-from odl.schedules import SCHEDULES, Fixated
+from odl.rivals import one_level
+from odl.schedules import SCHEDULES, Fixated, Schedule, on_demand
 
 SPECKLE = {"title": "Speckle removal", "severity": "speckle σ (%)", "easy": 10, "hard": 90}
 SPECKLE |= {"levels": tuple((20 * k, 20 * k + 20) for k in range(6))}
@@ -263,6 +264,19 @@ def test_a_changed_row_is_another_run(text):
 def test_what_was_executed_without_a_module_is_ones_own():
     exec("def row(*_): return {}\nclass Row: pass", place := {})
     assert is_own(place["row"]) and is_own(place["Row"]) and is_own(place["Row"]())
+
+
+def test_a_row_by_a_name_of_ones_own_is_ones_own_even_where_all_of_it_ships(monkeypatch):
+    """Else the result of the row before it, by the same name, would be taken for its own."""
+    made = [partial(one_level, 1), partial(one_level, 5), Schedule(on_demand), Schedule(on_demand, "composite")]
+    codes = []
+    for row in made:
+        monkeypatch.setitem(SCHEDULES, "mine", row)
+        codes.append(Experiment.of(schedule="mine").code)
+    for row in (EncoderDecoder, ResidualUNet):
+        monkeypatch.setitem(NETWORKS, "mine", row)
+        codes.append(Experiment.of(network="mine").code)
+    assert len({*codes, ""}) == len(codes) + 1
 
 
 def test_changed_levels_of_the_papers_task_are_another_run_for_which_no_weights_ship(monkeypatch):

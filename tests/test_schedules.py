@@ -105,6 +105,7 @@ def test_a_sampler_takes_a_function_and_refuses_what_needs_more_than_scores():
     for bad in ("hard_mining", "fixated_easy", "replay", "minimax_gap"):
         refused(lambda bad=bad: Sampler(bad), bad)
     refused(lambda: Sampler("ondemand"), "nearest: 'on_demand'")
+    refused(lambda: Sampler("staged_curriculum").tell(20, [30.0] * 5), "done=20", "from 0 to 1")
     for name, n in (("level_4", 3), ("edm", 7)):
         refused(lambda name=name, n=n: Sampler(name, n_levels=n), f"schedule={name!r} with n_levels={n}")
 

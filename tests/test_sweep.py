@@ -14,6 +14,7 @@ import psutil
 import pytest
 from conftest import tiny
 
+from companion import published
 from companion.cli import companion, duration
 from companion.data import sets
 from companion.disk import files
@@ -197,6 +198,10 @@ def test_blocks_of_the_campaign_come_in_the_order_that_they_are_asked_for(monkey
     counts |= {"E4": 10 + 10 + 6, "E4-feedback": 10, "E2": 6 * (5 + 5 + 3 + 3), "long": 4 * 2}  # without long-more
     for name, count in counts.items():
         assert len(catalogue.measurements(*FACES, [name])) == count, name
+    as_planned, turned = (catalogue.runs_of_blocks(*FACES[:2], seeds) for seeds in (FACES[2], FACES[2][::-1]))
+    assert turned == as_planned
+    some = catalogue.measurements(*FACES[:2], [11, 12, 13], ["minimax_gap"])  # whose specialists are those of seed 10
+    assert {one.experiment.seed for one in some if one.experiment.schedule in published.SPECIALISTS} == {10}
     both = [one.experiment for one in catalogue.measurements(*FACES, ["N3", "N1"])]
     assert both[0].schedule == "cumulative_curriculum" and both[-1].schedule == "rigid_joint"
     with pytest.raises(ParameterError, match="block='N4' is not one of contest, .*nearest: 'N1'"):

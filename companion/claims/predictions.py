@@ -1,10 +1,11 @@
 """What we expected of the campaign on faces, written before two schedules were compared there, beside what came.
 
-`predictions.csv` has a line for each claim, and one for each part whose size was predicted: the margin that we expected
-in dB, the interval that it should lie in, and the judge's word. Seen before it was written: everything on bsds500, and
-on faces one on-demand network for inpainting alone (seed 0, 6,000 steps), which is compared with nothing. The lines of
-blocks D, H and I were added later, when no two schedules had been compared on faces yet; the line on equal shares
-against fixated models when Equation 3 had been compared with equal shares, and nothing with a fixated model.
+`predictions.csv` has a line for each claim that was predicted, and one for each part whose size was predicted: the
+margin that we expected in dB, the interval that it should lie in, and the judge's word. Seen before it was written:
+everything on bsds500, and on faces one on-demand network for inpainting alone (seed 0, 6,000 steps), which is compared
+with nothing. The lines of blocks D, H and I were added later, when no two schedules had been compared on faces yet; the
+line on equal shares against fixated models when Equation 3 had been compared with equal shares, and nothing with a
+fixated model.
 
 `predictions_gpu.csv` has the same of profile gpu, written before anything had been trained on a GPU, with the blocks A
 to C of profile reference in view; the lines of block I came later, with A and B of profile gpu in view and nothing of
@@ -33,7 +34,7 @@ COLUMNS = ["claim", "part", "expected", "low", "high", "word", "found", "margin"
 def load_predictions(which: str = "reference") -> pd.DataFrame:
     """Return block, claim, part (empty for the claim itself), expected, low, high (dB, may be empty), word and why.
 
-    `which` is a row of `FILES`: a profile (any other has reference's), or `today`.
+    `which` is a row of `FILES`: a profile (any other has reference's), or `today`, which also has `then`, what follows.
     """
     file = Path(__file__).with_name(FILES.get(which, FILES["reference"]))
     return pd.read_csv(file, keep_default_na=False, na_values={name: [""] for name in ("expected", "low", "high")})

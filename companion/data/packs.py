@@ -67,7 +67,7 @@ def index_of(folder: Path) -> dict | None:
 
 
 def changed(name: str, index: dict) -> bool:
-    """Return True if the originals are no longer those that were packed; a large set is not looked through again."""
+    """Return True if the originals are no longer those that were packed; large sets by name are not looked through."""
     if DATASETS.get(parse(name)[0], {}).get("images", 0) > sets.RECHECK_LIMIT or not sets.is_here(name):
         return False
     listing = sets.fingerprint(name)

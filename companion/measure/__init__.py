@@ -1,1 +1,1 @@
-"""What is measured beside the levels of Table 1: blocks, photographs with noise, gradients and hard mining's pool."""
+"""What is measured beside the levels of Table 1: blocks, photographs, gradients, pools, other statistics."""

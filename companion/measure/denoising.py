@@ -79,9 +79,10 @@ def luminance(image: np.ndarray) -> np.ndarray:
     return (image @ np.array([0.299, 0.587, 0.114])).round().astype(np.uint8)
 
 
-def centre(image: np.ndarray, side: int) -> np.ndarray:
-    top, left = (max(0, length - side) // 2 for length in image.shape)
-    return image[top : top + side, left : left + side]
+def centre(image: np.ndarray, side: int | None) -> np.ndarray:
+    """Return the middle `side` pixels of an image (H, W[, 3]) in either direction; None: all of it."""
+    top, left = (max(0, length - side) // 2 if side else 0 for length in image.shape[:2])
+    return image[top : top + (side or len(image)), left : left + (side or image.shape[1])]
 
 
 # Noise, a system, its score

@@ -171,12 +171,7 @@ def images_of(side: int | None = None) -> dict[str, np.ndarray]:
     """Return the photographs by name, or the middle `side` pixels of each, (H, W[, 3]) uint8."""
     folder = sets.find("demo")
     whole = {name: np.asarray(reader.flat(reader.opened(folder / name))) for name in PHOTOGRAPHS}
-    return {name: middle(x, side) for name, x in whole.items()}
-
-
-def middle(x, side: int | None):
-    top, left = (max(0, length - side) // 2 if side else 0 for length in x.shape[:2])
-    return x[top : top + (side or len(x)), left : left + (side or x.shape[1])]
+    return {name: denoising.centre(x, side) for name, x in whole.items()}
 
 
 def cases_of(row: str, side: int | None = None):
@@ -187,7 +182,12 @@ def cases_of(row: str, side: int | None = None):
     if row in ON_DB11:
         sigma, clip = ON_DB11[row]
         for name, x in denoising.grey_photographs("db11"):
-            yield name, middle(x, side), middle(denoising.add_awgn(x, name, sigma, clip), side), None
+            yield (
+                name,
+                denoising.centre(x, side),
+                denoising.centre(denoising.add_awgn(x, name, sigma, clip), side),
+                None,
+            )
         return
     for name, x in images_of(side).items():
         rng = np.random.default_rng(crops.seed_of("photographs", row, name))

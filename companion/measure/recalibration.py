@@ -1,22 +1,26 @@
 """How much of fixation is normalisation: networks scored with the batch statistics of the severity that they meet."""
 
 import copy
+from itertools import product
 
 import pandas as pd
 import torch
 from torch import nn
 
+from companion import published
 from companion.data import packs
 from companion.training import results
 from companion.training.measurement import Measurement
 from companion.training.results import evaluate
-from odl import crops
+from odl import crops, paper
 from odl.device import forward
 from odl.evaluation import TESTED, images_of, task_of
 from odl.windows import restorer
 
 STATISTICS_CROPS, STATISTICS_BATCH = 2_000, 100  # training crops, in batches, that give the statistics of a level
-RECALIBRATED = ("fixated_easy", "fixated_hard", "staged_curriculum")  # the schedules that are measured again
+# What is measured again. On inpainting a staged curriculum lacks nothing for certain.
+STAGED_TASKS = "interpolate", "deblur", "denoise"
+RECALIBRATED = [*product(paper.TASKS, published.FIXATED), *product(STAGED_TASKS, ["staged_curriculum"])]
 
 
 def recalibrated(experiment, network, device="cpu", progress=None) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from itertools import product
 
 from companion import judge
 from companion.judge import COMPOSITE, Decision, Evidence, compare, plain, score
+from companion.measure.recalibration import STAGED_TASKS
 from companion.pages import table1
 from odl import paper
 
@@ -11,7 +12,7 @@ OF_UNET = ", unet"  # what `dose.name` puts behind the schedule of a run with to
 HALF_OF_DEFICIT = 50  # per cent
 FIXATED = {"easy": "fixated_easy", "hard": "fixated_hard"}
 FIXATED_CASES = {f"{plain(task)}, {own}": (task, name) for task, (own, name) in product(paper.TASKS, FIXATED.items())}
-STAGED_CASES = {plain(task): (task, "staged_curriculum") for task in paper.TASKS if task != "inpaint"}
+STAGED_CASES = {plain(task): (task, "staged_curriculum") for task in STAGED_TASKS}
 
 
 def judge_above_damaged(evidence: Evidence) -> Decision:
@@ -46,8 +47,7 @@ def removed_shares(evidence: Evidence, task: str, schedule: str) -> list[float]:
 def judge_statistics(evidence: Evidence, cases: dict) -> Decision:
     """Judge whether BatchNorm statistics of the severity remove half of what each network lacks.
 
-    `cases` has the task and the schedule of each part: FIXATED_CASES, or STAGED_CASES, without inpainting, where a
-    staged curriculum lacks nothing for certain.
+    `cases` has the task and the schedule of each part: `FIXATED_CASES` or `STAGED_CASES`.
     """
     parts = {part: removed_shares(evidence, *case) for part, case in cases.items()}
     return judge.decide_claim(parts, beyond=HALF_OF_DEFICIT, unit="%")

@@ -20,6 +20,7 @@ from companion.training.measurement import Measurement
 from odl import paper
 from odl.experiment import Experiment, check_dataset
 from odl.parameters import ParameterError, choice, nearest
+from odl.rivals import seed_of_specialists
 
 # The pages of the book: functions of (profile, dataset, seeds, task) list what each trains and shows
 
@@ -168,7 +169,7 @@ RUNGS = {  # profile → widths and epochs of the ladder; its last length takes 
 
 
 def is_faces(dataset: str) -> bool:
-    """Return True for the set whose campaign was planned before any of its runs."""
+    """Return True for the set of the campaign, of which each block was planned before its own runs were compared."""
     return sets.parse(dataset)[0] == FACES
 
 
@@ -207,15 +208,20 @@ def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     ]
 
 
+def specialists(profile: str, dataset: str, seeds: list[int], ending="", tasks=tuple(paper.TASKS)) -> list[Experiment]:
+    """Return the networks of one level each that the minimax gap of these seeds is told of; seeds share them."""
+    shared = [*dict.fromkeys(map(seed_of_specialists, seeds))]
+    return grid(profile, dataset, shared, [f"{name}{ending}" for name in published.SPECIALISTS], tasks)
+
+
 # The campaigns. How many seeds a contest gets was fixed before any was looked at.
 
 
 class Block(NamedTuple):
-    """A row of a campaign: schedules, or a function of (profile, dataset, seeds) that lists runs; no page shows a part
-    of a block, which may have several rows.
+    """A row of a campaign: schedules, or a function of (profile, dataset, seeds) that lists runs.
 
-    `seeds` is the part of a campaign's seeds, `numbers` what differs from the profile, None where a profile has no
-    such run.
+    A block may have several rows; on faces no claim is judged on a part of one. `seeds` is the part of a campaign's
+    seeds, `numbers` what differs from the profile, None where a profile has no such run.
     """
 
     name: str
@@ -260,7 +266,11 @@ SCENES = [
 
 
 def on_faces(profile: str) -> list[Block]:
-    """Return the campaign on faces, planned before any of its runs, but for the last two seeds of `static_easy`."""
+    """Return the campaign on faces.
+
+    Each block was planned before its own runs were compared, but for the last two seeds of `static_easy`; those of the
+    residual U-Net, E2, E3 and E4 when the paper's network had been measured on faces.
+    """
     unet, curves = {"network": "unet"}, ("on_demand", "cumulative_curriculum")
     widths, lengths = RUNGS.get(profile, ((), ()))
     long = {"width": widths[-1], "epochs": lengths[-1]} if widths else None
@@ -283,7 +293,7 @@ def on_faces(profile: str) -> list[Block]:
         Block("partial", ("hard_mining",), FIRST, ("deblur",), {"batch_size": 100}),
         Block("inverse_mse", ("inverse_mse",), THREE),
         Block("group_dro", ("group_dro",), THREE),
-        Block("minimax_gap", tuple(published.SPECIALISTS), FIRST),
+        Block("minimax_gap", specialists, THREE),
         Block("minimax_gap", ("minimax_gap",), THREE),
         Block("static_easy", ("static_easy",), LAST, CONFOUNDED),
         # A network of today: the close contest; other shares; fixated models; the curriculum; rules of later papers.
@@ -296,7 +306,7 @@ def on_faces(profile: str) -> list[Block]:
         Block("N3-rules", ("edm",), THREE, ("denoise",), unet),
         # The paper's network where the rules are told PSNR with the known pixels put back.
         Block("E4-feedback", ("on_demand_composite",), ALL, paper.MASKED),
-        Block("E4-minimax", tuple(f"{name}_composite" for name in published.SPECIALISTS), FIRST, paper.MASKED),
+        Block("E4-minimax", partial(specialists, ending="_composite", tasks=paper.MASKED), THREE),
         Block("E4-minimax", ("minimax_gap_composite",), THREE, paper.MASKED),
         # The narrow network until longer training gains little, a block a length.
         Block("E2-10k", ("rigid_joint", "on_demand"), ALL, ("denoise", "inpaint"), narrow(100)),
@@ -309,17 +319,16 @@ def on_faces(profile: str) -> list[Block]:
         Block("E2-300k", ("on_demand",), THREE, ("denoise", "inpaint"), narrow(3000, sharpness=4)),
         Block("long", MAIN_CONTEST, FIRST, numbers=long),
         Block("long-more", (*MAIN_CONTEST, "cumulative_curriculum"), THREE, numbers=long),
-        # The networks that are scored again with BatchNorm statistics of each level; all are in blocks above. A staged
-        # curriculum lacks nothing for certain on inpainting.
+        # The networks that are scored again with BatchNorm statistics of each level; all are in blocks above.
         Block("E3-hard", ("fixated_hard",), THREE),
         Block("E3-easy", ("fixated_easy",), THREE),
-        Block("E3-staged", ("staged_curriculum",), THREE, ("interpolate", "deblur", "denoise")),
+        Block("E3-staged", ("staged_curriculum",), THREE, recalibration.STAGED_TASKS),
     ]
 
 
 def runs_of_blocks(profile: str, dataset: str, seeds: list[int]) -> dict[str, list[Experiment]]:
-    """Return the runs of every block of a data set's campaign, in its order."""
-    found = {}
+    """Return the runs of every block of a data set's campaign, in its order; the lowest seeds are the first."""
+    found, seeds = {}, sorted(seeds)
     for block in on_faces(profile) if is_faces(dataset) else SCENES:
         found.setdefault(block.name, []).extend(block.runs(profile, dataset, seeds))
     return found
@@ -359,7 +368,7 @@ def measurements_of(experiment) -> list[Measurement]:
     if plain and experiment.schedule in gradients_and_pool.MEASURED:
         return [own, *gradients_and_pool.measurements_of(experiment)]
     of_campaign = is_faces(experiment.dataset) and experiment.seed in SEEDS_OF_FACES[THREE]
-    if plain and of_campaign and experiment.schedule in recalibration.RECALIBRATED:
+    if plain and of_campaign and (experiment.task, experiment.schedule) in recalibration.RECALIBRATED:
         return [own, recalibration.measurement_of(experiment)]
     native = experiment.dataset.endswith("-native") and photographs_here(experiment.profile)
     ours = denoising.our_systems(experiment.profile, experiment.dataset, experiment.seed) if native else {}

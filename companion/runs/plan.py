@@ -15,7 +15,7 @@ BYTES_PER_WEIGHT = 4 * (2 * STATES + 1)  # in the checkpoint, the one before it,
 def plan(profile: str, datasets: list[str], seeds: list[int], ms_per_step: float) -> list[tuple[str, str]]:
     """Return a name and a text for each cost; a forward pass of a batch takes a third of a training step.
 
-    Not counted: packing, notebooks, and the other systems of Tables 2 and 3 that do not train here.
+    Not counted: packing, notebooks, the other denoisers of Table 3, and Table 2's fill that learns nothing.
     """
     hours = Counter()  # of each run, with whatever is measured of its network
     for one in (one for name in datasets for one in measurements(profile, name, seeds) if one.experiment):

@@ -60,23 +60,24 @@ def results_of(wanted: list[Measurement], device="auto", train=True, workers=Non
         scale = f"--profile {absent[0].profile} --dataset {shlex.quote(dataset or absent[0].dataset)}"
         ours = [experiment for experiment in absent if experiment.schedule in SCHEDULES] or absent
         seeds = " ".join(str(seed) for seed in sorted({experiment.seed for experiment in ours}))
-        command = f"python -m companion reproduce {scale}{f' --page {page}' * bool(page)} --seeds {seeds}"
-        print(f"{len(absent)} of {len(wanted)} runs are missing: set train=True here, or run {command}.")
+        command = f", or run python -m companion reproduce {scale}{f' --page {page}' * bool(page)} --seeds {seeds}"
+        command *= all(experiment.network == "paper" for experiment in absent)  # no page lists another's runs
+        print(f"{len(absent)} of {len(wanted)} runs are missing: set train=True here{command}.")
     return [result for result in found if result is not None]
 
 
 @pytorch_defaults()
 def run_all(wanted: list[Measurement], device="auto", workers: int | None = None, deadline: float = math.inf) -> None:
-    """Measure what is missing, `workers` at a time: by default a process per CPU thread, or `RUNS_ON_A_GPU` on a GPU.
+    """Measure what is missing, `workers` at a time, or as many as wait for nothing at the start.
 
-    What others need comes before them. Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its
-    checkpoint and stops.
+    By default a process per CPU thread, but one where all of it is quick, or `RUNS_ON_A_GPU` on a GPU. What others need
+    comes before them. Past `deadline` (of `time.monotonic()`) or at Ctrl-C every run writes its checkpoint and stops.
     """
     device, todo = check_device(device), missing(wanted)
     if not todo:
         return
-    trained = {(one.what.dataset, one.what.train_images) for one in todo if isinstance(one.what, Experiment)}
-    for dataset, train_images in sorted(trained):
+    packed = {(one.what.dataset, one.what.train_images) for one in todo if isinstance(one.what, Experiment)}
+    for dataset, train_images in sorted(packed):
         load(dataset, "train", train_images)  # packed once, before the workers start
     if workers is None:
         quick = sum(one.work for one in todo) < MIN_WORK_OF_PROCESSES

@@ -38,7 +38,7 @@ def resumed(experiment, progress=None):
 
 
 class Log:
-    """The record of a run: `history`, a dict for each epoch, and `seconds` of the clock and of the processor."""
+    """The record of a run: `history`, a dict for each epoch, and `seconds` of the clock and of the process."""
 
     def __init__(self, experiment, folder: Path):
         self.experiment, self.folder, self.snapshot = experiment, folder, None
@@ -86,7 +86,7 @@ def clocks() -> tuple[float, float]:
 
 
 class TrainingError(OneLine, RuntimeError):
-    """A number was not finite; the message is one line."""
+    """A number was not finite, or a checkpoint does not fit its network; the message is one line."""
 
 
 def finite(entry: dict, network, optimizer, epoch: int) -> None:

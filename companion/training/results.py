@@ -74,7 +74,7 @@ class Trained(NamedTuple):
 
     network: torch.nn.Module
     history: list[dict]
-    seconds: list[float]  # of the clock and of the processor
+    seconds: list[float]  # of the clock, and of the processor by the whole process
 
 
 def train(experiment, device="auto", progress=None) -> Trained:
@@ -144,8 +144,8 @@ def evaluate(experiment, restore, device="auto", progress=None, levels=TESTED) -
 def on_levels(experiment, trained: Trained, device, progress) -> dict:
     """Return the scores of a run on the paper's levels, as its result holds them."""
     rows, images = evaluate(experiment, restorer(trained.network, experiment.precision, device), device, progress)
-    short = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows}).to_dict("list")
-    columns = {name: [None if v != v else v for v in column] for name, column in short.items()}  # no NaN in JSON
+    rounded = rows.round({name: 6 if name.startswith("l2") else 5 for name in rows}).to_dict("list")
+    columns = {name: [None if v != v else v for v in column] for name, column in rounded.items()}  # no NaN in JSON
     scores = {score: torch.stack([images[level][score] for level in images]).cpu() for score in images["1"]}
     packed = {s: base64.b64encode(each.numpy().astype("<f2").tobytes()).decode() for s, each in scores.items()}
     return {"evaluation": columns, "per_image": packed}
@@ -230,7 +230,8 @@ def with_weights(network, experiment):
 def place_of_weights(experiment: Experiment) -> Path | None:
     """Return the file with a run's weights, or None: in `runs/`, in `data/models` under the root, or as shipped.
 
-    Those in `runs/` may be of another protocol or of changed photographs; a reader's own code has none that ship.
+    Those in `runs/` count only if this run made them by this protocol, those that ship always; a reader's own code has
+    none that ship.
     """
     name = shipped_name(experiment.run_id)
     trained_here = files.runs() / experiment.run_id / "weights.safetensors"
