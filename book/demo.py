@@ -49,7 +49,8 @@ def html(shown: dict, shares: list[float]) -> str:
     picture = np.concatenate([np.concatenate([figures.to_picture(image) for image in row], 1) for row in rows.values()])
     sheet = address(Image.fromarray((picture * 255).round().astype(np.uint8)), "WebP", quality=80)
     written = {name: [f"{score:.1f}" for score in each] for name, each in scores.items()}
-    best = [max(map(float, column)) for column in zip(*written.values(), strict=True)]
+    compared = [each for name, each in written.items() if name != NEWER]
+    best = [max(map(float, column)) for column in zip(*compared, strict=True)]
     equal = [100 / paper.N_LEVELS] * paper.N_LEVELS
     bars = list(zip(equal, shares, strict=True))
     colours = {TITLES[name]: figures.COLOURS[name] for name in shown}

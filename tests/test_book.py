@@ -231,6 +231,15 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
         ends += [abs(e) for e in stats.t.interval(0.90, len(gaps) - 1, np.mean(gaps), stats.sem(gaps))]
         shares.append(moved_by_hand([content(f"{profile}/{dataset}/{task}/on_demand-seed{seed}") for seed in ours]))
     assert found["within"].value == pytest.approx(max(ends), abs=1e-6) and found["contests"].value == 12
+    lost = [
+        facts.mean_margin(name, task, *measured.PAIR) for name in ("faces", "wide") for task in ("deblur", "denoise")
+    ]
+    assert 0.01 < -max(lost) < -min(lost) < 0.03  # "certain losses of hundredths of a decibel"
+    squared = [moved_by_hand([content(f"reference/bsds500/{task}/on_demand_l2-seed0")]) for task in paper.TASKS]
+    assert (round(min(squared)), round(max(squared))) == (5, 11)  # "5 to 11 images of 100", in chapter 2
+    few = pd.read_csv(files.results() / "reference" / "tables" / "fixation_spectrum-bsds500-interpolate.csv")
+    few = few.query("schedule == 'on_demand'").groupby("severity")[["psnr", "psnr_input"]].mean()
+    assert few.psnr[2.5] < few.psnr_input[2.5] and few.psnr[7.5] > few.psnr_input[7.5]  # "less than 5 %", in chapter 1
     means = [*map(np.mean, unseen)]
     assert 0 < min(means) < max(means) < 0.1  # on level 6 "above zero", "below a tenth of a decibel"
     assert sum(judge.interval(each)[0] > 0 for each in unseen) == 5  # "certainly in five"
@@ -452,6 +461,7 @@ def test_what_batch_statistics_give_back_is_what_the_files_hold():
     [guess] = predictions.load_predictions("today").query("block == 'E3' and part == 'denoising, easy'").expected
     assert guess == 20  # %
     assert all(-10 < low < high < 11 for (task, _), (low, high) in ends.items() if task == "inpaint")  # "hardly"
+    assert ends["interpolate", "hard"][0] < 0 and np.mean(shares["interpolate", "hard"]) < 0  # "hardly anything"
 
 
 def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():

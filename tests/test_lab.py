@@ -322,8 +322,8 @@ def test_allocation_lab_replays_what_the_run_did(browser):
     for done, (before, shares, words) in enumerate(browser.run(script)):
         assert not done or before == [f"{p:.1f} dB" for p in HISTORY[done - 1]]  # before the epoch
         assert shares == [f"{share:.1f}" for share in SHARES[done]]
-        assert f"{100 * np.mean([dose(shares) for shares in SHARES]):.2f} %" in words
-        assert "−0.05 dB" in words and "2 seeds: undecided" in words  # of `PAIRS`
+        assert f"{250 * np.mean([dose(shares) for shares in SHARES]):.1f} images of 100" in words
+        assert "−0.05 dB against equal shares: undecided" in words  # of `PAIRS`
 
 
 def test_sharpness_replays_what_is_measured_and_says_what_is_not(browser):

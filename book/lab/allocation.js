@@ -23,7 +23,6 @@ export function startAllocation(root) {
   const k = () => stops[sharpness.value];
   const run = () => runs[task.value]?.[k()];
   const minus = (number) => String(number).replace("-", "−");
-  const percent = (share) => `${(100 * share).toFixed(2)} %`;
   const meanOf = (values) => values.reduce((sum, value) => sum + value) / values.length;
   const say = (line) => ($("[data-say=run]").textContent = line);
 
@@ -45,6 +44,7 @@ export function startAllocation(root) {
   // What the rule would give at the PSNRs of the sliders.
   function arithmetic(line) {
     showPsnr();
+    $(".odl-own").hidden = false;
     const psnr = sliders.map((slider) => Number(slider.value));
     show(allocate(onDemand(psnr, k())), 0);
     say(line);
@@ -62,13 +62,15 @@ export function startAllocation(root) {
     show(allocation[now - 1], 1);
     epoch.setAttribute("aria-valuetext", `${now} of ${psnr.length}`);
     $("[data-say=epoch]").textContent = `${now} of ${psnr.length}`;
-    const margin = k() === 0 ? "what the others are compared with" : `minus equal shares ${margins[task.value][k()]}`;
-    say(`Measured on ${task.selectedOptions[0].text.toLowerCase()}: a level is on average ${percent(meanOf(dose))} of the batch from its equal share (the dose); ${margin}.`);
+    const moved = 250 * meanOf(dose); // of 100 images: half of what five levels are from their equal shares
+    const margin = k() === 0 ? "what the others are compared with" : `mean PSNR ${margins[task.value][k()]}`;
+    say(`Measured on ${task.selectedOptions[0].text.toLowerCase()}: ${moved.toFixed(1)} images of 100 moved in the mean of all epochs; ${margin}.`);
+    $(".odl-own").hidden = now === 1;
   }
   epoch.oninput = showEpoch;
 
   function choose() {
-    const name = `k = ${minus(k())}${{ 0: ", rigid joint learning", 1: ", Equation 3" }[k()] ?? ""}`;
+    const name = `k = ${minus(k())}${{ 0: ", equal shares", 1: ", Equation 3" }[k()] ?? ""}`;
     $("[data-say=k]").textContent = name;
     $("[data-part=epoch]").hidden = !run();
     if (!run()) return arithmetic(`No run with k = ${minus(k())} is measured here: the bars are arithmetic.`);

@@ -125,7 +125,7 @@ export async function startFixation(root) {
   function describe() {
     const { levels } = tasks[task.value];
     const level = levels.findIndex(([, high]) => amount() <= high) + 1;
-    const untrained = level === levels.length ? ", for tests alone" : "";
+    const untrained = level === levels.length ? ", unseen by networks of all levels" : "";
     $("[data-say=severity]").textContent = SAY[task.value](amount());
     $("[data-say=level]").textContent = `level ${level} of ${levels.length}${untrained}`;
     severity.setAttribute("aria-valuetext", `${SAY[task.value](amount())}, level ${level}`);
@@ -244,7 +244,7 @@ export async function startFixation(root) {
     slots.two.value = names[0];
     const width = ([, high], i) => high - (i ? levels[i - 1][1] : levels[0][0]);
     const piece = (level, i) =>
-      `<span style="flex: ${width(level, i)}; --odl-level: ${colours[i]}">${i + 1}${level === levels.at(-1) ? ", tests" : ""}</span>`;
+      `<span style="flex: ${width(level, i)}; --odl-level: ${colours[i]}">${i + 1}${level === levels.at(-1) ? ", unseen" : ""}</span>`;
     $(".odl-ruler").innerHTML = levels.map(piece).join("");
   }
 

@@ -21,7 +21,7 @@ export function startSeeds(root) {
     return row;
   });
   const head = document.createElement("div");
-  head.innerHTML = '<span></span><span class="odl-ends"><span>← rigid joint</span><span>on-demand →</span></span><span></span>';
+  head.innerHTML = '<span></span><span class="odl-ends"><span>← equal shares</span><span>on-demand →</span></span><span></span>';
   $(".odl-dots").replaceChildren(head, ...rows);
 
   function show() {
