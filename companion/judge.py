@@ -1,9 +1,10 @@
 """The one judge: from margins, one per paired seed, to a decision on a claim of the paper.
 
 A page that ranks anything takes its words from here. They are those of rule 3, which was fixed before two schedules
-were compared with the residual U-Net, and after every result of the paper's network was known. Each decision keeps that
-by rule 2, which was fixed before two schedules were compared on faces, but for what the page of the scorecard names,
-and after every result on bsds500 was known. `companion/words.py` says both rules, and each decision, in English.
+were compared with the residual U-Net, and after nearly every result of the paper's network was known. Each decision
+keeps that by rule 2, which was fixed before two schedules were compared on faces, but for what the page of the
+scorecard names, and after nearly every result on bsds500 was known. `companion/words.py` says both rules, and each
+decision, in English.
 """
 
 from dataclasses import dataclass, field, replace

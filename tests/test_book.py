@@ -28,6 +28,7 @@ from companion.claims import claims, predictions
 from companion.comparators import trained
 from companion.data import sets
 from companion.disk import files
+from companion.measure import gradients_and_pool
 from companion.pages import dose, fixation, table1, table3
 from companion.runs import catalogue
 from companion.words import estimate
@@ -496,6 +497,12 @@ def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
     held = ((sized.margin >= sized.low) & (sized.margin <= sized.high)).sum()
     came = (worded.word == worded.found).sum()
     assert f"of {len(sized)} predicted intervals {held} held, and of {len(worded)} words {came} came true" in text
+    pulls = gradients_and_pool.load_all(catalogue.grid("gpu", FACES, [10, 11, 12], ["rigid_joint"]))
+    wide = judge.Evidence(measured.wide().runs | pulls)
+    table = predictions.predictions_table(claims.judge_claims(wide), "gpu").query("part == ''")
+    found = table.dropna(subset="hit")
+    assert f"of {len(found)} words for whole claims {found.hit.sum()} came true, and two more, on minimax gap" in text
+    assert len(table) == len(found) + 2
 
 
 def test_the_times_of_a_gpu_that_a_page_has_typed_are_those_of_its_files():

@@ -67,9 +67,7 @@ def asked_of(dataset: str) -> list[tuple[int, "Claim"]]:
 
 def load_evidence(profile: str, dataset: str, seeds: list[int]) -> Evidence:
     """Return every result that a claim needs and that is here; on faces those of whole blocks alone."""
-    short = (
-        profile != "paper"
-    )  # every other one has 1.3 % of the paper's training images or fewer (Table 3 of gpu: 8 %)
+    short = profile != "paper"  # else it has 1.3 % of the paper's training images or fewer, in Table 3 of gpu 8 %
     if sets.parse(dataset)[0] == catalogue.FACES:
         once = cache(results.load_result)  # whether a block is whole, its runs themselves tell
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds, once), [])
@@ -394,6 +392,7 @@ CLAIMS += [
           "Statistics of the severity alone remove at least half of what the staged curriculum lacks.",
           NO_NUMBER, "the paper's network, staged curriculum: per cent of its deficit to on-demand learning that is "
           "gone when BatchNorm's statistics are those of each level and no weight moves: more than 50, every task but "
-          "inpainting, where it lacks nothing for certain", partial(today.judge_statistics, cases=today.STAGED_CASES)),
+          "inpainting, where over all pixels it lacks nothing for certain",
+          partial(today.judge_statistics, cases=today.STAGED_CASES)),
 ]
 # fmt: on
