@@ -1,4 +1,4 @@
-# The commands a person types. Each one first makes .venv when it is missing or older than the dependency lists; not
+# The commands a person types. Each one but help and clean first makes .venv when it is missing or older than the dependency lists; not
 # where an active conda environment has this project, as that of environment.yml does, whatever its name or path; nor on
 # Binder, nor with BIN=FOLDER. The programs there are then used.
 

@@ -28,6 +28,7 @@ from companion.data.sets import DataError
 from companion.disk import files
 from companion.notebook import check_seeds, meant
 from companion.runs import catalogue
+from companion.training.device import DEVICES
 from odl import PROTOCOL, paper
 from odl.experiment import PROFILES
 from odl.parameters import ParameterError, choice, integer
@@ -46,6 +47,7 @@ def options():
     given = GIVEN | config
     choice("profile", given["profile"], PROFILES)
     choice("task", given["task"], ("", *paper.TASKS))
+    choice("device", given["device"], DEVICES)
     integer("gpu", given["gpu"], 0, 64)
     dataset = meant("dataset", given["dataset"] or build.DATASETS[given["profile"]])
     seeds = check_seeds(meant("seeds", str(given["seeds"]).replace("'", "")))  # of [0,1] Snakemake makes two texts

@@ -1,4 +1,4 @@
-"""The packages, and as one more the weights that `odl.load` needs, which a wheel carries from data/models."""
+"""The packages, and as one more the weights of `odl.load` and `odl.restore`, which a wheel carries from data/models."""
 
 from setuptools import find_packages, setup
 

@@ -92,7 +92,7 @@ def version_of(package: str) -> str | None:
 
 
 def dataset(options: Options) -> str:
-    """Return BSDS500 where its photographs are here, else the demo photographs."""
+    """Return BSDS500 where its photographs are here, else, and in quick runs, the demo photographs."""
     with suppress(sets.DataError):
         if not options.quick:
             sets.find("bsds500")  # the files themselves, which some contestants read

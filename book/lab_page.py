@@ -199,7 +199,7 @@ def fetch(package: str, files: list[str]) -> str | None:
                 for name in files:
                     write_atomically(NPM / name, archive.extractfile(f"package/{name}").read())
         except OSError as error:
-            return f"{NPM} could not be written ({error.strerror}) when the book was built"
+            return f"{NPM} could not be written ({error.strerror or error}) when the book was built"
         except (subprocess.SubprocessError, StopIteration):
             return f"npm could not fetch {package} within five minutes when the book was built"
     return None

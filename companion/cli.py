@@ -50,7 +50,7 @@ def main(arguments=None, commands=None) -> int:
         return 130
     except BrokenPipeError:  # `… | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OneLine, OSError, RuntimeError) as error:
+    except (OneLine, OSError, RuntimeError, MemoryError) as error:
         if unforeseen(error):
             raise
         print(f"error: {line_of(error)}", file=sys.stderr)
@@ -74,13 +74,13 @@ def line_of(error: Exception) -> str:
     """Return the first line of what an error says, of one of the system's its file and what is wrong with it."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return (str(error) or type(error).__name__).splitlines()[0]
+    return (str(error) or {MemoryError: "too little memory"}.get(type(error), type(error).__name__)).splitlines()[0]
 
 
 def unforeseen(error: Exception) -> bool:
-    """Return True unless a user can mend it: PyTorch has no room, or the system killed a worker that took too much."""
+    """Return True unless a user can mend it: there is no room, or the system killed a worker that took too much."""
     room = "out of memory|not enough memory|can't allocate memory|excessive memory"
-    return not (isinstance(error, OneLine | OSError) or re.search(room, str(error)))
+    return not (isinstance(error, OneLine | OSError | MemoryError) or re.search(room, str(error)))
 
 
 class Parser(argparse.ArgumentParser):
@@ -289,8 +289,8 @@ def run_restore(options) -> int:
                 restore_file(source, mask, output, options, lambda share, done=done: bar.advance(done + share))
                 options.kept = NAMED_KEPT + again
                 tqdm.write(str(output))
-            except (OneLine, OSError, RuntimeError) as error:
-                if unforeseen(error) or isinstance(error, DiskError):  # full for the others, too
+            except (OneLine, OSError, RuntimeError, MemoryError) as error:
+                if unforeseen(error) or isinstance(error, DiskError | BrokenPipeError):  # for the others, too
                     raise
                 line = f"{source}: {line_of(error).removeprefix(f'{source}: ')}"
                 if not given.is_dir():

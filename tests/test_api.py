@@ -149,6 +149,7 @@ def test_masks_as_people_draw_them():
     drawn = [*map(Image.fromarray, (red, erased, layer)), black_and_white, black_and_white.convert("1")]
     values = np.uint8(gone), np.uint16(gone), np.dstack([np.uint8(gone)] * 3), np.uint16(gone) * 65535, np.float32(gone)
     drawn += map(Image.fromarray, values)
+    drawn += [Image.fromarray(np.dstack([np.uint8(gone)] * n + [np.full(gone.shape, 255, np.uint8)])) for n in (1, 3)]
     for mask in (gone, np.uint8(gone), red, erased, np.asarray(black_and_white.convert("RGB")), *drawn):
         np.testing.assert_array_equal(marked(mask), gone)
     turned, exif = black_and_white.transpose(Image.Transpose.ROTATE_90), Image.Exif()

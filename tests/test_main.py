@@ -227,6 +227,10 @@ def test_a_plain_file_loses_nothing_and_what_hides_in_one_is_told(tmp_path):
     for name, lost in cases.items():
         told = saved(image, tmp_path / name, tmp_path / "out.png")
         assert [line.rpartition(" the ")[2] for line in told] == lost, name
+    for suffix in (".jpg", ".tif"):  # for which Pillow makes up 1 dpi
+        saved(image, tmp_path / "plain.tif", tmp_path / f"out{suffix}")
+        written = Image.open(tmp_path / f"out{suffix}")
+        assert "dpi" not in written.info or 282 not in getattr(written, "tag_v2", {282})
 
 
 @pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".bmp", ".ppm"])
@@ -280,6 +284,10 @@ def test_a_photograph_takes_the_mask_of_its_own_folder(root):
         refused(lambda wrong=wrong: image_files.todo(*wrong, True), "is a mask", kind=ParameterError)
     for wrong in (("", "out"), ("in", "")):
         refused(lambda wrong=wrong: image_files.todo(*wrong, None, False), "names no file", kind=ParameterError)
+    for name in ("twice/a.gif", "twice/a.gif.png"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).touch()
+    refused(lambda: image_files.todo("twice", "out", None, True), "a.gif.png' would come of 2", kind=ParameterError)
     (root / "masks").rename(root / "in/masks")  # where they lie among the image_files, they are none
     assert {path.as_posix() for path, *_ in image_files.todo("in", "out", "in/masks", False)} == {*expected}
 
@@ -375,6 +383,26 @@ def test_no_room_in_memory_is_one_line_and_another_error_stays(said, capsys):
     assert main([said], parser) == 2 and capsys.readouterr().err == f"error: {said}\n"
     with pytest.raises(RuntimeError):
         main(["shapes differ"], parser)
+
+
+@pytest.mark.parametrize("error, status", [(MemoryError(), 1), (BrokenPipeError(32, "Broken pipe"), 0)])
+def test_no_memory_for_one_photograph_leaves_the_others_and_a_reader_who_left_is_no_error(
+    root, noise, monkeypatch, capfd, error, status
+):
+    made = []
+
+    def fails(source, *others):
+        made.append(source.name)
+        if source.name == "a.png":
+            raise error
+
+    (root / "in").mkdir()
+    for name in ("a.png", "b.png"):
+        Image.fromarray(photograph(0)).save(root / "in" / name)
+    monkeypatch.setattr(cli, "restore_file", fails)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    assert main(["restore", "--task", "denoise", "in", "out"]) == status
+    assert ("a.png: too little memory" in capfd.readouterr().err) == (made == ["a.png", "b.png"]) == bool(status)
 
 
 def test_a_misspelt_task_is_refused_without_torch(root):

@@ -110,6 +110,9 @@ def test_a_mask_is_reduced_like_its_photograph(tmp_path, capsys):
     mask = pictures.read_mask(tmp_path / "scratch.png", 80, shown)
     assert np.array_equal(mask, shown[..., 0] > 0) and mask.sum() == 64
     refused(lambda: pictures.read_mask(tmp_path / "scratch.png", 80, picture(64, 79)), "mask", "79×64")
+    Image.fromarray(drawn[:40, :50]).save(tmp_path / "small.png")  # smaller than a window
+    small = pictures.read_photograph(tmp_path / "small.png", 80)
+    assert pictures.read_mask(tmp_path / "small.png", 80, small).shape == small.shape[:2] == (40, 50)
     drawn[100:], drawn[:, 100:] = 255, 255
     Image.fromarray(drawn).save(tmp_path / "mask.png")
     pictures.read_mask(tmp_path / "mask.png", 80, shown)

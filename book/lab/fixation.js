@@ -63,6 +63,7 @@ export async function startFixation(root) {
       }
     } catch (error) {
       console.error(error);
+      root.scores = root.shown = undefined; // those of the task before
       say("The networks of this task could not be loaded.");
     }
   }
@@ -258,7 +259,6 @@ export async function startFixation(root) {
     if (inpainting) place(SIDE / 2, SIDE / 2);
     $("[data-part=keep]").hidden = !MISSING.includes(task.value);
     $("[data-say=drag]").hidden = !inpainting;
-    const damaged = canvasOf("y");
     damaged.tabIndex = inpainting ? 0 : -1;
     damaged.setAttribute("role", inpainting ? "application" : "img");
     damaged.setAttribute("aria-label", `The damaged picture, not restored${inpainting ? "; arrow keys move the missing square" : ""}`);

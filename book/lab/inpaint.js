@@ -40,6 +40,7 @@ export async function startInpaint(root) {
 
   function clear() {
     missing = new Uint8Array(photo.width * photo.height);
+    $("[data-say=answer]").textContent = "";
     forgetScores();
     for (const key of ["whole", "x_hat", "fill"]) showResult(key, photo);
     show();
@@ -126,7 +127,6 @@ export async function startInpaint(root) {
   brush.oninput = show;
   $("[data-do=clear]").onclick = () => {
     clear();
-    $("[data-say=answer]").textContent = "";
     say("Nothing is drawn.");
   };
 
@@ -144,9 +144,9 @@ export async function startInpaint(root) {
       const { width, height } = source;
       const x = toPlanes(source);
       const filled = await fillHoles(restore, x, hole, width, height, breathe);
-      if (photo !== source) return; // another one was opened before this began, and has come since
       const damaged = x.map((value, k) => (hole[k % hole.length] ? FILL[Math.floor(k / hole.length)] : value));
       const whole = await fillWhole(newer, x, hole, width, height);
+      if (photo !== source) return; // another one was opened before this began, and has come since
       const pictures = { whole, x_hat: filled.planes, fill: biharmonic(damaged, hole, width, height) };
       for (const [key, planes] of Object.entries(pictures)) {
         showResult(key, toImageData(planes, width, height));

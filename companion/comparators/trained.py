@@ -35,8 +35,8 @@ VALIDATION_SIGMA = 25
 class Learner:
     """`make()` builds the network; σ is uniform in [low, high].
 
-    `patch` is the side of the patches on which it learns, each alone, 0 for whole crops. `precision` is fp32 where a
-    Fourier transform needs it.
+    `patch` is the side of the patches on which it learns, each alone, 0 for whole crops. `precision` is fp32 for
+    TNRD and for CSF, whose Fourier transform needs it.
     """
 
     make: Callable[[], nn.Module]

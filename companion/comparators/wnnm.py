@@ -14,7 +14,7 @@ SETTINGS = (  # σ up to, side of a patch, patches in a group, iterations, share
 C = 2 * 2**0.5  # Paper: this; public copies of the released code: √2, which leaves noise behind here
 PUT_BACK = 0.1  # of the removed noise, before each iteration: the paper's δ
 WINDOW_REACH = 30  # patches to every side among which similar ones are sought
-STEP = 3  # Released code: half a side less 1, so 2 for 20 < σ <= 40; here: 3, because that is faster
+STEP = 3  # Released code: half a side less 1, so 2 for σ <= 40; here: 3, because that is faster
 MATCHED_TOGETHER = 32  # key patches
 DECOMPOSED_TOGETHER = 1024  # groups
 

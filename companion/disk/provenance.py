@@ -41,9 +41,9 @@ def arithmetic_of(provenance: dict, experiment: dict) -> str | None:
 
 
 def commit(*folders: Path) -> str:
-    """Return the checkout's commit, marked where `CODE` or one of `folders` has changes.
+    """Return `ODL_COMMIT` where it is set, as for code that travelled without its repository; else the checkout's.
 
-    For code that travelled without its repository it is `ODL_COMMIT`.
+    The checkout's is marked where `CODE` or one of `folders` has changes, and `unknown` where there is none.
     """
     if named := os.environ.get("ODL_COMMIT"):
         return named

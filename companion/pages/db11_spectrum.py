@@ -70,7 +70,7 @@ def show_curves(table: pd.DataFrame):
 def plot_curves(table: pd.DataFrame):
     """Draw PSNR against σ: on the left the paper's systems and DnCNN, on the right everything that is fixed at σ = 25.
 
-    In both the noisy photographs.
+    In both the on-demand network and the noisy photographs.
     """
     figure, (left, right) = subplots(1, 2, figsize=(9, 4.9), sharey=True, layout="constrained")
     curves = {curve: part for curve, part in by_curve(table.dropna(subset="psnr"))}

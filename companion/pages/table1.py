@@ -171,11 +171,12 @@ def describe_leader(table: pd.DataFrame) -> str:
 def batch(schedule: str, done: float, psnr=None) -> np.ndarray | None:
     """Return images per level in a batch of 100, as a schedule asks for them.
 
-    It is None where every image has one severity, and where the schedule is made for a run, from what others measured
-    or with a memory.
+    It is None where every image has one severity, where the schedule is told errors in the place of PSNRs, and where it
+    is made for a run, from what others measured or with a memory.
     """
     row = SCHEDULES[schedule]
-    if isinstance(row, type) or getattr(row, "fixated_on", None) is not None:
+    told_errors = getattr(row, "feedback", "psnr") == "rms_error"
+    if isinstance(row, type) or getattr(row, "fixated_on", None) is not None or told_errors:
         return None
     return allocate(np.atleast_2d(row(done, psnr, paper.N_LEVELS))[0], paper.BATCH_SIZE)
 
@@ -315,7 +316,7 @@ def describe_schedules(results: list[Result], task: str, schedules=published.SEV
     evidence, rivals = Evidence(judge.keyed(results)), [schedule for schedule in schedules if schedule != "on_demand"]
     titles = {rival: title_of(rival).lower() for rival in rivals}
     lines = {f"On-demand − {titles[rival]}": compare(evidence, {"": (task, "on_demand", rival)}) for rival in rivals}
-    if {*RIVALS} <= {*rivals}:
+    if {*RIVALS} <= {*rivals} and task in published.TABLE1:
         lines["The paper's claim, all six together"] = judge_best_of_seven(evidence, task)
     return sentences.page(lines, results, sentences.dose(results))
 

@@ -3,6 +3,7 @@
 import io
 import os
 import unicodedata
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -108,6 +109,7 @@ def marked(mask) -> np.ndarray:
     if not shown.all():
         return shown if (white | marks)[shown].all() else ~shown
     values = np.asarray(reader.upright(mask))
+    values = values[..., :-1] if mask.mode in ("LA", "RGBA") else values  # without what is opaque all over
     if mask.mode not in ("P", "F") and values.max() == 1:  # of a palette a number is no value
         return values.any(2) if values.ndim == 3 else values > 0
     shades = np.unique(np.stack([red, green, blue], -1)[marks], axis=0, return_counts=True)[1]
@@ -138,8 +140,8 @@ def format_of(output: Path) -> str:
 def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
     """Return Pillow's options to write what is restored of a stored image, and a line on what the output lacks.
 
-    Both are tried on a row and a column of pixels, before the work. Raises ParameterError where nothing could be
-    written.
+    A row and a column of pixels, and on one pixel each of the metadata, are tried before the work. Raises
+    ParameterError where nothing could be written.
     """
     file_format, picture = format_of(output), eight_bits("image", stored)
     mode, options = "L" if picture.mode in ("1", "L", "LA") else "RGB", dict(FORMATS[file_format])
@@ -176,7 +178,7 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
         found["EXIF"] = (stored if tags else picture).getexif()
         for tag in set(found["EXIF"]) - {*TIFF_EXIF} if tags else {274}:  # 274 says how a camera was turned
             found["EXIF"].pop(tag, None)
-    found["resolution"] = info.get("dpi")
+    found["resolution"] = info.get("dpi") if not tags or 282 in tags else None  # Pillow makes up a TIFF's
     found |= {name: info.get(key) for key, name in OTHERS.items()}
     found["text"] = set(getattr(stored, "text", ())) - {TEXT_XMP}
     return {name: value for name, value in found.items() if value}
@@ -229,6 +231,9 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     if not sources:
         none = f"input={source!r} has no photographs ({', '.join(SUFFIXES)})"
         raise ParameterError("; ".join([none, *unread(start)]))
+    [(after, n)] = Counter(outputs).most_common(1)
+    if n > 1:
+        raise ParameterError(f"output={str(after)!r} would come of {n} photographs; rename one of them")
     given = masks_of(sources, start, masks) if masks and masks.is_dir() else [masks] * len(sources)
     used = {path.resolve() for path in given if path}
     for after in outputs:

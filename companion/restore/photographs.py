@@ -126,7 +126,7 @@ def jpeg(y, quality: int) -> torch.Tensor:
     return torch.from_numpy(np.array(Image.open(file).convert("RGB"))).permute(2, 0, 1).to(y.dtype) / 127.5 - 1
 
 
-# Blur: severity is (standard deviation of the kernel in pixels, the root mean of both axes; kind, shape, noise,
+# Blur: severity is (standard deviation of the kernel in pixels, the root mean square of both axes; kind, shape, noise,
 # σ of the noise); the middle three are uniform in [0, 1).
 
 UNEQUAL, DISC, MOTION = 0.25, 0.5, 0.75  # from where on in [0, 1) a kind begins; below the first, Gaussians are round

@@ -7,7 +7,7 @@ from skimage import img_as_float32
 
 from companion.comparators.context_encoder import untrained
 from companion.data.packs import load
-from companion.data.reader import MAX_PIXELS, faint, opened, read_image
+from companion.data.reader import MAX_PIXELS, faint, flat, named, opened
 from companion.data.sets import DataError
 from companion.restore.advice import doubt_of_mask
 from companion.restore.image_files import marked, missing
@@ -71,7 +71,8 @@ def read_photograph(path, longest: int) -> np.ndarray:
 
     A line tells of one that uses little of its range.
     """
-    image = read_image(path, 0)
+    with named(path):
+        image = np.asarray(flat(opened(path)).convert("RGB"))
     if said := faint(image):
         print(f"{path}: {said}")
     return img_as_float32(reduced(Image.fromarray(image), longest))

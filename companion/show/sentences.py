@@ -62,6 +62,7 @@ def code(*functions):
 
 
 def severity_text(task: str, name: str) -> str:
-    """Return the severity of a fixated model, `easy` or `hard`, with its unit: 32×32, 80 %, σ = 5."""
+    """Return the severity of a fixated model, `easy` or `hard`, with its unit: 32×32, 80 %, σ = 5, else its number."""
     value = paper.TASKS[task][name]
-    return {"inpaint": f"{value}×{value}", "interpolate": f"{value} %"}.get(task, f"σ = {value}")
+    other = f"σ = {value}" if "σ" in paper.TASKS[task]["severity"] else f"{value}"
+    return {"inpaint": f"{value}×{value}", "interpolate": f"{value} %"}.get(task, other)
