@@ -38,6 +38,7 @@ FACES = measured.FACES
 UNET = "-network=unet"
 STRONG = "-sharpness=4-network=unet"  # four times as much feedback
 TIMED = "on_demand", "on_demand, k = 4", "rigid_joint", "cumulative_curriculum"
+TOLD_OR_LATER = *catalogue.NEWER, "on_demand_composite", "minimax_gap_composite"
 ROOT = measured.ROOT
 
 
@@ -291,6 +292,16 @@ def test_numbers_of_the_chapters_are_what_the_files_hold():
     for runs, name in ((long, "long_moved"), (usual, "long_moved_usual")):
         assert found[name].value == pytest.approx(moved_by_hand([*filter(None, runs)]), abs=1e-6)
     assert facts.contest()["worst_inpaint_composite"].value == pytest.approx(np.mean(worst), abs=1e-6)
+    names = pairs("faces", "inpaint", "on_demand-{}", "minimax_gap_composite-{}")
+    nearer = [np.subtract(*(worst_gap(name, "inpaint", "psnr_kept") for name in pair)) for pair in names]
+    assert facts.contest()["worst_told"].value == pytest.approx(np.mean(nearer), abs=1e-6)
+    kept = {s: by_hand("reference", FACES, "inpaint", s, "psnr_kept") for s in (*published.SEVEN, *TOLD_OR_LATER)}
+    kept |= {
+        k: by_hand("reference", FACES, "inpaint", "on_demand", "psnr_kept", network=k)
+        for k in ("-sharpness=4", "-sharpness=-4")
+    }
+    means = {name: np.mean([of[seed] for seed in (10, 11, 12)]) for name, of in kept.items()}
+    assert max(means, key=means.get) == "minimax_gap_composite"  # "the highest composite of all our schedules"
 
 
 def test_what_feedback_moves_when_it_is_told_the_composite_is_what_the_files_hold():

@@ -304,6 +304,7 @@ def test_bad_files_get_one_line_and_the_page_lives_on(browser, tmp_path, lab):
         browser.wait(lambda: abs(set_fixation(browser, "inpaint", 20)["shown"]["x"].mean() - middle) < 0.025, 20)
     else:
         browser.wait(lambda: "200×90" in status(browser, lab), 20)
+        assert not status(browser, lab, "answer")  # which was about another photograph
     browser.go("about:blank")  # the next test loads the page anew
 
 
@@ -474,6 +475,7 @@ def test_the_slider_of_the_first_page_scores_the_pictures_that_it_shows(tmp_path
     for strip, picture in ((strips[0], y), (strips[1], network(y)), (strips[3], newer)):
         error = ((picture.clamp(-1, 1) - x) / 2).square().mean().item()
         assert strip[0] == f"{-10 * np.log10(error):.1f} dB"
+    assert not soup.select(".odl-strip")[3].select(".odl-best")  # it is compared with none of the others
     bars = [float(bar["style"].split("height: ")[1].split("px")[0]) for bar in soup.select(".odl-bars i")]
     assert bars == pytest.approx(
         [2 * share for pair in zip([20] * 5, SHARES[-1], strict=True) for share in pair], abs=0.06

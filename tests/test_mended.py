@@ -103,6 +103,17 @@ def test_the_worst_gap_of_minimax_training_is_told_by_both_scores(sets):
     assert found.by_rule2.word == REPRODUCED and "known pixels put back" in describe(found)
 
 
+def test_the_worst_gap_of_minimax_training_that_is_told_the_composite(sets):
+    found = claim_that_begins("Told the composite, minimax").decide(sets["faces"])
+    for task in MASKED:
+        names = pairs("faces", task, "on_demand-{}", "minimax_gap_composite-{}")
+        nearer = [worst_gap(a, task, "psnr_kept") - worst_gap(b, task, "psnr_kept") for a, b in names]
+        assert len(nearer) == 3 and judge.spread(found.parts[TASKS[task]].values) == pytest.approx(
+            ends(nearer), abs=1e-6
+        )
+    assert [part.word for part in found.parts.values()] == [REPRODUCED, judge.EQUIVALENT]
+
+
 def test_the_papers_gain_in_l2_lies_outside_every_interval(sets):
     claim, outside = claim_that_begins("Equation 3 lowers L2"), 0
     for where, evidence in sets.items():
