@@ -1,6 +1,6 @@
-# The commands a person types. Each one but help and clean first makes .venv when it is missing or older than the dependency lists; not
-# where an active conda environment has this project, as that of environment.yml does, whatever its name or path; nor on
-# Binder, nor with BIN=FOLDER. The programs there are then used.
+# The commands a person types. Each one but help and clean first makes .venv when it is missing or older than the
+# dependency lists; not where an active conda environment has this project, as that of environment.yml does, whatever
+# its name or path; nor on Binder, nor with BIN=FOLDER. The programs there are then used.
 
 PYTHON  ?= python3
 PROFILE ?= reference
@@ -21,7 +21,7 @@ help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1|/p' Makefile | while IFS='|' read -r name text; do printf '%-13s %s\n' "$$name" "$$text"; done
 
-book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo retrains everything; STRICT=1 fails on results of another protocol or of uncommitted code)
+book: $(READY)  ## execute every notebook and build the book (PROFILE=reference loads what was measured; demo trains small networks for the notebooks; STRICT=1 fails on results of another protocol or of uncommitted code)
 	@"$(BIN)/python" book/build.py $(PROFILE) $(if $(STRICT),--strict)
 
 class: book  ## build the book, then write what a class needs: the lab as one file, a lecture with notes, exercises, and their solutions apart

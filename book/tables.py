@@ -130,8 +130,8 @@ def contest() -> str:
 def worst_gaps() -> str:
     """Return, on faces, how far equal shares, Equation 3 and minimax gap are behind a specialist by level and score."""
     rows, evidence = [], sets_faces()
-    named = {EQUAL: "Equal shares", EQUATION3: "Equation 3", "minimax_gap": published.LATER["minimax_gap"]}
-    named["minimax_gap_composite"] = "Minimax gap, told the composite"
+    named = {EQUAL: "Equal shares", EQUATION3: "Equation 3"}
+    named |= {name: published.LATER[name] for name in ("minimax_gap", "minimax_gap_composite")}
     for task in paper.TASKS:
         for (column, title), schedule in product(scored(task), named):
             runs = [run for *_, run in judge.paired(evidence.runs, task, "minimax_gap", EQUAL, schedule)]

@@ -473,7 +473,7 @@ def test_what_batch_statistics_give_back_is_what_the_files_hold():
     [guess] = predictions.load_predictions("today").query("block == 'E3' and part == 'denoising, easy'").expected
     assert guess == 20  # %
     assert all(-10 < low < high < 11 for (task, _), (low, high) in ends.items() if task == "inpaint")  # "hardly"
-    assert ends["interpolate", "hard"][0] < 0 and np.mean(shares["interpolate", "hard"]) < 0  # "hardly anything"
+    assert -15 < np.mean(shares["interpolate", "hard"]) < 10 < ends["interpolate", "hard"][1]  # "hardly anything"
 
 
 def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():
@@ -512,7 +512,7 @@ def test_the_predictions_that_a_page_has_counted_are_those_of_the_tables():
     wide = judge.Evidence(measured.wide().runs | pulls)
     table = predictions.predictions_table(claims.judge_claims(wide), "gpu").query("part == ''")
     found = table.dropna(subset="hit")
-    assert f"of {len(found)} words for whole claims {found.hit.sum()} came true, and two more, on minimax gap" in text
+    assert f"of {len(found)} words for whole claims {found.hit.sum()} came true; minimax gap, with two more," in text
     assert len(table) == len(found) + 2
 
 

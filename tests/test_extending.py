@@ -277,6 +277,10 @@ def test_a_row_by_a_name_of_ones_own_is_ones_own_even_where_all_of_it_ships(monk
         monkeypatch.setitem(NETWORKS, "mine", row)
         codes.append(Experiment.of(network="mine").code)
     assert len({*codes, ""}) == len(codes) + 1
+    there = "import odl; from odl.schedules import *; odl.SCHEDULES['mine'] = Schedule(on_demand); "
+    there += "from odl.experiment import Experiment; print(Experiment.of(schedule='mine').code)"  # which comes last
+    told = subprocess.run([sys.executable, "-c", there], capture_output=True, text=True, timeout=100, check=True)
+    assert told.stdout.strip() == codes[2]
 
 
 def test_changed_levels_of_the_papers_task_are_another_run_for_which_no_weights_ship(monkeypatch):

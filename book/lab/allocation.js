@@ -44,7 +44,7 @@ export function startAllocation(root) {
   // What the rule would give at the PSNRs of the sliders.
   function arithmetic(line) {
     showPsnr();
-    $(".odl-own").hidden = false;
+    $("[data-part=own]").hidden = false;
     const psnr = sliders.map((slider) => Number(slider.value));
     show(allocate(onDemand(psnr, k())), 0);
     say(line);
@@ -65,7 +65,7 @@ export function startAllocation(root) {
     const moved = 250 * meanOf(dose); // of 100 images: half of what five levels are from their equal shares
     const margin = k() === 0 ? "what the others are compared with" : `mean PSNR ${margins[task.value][k()]}`;
     say(`Measured on ${task.selectedOptions[0].text.toLowerCase()}: ${moved.toFixed(1)} images of 100 moved in the mean of all epochs; ${margin}.`);
-    $(".odl-own").hidden = now === 1;
+    $("[data-part=own]").hidden = now === 1;
   }
   epoch.oninput = showEpoch;
 

@@ -64,6 +64,7 @@ export async function startFixation(root) {
     } catch (error) {
       console.error(error);
       root.scores = root.shown = undefined; // those of the task before
+      for (const line of root.querySelectorAll("[data-score]")) line.textContent = "";
       say("The networks of this task could not be loaded.");
     }
   }

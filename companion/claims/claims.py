@@ -67,7 +67,7 @@ def asked_of(dataset: str) -> list[tuple[int, "Claim"]]:
 
 def load_evidence(profile: str, dataset: str, seeds: list[int]) -> Evidence:
     """Return every result that a claim needs and that is here; on faces those of whole blocks alone."""
-    short = profile != "paper"  # else it has 1.3 % of the paper's training images or fewer, in Table 3 of gpu 8 %
+    short = profile != "paper"  # any other has 1.3 % of the paper's training images at most, in Table 3 of gpu 8 %
     if sets.parse(dataset)[0] == catalogue.FACES:
         once = cache(results.load_result)  # whether a block is whole, its runs themselves tell
         whole = sum(catalogue.whole_blocks(profile, dataset, seeds, once), [])

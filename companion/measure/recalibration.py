@@ -18,7 +18,7 @@ from odl.evaluation import TESTED, images_of, task_of
 from odl.windows import restorer
 
 STATISTICS_CROPS, STATISTICS_BATCH = 2_000, 100  # training crops, in batches, that give the statistics of a level
-# What is measured again. On inpainting a staged curriculum lacks nothing for certain.
+# What is measured again. On inpainting what a staged curriculum lacks is not certain.
 STAGED_TASKS = "interpolate", "deblur", "denoise"
 RECALIBRATED = [*product(paper.TASKS, published.FIXATED), *product(STAGED_TASKS, ["staged_curriculum"])]
 

@@ -71,8 +71,9 @@ def read_photograph(path, longest: int) -> np.ndarray:
 
     A line tells of one that uses little of its range.
     """
+    stored = opened(path)
     with named(path):
-        image = np.asarray(flat(opened(path)).convert("RGB"))
+        image = np.asarray(flat(stored).convert("RGB"))
     if said := faint(image):
         print(f"{path}: {said}")
     return img_as_float32(reduced(Image.fromarray(image), longest))
