@@ -99,8 +99,9 @@ class Task:
 
 
 def check_images(x) -> None:
-    """Raise ParameterError unless x is a batch of square images of 32-bit floats."""
-    if not isinstance(x, torch.Tensor) or x.ndim != 4 or x.shape[-2] != x.shape[-1] or x.dtype != torch.float32:
+    """Raise ParameterError unless x is a batch of square images of 32-bit floats, one or more."""
+    square = isinstance(x, torch.Tensor) and x.ndim == 4 and len(x) > 0 and x.shape[-2] == x.shape[-1]
+    if not square or x.dtype != torch.float32:
         given = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
         raise ParameterError(f"x is {given}; 32-bit floats (images, channels, side, side) in [-1, 1] are needed")
 
@@ -186,8 +187,12 @@ def border(size: int, device: torch.device) -> torch.Tensor:
 def blur(x, severity, generator):
     """Blur by a separable Gaussian, one matrix across, one down; each product leaves the axis of the next one last.
 
-    Raises ParameterError for a σ above `WIDEST`, on a CPU.
+    Raises ParameterError for images under 25 pixels a side, and on a CPU for a σ above `WIDEST`.
     """
+    if x.shape[-1] <= MAX_RADIUS:  # where a border would be reflected twice
+        raise ParameterError(
+            f"images of {x.shape[-1]} pixels a side are smaller than the kernel; nearest: {MAX_RADIUS + 1}"
+        )
     sigma_y, sigma_x = severity.unbind(1)
     if severity.device.type == "cpu" and (widest := severity.max()) > WIDEST:  # a GPU would have to wait for it
         raise ParameterError(f"blur of σ = {widest:.3g} pixels is wider than the kernel; nearest: {WIDEST}")

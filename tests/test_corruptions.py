@@ -109,6 +109,8 @@ def test_a_blur_that_is_wider_than_its_kernel_is_refused():
     x = images(2)
     TASKS["deblur"].corrupt_between(x, WIDEST, WIDEST, generator())
     refused(lambda: TASKS["deblur"].corrupt_between(x, 2, 12, generator()), "wider than the kernel; nearest: 6")
+    refused(lambda: TASKS["deblur"].corrupt(x[..., :24, :24], 5, generator()), "24 pixels a side", "nearest: 25")
+    assert TASKS["deblur"].corrupt(x[..., :25, :25], 5, generator()).isfinite().all()
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -116,6 +118,7 @@ def test_images_of_other_numbers_are_refused(task):
     for dtype in (torch.float64, torch.float16, torch.uint8):
         x = images(2, TASKS[task].channels).to(dtype)
         refused(lambda x=x: TASKS[task].corrupt(x, 3, generator()), f"{dtype}", "32-bit floats")
+    refused(lambda: TASKS[task].corrupt(images(0, TASKS[task].channels), 3, generator()), "(0, ", "32-bit floats")
 
 
 @pytest.mark.parametrize("level", [0, -1, 7, [0, 1], [5, 7], 2.5, [2.5, 3]])
