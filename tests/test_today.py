@@ -14,7 +14,9 @@ from companion.claims import claims
 from companion.data import packs
 from companion.judge import Evidence
 from companion.measure import recalibration
-from companion.pages import today
+from companion.pages import table1, today
+from companion.runs import sweep
+from companion.show.sentences import severity_text
 from companion.training import results
 from odl import crops, paper
 from odl.corruptions import TASKS
@@ -85,3 +87,17 @@ def test_recalibrated_scores_are_those_of_the_moved_network_and_are_read_whole(d
     expected = results.evaluate(experiment, restorer(moved, "fp32", "cpu"), "cpu", levels=[3])[0]
     pd.testing.assert_frame_equal(rows[rows.level == "3"].reset_index(drop=True), expected)
     assert recalibration.load_all([experiment]) == {}
+
+
+def test_what_is_told_errors_has_no_batch_by_psnr_and_a_task_of_one_s_own_has_no_claim_of_the_paper(monkeypatch):
+    assert table1.batch("second_moment", 0.3, [36, 33, 30, 27, 24]) is None
+    assert table1.batch("on_demand", 0.3, [36, 33, 30, 27, 24])[-1] > 20
+    monkeypatch.setitem(paper.TASKS, "speckle", paper.TASKS["denoise"] | {"severity": "side of a block (pixels)"})
+    assert table1.describe_schedules([], "speckle") is not None and severity_text("speckle", "easy") == "10"
+
+
+def test_what_no_page_lists_is_sent_to_no_command(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("ODL_ROOT", str(tmp_path))
+    for network, said in (("paper", True), ("unet", False)):
+        sweep.run_many([tiny("denoise", "on_demand", network=network)], train=False, page="table1-denoise")
+        assert ("companion reproduce" in capsys.readouterr().out) == said
