@@ -144,7 +144,7 @@ class Experiment:
         shipped = code_of([paper.TASKS[self.task]]) == code_of([paper.AS_SHIPPED.get(self.task)])
         levels = [] if shipped else [paper.TASKS[self.task]]
         rows = (self.task, TASKS.get(self.task)), (self.schedule, schedule), (self.network, NETWORKS[self.network])
-        rows = [row for name, row in rows if row and (name not in SHIPPED or is_own(row))]
+        rows = [row for name, row in rows if row is not None and (name not in SHIPPED or is_own(row))]
         object.__setattr__(self, "code", code_of([*rows, *levels]))
         own = getattr(schedule, "fixated_on", None)  # "" where it has no severity of its own
         if own == "" and not self.severity:
