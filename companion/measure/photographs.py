@@ -182,12 +182,8 @@ def cases_of(row: str, side: int | None = None):
     if row in ON_DB11:
         sigma, clip = ON_DB11[row]
         for name, x in denoising.grey_photographs("db11"):
-            yield (
-                name,
-                denoising.centre(x, side),
-                denoising.centre(denoising.add_awgn(x, name, sigma, clip), side),
-                None,
-            )
+            noisy = denoising.add_awgn(x, name, sigma, clip)
+            yield name, denoising.centre(x, side), denoising.centre(noisy, side), None
         return
     for name, x in images_of(side).items():
         rng = np.random.default_rng(crops.seed_of("photographs", row, name))
