@@ -525,6 +525,16 @@ def test_the_times_of_a_gpu_that_a_page_has_typed_are_those_of_its_files():
     assert f" {taken:.0f} seconds with its" in page and f" {taken / 7:.0f} seconds of" in page
 
 
+def test_the_rate_of_packing_that_a_page_has_typed_is_that_of_its_file():
+    page = (ROOT / "book" / "paper_scale.md").read_text(encoding="utf-8")
+    packing = json.loads(
+        (files.results() / "benchmarks" / "cpu-2-threads" / "packing.json").read_text(encoding="utf-8")
+    )
+    [row] = [row for row in packing["rows"] if row["files"] == 100_000]
+    beyond = row["packing, peak memory (MB)"] - row["of it libraries (MB)"]
+    assert f"at {row['packing, images/s']:.0f} images a second, with {beyond:.0f} MB beyond the libraries" in page
+
+
 def test_counted_arithmetic_is_the_networks():
     """Against a count by hand for width 64: two outer layers, six of equal cost between them, the linear map."""
     outer, middle, linear = 2 * 16 * 3 * 64 * 32**2, 2 * 16 * 64 * 128 * 16**2, 2 * 512 * 16 * 16
