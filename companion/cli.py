@@ -447,8 +447,8 @@ def run_photographs(options) -> None:
         return
     photographs.add()
     if options.task is not None:
-        choice("task", options.task, photographs.LEVELS)
-    for run in map(photographs.run_of, [options.task] if options.task else photographs.LEVELS):
+        choice("task", options.task, photographs.PHOTO_TASKS)
+    for run in map(photographs.run_of, [options.task] if options.task else photographs.PHOTO_TASKS):
         with Bar(100, run.task) as bar:
             result = results.measurement_of(run).run(device, lambda share, bar=bar: bar.advance(100 * share))
         print(result.path)

@@ -281,7 +281,7 @@ def plain(task: str) -> str:
     return paper.TASKS[task]["title"].split()[-1].lower()
 
 
-def on_tasks(one: str, other: str, tasks=tuple(paper.TASKS)) -> dict:
+def on_tasks(one: str, other: str, tasks=tuple(paper.AS_SHIPPED)) -> dict:
     """Return the `pairs` of `compare` for two schedules on every task, or on some."""
     return {plain(task): (task, one, other) for task in tasks}
 
@@ -292,7 +292,7 @@ def compare_levels(evidence: Evidence, one: str, other: str, more: str, less: st
     def leads(task: str, gaps_of) -> np.ndarray:
         return np.subtract(*(gaps_of(evidence.runs, task, one, other, [level]) for level in (more, less)))
 
-    margins, composite = ({plain(task): leads(task, of) for task in paper.TASKS} for of in (gaps, composite_gaps))
+    margins, composite = ({plain(task): leads(task, of) for task in paper.AS_SHIPPED} for of in (gaps, composite_gaps))
     return decide_claim(margins, composite)
 
 
@@ -343,7 +343,7 @@ def paired(runs: dict, task: str, *schedules: str) -> list[list]:
     return [pair for pair in found if len({conditions_of(run) for run in pair}) == 1]
 
 
-def runs_of(runs: dict, schedule: str, tasks=tuple(paper.TASKS)) -> list:
+def runs_of(runs: dict, schedule: str, tasks=tuple(paper.AS_SHIPPED)) -> list:
     """Return the runs of a schedule on some tasks."""
     return [runs[key] for key in runs if key[0] in tasks and key[1] == schedule]
 

@@ -36,6 +36,6 @@ TASKS = {
         "hard": 90,
     },
 }
-AS_SHIPPED = {name: {**row} for name, row in TASKS.items()}  # by which a row that was changed at run time is told
+AS_SHIPPED = {name: {**row} for name, row in TASKS.items()}  # the paper's four, whatever a reader adds or changes
 DATASETS = ("demo", "bsds500", "celeba", "celeba10k", "sun397", "db11")  # names of sets that the companion can get
 MASKED = ("inpaint", "interpolate")  # tasks with missing pixels, whose other pixels are undamaged

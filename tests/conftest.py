@@ -148,7 +148,7 @@ def photo_tasks():
 @pytest.fixture
 def photo_networks(root):
     """The three networks for photographs, untrained, as the default of `restore`: task → network."""
-    return {task: ship_untrained(task)[0] for task in photographs.LEVELS}
+    return {task: ship_untrained(task)[0] for task in photographs.PHOTO_TASKS}
 
 
 def ship_untrained(task, seed=0, width=8):

@@ -12,9 +12,11 @@ import pytest
 import torch
 from conftest import refused
 
+from companion.claims import claims
 from companion.cli import main
 from companion.data import packs
 from companion.disk import files
+from companion.pages import dose
 from companion.runs import sweep
 from companion.training import results
 from odl import corruptions, evaluation, paper, windows
@@ -302,3 +304,15 @@ def test_the_same_code_is_the_same_run_wherever_it_was_defined():
     told = subprocess.run([sys.executable, "-c", there], capture_output=True, text=True, timeout=100, check=True)
     assert told.stdout.strip() == code_of([made(1)])
     assert code_of([]) == "" and Experiment.of().code == ""
+
+
+def test_a_task_of_a_readers_own_leaves_the_questions_of_the_paper_alone(monkeypatch):
+    """Every verdict on faces, and the shares of the dose page, are of the paper's tasks, whatever else is known."""
+
+    def found() -> list:
+        evidence = claims.load_evidence("reference", "celeba10k-native", [10, 11, 12, 13, 14])
+        return [claims.claims_table(claims.judge_claims(evidence)).to_csv(), dose.slopes(evidence, "psnr")]
+
+    before = found()
+    monkeypatch.setitem(paper.TASKS, "speckle", SPECKLE)
+    assert found() == before and before[1]

@@ -210,7 +210,7 @@ def test_the_marker_is_where_pixels_are_missing_and_nowhere_else(photo_tasks):
 # All three
 
 
-@pytest.mark.parametrize("task", photographs.LEVELS)
+@pytest.mark.parametrize("task", photographs.PHOTO_TASKS)
 def test_damage_is_of_its_generator_alone_and_keeps_grey_grey(photo_tasks, task):
     x, task = pictures(30, grey=10), corruptions.TASKS[task]
     levels = torch.arange(30) % 5 + 1
@@ -296,7 +296,7 @@ def test_the_told_network_learns_from_missing_pixels_alone():
 # Training
 
 
-@pytest.mark.parametrize("task", photographs.LEVELS)
+@pytest.mark.parametrize("task", photographs.PHOTO_TASKS)
 def test_a_network_for_photographs_is_trained_goes_on_and_is_measured(photo_tasks, demo, resumes_exactly, task):
     experiment = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
     resumes_exactly(results.train, experiment, share=0.6, iterations=3)
@@ -334,7 +334,7 @@ def in_four_turns(network, y):
     return torch.stack([network(y.rot90(turn, (2, 3))).rot90(-turn, (2, 3)) for turn in range(4)]).mean(0)
 
 
-@pytest.mark.parametrize("task", photographs.LEVELS)
+@pytest.mark.parametrize("task", photographs.PHOTO_TASKS)
 @pytest.mark.parametrize("size", [(200, 333), (127, 256), (65, 513)])
 def test_a_photograph_in_tiles_is_as_it_is_in_one_piece(photo_networks, task, size):
     network, y = photo_networks[task], torch.from_numpy(scene(*size)).permute(2, 0, 1)[None].float() / 127.5 - 1

@@ -104,7 +104,7 @@ def test_noise_on_db11_is_that_of_table_3(photo_networks, monkeypatch):
 
 
 def test_a_trained_network_ships_restores_is_measured_and_has_a_card(photo_tasks, demo, monkeypatch, capsys):
-    for task in photographs.LEVELS:
+    for task in photographs.PHOTO_TASKS:
         experiment = photographs.run_of(task, "demo", "smoke", width=4, test_images=6, validation_images=6)
         result = results.measurement_of(experiment).run("cpu")
         assert companion(["ship", experiment.run_id]) == 0
@@ -128,7 +128,7 @@ def test_a_trained_network_ships_restores_is_measured_and_has_a_card(photo_tasks
     assert "Below the damaged photograph: in none of the 1 rows" in text
 
 
-@pytest.mark.parametrize("task", photographs.LEVELS)
+@pytest.mark.parametrize("task", photographs.PHOTO_TASKS)
 def test_the_card_that_ships_tells_what_is_stored(task):
     card = files.shipped() / f"{task}.md"
     if not card.exists():

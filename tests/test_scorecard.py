@@ -377,7 +377,7 @@ def test_the_fill_that_learns_nothing_is_judged_in_both_places_on_every_seed(ahe
     evidence = world(True)
     both = [np.mean([judge.score(evidence.runs["blocks", "on_demand", s], [b]) for s in SEEDS]) for b in blocks.BLOCKS]
     filled = dict(zip(blocks.BLOCKS, [db + ahead for db in both], strict=True))
-    evidence.runs["blocks", blocks.CLASSICAL, 0] = result(filled)
+    evidence.runs["blocks", blocks.BIHARMONIC, 0] = result(filled)
     found = table2.judge_classical(evidence)
     assert found.word == word and len(found.parts["central"].values) == 3
     assert found.parts["central"].mean == pytest.approx(ahead, abs=0.01)

@@ -29,7 +29,7 @@ from odl.learn import Step, severities
 from odl.parameters import ParameterError
 from odl.schedules import SCHEDULES, allocate_batches, begin
 
-OURS = list(SCHEDULES)[: list(SCHEDULES).index("level_1")]  # the paper's; `test_rivals.py` has the others
+PAPERS = list(SCHEDULES)[: list(SCHEDULES).index("level_1")]  # the paper's; `test_rivals.py` has the others
 PSNR = [40.0, 30, 20, 10, 5]
 TINY = {"width": 4, "epochs": 5, "iterations": 2, "batch_size": 20}
 
@@ -183,7 +183,7 @@ def test_schedules_of_one_seed_see_the_same_crops_and_draws(demo, task, epoch):
     """Where the level of an image is the same, its corruption is, and only there."""
     reference = drawn(tiny("rigid_joint", task), epoch)
     assert not torch.equal(reference[0][0], reference[1][0])
-    for schedule in {*OURS} - {"hard_mining"}:
+    for schedule in {*PAPERS} - {"hard_mining"}:
         experiment = tiny(schedule, task)
         counts = allocated(experiment, epoch)
         for i, ((x, y), (x_reference, y_reference)) in enumerate(zip(drawn(experiment, epoch), reference, strict=True)):

@@ -87,7 +87,7 @@ def load_evidence(profile: str, dataset: str, seeds: list[int]) -> Evidence:
     on_db11 = {"dataset": "db11", "profile": profile, "ours": ours, "measure": False}
     return Evidence(
         {key: result for key, result in runs.items() if result},
-        table3.denoisers_table(denoising.OURS, **on_db11),
+        table3.denoisers_table(denoising.OUR_SYSTEMS, **on_db11),
         db11_spectrum.curves_table(db11_spectrum.CURVES, **on_db11),
         short=short,
     )
@@ -124,12 +124,12 @@ def absolute(decide: Callable, **how) -> Callable:
     return lambda evidence: judge.absolute(evidence, decide(evidence, **how))
 
 
-def contest(one: str, other: str, tasks=tuple(paper.TASKS), **how) -> Callable:
+def contest(one: str, other: str, tasks=tuple(paper.AS_SHIPPED), **how) -> Callable:
     """Return what decides a claim that one schedule is ahead of another in mean PSNR, on every task or on some."""
     return partial(compare, pairs=on_tasks(one, other, tasks), **how)
 
 
-def contest_today(one: str, other: str, tasks=tuple(paper.TASKS)) -> Callable:
+def contest_today(one: str, other: str, tasks=tuple(paper.AS_SHIPPED)) -> Callable:
     """Return `contest` of two schedules of today's network."""
     return contest(one + today.OF_UNET, other + today.OF_UNET, tasks)
 
@@ -186,7 +186,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
      NO_NUMBER, "on-demand − each of six rivals, PSNR on level 6, every task",
      partial(compare, pairs={
          f"{plain(task)}, {published.SEVEN[rival]}": (task, "on_demand", rival, ["6"])
-         for task in paper.TASKS for rival in table1.RIVALS
+         for task in paper.AS_SHIPPED for rival in table1.RIVALS
      }, best=True)),
     ("Table 1", "A staged curriculum collapses on deblurring.",
      span(paper_gaps("rigid_joint", "staged_curriculum", ["deblur"])),

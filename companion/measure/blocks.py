@@ -11,7 +11,7 @@ from companion.training.measurement import Measurement, Result
 from companion.training.results import measurement_beside, path_of
 from odl.experiment import Experiment, slug
 
-CLASSICAL = "biharmonic"  # the fill that learns nothing
+BIHARMONIC = "biharmonic"  # the fill that learns nothing
 
 
 def measurement_of(experiment) -> Measurement:
@@ -39,7 +39,7 @@ class Fill(Run):
 
 def fill_of(ours: Experiment) -> Fill:
     """Return the run of the biharmonic fill on the crops of one of ours."""
-    return Fill(**(asdict(ours) | {"schedule": CLASSICAL, "seed": 0}))
+    return Fill(**(asdict(ours) | {"schedule": BIHARMONIC, "seed": 0}))
 
 
 def measurement_of_fill(experiment: Fill) -> Measurement:

@@ -11,7 +11,7 @@ import pandas as pd
 from companion.disk import files
 from companion.measure import photographs as measured
 from companion.restore import chosen
-from companion.restore.photographs import GREY_EVERY, LENGTH, LEVELS, LOST, MOST_NOISE, QUALITIES, RADIUS
+from companion.restore.photographs import GREY_EVERY, LENGTH, LOST, MOST_NOISE, PHOTO_TASKS, QUALITIES, RADIUS
 from companion.training import checkpoint
 
 DAMAGE = {
@@ -104,8 +104,8 @@ def level_means(result: dict) -> pd.DataFrame:
 def by_level(task: str, result: dict) -> str:
     """Return a Markdown table of PSNR in dB of every level, damaged and restored."""
     scores = level_means(result)
-    lines = [f"| level | {LEVELS[task]['severity']} | damaged (dB) | restored (dB) |", "| --- | --- | --- | --- |"]
-    for level, (low, high) in enumerate(LEVELS[task]["levels"], 1):
+    lines = [f"| level | {PHOTO_TASKS[task]['severity']} | damaged (dB) | restored (dB) |", "| --- | --- | --- | --- |"]
+    for level, (low, high) in enumerate(PHOTO_TASKS[task]["levels"], 1):
         damaged, restored = scores.loc[str(level)]
         lines.append(f"| {level} | {low:g} to {high:g} | {damaged:.2f} | {restored:.2f} |")
     note = "Level 6 was not trained." if task != "photo_fill" else "Missing pixels of the damaged image are white."

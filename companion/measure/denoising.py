@@ -30,7 +30,7 @@ SPECTRUM = (5, 15, 25, 50, 75, 100)  # σ of Figure 6, whose axis the paper does
 FIXED = 25  # σ at which systems are fixed in Figure 6 and the supplement's pictures
 STRIDE = 3
 DB11_WORK = 1765  # batches of 100 windows at this stride in the eleven photographs
-OURS = ("on_demand", "fixated")
+OUR_SYSTEMS = ("on_demand", "fixated")
 NOISY = "noisy"  # the photographs as they are, beside the systems that restore them
 SYSTEMS = DENOISERS | {
     "on_demand": Denoiser("On-demand", "on-demand", "#D55E00", None),
@@ -106,19 +106,19 @@ def our_systems(profile: str = "reference", dataset: str = "bsds500", seed: int 
 def our_runs(profile: str = "reference", dataset: str = "bsds500", seeds=(0,)) -> dict[str, list[Experiment]]:
     """Return system → its run of each seed."""
     of_seeds = [our_systems(profile, dataset, seed) for seed in seeds]
-    return {system: [each[system] for each in of_seeds] for system in OURS}
+    return {system: [each[system] for each in of_seeds] for system in OUR_SYSTEMS}
 
 
 def can_run(system: str, ours: Experiment | None = None) -> bool:
     """Return True if the system's package or weights are here."""
-    if system in OURS:
+    if system in OUR_SYSTEMS:
         return results.place_of_weights(ours) is not None
     return SYSTEMS[system].here()
 
 
 def denoiser(system: str, ours: Experiment | None = None, device: str = "cpu"):
     """Return `denoise(y, sigma) -> x_hat` of a system; our networks are not told σ."""
-    if system not in OURS:
+    if system not in OUR_SYSTEMS:
         return SYSTEMS[system].denoise
     network = results.load_network(ours)
     return lambda y, _: restore_image(network, y, STRIDE, precision=ours.precision, device=device)

@@ -90,7 +90,7 @@ def load_all(experiments) -> dict:
 def severe_dominate(evidence: Evidence) -> Decision:
     """Judge whether level 5 has a larger gradient than level 1, in per cent, on every task."""
     parts = {}
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         found = [run.level_means["norm"] for [run] in paired(evidence.runs, "gradients", f"{task} rigid_joint")]
         parts[plain(task)] = [100 * (norm["5"] / norm["1"] - 1) for norm in found]
     return decide_claim(parts, unit="%")
@@ -99,7 +99,7 @@ def severe_dominate(evidence: Evidence) -> Decision:
 def remembers(evidence: Evidence) -> Decision:
     """Judge whether hard mining loses more from its pool to held-out examples than rigid joint learning does."""
     parts = {}
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         pairs = paired(evidence.runs, "pool", *(f"{task} {schedule}" for schedule in ("hard_mining", "rigid_joint")))
         scores = [[run.level_means["psnr"] for run in pair] for pair in pairs]
         losses = [[score["pool"] - score["held out"] for score in pair] for pair in scores]

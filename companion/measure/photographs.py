@@ -30,7 +30,7 @@ from odl import crops
 from odl.parameters import ParameterError, choice
 
 PHOTOGRAPHS = ("astronaut.png", "camera.png", "chelsea.png", "coffee.png", "rocket.jpg")
-OURS = (chosen.PHOTOGRAPHS, chosen.PAPER)
+OUR_NETWORKS = (chosen.PHOTOGRAPHS, chosen.PAPER)
 
 # Damage: a function of a photograph (H, W[, 3]) uint8 and a generator, which returns the damaged one, uint8 or floats
 # on [0, 1], and where pixels are missing the mask (H, W).
@@ -213,7 +213,7 @@ def measure(row: str, side: int | None = None, device: str = "cpu", progress=Non
     for image, x, y, mask in cases_of(row, side):
         damaged = y / 255 if y.dtype == np.uint8 else y
         systems = {"damaged": lambda damaged=damaged: damaged}
-        systems |= {name: partial(restore, y, task, mask, network=name, device=device) for name in OURS}
+        systems |= {name: partial(restore, y, task, mask, network=name, device=device) for name in OUR_NETWORKS}
         systems |= {name: partial(rival, damaged, mask) for name, rival in RIVALS[task].items()}
         for name, made in systems.items():
             start = time.perf_counter()
@@ -237,7 +237,7 @@ def table(rows=(*ROWS, *ON_DB11), side: int | None = None) -> pd.DataFrame:
         if result := measurement_of(row, side).load():
             means = result.evaluation.groupby("system")[["psnr", "seconds"]].mean()
             rival = max(RIVALS[task_of(row)], key=means.psnr.get)
-            db = [means.psnr[name] for name in ("damaged", *OURS)]
-            shown.append((row, *db, rival, means.psnr[rival], means.seconds[OURS[0]]))
-    columns = ["damage", "damaged", *OURS, "rival", "rival_psnr", "seconds"]
+            db = [means.psnr[name] for name in ("damaged", *OUR_NETWORKS)]
+            shown.append((row, *db, rival, means.psnr[rival], means.seconds[OUR_NETWORKS[0]]))
+    columns = ["damage", "damaged", *OUR_NETWORKS, "rival", "rival_psnr", "seconds"]
     return pd.DataFrame(shown, columns=columns).round(2)

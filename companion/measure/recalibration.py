@@ -20,7 +20,7 @@ from odl.windows import restorer
 STATISTICS_CROPS, STATISTICS_BATCH = 2_000, 100  # training crops, in batches, that give the statistics of a level
 # What is measured again. On inpainting what a staged curriculum lacks is not certain.
 STAGED_TASKS = "interpolate", "deblur", "denoise"
-RECALIBRATED = [*product(paper.TASKS, published.FIXATED), *product(STAGED_TASKS, ["staged_curriculum"])]
+RECALIBRATED = [*product(paper.AS_SHIPPED, published.FIXATED), *product(STAGED_TASKS, ["staged_curriculum"])]
 
 
 def recalibrated(experiment, network, device="cpu", progress=None) -> pd.DataFrame:

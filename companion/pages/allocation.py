@@ -119,5 +119,6 @@ def judge_easiest_share(evidence: Evidence) -> Decision:
 def shares(evidence: Evidence) -> dict:
     """Return plain name of a task → `percent` of its on-demand runs, one array per seed."""
     return {
-        plain(task): [percent(run) for [run] in judge.paired(evidence.runs, task, "on_demand")] for task in paper.TASKS
+        plain(task): [percent(run) for [run] in judge.paired(evidence.runs, task, "on_demand")]
+        for task in paper.AS_SHIPPED
     }

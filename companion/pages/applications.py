@@ -11,7 +11,7 @@ from companion.show import figures, sentences
 from companion.training import results
 from companion.words import signed, span
 
-NETWORK, CLASSICAL = "on-demand", "biharmonic"
+NETWORK, BIHARMONIC = "on-demand", "biharmonic"
 
 
 def curves(size, rng: np.random.Generator, n: int, reach: float, thickness: int) -> np.ndarray:
@@ -85,10 +85,10 @@ def describe_repairs(table: pd.DataFrame, results) -> str:
     """Say in how many masks the on-demand network's number is the higher one, and the scale."""
     if not results or NETWORK not in table:
         return "No trained network is here."
-    above = {name: (table[NETWORK] > table[name]).sum() for name in ("damaged", CLASSICAL)}
+    above = {name: (table[NETWORK] > table[name]).sum() for name in ("damaged", BIHARMONIC)}
     return (
         f"Inside the mask, the on-demand network scores higher than the grey filling in {above['damaged']} of "
-        f"{len(table)} masks, and higher than the biharmonic filling in {above[CLASSICAL] or 'none'}. "
+        f"{len(table)} masks, and higher than the biharmonic filling in {above[BIHARMONIC] or 'none'}. "
         "One photograph and one training decide nothing, and the paper gives pictures only.\n\n"
         + sentences.scale(results)
     )

@@ -60,7 +60,7 @@ def doses_table(experiments: list[Experiment]) -> pd.DataFrame:
     """
     evidence, rows = load_runs(experiments), []
     settings = {replace(e, seed=0) for e in experiments if e.schedule == "on_demand"}
-    for e in sorted(settings, key=lambda e: (list(paper.TASKS).index(e.task), e.width, e.epochs, e.sharpness)):
+    for e in sorted(settings, key=lambda e: (list(paper.AS_SHIPPED).index(e.task), e.width, e.epochs, e.sharpness)):
         pair = e.task, name(e), name(replace(e, schedule="rigid_joint", sharpness=1.0))
         ours = [run for run, _ in paired(evidence.runs, *pair)]
         doses = [100 * dose_of(run) for run in ours]
@@ -78,7 +78,9 @@ def doses_table(experiments: list[Experiment]) -> pd.DataFrame:
 def judge_dose(evidence: Evidence, k: int = 4) -> Decision:
     """Judge B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
     pair = NAMES[k], "rigid_joint"
-    printed = {plain(t): judge.printed_margin(evidence, t, *pair) for t in paper.TASKS if k == 1}  # the paper's own k
+    printed = {
+        plain(t): judge.printed_margin(evidence, t, *pair) for t in paper.AS_SHIPPED if k == 1
+    }  # the paper's own k
     found = compare(evidence, judge.on_tasks(*pair), printed=printed)
     if found.word == judge.MISSING:
         return found
@@ -103,14 +105,14 @@ def slopes(evidence: Evidence, asked: str) -> list[float]:
     The composite's is that of PSNR on the tasks without known pixels.
     """
     ks, of_seeds = (-4, 1, 4), {}  # seed → a slope for each task
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         column = "psnr" if asked == judge.COMPOSITE and task not in paper.MASKED else asked
         for equal, *others in paired(evidence.runs, task, "rigid_joint", *map(NAMES.get, ks)):
             if all(column in run.evaluation for run in (equal, *others)):
                 margins = [score(run, column=column) - score(equal, column=column) for run in others]
                 doses = [np.sign(k) * 100 * dose_of(run) for k, run in zip(ks, others, strict=True)]
                 of_seeds.setdefault(equal.experiment["seed"], []).append(slope_of(doses, margins))
-    return [np.mean(each) for each in of_seeds.values() if len(each) == len(paper.TASKS)]
+    return [np.mean(each) for each in of_seeds.values() if len(each) == len(paper.AS_SHIPPED)]
 
 
 def slope_of(doses, margins) -> float:
@@ -182,7 +184,7 @@ def levels_table(evidence: Evidence) -> pd.DataFrame:
     images in the last epoch; seeds, margin (dB over equal shares) and its 95 % interval, low and high.
     """
     rows, each = [], range(1, paper.N_LEVELS + 1)
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         norms = [run.level_means["norm"] for [run] in paired(evidence.runs, "gradients", f"{task} rigid_joint")]
         pull = np.mean([[norm[str(i)] / norm["1"] for i in each] for norm in norms] or [[np.nan] * len(each)], axis=0)
         for k in (k for k in NAMES if k and paired(evidence.runs, task, NAMES[k], "rigid_joint")):
@@ -203,7 +205,7 @@ def describe_doses(experiments: list[Experiment]) -> str:
     evidence = load_runs(experiments)
     notes = {k: ", towards the easy levels" if k < 0 else ", Equation 3" * (k == 1) for k in exponents(experiments)}
     lines = {f"k = {minus(k)}{note}": judge_dose(evidence, k) for k, note in notes.items()}
-    early = {plain(task): margins for task in paper.TASKS if (margins := early_margins(evidence, task))}
+    early = {plain(task): margins for task in paper.AS_SHIPPED if (margins := early_margins(evidence, task))}
     each = "; ".join(f"{task} {estimate(margins)}" for task, margins in early.items())
     text = f"While the learning rate is constant, over epochs 50 to 80 %, Equation 3 − equal shares is {each}, by the "
     return page(lines, list(evidence.runs.values()), f"{text}validation PSNR of levels 1 to 5." if each else "")
@@ -309,9 +311,9 @@ def margin_panels(xlabel: str, corners):
     figure, axes = subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
     figure.supxlabel(xlabel, fontsize=10)
     figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
-    for task, axis in zip(paper.TASKS, axes.flat, strict=True):
+    for task, axis in zip(paper.AS_SHIPPED, axes.flat, strict=True):
         frame_panel(axis, task, corners)
-    return figure, zip(paper.TASKS, axes.flat, strict=True)
+    return figure, zip(paper.AS_SHIPPED, axes.flat, strict=True)
 
 
 def frame_panel(axis, task: str, corners) -> None:

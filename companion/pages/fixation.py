@@ -190,7 +190,7 @@ def judge_fixation(evidence: Evidence, schedule: str = "on_demand") -> Decision:
     Not behind is at most `judge.EQUIVALENCE` behind.
     """
     pairs, bounds = {}, {}
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         for own in ("easy", "hard"):
             over, there = contests(task, own, schedule)
             name = f"{plain(task)}, fixated on {own}, "
@@ -205,7 +205,7 @@ def judge_hard_model_on_mild_damage(evidence: Evidence) -> Decision:
     On the tasks of which the paper shows that model.
     """
     parts = {}
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         if published.figure2(task) == "fixated_hard":
             *_, (own,), column = contests(task, "hard")[1]
             runs = [run for (run,) in judge.paired(evidence.runs, task, "fixated_hard")]
@@ -220,7 +220,7 @@ def margins_table(evidence: Evidence) -> pd.DataFrame:
     networks have. Whether feedback has a part in the cure of fixation shows in how far the two are apart.
     """
     rows = []
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         for own in ("easy", "hard"):
             trios = judge.paired(evidence.runs, task, "on_demand", "rigid_joint", f"fixated_{own}")
             for what, sign, (*_, levels, column) in zip(COMPARED, (1, -1), contests(task, own), strict=True):
@@ -252,7 +252,7 @@ def compare_with_equal_shares(evidence: Evidence) -> str:
 def levels_below(runs: dict, schedule: str) -> dict[str, list[str]]:
     """Return plain name of a task → levels on which a schedule is below the damaged images, in the mean over seeds."""
     found = {}
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         own = [run for run in judge.runs_of(runs, schedule, [task]) if "psnr_input" in run.evaluation]
         gain = {i: [judge.gained(run, [i]) for run in own] for i in judge.LEVELS}
         found[plain(task)] = [level for level in judge.LEVELS if own and np.mean(gain[level]) < 0]

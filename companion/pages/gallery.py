@@ -5,7 +5,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from companion.measure import denoising
-from companion.measure.denoising import FIXED, NOISY, OURS, SLOW, SYSTEMS
+from companion.measure.denoising import FIXED, NOISY, OUR_SYSTEMS, SLOW, SYSTEMS
 from companion.show.figures import picture_blocks, picture_grid
 
 
@@ -22,7 +22,7 @@ def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> 
     return pd.DataFrame(rows, columns=["system", "sigma", "picture", "psnr"])
 
 
-SHOWN = (NOISY, "bm3d", "nlm", *OURS)  # what is shown of one photograph, if it is there
+SHOWN = (NOISY, "bm3d", "nlm", *OUR_SYSTEMS)  # what is shown of one photograph, if it is there
 
 
 def plot_spectrum(shown: pd.DataFrame):
@@ -38,7 +38,9 @@ def plot_spectrum(shown: pd.DataFrame):
 def plot_all(images: dict, denoisers: dict, sigma: float = 25):
     """Draw every photograph with noise, through our two systems, and through the best other system on it."""
     quick = {system: denoise for system, denoise in denoisers.items() if system not in SLOW}
-    names = {system: SYSTEMS[system].short for system in (NOISY, *(system for system in OURS if system in quick))}
+    names = {
+        system: SYSTEMS[system].short for system in (NOISY, *(system for system in OUR_SYSTEMS if system in quick))
+    }
     rows = []
     for title, image in tqdm(images.items()):
         shown = pictures(quick, [sigma], title, image).set_index("system")

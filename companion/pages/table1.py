@@ -328,7 +328,7 @@ def papers_test(evidence: Evidence) -> pd.DataFrame:
     interval, low and high, and p (paired t-test over the trials of these networks).
     """
     rows = []
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         for runs in judge.paired(evidence.runs, task, "on_demand", "rigid_joint"):
             a, b = (overall(run.evaluation).psnr for run in runs)  # dB, one for every trial
             rows.append((plain(task), runs[0].experiment["seed"], *judge.spread(a - b), stats.ttest_rel(a, b).pvalue))
@@ -344,7 +344,7 @@ def judge_worst_gap(evidence: Evidence, one: str, other: str) -> Decision:
     def by(column: str, tasks) -> dict:
         return {plain(task): worst_gap_margins(evidence, task, one, other, column) for task in tasks}
 
-    return judge.decide_claim(by("psnr", paper.TASKS), by(judge.COMPOSITE, paper.MASKED))
+    return judge.decide_claim(by("psnr", paper.AS_SHIPPED), by(judge.COMPOSITE, paper.MASKED))
 
 
 def judge_best_of_seven(evidence: Evidence, task: str) -> Decision:
@@ -368,7 +368,7 @@ def compare_widths(half: Evidence, full: Evidence) -> str:
 def judge_error(evidence: Evidence) -> Decision:
     """Judge by how many per cent Equation 3 changes L2 against equal shares, on every task; below 0 it is lower."""
     parts, papers = {}, {}
-    for task in paper.TASKS:
+    for task in paper.AS_SHIPPED:
         pairs = judge.paired(evidence.runs, task, "on_demand", "rigid_joint")
         pairs = [[judge.score(run, column="l2") for run in pair] for pair in pairs if "l2" in pair[0].evaluation]
         parts[plain(task)] = [100 * (ours / equal - 1) for ours, equal in pairs]
@@ -382,7 +382,7 @@ def judge_joint_schedules(evidence: Evidence) -> Decision:
     names = {rival: title.lower() for rival, title in published.SEVEN.items()}
     pairs = {
         f"{plain(task)}, {names[one]} − {names[other]}": (task, one, other)
-        for task in paper.TASKS
+        for task in paper.AS_SHIPPED
         for one, other in product(published.JOINT, published.PARTIAL)
     }
     return compare(evidence, pairs)

@@ -9,7 +9,7 @@ from companion import judge, published
 from companion.comparators import INPAINTERS
 from companion.comparators.holes import BLOCKS
 from companion.judge import Decision, Evidence
-from companion.measure.blocks import CLASSICAL
+from companion.measure.blocks import BIHARMONIC
 from companion.show import sentences, tables
 from companion.training.measurement import Result
 from companion.training.results import load_result
@@ -17,7 +17,7 @@ from companion.words import count_seeds, estimate, signed
 
 CENTRE, RANDOM = INPAINTERS
 SPECIALIST = "fixated_hard"  # our own network for the central block alone
-TITLES = INPAINTERS | {"on_demand": "On-demand", CLASSICAL: "Biharmonic equation"}
+TITLES = INPAINTERS | {"on_demand": "On-demand", BIHARMONIC: "Biharmonic equation"}
 TITLES |= {"not_restored": "Not restored: the grey filling"}
 TITLES |= {SPECIALIST: "Our network, fixated on the centre, other crops"}
 SHORT_TITLES = {"on_demand": "on-demand", CENTRE: "centre", RANDOM: "random regions"}
@@ -35,7 +35,7 @@ def blocks_table(measured: list[Result], own: list[Result] = ()) -> pd.DataFrame
     of_seeds = {}
     for r in measured:
         of_seeds.setdefault(r.experiment["schedule"], []).append(r.evaluation.groupby("level")[["l2", "psnr"]].mean())
-    printed = dict.fromkeys(("not_restored", CLASSICAL), NOT_PRINTED) | published.TABLE2
+    printed = dict.fromkeys(("not_restored", BIHARMONIC), NOT_PRINTED) | published.TABLE2
     rows = []
     for method in (name for name in printed if name in of_seeds):
         row = [method]
@@ -123,7 +123,7 @@ def judge_both_blocks(evidence: Evidence) -> Decision:
 
 def judge_classical(evidence: Evidence) -> Decision:
     """Judge the biharmonic equation, which has no seed, against the on-demand networks, inside either block."""
-    fills, ours = judge.paired(evidence.runs, "blocks", CLASSICAL), judge.paired(evidence.runs, "blocks", "on_demand")
+    fills, ours = judge.paired(evidence.runs, "blocks", BIHARMONIC), judge.paired(evidence.runs, "blocks", "on_demand")
 
     def leads(column: str) -> dict:
         scores = {b: [judge.score(run, [b], column) for [run] in ours] for b in BLOCKS}
@@ -159,5 +159,5 @@ def describe_blocks(results, ours=()) -> str:
         "On-demand, central − arbitrary block, less than 1 dB (paper: +0.43 dB)": judge_both_blocks(evidence),
         "Biharmonic equation − on-demand, either block (not in the paper)": judge_classical(evidence),
     }
-    trained = [r for r in results if r.experiment["schedule"] != CLASSICAL]
+    trained = [r for r in results if r.experiment["schedule"] != BIHARMONIC]
     return sentences.page(lines, trained, own_specialist(trained, ours))

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from companion import judge
+from companion import judge, published
 from companion.judge import COMPOSITE, Decision, Evidence, compare, plain, score
 from companion.measure.recalibration import STAGED_TASKS
 from companion.pages import table1
@@ -10,8 +10,10 @@ from odl import paper
 
 OF_UNET = ", unet"  # what `dose.name` puts behind the schedule of a run with today's network
 HALF_OF_DEFICIT = 50  # per cent
-FIXATED = {"easy": "fixated_easy", "hard": "fixated_hard"}
-FIXATED_CASES = {f"{plain(task)}, {own}": (task, name) for task, (own, name) in product(paper.TASKS, FIXATED.items())}
+FIXATED_CASES = {
+    f"{plain(task)}, {name.removeprefix('fixated_')}": (task, name)
+    for task, name in product(paper.AS_SHIPPED, published.FIXATED)
+}
 STAGED_CASES = {plain(task): (task, "staged_curriculum") for task in STAGED_TASKS}
 
 
@@ -22,7 +24,7 @@ def judge_above_damaged(evidence: Evidence) -> Decision:
         runs = {task: judge.runs_of(evidence.runs, f"rigid_joint{OF_UNET}", [task]) for task in tasks}
         return {plain(task): [judge.gained(run, ["1"], column) for run in found] for task, found in runs.items()}
 
-    return judge.decide_claim(gains("psnr", paper.TASKS), gains(COMPOSITE, paper.MASKED))
+    return judge.decide_claim(gains("psnr", paper.AS_SHIPPED), gains(COMPOSITE, paper.MASKED))
 
 
 def judge_fixated(evidence: Evidence) -> Decision:

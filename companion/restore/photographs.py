@@ -20,7 +20,7 @@ from odl.network import NETWORKS
 from odl.schedules import SCHEDULES
 
 # fmt: off
-LEVELS = {
+PHOTO_TASKS = {
     "photo_denoise": {
         "title": "Photograph denoising", "severity": "noise σ (of 255)", "easy": 5, "hard": 50,
         "levels": ((0, 8), (8, 20), (20, 35), (35, 55), (55, 80), (80, 100)),
@@ -40,7 +40,7 @@ NETWORK = {"photo_denoise": "unet", "photo_deblur": "unet", "photo_fill": "unet_
 GREY_EVERY = 3  # one crop of so many is grey, so that one network serves colour and grey
 # A validation after every 500 steps, and half the rate of the residual U-Net's shorter runs.
 COMMON = {"iterations": 500, "decay": 0.4, "learning_rate": 1e-3, "validation_images": 150, "trials": 4}
-LONG = {
+TRAINING = {
     "photo_denoise": COMMON | {"schedule": "mean_psnr", "epochs": 120},
     "photo_deblur": COMMON | {"schedule": "mean_psnr", "epochs": 120},
     "photo_fill": COMMON | {"schedule": "rigid_joint", "epochs": 80},
@@ -49,7 +49,7 @@ LONG = {
 
 def add() -> None:
     """Add the three tasks, the network that is told the mask and the schedule to the tables of `odl`."""
-    paper.TASKS.update(LEVELS)
+    paper.TASKS.update(PHOTO_TASKS)
     damage = {"photo_denoise": (draw_noise, add_noise), "photo_deblur": (draw_blur, add_blur)}
     damage["photo_fill"] = draw_mask, remove
     for name, functions in damage.items():
@@ -60,9 +60,9 @@ def add() -> None:
 
 
 def run_of(task: str, dataset: str = "bsds500-native", profile: str = "reference", **numbers) -> Experiment:
-    """The run that trains the network of a task of `LEVELS`; `add()` comes first."""
-    schedule = {"schedule": LONG[task]["schedule"], "network": NETWORK[task]}
-    plain = schedule | (LONG[task] if profile == "reference" else {})
+    """The run that trains the network of a task of `PHOTO_TASKS`; `add()` comes first."""
+    schedule = {"schedule": TRAINING[task]["schedule"], "network": NETWORK[task]}
+    plain = schedule | (TRAINING[task] if profile == "reference" else {})
     return Experiment.of(task, dataset, profile=profile, **plain | numbers)
 
 

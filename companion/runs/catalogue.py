@@ -32,7 +32,7 @@ def schedules(*names: str) -> Callable:
 
 def compared(profile: str, dataset: str, seeds: list[int], task: str) -> list[Experiment]:
     """Return on-demand learning and its rivals in the pictures of every task."""
-    names = {each: ("rigid_joint", published.figure2(each), "on_demand") for each in paper.TASKS}
+    names = {each: ("rigid_joint", published.figure2(each), "on_demand") for each in paper.AS_SHIPPED}
     return [experiment for each in names for experiment in grid(profile, dataset, seeds, names[each], [each])]
 
 
@@ -111,10 +111,10 @@ def shown_on(page: str, listed: list[Measurement], profile: str, dataset: str, s
     notebook, _, task = page.partition("-")
     choice("page", notebook, (*PAGES, "scorecard"))
     if task:
-        choice("page", page, [f"{notebook}-{each}" for each in paper.TASKS])
+        choice("page", page, [f"{notebook}-{each}" for each in paper.AS_SHIPPED])
     if notebook == "scorecard":
         return listed
-    tasks = [task] if task else paper.TASKS
+    tasks = [task] if task else paper.AS_SHIPPED
     shown = {experiment for each in tasks for experiment in runs(notebook, each, dataset, profile, seeds)}
     if task and notebook == "extra_data":  # the book has it of inpainting alone
         three, known = runs(notebook, task, dataset, profile, seeds[:3]), {one.experiment for one in listed}
@@ -173,7 +173,9 @@ def is_faces(dataset: str) -> bool:
     return sets.parse(dataset)[0] == FACES
 
 
-def grid(profile: str, dataset: str, seeds: list[int], names, tasks=tuple(paper.TASKS), **numbers) -> list[Experiment]:
+def grid(
+    profile: str, dataset: str, seeds: list[int], names, tasks=tuple(paper.AS_SHIPPED), **numbers
+) -> list[Experiment]:
     """Return some schedules of some tasks; `numbers` differ from the profile's."""
     cases = product(seeds, names, tasks)
     return [Experiment.of(task, dataset, name, seed, profile, **numbers) for seed, name, task in cases]
@@ -181,7 +183,7 @@ def grid(profile: str, dataset: str, seeds: list[int], names, tasks=tuple(paper.
 
 def long_runs(profile: str, dataset: str, seeds=()) -> list[Experiment]:
     """Return the networks behind pictures and the command restore: trained longer, where a profile is short."""
-    tasks = paper.TASKS if profile in pretrained.LONG else ()
+    tasks = paper.AS_SHIPPED if profile in pretrained.LONG else ()
     return grid(profile, dataset, [0], ["on_demand"], tasks, **pretrained.LONG.get(profile, {}))
 
 
@@ -208,7 +210,9 @@ def ladder(profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
     ]
 
 
-def specialists(profile: str, dataset: str, seeds: list[int], ending="", tasks=tuple(paper.TASKS)) -> list[Experiment]:
+def specialists(
+    profile: str, dataset: str, seeds: list[int], ending="", tasks=tuple(paper.AS_SHIPPED)
+) -> list[Experiment]:
     """Return the networks of one level each that the minimax gap of these seeds is told of; seeds share them."""
     shared = [*dict.fromkeys(map(seed_of_specialists, seeds))]
     return grid(profile, dataset, shared, [f"{name}{ending}" for name in published.SPECIALISTS], tasks)
@@ -227,7 +231,7 @@ class Block(NamedTuple):
     name: str
     schedules: tuple[str, ...] | Callable
     seeds: slice
-    tasks: tuple[str, ...] = tuple(paper.TASKS)
+    tasks: tuple[str, ...] = tuple(paper.AS_SHIPPED)
     numbers: dict | None = {}
 
     def runs(self, profile: str, dataset: str, seeds: list[int]) -> list[Experiment]:
@@ -241,7 +245,7 @@ class Block(NamedTuple):
 
 ALL, FIRST, NEXT, THREE, LAST = slice(None), slice(1), slice(1, 3), slice(3), slice(3, None)  # of the seeds
 CONFOUNDED = ("deblur", "denoise")  # tasks on which the cumulative curriculum is ahead on scenes
-OPPONENTS = "opponents"  # the place of the systems of others in Table 3 and Figure 6
+OPPONENTS_BLOCK = "opponents"  # the place of the systems of others in Table 3 and Figure 6
 
 
 SCENES = [
@@ -259,7 +263,7 @@ SCENES = [
     Block("extra_data-more", halves, NEXT),
     Block("table2-more", inpainters, NEXT),
     Block("table3-more", denoisers, NEXT),
-    Block(OPPONENTS, (), FIRST),
+    Block(OPPONENTS_BLOCK, (), FIRST),
     Block("curricula-more", (*published.FIXATED, *published.PARTIAL, "on_demand_l2"), NEXT),
     Block("ladder", ladder, THREE),
 ]
@@ -350,7 +354,7 @@ def measurements(profile: str, dataset: str, seeds: list[int], names=()) -> list
     for name in (name for name, chosen in parts.items() if not chosen):
         choice("block", name, every)
     for block in sum(parts.values(), []) or every:
-        others = opponents(profile) if block == OPPONENTS else []
+        others = opponents(profile) if block == OPPONENTS_BLOCK else []
         listed = [one for experiment in every[block] for one in measurements_of(experiment)] + others
         found |= {one.path: found.get(one.path, one) for one in listed}
     return [*found.values()]
@@ -360,7 +364,7 @@ def measurements_of(experiment) -> list[Measurement]:
     """Return the measurement of a run, and whatever else is measured of its network: on blocks, on photographs, …"""
     if experiment.schedule in INPAINTERS:
         return [context_encoder.measurement_of(experiment)]
-    if experiment.schedule == blocks.CLASSICAL:
+    if experiment.schedule == blocks.BIHARMONIC:
         return [blocks.measurement_of_fill(experiment)]
     own, plain = results.measurement_of(experiment), not experiment.overrides
     if plain and (experiment.task, experiment.schedule) == ("inpaint", "on_demand"):

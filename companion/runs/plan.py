@@ -5,7 +5,7 @@ from collections import Counter
 import torch
 
 from companion.comparators import context_encoder, trained
-from companion.measure.blocks import CLASSICAL
+from companion.measure.blocks import BIHARMONIC
 from companion.runs.catalogue import measurements
 
 STATES = 3  # a checkpoint holds the weights and Adam's two moments
@@ -19,7 +19,7 @@ def plan(profile: str, datasets: list[str], seeds: list[int], ms_per_step: float
     """
     hours = Counter()  # of each run, with whatever is measured of its network
     for one in (one for name in datasets for one in measurements(profile, name, seeds) if one.experiment):
-        if one.experiment.schedule not in (*trained.LEARNERS, CLASSICAL):
+        if one.experiment.schedule not in (*trained.LEARNERS, BIHARMONIC):
             hours[one.experiment] += one.work / 3 * ms_per_step / 3.6e6
     [(longest, most)] = hours.most_common(1)
     disk = sum(BYTES_PER_WEIGHT * parameters(experiment) for experiment in hours)
