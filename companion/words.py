@@ -43,7 +43,7 @@ RULE3 = (
     "put back, with the same bound and a word of its own. The word of the claim is that of all pixels; it is *mixed* "
     "where the composite contradicts it, that is, where the composite's 95 % interval lies on the other side of the "
     "bound, or where a part is *equivalent* and its composite *reproduced* or *reversed*. The composite is not asked "
-    "of milder damage, hard mining's pool and batch statistics, where a network is compared with itself: from level to "
+    "of milder damage and of hard mining's pool, where a network's levels are compared with each other: from level to "
     "level it says above all how many pixels are missing, and on milder damage it would say *mixed*.\n\n"
     f"**±{NARROW_EQUIVALENCE:.2f} dB first.** Of what is alike it is said first whether the 90 % interval lies within "
     f"±{NARROW_EQUIVALENCE:.2f} dB, and then how far it reaches. ±{EQUIVALENCE:.2f} dB stays the margin of "

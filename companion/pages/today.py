@@ -33,16 +33,17 @@ def judge_fixated(evidence: Evidence) -> Decision:
     return compare(evidence, pairs, harm=True)
 
 
-def removed_shares(evidence: Evidence, task: str, schedule: str) -> list[float]:
+def removed_shares(evidence: Evidence, task: str, schedule: str, column="psnr") -> list[float]:
     """Return, seed by seed, the share in per cent of a network's deficit that recalibration alone removes.
 
-    The deficit is that to the on-demand network of the same seed, in mean PSNR over levels 1 to 6.
+    The deficit is that to the on-demand network of the same seed, in the mean of `column` over levels 1 to 6.
     """
     shares = []
     for ours, fixated in judge.paired(evidence.runs, task, "on_demand", schedule):
         moved = evidence.runs.get(("recalibrated", f"{task} {schedule}", fixated.experiment["seed"]))
         if moved is not None:
-            shares.append(100 * (score(moved) - score(fixated)) / (score(ours) - score(fixated)))
+            best, after, before = (score(run, column=column) for run in (ours, moved, fixated))
+            shares.append(100 * (after - before) / (best - before))
     return shares
 
 
@@ -52,7 +53,9 @@ def judge_statistics(evidence: Evidence, cases: dict) -> Decision:
     `cases` has the task and the schedule of each part: `FIXATED_CASES` or `STAGED_CASES`.
     """
     parts = {part: removed_shares(evidence, *case) for part, case in cases.items()}
-    return judge.decide_claim(parts, beyond=HALF_OF_DEFICIT, unit="%")
+    masked = {part: case for part, case in cases.items() if case[0] in paper.MASKED}
+    composite = {part: removed_shares(evidence, *case, COMPOSITE) for part, case in masked.items()}
+    return judge.decide_claim(parts, composite, beyond=HALF_OF_DEFICIT, unit="%")
 
 
 def judge_composite_feedback(evidence: Evidence) -> Decision:
