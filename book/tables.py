@@ -128,9 +128,9 @@ def contest() -> str:
 
 
 def worst_gaps() -> str:
-    """Return, on faces, how far equal shares, Equation 3 and minimax gap are behind a specialist by level and score."""
+    """Return, on faces, how far equal shares, feedback and minimax gap are behind a specialist by level and score."""
     rows, evidence = [], sets_faces()
-    named = {EQUAL: "Equal shares", EQUATION3: "Equation 3"}
+    named = {EQUAL: "Equal shares", EQUATION3: "Equation 3", STRONG: "Four times as strong"}
     named |= {name: published.LATER[name] for name in ("minimax_gap", "minimax_gap_composite")}
     for task in paper.TASKS:
         for (column, title), schedule in product(scored(task), named):

@@ -8,6 +8,7 @@ import json
 from functools import cache
 from itertools import product
 
+import facts
 import measured
 import numpy as np
 import pytest
@@ -112,6 +113,29 @@ def test_the_worst_gap_of_minimax_training_that_is_told_the_composite(sets):
             ends(nearer), abs=1e-6
         )
     assert [part.word for part in found.parts.values()] == [REPRODUCED, judge.EQUIVALENT]
+
+
+def test_by_the_composite_a_lean_to_hard_levels_shrinks_the_worst_gap_of_inpainting_a_little():
+    """Equal shares are furthest behind a specialist on level 5, and ahead of that of level 1, which learnt to copy."""
+    found = facts.contest()
+    for name, run in (("printed", "on_demand-{}"), ("strong", "on_demand-{}-sharpness=4")):
+        smaller = [
+            np.subtract(*(worst_gap(r, "inpaint", "psnr_kept") for r in pair[::-1]))
+            for pair in pairs("faces", "inpaint", run, "rigid_joint-{}")
+        ]
+        assert len(smaller) == 5 and found[f"worst_{name}"].value == pytest.approx(np.mean(smaller), abs=1e-6)
+    behind = {
+        (column, i): np.mean(
+            [
+                of_level(f"{FACES}/inpaint/level_{i}-seed10", column, i)
+                - of_level(f"{FACES}/inpaint/rigid_joint-seed{k}", column, i)
+                for k in range(10, 15)
+            ]
+        )
+        for column, i in product(("psnr", "psnr_kept"), "12345")
+    }
+    assert max("12345", key=lambda i: behind["psnr_kept", i]) == "5"
+    assert behind["psnr_kept", "1"] < 0 < behind["psnr", "1"]
 
 
 def test_the_papers_gain_in_l2_lies_outside_every_interval(sets):
