@@ -3,8 +3,8 @@
 A page that ranks anything takes its words from here. They are those of rule 3, which was fixed before two schedules
 were compared with the residual U-Net, and after nearly every result of the paper's network was known. Each decision
 keeps that by rule 2, which was fixed before two schedules were compared on faces, but for what the page of the
-scorecard names, and after nearly every result on bsds500 was known. `companion/words.py` says both rules, and each
-decision, in English.
+scorecard names, and after nearly every result on bsds500 was known. That page has both rules in words;
+`companion/words.py` says each decision in English.
 """
 
 from dataclasses import dataclass, field, replace

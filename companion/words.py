@@ -1,4 +1,4 @@
-"""What the judge says, in English: its two rules, numbers with their units, and a decision in words."""
+"""What the judge says, in English: numbers with their units, and a decision in words."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,49 +12,6 @@ SLOPE = "dB for each %"
 ERROR_SLOPE = "‰ for each %"
 DIGITS = dict.fromkeys((SLOPE, ERROR_SLOPE), 3)  # of a unit in which two are too few
 MAX_NAMED_PARTS = 4  # so many stand in the sentence on what is measured
-RULE2 = (
-    "The unit is a seed of training, at which both networks start from the same weights and the same random numbers "
-    "and are computed in the same kind of arithmetic. The score is PSNR, its mean over levels 1 to 6 unless the test "
-    "names others; the PSNR of an image counts as 100 dB at most. A margin above 0 speaks for the claim; it must "
-    "exceed a bound, which is 0 unless the test names another.\n\n"
-    "A claim is *equivalent* when the bound is 0 dB and the 90 % interval of the margin lies within "
-    f"±{EQUIVALENCE:.2f} dB (whether it lies within ±{NARROW_EQUIVALENCE:.2f} dB is said, too); of a claim to be the "
-    "best the word is *tied*. Else it is *reproduced* when the 95 % interval lies above the bound, *reversed* when it "
-    "lies below. A claim that neither decides is *excluded* when the interval lies below the margin that the paper "
-    f"has. Everything else is *undecided*, and so is whatever has fewer than {MIN_SEEDS} seeds. The mean squared "
-    "error, the paper's other score, confirms: where its interval is decided the other way, the word is *mixed*. It is "
-    "not asked where the bound is not 0, where levels, pools or photographs are told apart, whose errors differ in "
-    f"size, and inside the holes of a level. To be good at one's own severity is to be at most {EQUIVALENCE:.2f} dB "
-    "behind. A system that is not trained needs no seeds.\n\n"
-    "A claim may have several parts, each judged like this, and then all have to hold: it is reproduced when every "
-    "part is, and equivalent or tied when every part is reproduced or equivalent. One part that is reversed is enough "
-    "against it. But the more parts there are, the likelier it is that one falls behind by chance, so that part has to "
-    "pass a stricter test, Holm's correction: 2.5 % divided by the number of parts, and once a part has passed, by one "
-    "fewer for the next.\n\n"
-    "Where a claim to be ahead or alike is decided, and both networks are below the damaged images by PSNR and by mean "
-    "squared error, the word is kept and *below doing nothing* is added."
-)
-RULE3 = (
-    "Rule 3 is rule 2 with four additions. It was committed before two schedules were compared with the residual "
-    "U-Net. For every network and data set measured before, it is a second reading: the results were known when it was "
-    "written, so rule 2's word stands beside its own where the two differ.\n\n"
-    "**Both scores.** In inpainting and interpolation the known pixels can be put back, and nobody needs a network for "
-    "them. So whatever is scored there over all pixels is scored by the *composite*, too: PSNR with the known pixels "
-    "put back, with the same bound and a word of its own. The word of the claim is that of all pixels; it is *mixed* "
-    "where the composite contradicts it, that is, where the composite's 95 % interval lies on the other side of the "
-    "bound, or where a part is *equivalent* and its composite *reproduced* or *reversed*. The composite is not asked "
-    "of milder damage and of hard mining's pool, where a network's levels are compared with each other: from level to "
-    "level it says above all how many pixels are missing, and on milder damage it would say *mixed*.\n\n"
-    f"**±{NARROW_EQUIVALENCE:.2f} dB first.** Of what is alike it is said first whether the 90 % interval lies within "
-    f"±{NARROW_EQUIVALENCE:.2f} dB, and then how far it reaches. ±{EQUIVALENCE:.2f} dB stays the margin of "
-    "*equivalent*; it is the smallest gain by feedback that the paper reports, and not too little to matter.\n\n"
-    "**L2.** The change of the mean squared error against equal shares, in per cent beside the paper's, has a claim of "
-    "its own. Nothing is equivalent there; the word is *excluded* where the paper's change lies beyond every "
-    "interval.\n\n"
-    "***Not testable.*** A claim on an absolute PSNR, or against a system that is trained much shorter here than in "
-    "the paper, gets no word for or against; what was measured stands there. Networks that have seen one image for "
-    "fifty or more of the paper's neither confirm nor refute what the paper's reach."
-)
 
 
 # Numbers

@@ -1,7 +1,6 @@
 """What learns nothing: each method beside another package's, its stored scores, and the sentence on them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from conftest import tiny
@@ -14,7 +13,6 @@ from companion.data import packs
 from companion.judge import LEVELS
 from companion.measure import classical
 from companion.show import tables
-from companion.training import results
 from companion.training.results import evaluate
 from odl import paper
 from odl.corruptions import TASKS
@@ -90,19 +88,3 @@ def test_scores_are_stored_once_and_stand_on_the_networks_damage(demo, task):
         assert len(ours) == len(rows) and np.allclose(ours.psnr_input, ours.psnr_input_there)
     table = tables.level_table(again[:1], again[1:])
     assert [*table.schedule[table.scored == "all pixels"]] == ["not_restored", *classical.METHODS[task]]
-
-
-def scored(schedule, psnr, kept=np.nan) -> results.Result:
-    frame = pd.DataFrame({"trial": 0, "level": [*LEVELS], "psnr": psnr, "psnr_kept": kept})
-    return results.Result({"schedule": schedule}, {}, [], frame, None)
-
-
-def test_a_sentence_says_where_a_method_is_ahead():
-    network = scored("on_demand", [30.0, 29, 28, 27, 26, 25], [36.0, 35, 34, 33, 32, 31])
-    fill = scored("linear", [36.5, 35.5, 33, 32, 31, 30], [36.5, 35.5, 33, 32, 31, 30])
-    assert classical.beside([network], [fill]) == (
-        "Linear interpolation, which learns nothing, is ahead of the on-demand network on every level (+5.50 dB in the "
-        "mean) and on levels 1 and 2 with the known pixels put back (−0.50 dB in the mean)."
-    )
-    assert "on no level (−7.50 dB" in classical.beside([network], [scored("nlm", [20.0] * 6)])
-    assert classical.ahead([1, 1, 0, 0, 0, 1]) == "on levels 1, 2 and 6" and classical.beside([], []) == ""

@@ -1,5 +1,6 @@
 """The judge against SciPy and plain loops, and how often it errs."""
 
+import json
 from dataclasses import replace
 from itertools import product
 
@@ -9,6 +10,7 @@ from scipy import stats
 from test_scorecard import TESTED, frame
 
 from companion import judge
+from companion.disk import files
 from companion.judge import EQUIVALENCE, EQUIVALENT, MISSING, MIXED, REPRODUCED, REVERSED, TIED, UNDECIDED, decide
 from companion.pages import allocation, extra_data, fixation, table1
 from companion.runs import catalogue
@@ -255,3 +257,12 @@ def test_pages_say_in_one_line_that_nothing_is_measured():
     told = {table1.describe_schedules([], "deblur"), fixation.describe_fixation([], "deblur")}
     told.add(extra_data.describe_halves({name: [] for name in catalogue.EXTRA_DATA}, "inpaint"))
     assert told | {allocation.describe_doses({})} == {sentences.QUESTION_OPEN}
+
+
+def test_the_rules_in_words_have_the_numbers_of_the_judge():
+    cells = json.loads((files.PACKAGE.parent / "notebooks" / "scorecard.ipynb").read_text(encoding="utf-8"))["cells"]
+    [said] = ["".join(cell["source"]) for cell in cells if "Rule 2:" in "".join(cell["source"])]
+    narrow, wide = f"±{judge.NARROW_EQUIVALENCE:.2f} dB", f"±{judge.EQUIVALENCE:.2f} dB"
+    assert f"lies within {wide} (whether it lies within {narrow}" in said
+    assert f"**{narrow} first.**" in said and f"{wide} stays" in said
+    assert f"at most {judge.EQUIVALENCE:.2f} dB behind" in said and f"fewer than {judge.MIN_SEEDS} seeds" in said

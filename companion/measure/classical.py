@@ -14,17 +14,14 @@ import torch
 from scipy.ndimage import gaussian_filter
 from skimage.restoration import estimate_sigma
 
-from companion import judge
 from companion.comparators.classical import nlm
 from companion.comparators.holes import interpolated, smoothest
 from companion.data import packs
 from companion.disk.provenance import origin, processor
 from companion.judge import LEVELS
-from companion.show import figures
 from companion.training import results
 from companion.training.measurement import Measurement, Result, identity
 from companion.training.results import evaluate
-from companion.words import number
 from odl import paper
 from odl.corruptions import delete
 from odl.experiment import Experiment
@@ -107,25 +104,3 @@ def measure(experiment: Experiment, restore: Callable, device="cpu", progress=No
     source = origin("cpu", "scikit-image") | {"processor": processor()}
     source |= {"data_sha256": packs.load(experiment.dataset, "test").sha256}
     return {"provenance": source, "history": [], "evaluation": pd.concat(rows).to_dict("list")}
-
-
-def beside(networks: list[Result], scored: list[Result]) -> str:
-    """Say where each method is ahead of the on-demand networks; nothing where either is not measured."""
-    ours, said = [run for run in networks if run.experiment["schedule"] == "on_demand"], []
-    for result in scored if ours else ():
-        parts = []
-        for column, where in (("psnr", ""), ("psnr_kept", " with the known pixels put back")):
-            gaps = [judge.score(result, i, column) - np.mean([judge.score(r, i, column) for r in ours]) for i in LEVELS]
-            if not np.isnan(gaps).any():
-                parts.append(f"{ahead(gaps)}{where} ({number(np.mean(gaps))} dB in the mean)")
-        title = figures.TITLES[result.experiment["schedule"]]
-        said.append(f"{title}, which learns nothing, is ahead of the on-demand network {' and '.join(parts)}.")
-    return " ".join(said)
-
-
-def ahead(gaps) -> str:
-    """Return the levels of positive gaps in words: `on levels 1, 2 and 6`."""
-    on = [level for level, gap in zip(LEVELS, gaps, strict=True) if gap > 0]
-    if len(on) in (0, len(LEVELS)):
-        return "on every level" if on else "on no level"
-    return f"on level{'s' * (len(on) > 1)} {' and '.join(filter(None, (', '.join(on[:-1]), on[-1])))}"

@@ -355,16 +355,6 @@ def judge_best_of_seven(evidence: Evidence, task: str) -> Decision:
     return compare(evidence, pairs, best=True, printed={closest: printed[closest]})
 
 
-def compare_widths(half: Evidence, full: Evidence) -> str:
-    """Say on-demand against the rival that leads it in deblurring, at half and at full width; empty without both."""
-    pair = {"": ("deblur", "on_demand", "cumulative_curriculum")}
-    widths = {"half": compare(half, pair), "full": compare(full, pair)}
-    if judge.MISSING in {found.word for found in widths.values()}:
-        return ""
-    named = {f"Deblurring, on-demand − cumulative curriculum, {width} width": found for width, found in widths.items()}
-    return sentences.page(named, [])
-
-
 def judge_error(evidence: Evidence) -> Decision:
     """Judge by how many per cent Equation 3 changes L2 against equal shares, on every task; below 0 it is lower."""
     parts, papers = {}, {}

@@ -13,7 +13,7 @@ from companion.measure.blocks import BIHARMONIC
 from companion.show import sentences, tables
 from companion.training.measurement import Result
 from companion.training.results import load_result
-from companion.words import count_seeds, estimate, signed
+from companion.words import estimate, signed
 
 CENTRE, RANDOM = INPAINTERS
 SPECIALIST = "fixated_hard"  # our own network for the central block alone
@@ -132,25 +132,10 @@ def judge_classical(evidence: Evidence) -> Decision:
     return judge.decide_claim(leads("psnr"), confirm={b: np.negative(more) for b, more in leads("l2").items()})
 
 
-def own_specialist(results, ours) -> str:
-    """Say how our own network, fixated on the central block, fills it beside the encoder; empty without either."""
-    centre = [judge.score(r, ["central"]) for r in results if r.experiment["schedule"] == CENTRE]
-    found = [inside_hole(run) for run in own_runs(ours)]
-    if not (centre and found):
-        return ""
-    weak = "So the verdicts above, for the encoders and against them, are on encoders that are trained briefly, "
-    weak += "and say little of a longer training."
-    return (
-        f"Our own network, fixated on the central 32×32 block, has {np.mean(found):.2f} dB inside it, "
-        f"{count_seeds([found])}, on crops drawn anew; the encoder for the centre has "
-        f"{np.mean(centre):.2f} dB here and {published.TABLE2[CENTRE][0][1]:.2f} dB in the paper. "
-        f"{weak if np.mean(found) > np.mean(centre) else ''}"
-    )
-
-
 def describe_blocks(results, ours=()) -> str:
     """Say Table 2's three statements beside the paper's numbers, and the classical fill; `ours`: on-demand runs."""
     evidence = Evidence({("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results})
+    evidence = Evidence(evidence.runs | judge.keyed(own_runs(ours)))
     central = judge_block(evidence, CENTRE, ["on_demand"], "central")
     arbitrary = judge_block(evidence, "on_demand", [CENTRE, RANDOM], "arbitrary")
     lines = {
@@ -160,4 +145,4 @@ def describe_blocks(results, ours=()) -> str:
         "Biharmonic equation − on-demand, either block (not in the paper)": judge_classical(evidence),
     }
     trained = [r for r in results if r.experiment["schedule"] != BIHARMONIC]
-    return sentences.page(lines, trained, own_specialist(trained, ours))
+    return sentences.page(lines, trained)

@@ -8,7 +8,7 @@ from companion.judge import Decision, Evidence
 from companion.measure import denoising, photographs
 from companion.restore import chosen
 from companion.show import sentences, tables
-from companion.words import estimate, number
+from companion.words import estimate
 
 PUBLISHED_RIVALS = published.TABLE3_SYSTEMS[:6]  # published by others
 MAX_BEHIND = 2 * 0.14  # dB, twice the paper's 30.54 − 30.40
@@ -108,26 +108,6 @@ def ahead_of_specialist(evidence: Evidence, clipped=False) -> pd.DataFrame:
     return gap if len(gap) == len(published.TABLE3) else pd.DataFrame()
 
 
-def describe_photographs(evidence: Evidence) -> str:
-    """Say how that difference varies between the photographs, here and in the paper; empty for other photographs."""
-    gap = ahead_of_specialist(evidence).mean(axis="columns")
-    if gap.isna().all():
-        return ""
-    printed = pd.DataFrame(published.TABLE3).T
-    printed = (printed.on_demand - printed.fixated)[gap.index]
-    most, near, (low, high) = gap.nsmallest(4), int((gap > -MAX_BEHIND).sum()), judge.interval(gap)
-    lost = ", ".join(f"{name} {number(db)}" for name, db in most.items())
-    unsure = ", and with other photographs the verdict could be another" * bool(low < -MAX_BEHIND < high)
-    return (
-        f"The photographs differ more than the seeds. On {near} of the {len(gap)} the on-demand network is within "
-        f"{MAX_BEHIND:.2f} dB of the fixated one; the four on which it loses most are {lost} dB. Over the photographs, "
-        f"means over seeds, the 95 % interval of the difference is [{number(low)}, {number(high)}] dB"
-        f"{unsure}. The paper's own differences follow much the same order: their rank correlation with ours is "
-        f"{gap.corr(printed, 'spearman'):.2f}, and the four on which its network loses most are "
-        f"{', '.join(printed.nsmallest(4).index)}."
-    )
-
-
 def published_leads(measured: pd.Series) -> pd.Series:
     """Return by how much PSNRs per image beat the best of the six published systems, largest lead first."""
     best = {image: max(row[system] for system in PUBLISHED_RIVALS) for image, row in published.TABLE3.items()}
@@ -157,4 +137,4 @@ def describe_denoisers(table: pd.DataFrame, results) -> str:
     for system, title in (("on_demand", "The on-demand network"), ("fixated", "The model fixated at 25")):
         label = f"{title}, images above all six published numbers (paper: {images_won(system)} of 11)"
         lines[label] = judge_images_won(evidence, system)
-    return sentences.page(lines, results, describe_photographs(evidence))
+    return sentences.page(lines, results)
