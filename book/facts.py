@@ -53,7 +53,7 @@ class Number(NamedTuple):
         return " to ".join(said).replace("-", "−") + self.unit
 
 
-count = Number
+count, share_of = Number, partial(Number, unit=" %")
 psnr = partial(Number, digits=2, unit=" dB")
 margin = partial(Number, digits=2, unit=" dB", signed=True)
 
@@ -134,7 +134,7 @@ def problem() -> dict:
     tables = [fixation.margins_table(evidence) for evidence in worlds().values()]
     over_levels = [row for table in tables for row in table.itertuples() if not row.comparison.endswith("own severity")]
     differ = [abs(row.on_demand - row.rigid_joint) for table in tables for row in table.itertuples()]
-    in_hole, share_of = (LEVELS, "psnr_hole"), partial(Number, unit=" %")
+    in_hole = LEVELS, "psnr_hole"
     return {
         "least": psnr(min((row.rigid_joint for row in over_levels), default=None), digits=1),
         "most": psnr(max((row.rigid_joint for row in over_levels), default=None), digits=1),
@@ -237,6 +237,8 @@ def contest() -> dict:
     }
     told = table1.worst_gap_margins(sets_faces(), "inpaint", f"{MINIMAX}_composite", EQUATION3, COMPOSITE)
     found["worst_told"] = psnr(np.mean(told) if told else None)
+    for name, task in (("", "deblur"), ("_interpolate", "interpolate"), ("_denoise", "denoise")):
+        found[f"given_back{name}"] = mean(removed_shares(sets_faces(), task, "staged_curriculum"), share_of)
     for name, schedule in (("printed", EQUATION3), ("strong", STRONG)):
         found[f"worst_{name}"] = mean(table1.worst_gap_margins(sets_faces(), "inpaint", schedule, EQUAL, COMPOSITE))
     leads = [

@@ -478,6 +478,27 @@ def test_what_batch_statistics_give_back_is_what_the_files_hold():
     assert -15 < np.mean(shares["interpolate", "hard"]) < 10 < ends["interpolate", "hard"][1]  # "hardly anything"
 
 
+def test_what_batch_statistics_give_back_of_a_staged_curriculum_is_what_the_files_hold():
+    """In per cent of what it lacks against on-demand learning; on interpolation by the composite, too."""
+    found, ends = facts.contest(), {}
+    for task, column in (
+        ("deblur", "psnr"),
+        ("denoise", "psnr"),
+        ("interpolate", "psnr"),
+        ("interpolate", "psnr_kept"),
+    ):
+        best, staged = (by_hand("reference", FACES, task, name, column) for name in ("on_demand", "staged_curriculum"))
+        moved = by_hand("reference", FACES, task, "staged_curriculum", column, network="-recalibrated")
+        assert [*moved] == [10, 11, 12]
+        shares = [100 * (moved[k] - staged[k]) / (best[k] - staged[k]) for k in moved]
+        name = "given_back" + f"_{task}" * (task != "deblur")
+        assert column != "psnr" or found[name].value == pytest.approx(np.mean(shares))
+        ends[task, column] = judge.interval(shares)
+    assert ends["deblur", "psnr"][0] > 50  # "most of its fault"
+    assert ends["denoise", "psnr"][0] < 0 < ends["denoise", "psnr"][1] and found["given_back_denoise"].value < 0
+    assert max(high for (task, _), (_, high) in ends.items() if task == "interpolate") < 0  # "it gets worse"
+
+
 def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():
     """Not whole: it stays below what a network of all levels makes of it; and strong blur is restored either way."""
     assert len(sets.DEMO["train"]) == 9 and "astronaut.png" in sets.DEMO["train"]  # "nine", "this one among them"

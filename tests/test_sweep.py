@@ -194,7 +194,7 @@ def test_nothing_is_listed_twice_and_what_is_needed_comes_first(dataset):
 def test_blocks_of_the_campaign_come_in_the_order_that_they_are_asked_for(monkeypatch):
     """Counted by hand: tasks × schedules × seeds, and what is measured beside where the eleven photographs are not."""
     monkeypatch.setattr(catalogue, "photographs_here", lambda profile: False)
-    counts = {"N1": 40, "N2": 48, "N2-shares": 24, "N3": 27, "N3-rules": 15, "E3": 24 + 24 + 18, "E3-hard": 24}
+    counts = {"N1": 40, "N2": 48, "N2-shares": 24, "N3": 27 + 8, "N3-rules": 15, "E3": 24 + 24 + 18, "E3-hard": 24}
     counts |= {"E4": 10 + 10 + 6, "E4-feedback": 10, "E2": 6 * (5 + 5 + 3 + 3), "long": 4 * 2}  # without long-more
     for name, count in counts.items():
         assert len(catalogue.measurements(*FACES, [name])) == count, name
