@@ -6,7 +6,6 @@ reads _build/source, where the repository's folders are linked beside the execut
 relative link in a notebook or a page means the same here and in the repository.
 """
 
-import argparse
 import base64
 import io
 import itertools
@@ -30,10 +29,14 @@ from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
 
+from companion.cli import Parser
 from companion.data import sets
 from companion.disk import files
 from companion.measure import denoising
+from companion.notebook import check_seeds
 from companion.runs import catalogue
+from odl.experiment import check_dataset, is_folder
+from odl.parameters import OneLine
 
 for name in {"ODL_ROOT", "ODL_DATA"} & os.environ.keys():  # the notebooks run elsewhere
     os.environ[name] = os.path.abspath(os.path.expanduser(os.environ[name]))
@@ -263,7 +266,7 @@ def build():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Parser(description=__doc__.splitlines()[0])
     # fmt: off
     parser.add_argument("profile", nargs="?", default="reference", choices=DATASETS)
     parser.add_argument("--pages", action="store_true", help="rebuild the pages around the last executed notebooks")
@@ -274,6 +277,12 @@ def main():
                         "where nothing is trained; else their own)")
     # fmt: on
     options = parser.parse_args()
+    dataset = options.dataset or DATASETS[options.profile]
+    try:
+        check_seeds(options.seeds or [0], "0 1 2")
+        sets.find(dataset) if is_folder(dataset) else check_dataset(dataset)
+    except OneLine as error:
+        parser.error(error)
 
     began = time.perf_counter()
     pages = plan(options.profile, options.dataset, options.seeds)

@@ -20,20 +20,21 @@ from tqdm import tqdm
 
 from companion.data import reader
 from companion.data.folders import unread
-from companion.data.sets import DATASETS, is_here
-from companion.disk import ending
+from companion.data.sets import DATASETS, find, is_here, parse
+from companion.disk import ending, files
 from companion.disk.files import DamagedFile, DiskError
 from companion.disk.progress import Bar
 from companion.restore import image_files
 from companion.restore.chosen import PAPER, check_call
 from odl import __version__, paper
-from odl.experiment import PROFILES, Experiment, check_dataset
+from odl.experiment import PROFILES, Experiment, check_dataset, is_folder
 from odl.parameters import OneLine, ParameterError, choice, integer, nearest, number
 from odl.schedules import SCHEDULES
 
 WORK_KEPT = "what was done is kept, and the same command finishes it"
 WHOLE_STEPS_KEPT = "what was downloaded, unpacked or packed to its end is kept, and the same command goes on after it"
 NONE_KEPT, NAMED_KEPT = "nothing was restored", "what is named above is restored"
+SMOKE = "smoke trains a few steps: its numbers mean nothing"
 
 
 def main(arguments=None, commands=None) -> int:
@@ -44,6 +45,8 @@ def main(arguments=None, commands=None) -> int:
         sys.stdout.reconfigure(errors="replace")  # to a file on Windows, whose code page lacks some
     options = (commands or parser()).parse_args(arguments)
     try:
+        if any(map(Path.is_file, (files.root(), *files.root().parents))):
+            files.need_writable(files.root())
         return options.run(options) or 0
     except KeyboardInterrupt:
         print(f"\ninterrupted; {getattr(options, 'kept', WORK_KEPT)}", file=sys.stderr)
@@ -60,7 +63,7 @@ def main(arguments=None, commands=None) -> int:
 
 def program() -> None:
     """Run `odl`, or `python -m odl`: `main` in a process of its own."""
-    Image.MAX_IMAGE_PIXELS = reader.MAX_PIXELS  # up to there Pillow need not warn, and beyond it `reader` refuses
+    Image.MAX_IMAGE_PIXELS = None  # Pillow need not warn, because `reader` refuses what is beyond its MAX_PIXELS
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # on one line, Pillow's too
     sys.exit(main())
 
@@ -70,11 +73,18 @@ def companion(arguments=None) -> int:
     return main(arguments, companion_parser())
 
 
-def line_of(error: Exception) -> str:
-    """Return the first line of what an error says, of one of the system's its file and what is wrong with it."""
+def line_of(error: Exception, before: str = "") -> str:
+    """Return the first line of what an error says, of one of the system's its file and what is wrong with it.
+
+    `before` comes once before it, and what would break the line in a file's name is escaped.
+    """
+    line = str(error) or {MemoryError: "too little memory"}.get(type(error), type(error).__name__)
     if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    return (str(error) or {MemoryError: "too little memory"}.get(type(error), type(error).__name__)).splitlines()[0]
+        line = f"{error.filename}: {error.strerror}"
+    elif not isinstance(error, OneLine):
+        line = line.splitlines()[0]
+    line = before + line.removeprefix(before)
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: repr(found[0])[1:-1], line)
 
 
 def unforeseen(error: Exception) -> bool:
@@ -92,7 +102,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         found, unknown = super().parse_known_args(args, namespace)
         if option := next((word.partition("=")[0] for word in unknown if word.startswith("-")), None):
-            self.error(f"unknown option {option}{nearest(option, self._option_string_actions)}")
+            near = nearest(option.lstrip("-"), [name.lstrip("-") for name in self._option_string_actions])
+            self.error(f"unknown option {option}" + near.replace("'", "'--", 1))
         if unknown:
             self.error(f"{' '.join(unknown)} is too much; {self.get_default('taken') or 'no more words are taken'}")
         return found, unknown
@@ -102,10 +113,17 @@ class Parser(argparse.ArgumentParser):
             near = nearest(value, action.choices)
             self.error(f"{action.dest}={value!r} is not one of {', '.join(action.choices)}{near}")
 
+    def _get_value(self, action, arg_string):
+        """Return the number that a text says; what says none stays a text, which the command's own check refuses."""
+        for kind in (action.type or str, float):
+            with suppress(ValueError):
+                return kind(arg_string)
+        return arg_string
+
 
 # fmt: off
 SHARED = {  # options of several commands
-    "--profile": {"default": "reference", "help": f"{', '.join(PROFILES)} (default reference)"},
+    "--profile": {"default": "reference", "help": f"{', '.join(PROFILES)} (default reference); {SMOKE}"},
     "--dataset": {"default": "bsds500", "help": f"{', '.join(DATASETS)} or a folder (default bsds500)"},
     "--seeds": {"type": int, "nargs": "+", "help": "which, not how many (default 0 1 2 3 4, of celeba10k 10 to 14)"},
     "--device": {"default": "auto", "help": "auto, cpu or cuda (default auto)"},
@@ -128,16 +146,16 @@ def parser() -> Parser:
     commands = top.add_subparsers(dest="command", required=True)
     command = partial(add_command, commands)
 
-    of_a_run = {"train": (run_train, "train and evaluate one run; resumes"),
+    of_a_run = {"train": (run_train, "train and evaluate one run; resumes", "--device"),
                 "evaluate": (run_evaluate, "print a run's L2 and PSNR per level")}
-    for name, (run, text) in of_a_run.items():
-        option = command(name, run, text, "--device")
+    for name, given in of_a_run.items():
+        option = command(name, *given)
         sets = [name for name in DATASETS if name != "db11"]  # which is for tests alone
         option("--task", default="inpaint", help=f"{', '.join(paper.TASKS)} (default inpaint)")
         option("--dataset", default="demo", help=f"{', '.join(sets)} or a folder (default demo)")
         option("--schedule", default="on_demand", help=f"{', '.join(SCHEDULES)} (default on_demand)")
         option("--seed", type=int, default=0, help="of weights, crops and damage (default 0)")
-        option("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo)")
+        option("--profile", default="demo", help=f"{', '.join(PROFILES)} (default demo); {SMOKE}")
         others = ", ".join(field.name for field in fields(Experiment)[5:-1])  # but for those above, and the code
         option("--set", action="append", default=[], metavar="NAME=VALUE",
                help=f"a parameter, as epochs=30; of {others}")
@@ -147,8 +165,8 @@ def parser() -> Parser:
                          "--device", kept=NONE_KEPT,
                          taken="one photograph or one folder is taken, of several give their folder")
     option("--task", required=True, help=", ".join(paper.TASKS))
-    option("--mask", help="picture that is white, red or transparent where pixels are missing, or a folder of them "
-           "with the names of the photographs (inpaint and interpolate)")
+    option("--mask", help="picture that is white, red or transparent where pixels are missing, one for all photographs "
+           "or a folder of them with the same names (inpaint and interpolate)")
     option("--network", help="photographs or paper (default: photographs where these ship)")
     option("--stride", type=int, help="of --network paper: pixels between windows (default 8 to 32)")
     option("--overwrite", action="store_true",
@@ -182,7 +200,8 @@ def companion_parser() -> Parser:
            "denoiser on the eleven photographs begins anew (K-SVD: 20min) (default: when all is done)")
     option("--workers", type=int, help="runs side by side (default: CPU threads; 4 on a GPU)")
     option("--page", help="the runs of one notebook alone: table1-deblur, fixation, … (default: all)")
-    option("--block", nargs="+", default=(), help="some blocks of the campaign alone, in this order: contest, N1, …")
+    option("--block", nargs="+", default=(), help="some blocks of the campaign alone, in this order: contest, doses, … "
+           "(with --dataset celeba10k-native: contest, N1, …)")
     option("--only", nargs="+", metavar="RUN", help="these results alone, by their names in --list")
     option("--list", action="store_true", help="list the runs and what is done of them, and stop")
 
@@ -229,9 +248,11 @@ def run_train(options) -> None:
     from companion.training.results import measurement_of, schedule_of
 
     experiment, device = experiment_of(options), check_device(options.device)
+    if parse(experiment.dataset)[0] == "db11":
+        raise ParameterError(f"dataset={experiment.dataset!r} has no training images; nearest: 'bsds500'")
     result = measurement_of(experiment).load()
     if result:
-        print(f"{experiment.schedule} was measured before; a schedule that has changed since needs a new name")
+        print(f"{experiment.schedule} was measured before; a schedule that has changed since is trained anew")
     else:
         schedule_of(experiment)  # refuses before there is a bar
         with Bar(100, experiment.schedule) as bar:
@@ -244,6 +265,8 @@ def run_evaluate(options) -> None:
     from companion.training.results import command_of, load_result
 
     experiment = experiment_of(options)
+    if is_folder(experiment.dataset):
+        find(experiment.dataset)  # refuses what is none
     result = load_result(experiment)
     if result is None:
         raise ParameterError(f"{experiment.run_id} is to be measured: {command_of(experiment)}")
@@ -253,6 +276,8 @@ def run_evaluate(options) -> None:
 def print_evaluation(result) -> None:
     frame = result.evaluation.groupby("level")[["l2", "psnr"]].mean().round(3)
     print(frame.rename(columns={"l2": "L2 (‰)", "psnr": "PSNR (dB)"}).to_string())
+    if result.experiment["profile"] == "smoke":
+        print(SMOKE)
 
 
 def run_restore(options) -> int:
@@ -276,6 +301,8 @@ def run_restore(options) -> int:
     given = Path(os.path.expanduser(options.input))
     for line in unread(given):
         print(f"warning: {line}", file=sys.stderr)
+    if len(todo) > 1 and len(masks := {mask for _, mask, _ in todo} - {None}) == 1:
+        print(f"one mask for {len(todo)} photographs: {masks.pop()}", file=sys.stderr)
 
     from companion.restore.pretrained import load
 
@@ -292,7 +319,7 @@ def run_restore(options) -> int:
             except (OneLine, OSError, RuntimeError, MemoryError) as error:
                 if unforeseen(error) or isinstance(error, DiskError | BrokenPipeError):  # for the others, too
                     raise
-                line = f"{source}: {line_of(error).removeprefix(f'{source}: ')}"
+                line = line_of(error, f"{source}: ")
                 if not given.is_dir():
                     raise ParameterError(line) from None
                 failed += 1
@@ -364,7 +391,7 @@ def seeds_of(options) -> list[int]:
     from companion.runs import catalogue
 
     planned = catalogue.SEEDS_OF_FACES if catalogue.is_faces(options.dataset) else [*range(5)]
-    return check_seeds(options.seeds or planned)
+    return check_seeds(options.seeds or planned, "0 1 2")
 
 
 def run_reproduce(options) -> None:
@@ -410,7 +437,7 @@ def run_plan(options) -> None:
     from companion.runs import plan
 
     number("gpu-ms-per-step", options.gpu_ms_per_step, 1e-3, 1e6)
-    sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds)
+    sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds, "0 1 2")
     for name, text in plan.plan(options.profile, sets, seeds, options.gpu_ms_per_step):
         print(f"{name:14} {text}")
 
@@ -419,6 +446,7 @@ def run_denoiser(options) -> None:
     from companion.comparators import trained
     from companion.training.device import check_device
 
+    choice("name", options.name, trained.LEARNERS)
     device = check_device(options.device)
     run = trained.run_of(options.name, options.profile)
     with Bar(100, run.run_id) as bar:
@@ -474,7 +502,6 @@ def run_verdicts(options) -> None:
 
 
 def run_ship(options) -> None:
-    from companion.disk import files
     from companion.measure import cards
     from companion.training import results
 

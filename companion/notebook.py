@@ -84,9 +84,9 @@ def meant(name: str, value):
         raise ParameterError(f"{name}={value!r} cannot be read; a list is written [0, 1, 2]") from None
 
 
-def check_seeds(seeds) -> list[int]:
+def check_seeds(seeds, example: str = "[0, 1, 2]") -> list[int]:
     """Return a list of seeds; of a lone one a line says that it is no count. Raises ParameterError."""
-    found = several("seeds", seeds, partial(integer, low=0, high=2**31), "[0, 1, 2]")
+    found = several("seeds", seeds, partial(integer, low=0, high=2**31), example)
     if isinstance(seeds, int):
         print(f"seeds={seeds} is one run each, with seed {seeds}; several seeds are a list, such as [0, 1, 2]")
     return found

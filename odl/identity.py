@@ -3,14 +3,15 @@
 import hashlib
 import re
 from functools import partial
-from types import CodeType, FunctionType, MethodType
+from reprlib import recursive_repr
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 
 
 def code_of(rows: list) -> str:
     """Return a hash of the code of some rows; empty where there are none.
 
-    The bytecode counts, with its constants and defaults, because workers have no source of a notebook's cells. What a
-    function finds outside itself, by a global name or in a closure, does not count.
+    The bytecode counts, with its constants, defaults and closure, because workers have no source of a notebook's cells.
+    What a function finds by a global name does not count, and of a class or a module in a closure only the name does.
     """
     return hashlib.sha256(repr(described(rows)).encode()).hexdigest()[:16] if rows else ""
 
@@ -24,6 +25,7 @@ def is_own(row) -> bool:
     return is_own(type(row)) or any(is_own(each) for each in vars(row).values() if callable(each))
 
 
+@recursive_repr("itself")  # a function may lie in its own closure
 def described(value):
     """Return what a value is made of, as nested tuples of names, numbers and bytecode."""
     if isinstance(value, partial):
@@ -34,6 +36,11 @@ def described(value):
         return described(value.__func__), described(value.__self__)
     if isinstance(value, FunctionType):
         parts = described(value.__code__), described(value.__defaults__), described(value.__kwdefaults__)
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        # The cell `__class__` is super()'s, and some are still empty.
+        held = [cell.cell_contents for name, cell in cells if name != "__class__" and cell != CellType()]
+        held = [each.__name__ if isinstance(each, type | ModuleType) else described(each) for each in held]
+        parts += (held,) * bool(held)
         return (*parts, described(value.__wrapped__)) if hasattr(value, "__wrapped__") else parts
     if isinstance(value, CodeType):
         return value.co_code, value.co_names, value.co_varnames[: value.co_argcount], described(value.co_consts)

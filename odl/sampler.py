@@ -39,7 +39,7 @@ class Sampler:
         `scores` (n_levels,) are PSNRs in dB, or the schedule's own feedback; None before the first validation. Raises
         ParameterError for scores that give no usable weights, and before a schedule with a memory hears of them.
         """
-        number("done", float(done), 0, 1)
+        number("done", done, 0, 1)
         try:
             told = None if scores is None else [float(score) for score in scores]
             if told is not None and (len(told) != self.n_levels or self.remembers and not np.isfinite(told).all()):

@@ -102,6 +102,23 @@ def test_what_a_caller_has_set_in_pytorch_changes_no_number_and_is_put_back(stat
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("network", ["photographs", "paper"])
+def test_nor_does_it_change_a_restored_picture_or_the_network_that_is_kept_for_the_next(state, network, photo_networks):
+    def restored():
+        how = {"network": network, "stride": 32 if network == "paper" else None}
+        return [odl.restore(x, task, square() if task in paper.MASKED else None, **how) for task in paper.TASKS]
+
+    x = photograph(0, 80, 100)
+    expected = restored()
+    for cache in (pretrained.read, pretrained.read_unet):
+        cache.cache_clear()
+    with STATES[state]():
+        pretrained.load_for_photographs("deblur")
+        within = restored()
+    assert np.array_equal(within, expected) and np.array_equal(restored(), expected)
+
+
 @pytest.mark.parametrize("shape", [(80, 90), (80, 90, 3)])
 def test_a_module_from_anywhere_restores_an_image(shape):
     x = np.random.default_rng(0).random(shape, np.float32)
@@ -236,7 +253,7 @@ def test_a_dark_photograph_is_told_for_its_range_alone(noise, recwarn):
     for image in (x // 16, Image.fromarray(twelve), Image.fromarray(np.where(hole, np.uint16(65535), twelve))):
         odl.restore(image, "inpaint", hole, stride=32)
         [told] = recwarn.list
-        assert "no value is above 1" in str(told.message)
+        assert "no value is above 1" in str(told.message) and told.filename == __file__
         recwarn.clear()
     for image, dark in ((twelve / 65535, True), (np.where(hole, np.nan, twelve / 65535), True), (x / 255, False)):
         odl.restore(image, "inpaint", hole, stride=32)

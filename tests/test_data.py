@@ -4,12 +4,16 @@ import hashlib
 import io
 import os
 import shutil
+import struct
 import subprocess
+import sys
 import tarfile
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+import made
 import numpy as np
 import pytest
 import tifffile
@@ -20,7 +24,7 @@ from made import BAD, GREY, ROUGH, X, encoded, flip, grey, jpeg, modes, photogra
 from page_facts import served
 from PIL import Image
 
-from companion.cli import main
+from companion.cli import main, program
 from companion.data import download, folders, packs, reader, sets
 from companion.data.sets import DATASETS
 from companion.disk import files
@@ -111,9 +115,18 @@ def test_hidden_files_are_left_out_and_what_is_not_read_is_told(folder, capsys):
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
     assert sorted(names) == sorted([*(f"{k % 2}/{k:02}.png" for k in range(12)), "12.JFIF", "13.jpe", "14.pnm"])
     said = capsys.readouterr().out
-    assert said.startswith(f"{folder}: 8 files are left out (2 ") and said.count("\n") == 1
+    assert said.startswith(f"{folder}: files left out: 8 (2 ") and said.count("\n") == 1
     assert all(word in said for word in ("2 .heic", "2 .jpg", "1 .cr3", "1 .raf", "1 .jp2", "1 without a suffix"))
     refused(lambda: sets.files_in(folder / "closed"), "closed: No such file")  # or a folder of another user
+
+
+def test_pages_that_are_left_out_are_counted(folder, capsys):
+    """Of every kind of file that has some; a telephone's second picture is none."""
+    first, *others = (Image.fromarray(photograph(50 + k)) for k in range(5))
+    for name, form in {"a.tif": "TIFF", "b.gif": "GIF", "c.webp": "WEBP", "d.png": "PNG", "e.jpg": "MPO"}.items():
+        first.save(folder / name, form, save_all=True, append_images=others)
+    packs_of(str(folder))
+    assert capsys.readouterr().out == f"{folder}: pages left out: 16, all but the first of each file\n"
 
 
 THUMBNAILS = (".thumbnails/a.png", "Thumbs/a.jpg", "0/thumbnails/b/c.png", "1/@eaDir/04.png/SYNOPHOTO_THUMB_M.jpg")
@@ -131,7 +144,7 @@ def test_what_programs_leave_beside_photographs_is_left_out_and_counted(folder, 
     packs_of(str(folder))
     [said] = capsys.readouterr().out.splitlines()
     named = {".thumbnails", "Thumbs", "thumbnails", "@eaDir", "Catalogue Previews.lrdata", "Previews", "_thumb"}
-    assert said.startswith(f"{folder}: 7 files in folders of thumbnails are left out (")
+    assert said.startswith(f"{folder}: files left out in folders of thumbnails: 7 (")
     assert {*said.rpartition("(")[2].strip(")").split(", ")} == named
     before = sets.list_images(str(folder), folder)
     for k, scene in enumerate(scenes):
@@ -141,7 +154,7 @@ def test_what_programs_leave_beside_photographs_is_left_out_and_counted(folder, 
         exif[274] = 6  # as a camera writes it
         turned.save(folder / f"{k % 2}/IMG_{k}.{form.lower()}", form, exif=exif)
     names = [n for pack in packs_of(str(folder)) for n in pack.names]
-    assert capsys.readouterr().out.count(f"{folder}: 8 small copies are left out, as 1/IMG_7.png of scene 7.png") == 1
+    assert capsys.readouterr().out.count(f"{folder}: small copies left out: 8, as 1/IMG_7.png of scene 7.png") == 1
     assert sets.list_images(str(folder), folder) == before and len(names) == len(set(names)) == 20
 
 
@@ -250,7 +263,7 @@ def test_git_ignores_what_is_measured_on_a_folder_of_ones_own(folder, name, own)
 def test_fewer_than_three_images_are_refused(folder):
     for file in sets.files_in(folder)[2:]:
         (folder / file).unlink()
-    refused(lambda: packs.load(str(folder), "train"), "2 images", "at least 3")
+    refused(lambda: packs.load(str(folder), "train"), "has 2 of at least 3 images")
 
 
 @pytest.mark.parametrize("native", ["", "-native"])
@@ -430,10 +443,15 @@ def test_every_kind_of_image_is_read_as_it_shows(tmp_path, name):
     assert reader.kind(tmp_path / "x.jpg") == (2 if name == "animated" else 1, deep)
 
 
-UNREAD, PREVIEW = "a TIFF or raw file of values that are not read", "its first page is a preview"
+UNREAD = "as floats of 16 or 64 bits or in colour; save it as PNG or JPEG"
+PREVIEW, BROKEN = "its first page is a preview", "TIFF of values that are not finite; save it with"
 REFUSED = {  # bytes of a file, and words of the line that refuses it
     "colours of floats": (colour_tiff((DEEP / 65535).astype(np.float32)), UNREAD),
     "half floats": (colour_tiff((DEEP / 65535).astype(np.float16)), UNREAD),
+    "grey half floats": (tiff_of(80, 70, 16, UNIT.astype(np.float16).tobytes(), 3), UNREAD),
+    "grey doubles": (tiff_of(80, 70, 64, UNIT.astype(float).tobytes(), 3), UNREAD),
+    "no number": (encoded(np.where(GREY > 0, UNIT, np.float32(np.nan))), BROKEN),
+    "infinite": (encoded(np.where(GREY > 0, UNIT, np.float32(np.inf))), BROKEN),
     "floats to 255": (encoded(GREY.astype(np.float32)), "TIFF of floats from 0 to 255; save it with 8 or 16 bits"),
     "integers of 32 bits": (encoded(ROUGH.astype(np.int32)), "TIFF of signed values or integers of 32 bits"),
     "7 bits and a sign": (tiff_of(80, 70, 8, (GREY >> 1).tobytes(), 2), "TIFF of signed values"),
@@ -443,8 +461,8 @@ REFUSED = {  # bytes of a file, and words of the line that refuses it
     "a raw file": (two_pages(X[::4, ::4], X, subfiletype=1), PREVIEW),
     "an unmarked one": (two_pages(X[::4, ::4], X), PREVIEW),
     "HEIC": (b"\0\0\0\x18ftypheic" + bytes(99), "of kind 'heic', as HEIC, AVIF and raw files are; save it as PNG"),
-    "a page": (BAD["page.jpg"], "a web page or SVG"),
-    "nothing": (b"", "an empty file"),
+    "a page": (BAD["page.jpg"], "(a web page or SVG; get the picture itself as PNG or JPEG)"),
+    "nothing": (b"", "(an empty file; get it again)"),
     "text": (BAD["text.png"], "of no known kind; save it as PNG or JPEG"),
 }
 
@@ -460,13 +478,81 @@ def test_what_is_not_read_is_one_line_that_names_the_file_and_what_it_is(tmp_pat
     assert error.startswith(f"error: {file}: ") and words in error and not (tmp_path / "out.png").exists()
 
 
+@pytest.mark.parametrize(("name", "size"), {"large.png": "10001×10000", "bomb.png": "60000×60000"}.items())
+def test_of_too_many_pixels_the_command_says_one_line(tmp_path, monkeypatch, capsys, recwarn, name, size):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1)
+    monkeypatch.setattr(warnings, "formatwarning", None)  # both as they were, after the test
+    (tmp_path / name).write_bytes(BAD[name])
+    monkeypatch.setattr(sys, "argv", ["odl", "restore", "--task", "deblur", str(tmp_path / name), f"{tmp_path}/out/"])
+    with pytest.raises(SystemExit):
+        program()
+    said = f"error: {tmp_path / name}: not a readable image ({size} pixels are more than 100,000,000)\n"
+    assert capsys.readouterr().err == said and not recwarn.list
+
+
+@pytest.mark.parametrize("given", ["gone\nhere.png", "text\r\x1b\u2028.png", "folder\n", f"{255 * 'a'}\n.png"])
+def test_a_name_that_would_break_the_line_is_escaped(tmp_path, capsys, given):
+    (tmp_path / "folder\n").mkdir()
+    for name in ("text\r\x1b\u2028.png", "folder\n/text\n.png"):
+        (tmp_path / name).write_bytes(BAD["text.png"])
+    assert main(["restore", "--task", "deblur", str(tmp_path / given), f"{tmp_path}/out/"]) > 0
+    error = capsys.readouterr().err.splitlines()[0]
+    assert error.startswith(f"error: {tmp_path}/" + repr(given)[1:-1])
+    assert error.count(str(tmp_path)) == 1 and error.isprintable()
+
+
+@pytest.mark.parametrize("name", ["input", "output", "mask"])
+def test_an_address_is_no_file(tmp_path, name):
+    given = dict.fromkeys(("input", "output", "mask"), str(tmp_path)) | {name: "https://a.b/x.png"}
+    said = f"{name}='https://a.b/x.png' names no file and no folder; download what is on the web first"
+    refused(lambda: image_files.todo(*given.values(), False), said)
+
+
+def test_where_no_size_is_known_no_disk_is_full(tmp_path, monkeypatch):
+    """As of /proc, where Linux then says what is wrong."""
+    usage = type(shutil.disk_usage(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(0, 0, 0))
+    files.write_atomically(tmp_path / "x", b"1")
+    assert (tmp_path / "x").read_bytes() == b"1"
+
+
+COLOURS = {b"gAMA": struct.pack(">I", 55_000), b"cHRM": struct.pack(">8I", *range(30_000, 38_000, 1000))}
+COLOURS |= {b"cICP": bytes([9, 16, 0, 1]), b"sRGB": b"\0"}
+USUAL = {b"gAMA": struct.pack(">I", 45_455)}  # as many programs write it
+USUAL[b"cHRM"] = struct.pack(">8I", 31_270, 32_900, 64_000, 33_000, 30_000, 60_000, 15_000, 6_000)
+
+
+def test_a_colour_tag_that_says_srgb_in_numbers_is_not_missed(tmp_path):
+    head, rest = encoded(X, "PNG")[:33], encoded(X, "PNG")[33:]
+    (tmp_path / "x.png").write_bytes(head + b"".join(made.chunk(*tag) for tag in USUAL.items()) + rest)
+    assert image_files.kept(reader.opened(tmp_path / "x.png"), tmp_path / "o.png")[1] == []
+
+
+@pytest.mark.parametrize("tags", [(), *((tag,) for tag in COLOURS), (b"gAMA", b"sRGB"), (b"cICP", b"sRGB")])
+@pytest.mark.parametrize("suffix", ["png", "jpg", "tif"])
+def test_a_colour_tag_of_a_png_that_says_something_else_is_told(tmp_path, tags, suffix):
+    """As one that says sRGB does not: it is what is taken where nothing is said."""
+    head, rest = encoded(X, "PNG")[:33], encoded(X, "PNG")[33:]
+    (tmp_path / "x.png").write_bytes(head + b"".join(made.chunk(tag, COLOURS[tag]) for tag in tags) + rest)
+    _, told = image_files.kept(reader.opened(tmp_path / "x.png"), tmp_path / f"o.{suffix}")
+    lost = b"cICP" in tags or tags in ((b"gAMA",), (b"cHRM",))
+    assert told == [f"o.{suffix} does not keep the colour tag"] * lost
+
+
+def test_what_a_tiff_loses_is_told(tmp_path):
+    tags = {33723: b"\x1c\x02\x05\0\x01a", 34377: b"8BIM\x04\x04\0\0\0\0\0\0", 700: b"<x:xmpmeta/>"}
+    (tmp_path / "x.tif").write_bytes(encoded(X, tiffinfo=tags))
+    _, told = image_files.kept(reader.opened(tmp_path / "x.tif"), tmp_path / "o.tif")
+    assert told == ["o.tif does not keep the XMP, IPTC, data of Photoshop"]
+
+
 def test_where_nothing_is_read_what_is_left_out_is_told(tmp_path, root):
     (tmp_path / "a.cr3").write_bytes(b"x")
     for call in (
         lambda: packs.load(str(tmp_path), "train"),
         lambda: image_files.todo(str(tmp_path), str(tmp_path / "out"), None, False),
     ):
-        refused(call, "1 files are left out (1 .cr3)")
+        refused(call, "files left out: 1 (1 .cr3)")
 
 
 def test_a_missing_set_says_how_to_get_it(root, no_shared_data, monkeypatch):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from companion import judge
+from companion.claims import claims
 from companion.pages import dose
 from companion.runs import catalogue
 from companion.show import sentences
@@ -182,3 +183,15 @@ def test_an_empty_project_is_no_error(root, profile):
     assert not any(len(line.get_xdata()) for axis in dose.plot_levels(experiments).axes for line in axis.lines[1:])
     assert not [path for path in root.rglob("*") if path.is_file()]
     plt.close("all")
+
+
+def test_a_task_of_a_readers_own_leaves_the_questions_of_the_paper_alone(monkeypatch):
+    """Every verdict on faces, and the shares of the dose page, are of the paper's tasks, whatever else is known."""
+
+    def found() -> list:
+        evidence = claims.load_evidence("reference", "celeba10k-native", [10, 11, 12, 13, 14])
+        return [claims.claims_table(claims.judge_claims(evidence)).to_csv(), dose.slopes(evidence, "psnr")]
+
+    before = found()
+    monkeypatch.setitem(paper.TASKS, "speckle", paper.TASKS["denoise"] | {"title": "Speckle removal"})
+    assert found() == before and before[1]

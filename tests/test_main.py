@@ -8,8 +8,10 @@ import shlex
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
+import build
 import numpy as np
 import pytest
 from conftest import refused
@@ -20,12 +22,13 @@ from bench.__main__ import main as bench
 from companion import cli
 from companion.cli import companion, main
 from companion.data import reader
+from companion.disk import files
 from companion.restore import image_files
 from companion.training import results
 from odl.experiment import Experiment
 from odl.parameters import ParameterError
 
-SMOKE = ["--profile", "smoke"]
+SMOKE, DEMO = ["--profile", "smoke"], {"profile": "demo"}
 
 
 @pytest.fixture(autouse=True)
@@ -40,10 +43,14 @@ def test_train_then_evaluate_then_list(capsys):
     printed = capsys.readouterr().out
     path = results.path_of(Experiment.of("deblur", profile="smoke"))
     assert str(path) in printed and json.loads(path.read_text())["experiment"]["task"] == "deblur"
+    assert cli.SMOKE in printed
     assert main(["train", "--task", "deblur", *SMOKE]) == 0
-    assert "measured before" not in printed and "measured before" in capsys.readouterr().out
+    again = "on_demand was measured before; a schedule that has changed since is trained anew\n"
+    assert capsys.readouterr().out == again + printed
     assert main(["evaluate", "--task", "deblur", *SMOKE]) == 0
-    assert "PSNR (dB)" in capsys.readouterr().out
+    assert f"{(said := capsys.readouterr().out)}{path}\n" == printed and "PSNR (dB)" in said
+    cli.print_evaluation(replace(results.load_result(Experiment.of("deblur", profile="smoke")), experiment=DEMO))
+    assert capsys.readouterr().out == said.replace(f"{cli.SMOKE}\n", "")
     assert main(["results"]) == 0
     assert "on_demand-seed0" in capsys.readouterr().out
     assert main(["results", "smoke/demo", "seed0"]) == 0
@@ -109,20 +116,35 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, cap
         (main, "", "required: command (see python -m odl --help)"),
         (main, "data prepar x", "nearest: 'prepare' (see python -m odl data --help)"),
         (main, "train --sed=1", "unknown option --sed; nearest: '--seed' (see python -m odl train --help)"),
+        (main, "train --seed 1.5", "seed=1.5 is not a whole number from 0 to 2147483648"),
+        (main, "train --dataset db11-native", "dataset='db11-native' has no training images; nearest: 'bsds500'"),
+        (main, "evaluate --device cpu", "unknown option --device (see"),
+        (main, "evaluate --dataset './no such'", "error: dataset='./no such': no such folder\n"),
+        (main, "restore --task deblur --stride a in.png out.png", "stride='a' is not a whole number from 1 to 64"),
+        (main, "restore --task denoise --sigma 25 in.png out.png", "unknown option --sigma (see"),
         (main, "restore --task denoise a.png b.png c.png out", "c.png out is too much; one photograph or one folder"),
         (companion, "reproduce --budget '10 minutes'", "'10 minutes' is not a time such as 90s, 10min, 8h or 2d"),
         (companion, "reproduce --workers 0", "workers=0 is not from 1 to 1024; nearest: 1"),
+        (companion, "reproduce --workers a", "workers='a' is not a whole number from 1 to 1024"),
         (companion, "reproduce --profile papr", "nearest: 'paper'"),
         (companion, "reproduce --dataset nowhere", "dataset='nowhere' is neither a set"),
+        (companion, "reproduce --dataset db11", "dataset='db11' has no training images; nearest: 'bsds500'"),
         (companion, "reproduce --seeds -1", "seeds=-1 is not from 0"),
+        (companion, "reproduce --seeds [0,1]", "seeds='[0,1]' is no number; a list is written 0 1 2"),
+        (companion, "reproduce --block N1", "block='N1' belongs to --dataset celeba10k-native, not to 'bsds500'"),
+        (companion, "reproduce --block E2 --profile demo --dataset demo", "'E2' belongs to --dataset celeba10k-native"),
+        (companion, "reproduce --block table2 --dataset celeba10k", "'table2' belongs to --dataset bsds500, not to"),
         (companion, "reproduce --profile smoke --dataset demo --page table1-deblr", "nearest: 'table1-deblur'"),
         (companion, "reproduce --profile smoke --dataset demo --only x", "only='x' is none of these runs"),
         (companion, "plan --gpu-ms-per-step nan", "gpu-ms-per-step=nan is not a number"),
+        (companion, "plan --gpu-ms-per-step a", "gpu-ms-per-step='a' is not a number from 0.001 to 1000000"),
+        (companion, "plan --seeds 0 1.5", "seeds=1.5 is not a whole number from 0 to 2147483648"),
         (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
         (companion, "photographs --task photo_fill", "--task photo_fill belongs to --train"),
-        (companion, "train tnrdd", "nearest: 'tnrd'"),
+        (companion, "train tnrdd", "name='tnrdd' is not one of mlp, csf, tnrd, dncnn, dncnn_25; nearest: 'tnrd'"),
         (companion, "ship inpaint", "run='inpaint' has no trained network"),
         (bench, "trainig", "nearest: 'training'"),
+        (bench, "--threads a", "threads='a' is not a whole number from 1"),
     ],
 )
 def test_a_wrong_option_is_one_line(run, arguments, words, root, capsys):
@@ -131,6 +153,44 @@ def test_a_wrong_option_is_one_line(run, arguments, words, root, capsys):
     assert stopped.value.code == 2
     printed = capsys.readouterr().err
     assert words in printed and printed.count("\n") == 1 and not list(root.iterdir())
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+@pytest.mark.parametrize("run, arguments", [
+    (main, "results"), (main, "data list"), (main, "evaluate"), (main, "train"), (companion, "reproduce --list"),
+])  # fmt: skip
+def test_a_file_as_the_root_is_refused(run, arguments, below, root, monkeypatch, capsys):
+    (root / "file").touch()
+    monkeypatch.setenv("ODL_ROOT", str(root / "file" / below))
+    assert run(arguments.split()) == 2
+    assert capsys.readouterr().err == f"error: {root / 'file'}: not writable, it is a file; {files.ROOT_ADVICE}\n"
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ("nope", "profile='nope' is not one of smoke, demo"),
+    ("demo --dataset nope", "dataset='nope' is neither a set"),
+    ("demo --dataset ./nope", "dataset='./nope': no such folder"),
+    ("demo --dataset ./file", "dataset='./file' is a file"),
+    ("demo --seeds 0 -1", "seeds=-1 is not from 0"),
+    ("demo --seeds [0,1]", "a list is written 0 1 2"),
+])  # fmt: skip
+def test_a_book_of_what_is_not_there_is_one_line_and_removes_nothing(arguments, words, root, monkeypatch, capsys):
+    (root / "notebooks").mkdir()
+    (root / "file").touch()
+    monkeypatch.setattr(build, "BUILD", root)
+    monkeypatch.setattr(build, "execute_all", lambda pages: pytest.fail("executed"))
+    monkeypatch.setattr(sys, "argv", ["build.py", *arguments.split()])
+    with pytest.raises(SystemExit) as stopped:
+        build.main()
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2 and words in error and error.count("\n") == 1 and (root / "notebooks").is_dir()
+
+
+@pytest.mark.parametrize("run, command", [(main, "train"), (main, "evaluate"), (companion, "reproduce")])
+def test_the_help_says_that_smoke_means_nothing(run, command, capsys):
+    with pytest.raises(SystemExit):
+        run([command, "--help"])
+    assert cli.SMOKE in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_list_of_runs_names_the_damaged_ones_and_goes_on(root, capsys):

@@ -447,15 +447,16 @@ def test_a_network_for_photographs_is_read_once_a_process(photo_networks, monkey
     assert names == ["photo_denoise.safetensors", "photo_fill.safetensors"]
 
 
-def test_the_command_restores_a_folder(photo_networks, tmp_path, monkeypatch):
+def test_the_command_restores_a_folder(photo_networks, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     made.album(tmp_path / "in", 2)
     Image.fromarray(np.uint8(np.eye(70, 80) * 255)).save("mask.png")
     assert run_odl(["restore", "--task", "inpaint", "--mask", "mask.png", "in", "out"]) == 0
+    assert capsys.readouterr().err == "one mask for 2 photographs: mask.png\n"
     before, after = (np.asarray(Image.open(f"{folder}/1.png")) for folder in ("in", "out"))
     assert ((before != after).any(-1) <= (np.eye(70, 80) > 0)).all() and (before != after).any()
     assert run_odl(["restore", "--task", "denoise", "--stride", "64", "--network", "paper", "in/0.png", "a/new/"]) == 0
-    assert Path("a/new/0.png").exists()
+    assert Path("a/new/0.png").exists() and "one mask" not in capsys.readouterr().err
 
 
 def test_masks_of_photographs_are_told_from_inverted_ones():

@@ -37,9 +37,8 @@ def test_weights_are_counted():
 
 
 def test_a_set_that_trains_nothing_has_no_cost(root):
-    (folder := root / "data/db11/images/DB11").mkdir(parents=True)
-    (folder / "House.png").touch()
-    refused(lambda: plan.plan("smoke", ["db11"], [0], 2.0), "'db11' has no train images")
+    for name in ("db11", "db11-native"):
+        refused(lambda name=name: plan.plan("smoke", [name], [0], 2.0), f"dataset={name!r} has no training images")
 
 
 def test_a_code_page_of_windows_costs_signs_and_no_command(monkeypatch):

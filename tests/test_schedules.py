@@ -106,6 +106,8 @@ def test_a_sampler_takes_a_function_and_refuses_what_needs_more_than_scores():
         refused(lambda bad=bad: Sampler(bad), bad)
     refused(lambda: Sampler("ondemand"), "nearest: 'on_demand'")
     refused(lambda: Sampler("staged_curriculum").tell(20, [30.0] * 5), "done=20", "from 0 to 1")
+    for bad in ("a", None, [0.5], np.nan):
+        refused(lambda bad=bad: Sampler().tell(bad), f"done={bad!r} is not a number from 0")
     for name, n in (("level_4", 3), ("edm", 7)):
         refused(lambda name=name, n=n: Sampler(name, n_levels=n), f"schedule={name!r} with n_levels={n}")
 

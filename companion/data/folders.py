@@ -66,8 +66,8 @@ def unread(folder: Path) -> list[str]:
     others = [file for file in others if not file.lower().endswith(TEXTS)]
     counts = Counter(Path(file).suffix.lower() or "without a suffix" for file in others).most_common()
     kinds = ", ".join(f"{n} {kind}" for kind, n in counts[:8]) + ", …" * (len(counts) > 8)
-    told = f"{folder}: {len(others)} files are left out ({kinds}); save photographs among them as JPEG or PNG"
-    thumbnails = f"{folder}: {previews.total()} files in folders of thumbnails are left out ({', '.join(previews)})"
+    told = f"{folder}: files left out: {len(others)} ({kinds}); save photographs among them as JPEG or PNG"
+    thumbnails = f"{folder}: files left out in folders of thumbnails: {previews.total()} ({', '.join(previews)})"
     return [told] * bool(others) + [thumbnails] * bool(previews)
 
 

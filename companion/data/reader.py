@@ -26,23 +26,23 @@ def named(path: Path):
             raise ValueError("no regular file")
         yield
     except Exception as error:
-        why = f"{foreign(path)}; save it as PNG or JPEG" if isinstance(error, UnidentifiedImageError) else reason(error)
+        why = foreign(path) if isinstance(error, UnidentifiedImageError) else reason(error)
         raise DataError(f"{path}: not a readable image ({why})") from None
 
 
 def foreign(path: Path) -> str:
-    """Return what a file is that no decoder knows."""
+    """Return what a file is that no decoder knows, and what to do with it."""
     with open(path, "rb") as file:
         head = file.read(64)
     if head[4:8] == b"ftyp":
-        return f"of kind {head[8:12].decode('latin-1')!r}, as HEIC, AVIF and raw files are"
-    if head[:2] in (b"II", b"MM"):
-        return "a TIFF or raw file of values that are not read, as floats in colour"
-    if not head:
-        return "an empty file"
-    if head.lstrip()[:1] == b"<":
-        return "a web page or SVG"
-    return "of no known kind"
+        kind = f"of kind {head[8:12].decode('latin-1')!r}, as HEIC, AVIF and raw files are"
+    elif head[:2] in (b"II", b"MM"):
+        kind = "a TIFF or raw file of values that are not read, as floats of 16 or 64 bits or in colour"
+    elif head.lstrip()[:1] == b"<":
+        return "a web page or SVG; get the picture itself as PNG or JPEG"
+    else:
+        kind = "of no known kind"
+    return f"{kind}; save it as PNG or JPEG" if head else "an empty file; get it again"
 
 
 def opened(path: Path) -> Image.Image:
@@ -115,7 +115,7 @@ def eight_bits(image: Image.Image) -> Image.Image:
     x = np.asarray(image, np.float32) if deep or image.mode == "F" else None
     top, fault = 1 if image.mode == "F" else 2 ** max(tags.get(258, (16,))) - 1, ""
     if image.mode == "F" and not -0.05 <= x.min() <= x.max() <= 1.05:  # filters overshoot a little
-        fault = f"floats from {x.min():g} to {x.max():g}"
+        fault = f"floats from {x.min():g} to {x.max():g}" if np.isfinite(x).all() else "values that are not finite"
     elif 2 in tags.get(339, ()) or (image.mode == "I" and not deep):
         fault = "signed values or integers of 32 bits"
     elif x is not None and tags.get(262) == 0:

@@ -3,12 +3,13 @@
 import hashlib
 import os
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from companion.data.folders import files_in, record_of, unread
-from companion.data.reader import DataError
+from companion.data.reader import DataError, kind
 from companion.disk import files
 from odl.experiment import check_dataset, is_folder, slug
 
@@ -156,7 +157,7 @@ def list_images(name: str, folder: Path) -> dict[str, list[str]]:
             alike[record["files"][file][1]] += [file] if file not in record["copies"] else []
         groups = [group for group in alike.values() if group]
     if len(groups) < 3:
-        few = f"dataset={name!r} has {len(groups)} images in {folder}; at least 3 are needed, all different"
+        few = f"dataset={name!r}: {folder} has {len(groups)} of at least 3 images that are needed, all different"
         raise DataError("; ".join([few, *remarks(name, folder)]))
     if base == "celeba" and (official := partition(folder)):
         given = [official.get(Path(name).name) for name in names]
@@ -191,9 +192,13 @@ def remarks(name: str, folder: Path) -> list[str]:
     """Return lines to print when a set is packed: how much is here, how it is divided, what is left out."""
     base, _ = parse(name)
     if is_folder(name):
-        copies = record_of(folder, home(name))["copies"]
-        last = " of ".join(max(copies.items(), default=()))
-        return unread(folder) + [f"{folder}: {len(copies)} small copies are left out, as {last}"] * bool(copies)
+        record, pages = record_of(folder, home(name)), 0
+        for file in record["files"]:
+            with suppress(DataError):  # which packing tells
+                pages += kind(folder / file)[0] - 1
+        copies, more = record["copies"], f"{folder}: pages left out: {pages}, all but the first of each file"
+        small = f"{folder}: small copies left out: {len(copies)}, as {' of '.join(max(copies.items(), default=()))}"
+        return unread(folder) + [small] * bool(copies) + [more] * bool(pages)
     lines, whole, here = [], DATASETS[base]["images"], len(files_in(folder))
     if "torchvision" in DATASETS[base] and here != whole:  # the other sets have a checksum
         lines.append(f"{base}: {here:,} images are in {folder}, and {whole:,} in the published set")

@@ -77,9 +77,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def need_room(folder: Path, size: int) -> None:
-    """Raise DiskError when fewer than `size` bytes are free where `folder` lies, or will lie."""
-    free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
-    if size > free:
+    """Raise DiskError when fewer than `size` bytes are free where `folder` lies, or will lie, if that is known."""
+    total, _, free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists()))
+    if size > free and total:  # which is 0 in /proc and on some drives of a network
         raise DiskError(f"{folder}: disk full, {size / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB are free")
 
 

@@ -31,6 +31,8 @@ CARRIED = {"EXIF": "exif", "colour profile": "icc_profile", "resolution": "dpi"}
 ROOM = {"PNG": {*CARRIED}, "JPEG": {*CARRIED}, "TIFF": {*CARRIED}, "WEBP": {"EXIF", "colour profile"}}
 ROOM |= {"BMP": {"resolution"}, "PPM": set()}
 OTHERS = {"xmp": "XMP", "photoshop": "IPTC", "comment": "comment", "mp": "second picture in its file"}
+OTHERS |= {33723: "IPTC", 34377: "data of Photoshop"}  # tags of a TIFF
+SRGB = {"gamma": 0.45455, "chromaticity": (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)}  # tags that change nothing
 TEXT_XMP = "XML:com.adobe.xmp"  # the PNG text that holds XMP
 TIFF_EXIF = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # tags of a TIFF that are EXIF in another format
 
@@ -179,7 +181,16 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
         for tag in set(found["EXIF"]) - {*TIFF_EXIF} if tags else {274}:  # 274 says how a camera was turned
             found["EXIF"].pop(tag, None)
     found["resolution"] = info.get("dpi") if not tags or 282 in tags else None  # Pillow makes up a TIFF's
-    found |= {name: info.get(key) for key, name in OTHERS.items()}
+    found |= {name: True for key, name in OTHERS.items() if info.get(key) or key in tags}
+    if stored.format == "PNG":
+        with open(stored.filename, "rb") as file:
+            newest = b"cICP" in file.read(65536).partition(b"IDAT")[0]  # which Pillow does not tell
+        older = (
+            {}
+            if {"icc_profile", "srgb"} & info.keys()
+            else {name: info.get(name, usual) for name, usual in SRGB.items()}
+        )
+        found["colour tag"] = newest or any(not np.allclose(tag, SRGB[name], atol=1e-3) for name, tag in older.items())
     found["text"] = set(getattr(stored, "text", ())) - {TEXT_XMP}
     return {name: value for name, value in found.items() if value}
 
@@ -209,9 +220,10 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     into a folder that exists or ends in a slash. Masks are one file for all, or a folder with files of the same stems.
     Raises ParameterError, or DiskError where the outputs could not be written.
     """
-    for name, given in (("input", source), ("output", output)):
-        if not given:
-            raise ParameterError(f"{name}='' names no file and no folder")
+    for name, given in (("input", source), ("output", output), ("mask", mask or "none")):
+        if not given or "://" in given:
+            advice = "; download what is on the web first" * bool(given)
+            raise ParameterError(f"{name}={given!r} names no file and no folder{advice}")
     start, end, masks = (Path(os.path.expanduser(path)) if path else None for path in (source, output, mask))
     for path in filter(None, (start, masks)):
         if not path.exists():

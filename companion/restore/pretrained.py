@@ -22,7 +22,7 @@ from companion.training.results import load_network, place_of_weights
 from odl import paper
 from odl.corruptions import FILL, TASKS
 from odl.crops import CROP
-from odl.device import quick_precision
+from odl.device import pytorch_defaults, quick_precision
 from odl.experiment import PROFILES, Experiment
 from odl.images import check_image, check_scale
 from odl.network import EncoderDecoder, ResidualUNet
@@ -66,6 +66,7 @@ def load_for_photographs(task: str, device: str = "cpu") -> ResidualUNet:
 
 
 @cache
+@pytorch_defaults()
 def read_unet(place: Path, changed: int, device: str) -> ResidualUNet:
     """Read a network for photographs from its file, once a process unless the file has changed."""
     weights = read_weights(place)
@@ -75,6 +76,7 @@ def read_unet(place: Path, changed: int, device: str) -> ResidualUNet:
     return network.eval().to(device, memory_format=torch.channels_last)
 
 
+@pytorch_defaults()
 def restore(
     image: np.ndarray | Image.Image,
     task: str,
@@ -109,7 +111,7 @@ def restore(
     device, known = check_device(device), y if missing is None else y[~missing]
     doubt = None if missing is None else advice.doubt_of_mask(y, missing, task, image_files.see_through(mask))
     for line in filter(None, (reader.faint(known if y.dtype == np.uint8 else 255 * known), doubt)):
-        warnings.warn(line, advice.DamageWarning, stacklevel=2)
+        warnings.warn(line, advice.DamageWarning, stacklevel=3)  # of who calls, above the decorator
     by = partial(by_windows, task, stride) if network == PAPER else partial(at_once, task)
     x_hat, (box, part) = np.array(y, np.float32 if y.dtype == bool else None), by(y, missing, device, progress)
     if y.dtype == np.uint8:

@@ -56,10 +56,10 @@ def extra_data_sizes(dataset: str) -> tuple[int, int]:
     # and half and all of any other set, because none has as many.
     check_dataset(dataset)
     base = sets.parse(dataset)[0]
+    if base == "db11":
+        raise ParameterError(f"dataset={dataset!r} has no training images; nearest: 'bsds500'")
     whole = {"celeba": 162_770, "sun397": 100_000, "bsds500": 400, "demo": 9, "celeba10k": 8000}.get(base)
     whole = whole or len(sets.list_images(dataset, sets.find(dataset))["train"])
-    if not whole:
-        raise sets.DataError(f"data set {dataset!r} has no train images")
     return 100_000 if base == "celeba" else max(1, whole // 2), whole
 
 
@@ -352,7 +352,10 @@ def measurements(profile: str, dataset: str, seeds: list[int], names=()) -> list
     """
     every, found = runs_of_blocks(profile, dataset, seeds), {}
     parts = {n: [n] if n in every else [block for block in every if n == block.partition("-")[0]] for n in names}
+    other = "bsds500" if is_faces(dataset) else f"{FACES}-native"
     for name in (name for name, chosen in parts.items() if not chosen):
+        if any(name in (block, block.partition("-")[0]) for block in runs_of_blocks(profile, other, seeds)):
+            raise ParameterError(f"block={name!r} belongs to --dataset {other}, not to {dataset!r}")
         choice("block", name, every)
     for block in sum(parts.values(), []) or every:
         others = opponents(profile) if block == OPPONENTS_BLOCK else []
