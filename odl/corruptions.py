@@ -21,8 +21,8 @@ from odl.parameters import ParameterError, choice, integer
 # Paper: the average pixel values of the training images; here: the constants of the released code.
 FILL = (117, 104, 123)  # of deleted pixels, 0–255 scale
 WIDEST = 6  # σ of a blur, in pixels
-FARTHEST = 10  # from 0: noise of the hardest level goes to 8, and what is on the 0–255 scale beyond
-CHECKED = set()  # tasks of which a batch was in this range
+MAX_ABS_VALUE = 10  # a larger pixel means that a task forgot to scale; noise of level 6 reaches 8
+RANGE_CHECKED = set()  # tasks whose first batch was within MAX_ABS_VALUE
 MAX_RADIUS = 4 * WIDEST  # of a blur kernel cut at 4σ, for the largest σ of level 6
 
 
@@ -78,8 +78,8 @@ class Task:
 
         `centred` puts the missing square of inpainting in the middle, as the fixated models have it (Sec. 6.4).
         Meant for severities within the paper's levels 1 to 6; not checked, but that a blur wider than `WIDEST` raises
-        ParameterError on a CPU, and so do an x of another shape or type, a y unlike x, and one beyond `FARTHEST` in the
-        first batch of a task.
+        ParameterError on a CPU, and so do an x of another shape or type, a y unlike x, and one beyond `MAX_ABS_VALUE`
+        in the first batch of a task.
         """
         check_images(x)
         low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
@@ -88,13 +88,15 @@ class Task:
         if not isinstance(y, torch.Tensor) or (y.shape, y.dtype) != (x.shape, x.dtype):
             made = f"{y.dtype} {tuple(y.shape)}" if isinstance(y, torch.Tensor) else type(y).__name__
             raise ParameterError(f"task {self.name!r} made {made} of images {x.dtype} {tuple(x.shape)}")
-        if self not in CHECKED and not (y.is_cuda and torch.cuda.is_current_stream_capturing()):  # once: a GPU waits
+        if self not in RANGE_CHECKED and not (
+            y.is_cuda and torch.cuda.is_current_stream_capturing()
+        ):  # once: a GPU waits
             low, high = (float(end) for end in y.aminmax())
-            if not -FARTHEST <= low <= high <= FARTHEST:
+            if not -MAX_ABS_VALUE <= low <= high <= MAX_ABS_VALUE:
                 raise ParameterError(
                     f"task {self.name!r} made values from {low:.3g} to {high:.3g} of images in [-1, 1]"
                 )
-            CHECKED.add(self)
+            RANGE_CHECKED.add(self)
         return y
 
 

@@ -121,7 +121,7 @@ class Schedule:
 
     @staticmethod
     def needs(seed: int) -> list[dict]:
-        """Return, of each run from whose history it is made, the parameters that differ from this run's, of `seed`."""
+        """Return the runs that this schedule needs first, each as a dict of what differs from this run, of `seed`."""
         return []
 
     def __init__(self, weights=rigid_joint, feedback: str = "psnr", tasks=None):

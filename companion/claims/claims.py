@@ -256,7 +256,7 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
 ]]
 
 
-LONGEST, PLATEAU = ", width 32, 60,000 steps", ", width 8, 300,000 steps"  # as `dose.name` has them
+LONG_RUN, PLATEAU = ", width 32, 60,000 steps", ", width 8, 300,000 steps"  # as `dose.name` has them
 CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the feedback does, and why
     ("Equation 3 at its own dose beats equal shares.",
      span(paper_gaps("on_demand", "rigid_joint")), "on-demand − rigid joint, mean PSNR, every task",
@@ -293,7 +293,7 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, Eq. 3", *row) for row in [
      dose.judge_replay),
     ("After six times the training, Equation 3 beats equal shares.",
      NO_NUMBER, "60,000 steps: on-demand − rigid joint, mean PSNR, every task",
-     contest(f"on_demand{LONGEST}", f"rigid_joint{LONGEST}")),
+     contest(f"on_demand{LONG_RUN}", f"rigid_joint{LONG_RUN}")),
 ]]
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, later work", *row) for row in [
     ("Minimax training is less far behind the specialists than Equation 3, on the level where it is furthest.",

@@ -9,7 +9,7 @@ NEAR = {"inpaint": (8, 0.99), "interpolate": (24, 0.95)}  # of 255, and share: d
 
 
 class DamageWarning(UserWarning):
-    """The result may be worse than the image: the image is very dark, or the mask seems inverted."""
+    """Warns that the restoration is probably worse than its input: a very dark image, or an inverted mask."""
 
 
 def doubt_of_mask(y: np.ndarray, missing: np.ndarray, task: str, layer: bool = False) -> str | None:

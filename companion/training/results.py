@@ -92,9 +92,9 @@ def train(experiment, device="auto", progress=None) -> Trained:
 
 @pytorch_defaults()
 def train_with(experiment, device, progress, build, learn) -> Trained:
-    """Train as `train` does, by `build(experiment, device)` and `learn(experiment, pack, x_validation, network,
-    optimizer, history, on_epoch, progress)`. Checkpoints and weights go by the experiment alone, so whatever learns
-    otherwise has the name of a schedule of its own.
+    """Train as `train` does, another network by `build(experiment, device)`, in another way by `learn(experiment,
+    pack, x_validation, network, optimizer, history, on_epoch, progress)`. Checkpoints are named after the experiment,
+    so another way to learn needs a schedule name of its own.
     """
     check(experiment)
     device = check_device(device)
