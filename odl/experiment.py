@@ -44,7 +44,7 @@ PROFILES = {
 }
 # fmt: on
 # What a network changes of a profile's numbers. The residual U-Net takes half of the reference steps; its rate is the
-# best of three by validation PSNR after 2,000 steps (equal shares, four tasks, seed 99).
+# best of three by validation PSNR after 2,000 steps (equal shares, mean of four tasks, seed 99).
 FOR_NETWORK = {"unet": {name: {"learning_rate": 2e-3, "beta1": 0.9, "warm_up": 0.02, "clip": 0.1} for name in PROFILES}}
 FOR_NETWORK["unet"]["reference"] |= {"iterations": 100}
 FOR_NETWORK["unet"]["gpu"] |= {"width": 32}

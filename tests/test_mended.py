@@ -116,7 +116,7 @@ def test_the_worst_gap_of_minimax_training_that_is_told_the_composite(sets):
 
 
 def test_by_the_composite_a_lean_to_hard_levels_shrinks_the_worst_gap_of_inpainting_a_little():
-    """Equal shares are furthest behind a specialist on level 5, and ahead of that of level 1, which learnt to copy."""
+    """Equal shares are furthest behind a specialist on level 5, and ahead of that of level 1, which copies better."""
     found = facts.contest()
     for name, run in (("printed", "on_demand-{}"), ("strong", "on_demand-{}-sharpness=4")):
         smaller = [
