@@ -168,6 +168,8 @@ def feedback() -> dict:
     """Return what Equation 3 and four times as much feedback move, and what comes of it by both scores."""
     contests = [gaps(evidence.runs, task, *PAIR) for evidence in sets().values() for task in paper.TASKS]
     contests = [margins for margins in contests if margins]
+    cases = [judge.runs_of(evidence.runs, EQUATION3, [t]) for evidence in sets().values() for t in paper.TASKS]
+    of_seeds = [[moved_by([run]) for run in runs] for runs in cases if runs]
     reach = [np.abs(judge.narrow_interval(each)).max() for each in contests if len(each) >= judge.MIN_SEEDS]
     printed = np.array([[published.TABLE1[task][schedule] for schedule in PAIR] for task in paper.TASKS])
     ours, equal = np.moveaxis(printed, 1, 0)  # each (4 tasks, 2 data sets, L2 and PSNR)
@@ -179,6 +181,7 @@ def feedback() -> dict:
     return {
         "moved": mean(moved(EQUATION3), partial(Number, digits=1)),
         "moved_span": span(moved(EQUATION3), count),
+        "moved_apart": Number(max(map(np.ptp, of_seeds), default=None), 1),
         "contests": count(len(contests)),
         "within": psnr(max(reach, default=None)),
         "within_most": psnr(sorted(reach)[-2] if reach[1:] else None),

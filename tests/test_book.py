@@ -224,14 +224,17 @@ def moved_by_hand(runs: list[dict]) -> float:
 def test_numbers_of_the_chapters_are_what_the_files_hold():
     """Equation 3 on all twelve contests, harm on level 1, specialists, long runs and the worst gap, in plain loops."""
     found, folders = facts.feedback(), [("reference", "bsds500"), ("reference", FACES), ("gpu", FACES)]
-    ends, shares, unseen = [], [], []
+    ends, shares, unseen, apart = [], [], [], []
     for (profile, dataset), task in product(folders, paper.TASKS):
         ours, equal = (by_hand(profile, dataset, task, name) for name in measured.PAIR)
         gaps = [ours[seed] - equal[seed] for seed in sorted({*ours} & {*equal})]
         six = [by_hand(profile, dataset, task, name, levels="6") for name in measured.PAIR]
         unseen.append([six[0][seed] - six[1][seed] for seed in {*six[0]} & {*six[1]}])
         ends += [abs(e) for e in stats.t.interval(0.90, len(gaps) - 1, np.mean(gaps), stats.sem(gaps))]
-        shares.append(moved_by_hand([content(f"{profile}/{dataset}/{task}/on_demand-seed{seed}") for seed in ours]))
+        runs = [content(f"{profile}/{dataset}/{task}/on_demand-seed{seed}") for seed in ours]
+        shares.append(moved_by_hand(runs))
+        apart.append(max(moved_by_hand([run]) for run in runs) - min(moved_by_hand([run]) for run in runs))
+    assert found["moved_apart"].value == pytest.approx(max(apart), abs=1e-6) and max(apart) < 0.2
     assert found["within"].value == pytest.approx(max(ends), abs=1e-6) and found["contests"].value == 12
     reach = sorted(max(pair) for pair in zip(ends[::2], ends[1::2], strict=True))
     assert found["within_most"].value == pytest.approx(reach[-2], abs=1e-6)  # "but for one"
