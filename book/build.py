@@ -280,12 +280,14 @@ def main():
     dataset = options.dataset or DATASETS[options.profile]
     try:
         check_seeds(options.seeds or [0], "0 1 2")
-        sets.find(dataset) if is_folder(dataset) else check_dataset(dataset)
+        check_dataset(dataset)
+        if is_folder(dataset):
+            sets.find(dataset)  # refuses what is none
     except OneLine as error:
         parser.error(error)
 
     began = time.perf_counter()
-    pages = plan(options.profile, options.dataset, options.seeds)
+    pages = plan(options.profile, dataset, options.seeds)
     if options.page:
         named = [page for page in pages if page.name == options.page]
         return execute_all(named) if named else sys.exit(f"book: no page {options.page!r} in _toc.yml")

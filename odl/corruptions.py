@@ -88,9 +88,8 @@ class Task:
         if not isinstance(y, torch.Tensor) or (y.shape, y.dtype) != (x.shape, x.dtype):
             made = f"{y.dtype} {tuple(y.shape)}" if isinstance(y, torch.Tensor) else type(y).__name__
             raise ParameterError(f"task {self.name!r} made {made} of images {x.dtype} {tuple(x.shape)}")
-        if self not in RANGE_CHECKED and not (
-            y.is_cuda and torch.cuda.is_current_stream_capturing()
-        ):  # once: a GPU waits
+        captured = y.is_cuda and torch.cuda.is_current_stream_capturing()
+        if self not in RANGE_CHECKED and not captured:  # once, because a GPU waits for it
             low, high = (float(end) for end in y.aminmax())
             if not -MAX_ABS_VALUE <= low <= high <= MAX_ABS_VALUE:
                 raise ParameterError(

@@ -1,5 +1,6 @@
 """Arithmetic on a device: precision, Adam whose state a GPU keeps, constants that are copied once."""
 
+import threading
 from contextlib import ExitStack, contextmanager
 from functools import cache
 
@@ -15,18 +16,27 @@ DEFAULTS += [
 ]
 
 
+SHARED, INSIDE, ENTERING = ExitStack(), [], threading.Lock()  # what is put back, by whom, one at a time
+
+
 @contextmanager
 def pytorch_defaults():
     """Compute as PyTorch does by default, so that nothing a caller has set in the process changes a number.
 
-    Set and put back are the default dtype and device, autocast, the gradient mode, and how products are computed.
+    Set and put back are the default dtype and device, autocast, the gradient mode, and how products are computed. What
+    all threads share is put back by the last of those that overlap.
     """
     with ExitStack() as stack:
-        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
-        torch.set_default_dtype(torch.float32)
-        for library, name, value in DEFAULTS:
-            stack.callback(setattr, library, name, getattr(library, name))
-            setattr(library, name, value)
+        with ENTERING:
+            if not INSIDE:
+                SHARED.callback(torch.set_default_dtype, torch.get_default_dtype())
+                for library, name, _ in DEFAULTS:
+                    SHARED.callback(setattr, library, name, getattr(library, name))
+            INSIDE.append(stack)
+            stack.callback(leave)
+            torch.set_default_dtype(torch.float32)
+            for library, name, value in DEFAULTS:
+                setattr(library, name, value)
         if torch.get_default_device().type != "cpu":
             stack.enter_context(torch.device("cpu"))
         for kind in ("cpu", "cuda"):
@@ -34,6 +44,14 @@ def pytorch_defaults():
                 stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
         stack.enter_context(torch.inference_mode(False))  # gradients are kept, too
         yield
+
+
+def leave() -> None:
+    """Put back what all threads share, where no other computes."""
+    with ENTERING:
+        INSIDE.pop()
+        if not INSIDE:
+            SHARED.close()
 
 
 @cache

@@ -11,7 +11,8 @@ def code_of(rows: list) -> str:
     """Return a hash of the code of some rows; empty where there are none.
 
     The bytecode counts, with its constants, defaults and closure, because workers have no source of a notebook's cells.
-    What a function finds by a global name does not count, and of a class or a module in a closure only the name does.
+    What a function finds by a global name does not count, and of a class or a module in a closure only the name does. A
+    list in a closure counts as it is when the run is named: a schedule with a memory is a class (`odl/schedules.py`).
     """
     return hashlib.sha256(repr(described(rows)).encode()).hexdigest()[:16] if rows else ""
 

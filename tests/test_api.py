@@ -5,7 +5,9 @@ import json
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +83,22 @@ STATES = {
     "gradients": torch.no_grad,
     "inference": torch.inference_mode,
 }
+
+
+def test_threads_that_overlap_leave_the_process_as_it_was(monkeypatch):
+    """The first in is the first out, so that each alone would put back what the other had set."""
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+    torch.set_default_dtype(torch.float64)
+    first, second, seen = pytorch_defaults(), pytorch_defaults(), []
+    leave = [partial(one.__exit__, None, None, None) for one in (first, second)]
+    try:
+        with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+            for thread, step in zip((one, other) * 2, (first.__enter__, second.__enter__, *leave), strict=True):
+                thread.submit(step).result()
+                seen.append((torch.get_default_dtype(), torch.backends.cudnn.benchmark))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert seen == [(torch.float32, False)] * 3 + [(torch.float64, True)]
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -519,6 +519,7 @@ def test_where_no_size_is_known_no_disk_is_full(tmp_path, monkeypatch):
 COLOURS = {b"gAMA": struct.pack(">I", 55_000), b"cHRM": struct.pack(">8I", *range(30_000, 38_000, 1000))}
 COLOURS |= {b"cICP": bytes([9, 16, 0, 1]), b"sRGB": b"\0"}
 USUAL = {b"gAMA": struct.pack(">I", 45_455)}  # as many programs write it
+USUAL[b"cICP"] = bytes([1, 13, 0, 1])
 USUAL[b"cHRM"] = struct.pack(">8I", 31_270, 32_900, 64_000, 33_000, 30_000, 60_000, 15_000, 6_000)
 
 

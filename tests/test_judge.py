@@ -265,4 +265,7 @@ def test_the_rules_in_words_have_the_numbers_of_the_judge():
     narrow, wide = f"±{judge.NARROW_EQUIVALENCE:.2f} dB", f"±{judge.EQUIVALENCE:.2f} dB"
     assert f"lies within {wide} (whether it lies within {narrow}" in said
     assert f"**{narrow} first.**" in said and f"{wide} stays" in said
+    assert f"{100 * (1 - judge.ALPHA):.0f} % interval lies above the bound" in said
+    assert f"{100 * (1 - 2 * judge.ALPHA):.0f} % interval of the margin lies within" in said
+    assert f"Holm's correction: {50 * judge.ALPHA:.1f} % divided" in said
     assert f"at most {judge.EQUIVALENCE:.2f} dB behind" in said and f"fewer than {judge.MIN_SEEDS} seeds" in said

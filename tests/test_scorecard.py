@@ -320,7 +320,7 @@ def test_claims_on_faces_read_whole_blocks_alone(monkeypatch):
     assert static == {*product(catalogue.CONFOUNDED, scale[2])}
     named = {dose.name(run) for block in blocks for run in block}  # what claims and contrasts ask for is planned
     assert {name for pair in dose.CONTROLS.values() for name in pair} <= named
-    assert {f"{schedule}{claims.LONGEST}" for schedule in catalogue.MAIN_CONTEST} | {"hard_mining, batch 100"} <= named
+    assert {f"{schedule}{claims.LONG_RUN}" for schedule in catalogue.MAIN_CONTEST} | {"hard_mining, batch 100"} <= named
     predicted = {*predictions.load_predictions().claim, *predictions.load_predictions("today").claim}
     asked = {c.claim for _, c in claims.asked_of("celeba10k") if c.kind == claims.ASKED}
     assert asked <= predicted <= {c.claim for c in claims.CLAIMS}

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 import torch
 from conftest import tiny
+from measured import ROOT
+from test_mended import content
 from test_scorecard import psnr, result
 
 from companion import judge
@@ -21,6 +23,7 @@ from companion.training import results
 from odl import crops, paper
 from odl.corruptions import TASKS
 from odl.evaluation import TESTED, images_of
+from odl.experiment import FOR_NETWORK
 from odl.windows import restorer
 
 SEEDS = (10, 11, 12)
@@ -38,6 +41,8 @@ def test_the_share_that_recalibration_removes(moved, share):
     for (task, name), k in product(recalibration.RECALIBRATED, SEEDS):
         evidence.runs["recalibrated", f"{task} {name}", k] = result(psnr(moved + k % 10), k)
     assert today.removed_shares(evidence, "deblur", "fixated_hard") == pytest.approx([share] * 3)
+    by_composite = today.judge_statistics(evidence, today.STAGED_CASES).parts["interpolation"].composite
+    assert by_composite == pytest.approx([share] * 3)
     for cases in (today.FIXATED_CASES, today.STAGED_CASES):
         word = today.judge_statistics(evidence, cases).word
         assert word == (judge.REPRODUCED if share > 50 else judge.UNDECIDED if share == 50 else judge.REVERSED)
@@ -101,3 +106,16 @@ def test_what_no_page_lists_is_sent_to_no_command(monkeypatch, tmp_path, capsys)
     for network, said in (("paper", True), ("unet", False)):
         sweep.run_many([tiny("denoise", "on_demand", network=network)], train=False, page="table1-denoise")
         assert ("companion reproduce" in capsys.readouterr().out) == said
+
+
+def test_the_method_says_how_todays_network_is_trained():
+    """Its rate is the best of three in the mean of the tasks, by the validation of pilots on equal shares."""
+    row, page = FOR_NETWORK["unet"]["reference"], (ROOT / "book" / "method.md").read_text(encoding="utf-8")
+    psnr = {}
+    for rate, own in ((2e-3, ""), (1e-3, "-learning_rate=0.001"), (5e-4, "-learning_rate=0.0005")):
+        names = [f"{task}/rigid_joint-seed99-epochs=20{own}-trials=2-network=unet" for task in paper.TASKS]
+        pilots = [content(f"reference/celeba10k-native/{name}") for name in names]
+        assert {run["experiment"]["epochs"] * run["experiment"]["iterations"] for run in pilots} == {2000}
+        psnr[rate] = np.mean([run["history"][-1]["psnr"] for run in pilots])
+    assert max(psnr, key=psnr.get) == row["learning_rate"] and "best of three" in page and "after 2,000 steps" in page
+    assert f"first {100 * row['warm_up']:.0f} % of training" in page and f"β₁ is {row['beta1']}" in page and row["clip"]

@@ -7,11 +7,12 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.morphology import dilation
 from skimage.morphology import disk as ball
 
+from companion.measure.blocks import BIHARMONIC
 from companion.show import figures, sentences
 from companion.training import results
 from companion.words import signed, span
 
-NETWORK, BIHARMONIC = "on-demand", "biharmonic"
+NETWORK = "on-demand"
 
 
 def curves(size, rng: np.random.Generator, n: int, reach: float, thickness: int) -> np.ndarray:

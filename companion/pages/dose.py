@@ -78,9 +78,8 @@ def doses_table(experiments: list[Experiment]) -> pd.DataFrame:
 def judge_dose(evidence: Evidence, k: int = 4) -> Decision:
     """Judge B_i ∝ 1/P_i^k against equal shares, on every task; k = 4 is about four times Equation 3's dose."""
     pair = NAMES[k], "rigid_joint"
-    printed = {
-        plain(t): judge.printed_margin(evidence, t, *pair) for t in paper.AS_SHIPPED if k == 1
-    }  # the paper's own k
+    asked = paper.AS_SHIPPED if k == 1 else ()  # the paper's own k
+    printed = {plain(task): judge.printed_margin(evidence, task, *pair) for task in asked}
     found = compare(evidence, judge.on_tasks(*pair), printed=printed)
     if found.word == judge.MISSING:
         return found

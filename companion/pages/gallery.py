@@ -38,9 +38,8 @@ def plot_spectrum(shown: pd.DataFrame):
 def plot_all(images: dict, denoisers: dict, sigma: float = 25):
     """Draw every photograph with noise, through our two systems, and through the best other system on it."""
     quick = {system: denoise for system, denoise in denoisers.items() if system not in SLOW}
-    names = {
-        system: SYSTEMS[system].short for system in (NOISY, *(system for system in OUR_SYSTEMS if system in quick))
-    }
+    ours = [system for system in OUR_SYSTEMS if system in quick]
+    names = {system: SYSTEMS[system].short for system in (NOISY, *ours)}
     rows = []
     for title, image in tqdm(images.items()):
         shown = pictures(quick, [sigma], title, image).set_index("system")

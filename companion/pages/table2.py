@@ -134,8 +134,8 @@ def judge_classical(evidence: Evidence) -> Decision:
 
 def describe_blocks(results, ours=()) -> str:
     """Say Table 2's three statements beside the paper's numbers, and the classical fill; `ours`: on-demand runs."""
-    evidence = Evidence({("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results})
-    evidence = Evidence(evidence.runs | judge.keyed(own_runs(ours)))
+    runs = {("blocks", r.experiment["schedule"], r.experiment["seed"]): r for r in results}
+    evidence = Evidence(runs | judge.keyed(own_runs(ours)))
     central = judge_block(evidence, CENTRE, ["on_demand"], "central")
     arbitrary = judge_block(evidence, "on_demand", [CENTRE, RANDOM], "arbitrary")
     lines = {

@@ -184,13 +184,10 @@ def metadata(stored: Image.Image, picture: Image.Image) -> dict:
     found |= {name: True for key, name in OTHERS.items() if info.get(key) or key in tags}
     if stored.format == "PNG":
         with open(stored.filename, "rb") as file:
-            newest = b"cICP" in file.read(65536).partition(b"IDAT")[0]  # which Pillow does not tell
-        older = (
-            {}
-            if {"icc_profile", "srgb"} & info.keys()
-            else {name: info.get(name, usual) for name, usual in SRGB.items()}
-        )
-        found["colour tag"] = newest or any(not np.allclose(tag, SRGB[name], atol=1e-3) for name, tag in older.items())
+            newest = file.read(65536).partition(b"IDAT")[0].partition(b"cICP")[2][:4]  # Pillow does not tell it
+        older = {name: info[name] for name in SRGB if name in info and not {"icc_profile", "srgb"} & info.keys()}
+        others = [name for name, tag in older.items() if not np.allclose(tag, SRGB[name], atol=1e-3)]
+        found["colour tag"] = others or newest not in (b"", b"\1\r\0\1")  # the latter is sRGB, too
     found["text"] = set(getattr(stored, "text", ())) - {TEXT_XMP}
     return {name: value for name, value in found.items() if value}
 
@@ -220,8 +217,8 @@ def todo(source: str, output: str, mask: str | None, overwrite: bool) -> list[tu
     into a folder that exists or ends in a slash. Masks are one file for all, or a folder with files of the same stems.
     Raises ParameterError, or DiskError where the outputs could not be written.
     """
-    for name, given in (("input", source), ("output", output), ("mask", mask or "none")):
-        if not given or "://" in given:
+    for name, given in (("input", source), ("output", output), ("mask", mask)):
+        if given == "" or "://" in (given or ""):
             advice = "; download what is on the web first" * bool(given)
             raise ParameterError(f"{name}={given!r} names no file and no folder{advice}")
     start, end, masks = (Path(os.path.expanduser(path)) if path else None for path in (source, output, mask))
