@@ -429,16 +429,17 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
     assert of_inpainting[0] < 0 < sum(of_inpainting[1:])  # "because of level 1; the other levels together are ahead"
     core_seconds = {"unet": [], "paper": []}
     for run in facts.sets_faces().runs.values():
-        if "train_core" in run.provenance["seconds"]:
-            core_seconds[run.experiment.get("network", "paper")].append(run.provenance["seconds"]["train_core"])
-    assert max(core_seconds["unet"]) < min(core_seconds["paper"])  # "in less processor time"
+        seconds = run.provenance["seconds"].get("train_core")
+        if seconds and run.provenance["processor"] == "AMD EPYC":  # of one kind, whose cores still differ twofold
+            core_seconds[run.experiment.get("network", "paper")].append(seconds)
+    assert np.median(core_seconds["unet"]) < 0.7 * np.median(core_seconds["paper"])  # "in less processor time"
     assert facts.profile("paper")["steps"].value == 150 * facts.profile("reference")["steps"].value  # "a 150th"
     assert all(mild_loss[task] > hard_gain[task] for task in paper.TASKS)  # "level 1 paid more"
     new, old = (
         content(f"reference/{FACES}/inpaint/rigid_joint-seed10{network}")["experiment"] for network in (UNET, "")
     )
     assert 2 * new["epochs"] * new["iterations"] == old["epochs"] * old["iterations"]  # "half as many steps"
-    moved = [content(f"reference/{FACES}/inpaint/second_moment-seed{seed}{UNET}") for seed in (10, 11, 12)]
+    moved = [content(f"reference/{FACES}/inpaint/second_moment-seed{seed}{UNET}") for seed in range(10, 15)]
     assert found["second_moved"].value == pytest.approx(moved_by_hand(moved), abs=1e-6)
     last = [run["history"][-1]["allocation"] for run in moved]
     assert all(shares == sorted(shares) for shares in last)  # "to harder levels"
