@@ -429,10 +429,11 @@ def test_numbers_of_the_newer_network_are_what_the_files_hold():
     assert of_inpainting[0] < 0 < sum(of_inpainting[1:])  # "because of level 1; the other levels together are ahead"
     core_seconds = {"unet": [], "paper": []}
     for run in facts.sets_faces().runs.values():
-        seconds = run.provenance["seconds"].get("train_core")
-        if seconds and run.provenance["processor"] == "AMD EPYC":  # of one kind, whose cores still differ twofold
+        seconds, of_profile = run.provenance["seconds"].get("train_core"), run.experiment["batch_size"] == 32
+        if seconds and of_profile and run.provenance["processor"] == "AMD EPYC":  # whose cores still differ twofold
             core_seconds[run.experiment.get("network", "paper")].append(seconds)
-    assert np.median(core_seconds["unet"]) < 0.7 * np.median(core_seconds["paper"])  # "in less processor time"
+    assert min(map(len, core_seconds.values())) > 30
+    assert np.median(core_seconds["unet"]) < np.median(core_seconds["paper"])  # "in less processor time"
     assert facts.profile("paper")["steps"].value == 150 * facts.profile("reference")["steps"].value  # "a 150th"
     assert all(mild_loss[task] > hard_gain[task] for task in paper.TASKS)  # "level 1 paid more"
     new, old = (
