@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from companion.data import reader
 from companion.data.folders import unread
-from companion.data.sets import DATASETS, find, is_here, parse
+from companion.data.sets import DATASETS, find, is_here, need_training_images
 from companion.disk import ending, files
 from companion.disk.files import DamagedFile, DiskError
 from companion.disk.progress import Bar
@@ -248,8 +248,7 @@ def run_train(options) -> None:
     from companion.training.results import measurement_of, schedule_of
 
     experiment, device = experiment_of(options), check_device(options.device)
-    if parse(experiment.dataset)[0] == "db11":
-        raise ParameterError(f"dataset={experiment.dataset!r} has no training images; nearest: 'bsds500'")
+    need_training_images(experiment.dataset)
     result = measurement_of(experiment).load()
     if result:
         print(f"{experiment.schedule} was measured before; a schedule that has changed since is trained anew")

@@ -12,6 +12,7 @@ from companion.data.folders import files_in, record_of, unread
 from companion.data.reader import DataError, kind
 from companion.disk import files
 from odl.experiment import check_dataset, is_folder, slug
+from odl.parameters import ParameterError
 
 PARTITION = "list_eval_partition.txt"  # CelebA's own: a name and 0, 1 or 2 a line, for training, validation and test
 RECHECK_LIMIT = 1000  # sets up to this size are compared with their pack on every load
@@ -130,6 +131,12 @@ def is_here(name: str) -> bool:
         return bool(find(name))
     except (DataError, OSError):  # not here, or another user's
         return False
+
+
+def need_training_images(name: str) -> None:
+    """Raise ParameterError for a set of test images alone."""
+    if parse(name)[0] == "db11":
+        raise ParameterError(f"dataset={name!r} has no training images; nearest: 'bsds500'")
 
 
 def missing(base: str) -> str:

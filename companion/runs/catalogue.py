@@ -55,9 +55,8 @@ def extra_data_sizes(dataset: str) -> tuple[int, int]:
     # Paper: 100,000 and 200,000 faces of CelebA; here: 162,770, all that its official partition trains on,
     # and half and all of any other set, because none has as many.
     check_dataset(dataset)
+    sets.need_training_images(dataset)
     base = sets.parse(dataset)[0]
-    if base == "db11":
-        raise ParameterError(f"dataset={dataset!r} has no training images; nearest: 'bsds500'")
     whole = {"celeba": 162_770, "sun397": 100_000, "bsds500": 400, "demo": 9, "celeba10k": 8000}.get(base)
     whole = whole or len(sets.list_images(dataset, sets.find(dataset))["train"])
     return 100_000 if base == "celeba" else max(1, whole // 2), whole
