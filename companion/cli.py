@@ -74,7 +74,7 @@ def companion(arguments=None) -> int:
 
 
 def line_of(error: Exception, before: str = "") -> str:
-    """Return the first line of what an error says, of one of the system's its file and what is wrong with it.
+    """Return in one line what an error says, of one of the system's its file and what is wrong with it.
 
     `before` comes once before it, and what would break the line in a file's name is escaped.
     """
