@@ -315,8 +315,9 @@ def on_faces(profile: str) -> list[Block]:
         # The narrow network until longer training gains little, a block a length.
         Block("E2-10k", ("rigid_joint", "on_demand"), ALL, ("denoise", "inpaint"), narrow(100)),
         Block("E2-10k", ("on_demand",), ALL, ("denoise", "inpaint"), narrow(100, sharpness=4)),
-        Block("E2-30k", ("rigid_joint", "on_demand"), ALL, ("denoise", "inpaint"), narrow(300)),
-        Block("E2-30k", ("on_demand",), ALL, ("denoise", "inpaint"), narrow(300, sharpness=4)),
+        Block("E2-30k", ("rigid_joint", "on_demand"), THREE, ("denoise", "inpaint"), narrow(300)),
+        Block("E2-30k-more", ("rigid_joint", "on_demand"), LAST, ("denoise", "inpaint"), narrow(300)),
+        Block("E2-30k-more", ("on_demand",), ALL, ("denoise", "inpaint"), narrow(300, sharpness=4)),
         Block("E2-100k", ("rigid_joint", "on_demand"), THREE, ("denoise", "inpaint"), narrow(1000)),
         Block("E2-100k", ("on_demand",), THREE, ("denoise", "inpaint"), narrow(1000, sharpness=4)),
         Block("E2-300k", ("rigid_joint", "on_demand"), THREE, ("denoise", "inpaint"), narrow(3000)),
