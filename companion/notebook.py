@@ -1,36 +1,22 @@
-"""What every notebook does first and last: check its parameters, grade its exercise, record what it was run with."""
+"""What every notebook does: check its parameters, and grade its exercise."""
 
 import os
-import platform
 import re
-import time
 from collections.abc import Callable
 from functools import partial
 from numbers import Number
 from pathlib import Path
 
 import numpy as np
-import torch
 import yaml
 
-from companion.data import packs, sets
-from companion.disk import files
-from companion.disk.provenance import commit
+from companion.data import sets
 from companion.training.device import DEVICES
 from odl.experiment import PROFILES, check_dataset, is_folder
 from odl.parameters import ParameterError, choice, integer, nearest, number
 
 DRIVES = "/content/drive/MyDrive", "/kaggle/working"  # of Colab, once it is mounted, and of Kaggle
 TEXTS = {"task", "dataset", "network", "profile", "device", "photographs", "image", "mask"}  # names and paths
-
-
-def record(**parameters) -> dict:
-    """Return what a notebook was run with: its parameters, hashes and versions."""
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    index = packs.folder_of(parameters.get("dataset") or "") / "index.json"  # of the set's packed pixels
-    hashes = {"config": files.seal_of(parameters), "data": files.unseal(index)["sha256"] if index.exists() else None}
-    when = {"commit": commit(), "versions": versions, "time": time.strftime("%Y-%m-%d %H:%M")}
-    return {"parameters": parameters, "sha256": hashes} | when
 
 
 def set_up(namespace: dict, names: str) -> None:

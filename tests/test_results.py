@@ -18,7 +18,7 @@ from PIL import Image
 from safetensors.torch import load_file
 from scipy import stats
 
-from companion import notebook, published
+from companion import published
 from companion.cli import companion, experiment_of, parser
 from companion.data import packs
 from companion.disk import files, provenance
@@ -103,13 +103,6 @@ def test_without_missing_pixels_there_is_one_way_to_score(demo, task, missing):
         assert list(table.scored) == ["all pixels"] * 2 and list(table.schedule) == ["not_restored", "on_demand"]
     html = table1.show_schedules(shown.reset_index()).to_html()
     assert "not_restored" not in html and f"{mean_of([result], 'psnr_input'):.2f}" in html
-
-
-def test_the_record_of_a_notebook_changes_with_config_and_data(demo):
-    assert notebook.record(seed=0)["sha256"]["data"] is None
-    records = [notebook.record(dataset="demo", seed=seed)["sha256"] for seed in (0, 0, 1)]
-    assert records[0] == records[1] and records[0]["config"] != records[2]["config"]
-    assert records[0]["data"] == packs.load("demo", "test").sha256
 
 
 def test_a_suggested_command_is_what_a_shell_reads(monkeypatch, tmp_path):
