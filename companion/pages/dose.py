@@ -292,19 +292,6 @@ def show_controls(table: pd.DataFrame):
     return show_table(shown.rename(columns={"margin": "difference (dB)"}), numbers)
 
 
-def plot_shares(given: dict):
-    """Draw the share of each level for every k; given: title → PSNR (dB) per level."""
-    figure, axes = figures.share_panels(given, size=(8.6, 3))
-    for axis, psnr in zip(axes, given.values(), strict=True):
-        for k in (-1, 0, 1, 4):
-            share = 100 * shares(psnr, k)
-            label = f"k = {minus(k)}, dose {100 * schedules.dose(share):.1f} %"
-            axis.plot(range(1, len(psnr) + 1), share, "o-", color=COLOURS[k], markersize=4, label=label)
-        axis.legend(fontsize=8)
-    axes[0].set(ylabel="per cent of the batch", ylim=(0, None))
-    return figure
-
-
 def margin_panels(xlabel: str, corners):
     """Return a figure of margins over rigid joint learning, and its panel for each task, which shows these corners."""
     figure, axes = subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
