@@ -1,7 +1,7 @@
 """Packed images, and random 64×64 crops of them on the device, as in the released code."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -37,10 +37,6 @@ class Pack:
         """Return image i as (height, width, 3) uint8."""
         h, w, start = int(self.height[i]), int(self.width[i]), int(self.offset[i])
         return self.pixels[start : start + 3 * h * w].view(h, w, 3).cpu().numpy()
-
-    def take(self, stop: int, start: int = 0) -> "Pack":
-        """Return images start … stop - 1."""
-        return replace(self, **{key: getattr(self, key)[start:stop] for key in ("offset", "height", "width", "names")})
 
 
 def crop(pack: Pack, index: torch.Tensor, generator: torch.Generator, flip: bool = True) -> torch.Tensor:

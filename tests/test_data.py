@@ -311,7 +311,7 @@ def test_a_split_moves_to_a_device_with_its_own_bytes_or_stays_in_the_file(folde
 def test_training_images_can_be_limited_but_not_made(folder):
     refused(lambda: packs.load(str(folder), "train", 11), "train_images=11", "nearest: 10")
     whole, part = packs.load(str(folder), "train"), packs.load(str(folder), "train", 4)
-    assert part.names == whole.names[:4] and len(whole) == 10 and whole.take(2).names == whole.names[:2]
+    assert part.names == whole.names[:4] and len(whole) == 10
     assert packs.load(str(folder), "test", 4).names == packs.load(str(folder), "test").names
 
 
@@ -757,9 +757,7 @@ def test_pictures_fall_back_to_the_demo_photographs(demo, folder, no_shared_data
     assert pictures.photographs("celeba").names == sets.DEMO["test"]
     assert len(pictures.photographs("celeba", "train", 162_770)) == 9
     assert capsys.readouterr().out.count("demo photographs") == 2
-    images = pictures.photographs(str(folder), "train", 8)
-    half, rest = images.take(3), images.take(8, 3)
-    assert half.names + rest.names == packs.load(str(folder), "train").names[:8] and len(half) == 3
+    assert pictures.photographs(str(folder), "train", 8).names == packs.load(str(folder), "train").names[:8]
 
 
 @pytest.mark.parametrize("kind", ["archive", "folder"])
