@@ -15,7 +15,7 @@ READY := $(if $(subst .venv/bin,,$(BIN)),,.venv/ready)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help book class test table1 bench audit sweep sweep-slurm lint clean
+.PHONY: help book class test table1 bench sweep sweep-slurm lint clean
 
 help:  ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -38,9 +38,6 @@ table1: $(READY)  ## train all schedules of Table 1 on the demo photographs, goi
 bench: $(READY)  ## measure speed against other ways to do the same, under 15 minutes (results: data/results/benchmarks/)
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[bench]"
 	@"$(BIN)/python" -m bench
-
-audit: $(READY)  ## look up the exact versions in the database of known vulnerabilities (needs the network)
-	@"$(BIN)/uv" tool run --from pip-audit pip-audit --strict --disable-pip --no-deps --requirement requirements.txt
 
 sweep: $(READY)  ## every run, notebook and the book as one graph, on this machine at the smoke profile (in runs/sweep/)
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --constraint requirements.txt --editable ".[sweep]"
