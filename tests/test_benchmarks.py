@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import speed
 import torch
@@ -11,7 +10,6 @@ import torch
 from bench import __main__ as bench
 from bench import measure, training
 from companion.disk import files
-from odl import paper
 
 
 @pytest.mark.parametrize("name", bench.BENCHMARKS)
@@ -44,14 +42,3 @@ def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
         torch.testing.assert_close(other, means[0], atol=1e-7, rtol=1e-4)
     step = replace(experiment, seed=1)
     assert not torch.equal(*(next(training.same_batches(e, "cpu"))[0] for e in (experiment, step)))
-
-
-def test_the_naive_loop_corrupts_as_the_task_says(demo):
-    """Squares of the fill colour, sides uniform over levels 1–5."""
-    x = np.full((3, 64, 64), 1, np.float32)
-    np.random.seed(0)
-    holes = np.array([(training.with_hole(x) != 1).all(0) for _ in range(2000)])
-    sides = np.sqrt(holes.sum((1, 2)))
-    top = paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
-    assert np.array_equal(sides, sides.round()) and sides.min() == 1 and sides.max() == top
-    assert abs(sides.mean() - (1 + top) / 2) < 4 * sides.std() / np.sqrt(len(sides))
