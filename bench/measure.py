@@ -18,7 +18,7 @@ from companion.disk import files
 from companion.disk.provenance import commit, device_name, processor
 from odl.device import quick_precision
 
-PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "deepinv")
+PACKAGES = ("torch", "numpy", "scipy", "deepinv")
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,13 @@ import torch
 from tqdm.auto import tqdm
 
 from odl import paper
-from odl.corruptions import FILL, TASKS, square_mask, uniform
+from odl.corruptions import TASKS, square_mask, uniform
 
 from . import measure, training
+from .corruptions import FILL_COLOUR
 
 CROP = (3, 64, 64)
-
-
-def fill(device: str) -> torch.Tensor:
-    """Return the shift that makes deepinv's masks, which leave zeros, the same operation as ours."""
-    return torch.tensor(FILL, device=device).view(1, 3, 1, 1) / 127.5 - 1
+SHIFT = torch.from_numpy(FILL_COLOUR)  # with it deepinv's masks, which leave zeros, are the same operation as ours
 
 
 # Training
@@ -25,7 +22,7 @@ class Model(torch.nn.Module):
 
     def __init__(self, network, device):
         super().__init__()
-        self.network, self.shift = network, fill(device)
+        self.network, self.shift = network, SHIFT.to(device)
 
     def forward(self, y, physics, **kwargs):
         return self.network(y + self.shift) - self.shift
@@ -44,7 +41,7 @@ class Shifted(training.Photographs):
     """The same photographs as deepinv wants them."""
 
     def __getitem__(self, i):
-        return {"x": super().__getitem__(i) - fill("cpu")[0]}
+        return {"x": super().__getitem__(i) - SHIFT}
 
 
 def contestant(experiment, options) -> training.Contestant:
@@ -89,7 +86,7 @@ def contestant(experiment, options) -> training.Contestant:
 def shifted(experiment, device: str):
     """Yield the gate's batches as photographs and masks."""
     for x, y in training.same_batches(experiment, device):
-        yield {"x": x.contiguous() - fill(device), "params": {"mask": (x == y).all(1, keepdim=True).float()}}
+        yield {"x": x.contiguous() - SHIFT.to(device), "params": {"mask": (x == y).all(1, keepdim=True).float()}}
 
 
 # Corruptions of x (B, C, 64, 64) in [-1, 1], mixed over levels 1–5
@@ -107,7 +104,7 @@ def corruptions(device: str) -> dict:
         "deblur": generators.GaussianBlurGenerator((8 * top["deblur"] + 1,) * 2, **widths, device=device),  # 4σ
         "denoise": generators.SigmaGenerator(0, top["denoise"] / 127.5, device=device),
     }
-    mask, shift = deepinv.physics.Inpainting(CROP, device=device), fill(device)
+    mask, shift = deepinv.physics.Inpainting(CROP, device=device), SHIFT.to(device)
     blur, noise = deepinv.physics.Blur(padding="reflect", device=device), deepinv.physics.Denoising(device=device)
 
     def masked(x, **parameters):
