@@ -157,7 +157,7 @@ FIGURES = {
     "shares.svg": partial(allocation.plot_shares, SCORES),
     "lab-fixation.png": partial(lab_page.restorations, "chelsea.png", "deblur", 2.0),  # milder than the hard severity
     "lab-allocation.svg": lab_page.still_allocation, "lab-inpaint.png": lab_page.still_inpaint,
-    "lab-seeds.svg": lab_page.still_seeds, "speed-ratios.svg": speed.ratios,
+    "lab-seeds.svg": lab_page.still_seeds,
 } | drawings.FIGURES  # fmt: skip
 TABLES = {f"speed-{name}": partial(speed.table, name) for name in speed.ORDER}
 TABLES |= {

@@ -26,7 +26,6 @@ def test_every_benchmark_runs_and_its_results_reach_the_page(demo, capsys, monke
         speed.table(name)
     monkeypatch.setattr(files, "results", files.runs)
     assert all(text in speed.table(name) for text in (*content["rows"][0], "CPU, 1 thread"))
-    speed.ratios().savefig(files.root() / "figure.svg")
 
 
 def test_the_gate_feeds_everyone_the_batches_of_the_epoch(demo):
