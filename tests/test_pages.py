@@ -5,20 +5,16 @@ The book is built for these tests unless _build/html is younger than everything 
 
 import subprocess
 import sys
-from functools import cache, partial
-from itertools import pairwise
+from functools import cache
 from urllib.parse import unquote, urldefrag
 
 import build
-import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from filelock import FileLock
 from page_facts import AXE, DESK, HTML, LAB, LOADED, PHONE, ROOT, bytes_of, load, look, network, requests, served
 from PIL import Image
 from test_lab import check_against_torch, set_fixation
-
-from companion.disk import files
 
 SOURCES = [*build.LINKED, "notebooks", "data/results"]
 PAGES = [f"{file}.html" for file in build.toc()]
@@ -194,56 +190,6 @@ def test_printed_page_shows_titles_and_no_controls(chromium, html):
     tables = chromium.shown("article table")
     assert len(tables) > 50 and all(tables)  # folded on the pages
     chromium.devtools("Emulation.setEmulatedMedia", media="")
-
-
-COLUMN = """
-const rows = document.querySelector(".odl-sortable").querySelectorAll("tbody tr:not(.odl-section)");  // of scenes
-const shown = [...rows].filter((row) => !row.hidden);
-return shown.map((row) => row.cells[args[0]].textContent.trim());
-"""
-EMPTIED = """
-const form = document.querySelector(".odl-table-form");
-form.reset();
-form.dispatchEvent(new Event("input"));
-"""
-HEAD = ".odl-sortable thead th:nth-child({}) button"
-
-
-@pytest.fixture
-def claims():
-    return pd.read_csv(files.results() / "reference" / "tables" / "scorecard-bsds500-all.csv", keep_default_na=False)
-
-
-def test_scorecard_without_javascript_is_a_plain_table(soup, claims):
-    table = soup(SCORECARD).select_one("table.odl-sortable")
-    assert len(table.select("tbody tr:not(.odl-section)")) == len(claims)
-    assert not table.select("[hidden], button")
-
-
-def test_scorecard_filters_and_sorts(chromium, html, claims):
-    look(chromium, screen=DESK)
-    chromium.go((html / SCORECARD).as_uri())
-    column = partial(chromium.run, COLUMN)
-    numbers = claims.number.astype(str)
-    assert column(0) == [*numbers]
-    chromium.type(".odl-table-form input", "staged DEBLURRING")
-    text = claims.astype(str).agg(" ".join, axis=1).str.lower()
-    wanted = numbers[text.str.contains("staged") & text.str.contains("deblurring")]
-    assert 0 < len(wanted) < len(claims) and column(0) == [*wanted]
-    assert any(f"{len(wanted)} of {len(claims)}" in said for said in chromium.texts("[role=status]"))
-    chromium.run(EMPTIED)
-    chromium.type(".odl-table-form select", claims.verdict[0])  # by keys
-    assert column(0) == [*numbers[claims.verdict == claims.verdict[0]]]
-    chromium.run(EMPTIED)
-    chromium.type(HEAD.format(1), "\ue007\ue007")  # Enter twice: descending
-    assert column(0) == sorted(numbers, key=int, reverse=True)
-    assert chromium.run("return document.querySelector('.odl-sortable th').ariaSort") == "descending"
-    chromium.click(HEAD.format(5))
-    verdicts = column(4)
-    assert len({*verdicts}) == sum(a != b for a, b in pairwise(verdicts)) + 1  # alike stand together
-    chromium.click(HEAD.format(5))
-    chromium.click(HEAD.format(5))  # the third click brings the paper's order back
-    assert column(0) == [*numbers]
 
 
 def test_the_slider_of_the_first_page_moves_pictures_and_scores(chromium, html):

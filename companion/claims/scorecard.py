@@ -40,11 +40,11 @@ BEFORE_UNITS = r"(?<=\d) (?=dB|of \d|seeds?\b|images?\b)| (?=[–=])|(?<==) "  #
 COLUMN_WIDTHS = {"no.": 7, "claim and test": 34, "paper": 15, "measured here": 26, "verdict": 18}  # %
 
 
-# table.js makes it searchable. The style of a cell is its own, because the book's for tables of numbers is stronger.
+# The style of a cell is its own, because the book's for tables of numbers is stronger.
 TABLE_TEMPLATE = """
 {%- set cell = "text-align:left; vertical-align:top; padding:0.3rem 0.4rem; white-space:normal; "
                "overflow-wrap:break-word" -%}
-<table class="odl-table odl-sortable" data-choices="verdict,kind"
+<table class="odl-table odl-scorecard"
        style="width:100%; min-width:40rem; table-layout:fixed; font-size:0.85rem">
 <colgroup>{% for width in widths.values() %}<col style="width:{{ width }}%">{% endfor %}</colgroup>
 <thead><tr>{% for name in widths %}<th style="{{ cell }}">{{ name }}</th>{% endfor %}</tr></thead>
@@ -53,7 +53,7 @@ TABLE_TEMPLATE = """
 <tr class="odl-section"><th colspan="{{ widths|length }}" style="text-align:left; padding-top:1rem"><b>
   {{- kind }}{{ ", not counted" if kind == not_counted }}</b></th></tr>
 {%- for row in rows.itertuples() %}
-<tr data-verdict="{{ row.verdict }}" data-kind="{{ row.kind }}">
+<tr>
 <td style="{{ cell }}">{{ row.number }}</td>
 <td style="{{ cell }}">{{ row.claim|keep }}<br><span style="font-size:0.88em; opacity:0.7">
   {{- row.place|keep }}. {{ row.test[:1].upper() }}{{ row.test[1:]|keep }}.</span></td>
