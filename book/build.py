@@ -6,8 +6,6 @@ reads _build/source, where the repository's folders are linked beside the execut
 relative link in a notebook or a page means the same here and in the repository.
 """
 
-import base64
-import io
 import itertools
 import os
 import re
@@ -25,7 +23,6 @@ import papermill
 import print_page
 import sources
 import yaml
-from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 from traitlets.config import Config
 
@@ -177,8 +174,6 @@ def tidy(page, source, first):
         show_parameters(cell, page)
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not is_progress(output)]
-            for data in (output.data for output in cell.outputs if "image/png" in output.get("data", {})):
-                data["image/png"] = smaller(data["image/png"])
         if figure := cell.metadata.get("mystnb", {}).get("figure"):  # a name of the page's own: four share a template
             kind = "tab" if figure.get("classes") == "odl-tabular" else "fig"
             figure.name = f"{kind}-{page.name}-{figure.name}"
@@ -216,14 +211,6 @@ def show_parameters(cell, page):
     for name, value in page.parameters.items() if "parameters" in tags_of(cell) else ():
         shown = f"{name} = {value!r}".replace("'", '"')
         cell.source = re.sub(rf"(?m)^{name} = .*?(?=  #|$)", lambda _, shown=shown: shown, cell.source)
-
-
-def smaller(png: str) -> str:
-    """Return the same picture, in base64, packed harder, and without an alpha channel that it does not use."""
-    packed, picture = io.BytesIO(), Image.open(io.BytesIO(base64.b64decode(png)))
-    opaque = picture.mode != "RGBA" or picture.getextrema()[3][0] == 255
-    (picture.convert("RGB") if opaque else picture).save(packed, "PNG", optimize=True)
-    return min(png, base64.b64encode(packed.getvalue()).decode(), key=len)
 
 
 def lay_out(pages, source):
