@@ -268,27 +268,18 @@ def why_grey() -> str:
     )
 
 
-@cache
-def fills() -> dict:
-    """Return a photograph, the same drawn over, and filled by two networks and without one, with PSNR in the damage.
-
-    `photograph`, `drawn over`, `newer network`, … → (image, dB: None of the first, of the second the fill colour's).
-    """
+def still_inpaint():
+    """Draw a photograph, the same drawn over, and filled by two networks and without one, with PSNR in the damage."""
     image = np.asarray(reduced("chelsea.png"), np.float32) / 255
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
     mask = abs(rows - 120 - 20 * np.sin(columns / 25)) < 4
     mask |= (rows - 20) ** 2 + (columns - 150) ** 2 < 12**2
     damaged = np.where(mask[..., None], np.float32(FILL) / 255, image)
     drawn = np.where(mask[..., None], np.float32([0.9, 0, 0.47]), image)
-    made = {"drawn over": damaged, "newer network": restore(image, "inpaint", mask, network=FOR_PHOTOGRAPHS)}
-    made["the paper's"] = inpaint_image(networks("inpaint")["on_demand"], image, mask)
-    made["biharmonic"] = inpaint_biharmonic(image, mask, channel_axis=-1)
-    inside = {k: peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for k, x in made.items()}
-    return {"photograph": (image, None)} | {k: (x, inside[k]) for k, x in (made | {"drawn over": drawn}).items()}
-
-
-def still_inpaint():
-    """Draw the pictures of `fills` in a row."""
-    (_, (_, grey_inside), *more), names = fills().values(), list(fills())
-    scores = ["", f"fill colour: {grey_inside:.1f} dB inside", *(f"{score:.1f} dB inside" for _, score in more)]
-    return figures.picture_grid([[image for image, _ in fills().values()]], names, None, [scores], size=1.7)
+    filled = {"newer network": restore(image, "inpaint", mask, network=FOR_PHOTOGRAPHS)}
+    filled["the paper's"] = inpaint_image(networks("inpaint")["on_demand"], image, mask)
+    filled["biharmonic"] = inpaint_biharmonic(image, mask, channel_axis=-1)
+    inside = [peak_signal_noise_ratio(image[mask], x[mask], data_range=1) for x in (damaged, *filled.values())]
+    scores = [f"{score:.1f} dB inside" for score in inside]
+    titles, pictures = ["photograph", "drawn over", *filled], [image, drawn, *filled.values()]
+    return figures.picture_grid([pictures], titles, None, [["", f"fill colour: {scores[0]}", *scores[1:]]], size=1.7)
