@@ -94,7 +94,7 @@ def data(missing: str | None) -> str:
     ]
     evidence = dose.load_runs(catalogue.every_k(PROFILE, DATASET, SEEDS))
     lab = {"missing": missing, "tasks": tasks, "schedules": schedules, "photographs": photographs, "runs": runs()}
-    lab |= {"seeds": seeds(evidence), "why": why_grey(), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
+    lab |= {"seeds": seeds(evidence), "colours": list(map(to_hex, figures.LEVEL_COLOURS))}
     every_k = sorted((0, 1, *catalogue.DOSES))
     lab["margins"] = {task: {k: margin(evidence, task, dose.NAMES[k]) for k in every_k} for task in TASKS}
     home = 'odlLab.home = document.currentScript.src.replace(/[^/]*$/, "");'
@@ -253,19 +253,6 @@ def still_allocation():
         axis.bar_label(bars, fmt="%.1f", fontsize=9)
     axes[0].set_ylabel("images of 100")
     return figure
-
-
-def why_grey() -> str:
-    """Say why the equation's fill is so often the nearer one, and the network's is grey."""
-    run = results.load_result(reference("inpaint", "on_demand"))
-    side = paper.TASKS["inpaint"]["levels"][paper.N_LEVELS - 1][1]
-    scores = [f"{judge.score(run, [level], 'psnr_hole'):.1f} dB" for level in "15"] if run else [NOT_MEASURED] * 2
-    return (
-        "The equation continues the picture smoothly from the edge of a hole, and across a thin stroke that is nearly "
-        f"right. The paper’s network has trained on squares of at most {side} pixels a side with the mean squared "
-        "error, which asks for the mean of everything that might be there, a grey: on the test crops its fill has "
-        f"{scores[0]} in the smallest squares and {scores[1]} in the largest of its training."
-    )
 
 
 def still_inpaint():

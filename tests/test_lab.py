@@ -246,7 +246,6 @@ def test_nothing_is_told_before_the_guess(chromium, site):
     scores = chromium.run("return document.getElementById('lab-inpaint').scores")
     second = scores["x_hat"] == max(scores[key] for key in ("whole", "x_hat", "fill"))
     assert status(chromium, "inpaint", "answer").startswith("As you" if second else "Not as you")
-    assert re.search(r"at most 30 pixels .* grey.*\d dB", chromium.texts("[data-say=why]")[0])
     chromium.type("#lab-inpaint [data-do=clear]", " ")  # with nothing drawn no guess is judged
     chromium.type("#lab-inpaint [data-guess]", " ")
     chromium.wait(lambda: status(chromium, "inpaint", "answer") == "Nothing is filled yet.")

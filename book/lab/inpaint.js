@@ -169,7 +169,6 @@ export async function startInpaint(root) {
   }
 
   $("[data-do=fill]").onclick = fill;
-  $("[data-say=why]").textContent = globalThis.odlLab.why;
   predict(root, async () => {
     await fill();
     if (!root.scores) return [-1, "Nothing is filled yet."];
