@@ -19,7 +19,6 @@ import pytest
 from bs4 import BeautifulSoup
 from page_facts import ROOT, network, requests
 from PIL import Image
-from skimage.metrics import peak_signal_noise_ratio
 
 from companion import judge
 from companion import notebook as pages
@@ -227,17 +226,10 @@ def test_the_lecture_quotes_the_judge_and_types_no_number(deck):
     assert fixated == judge.REPRODUCED and "falls behind elsewhere: confirmed. Equal shares cure it" in text
 
 
-@pytest.mark.parametrize("name", ["deck-title.png", "deck-fixation.png"])
-def test_the_deck_has_photographs_that_shipped_networks_restored(name):
-    figure = classroom.DRAWN[name]()
-    titles = [axis.get_title() for axis in figure.axes]
-    scores = dict(zip(titles[1:], (float(axis.get_xlabel()[:-3]) for axis in figure.axes[1:]), strict=True))
-    x, *others = (axis.images[0].get_array() for axis in figure.axes)
-    for title, image in zip(titles[1:], others, strict=True):
-        assert abs(peak_signal_noise_ratio(np.asarray(x), np.asarray(image), data_range=1) - scores[title]) < 0.06
-    assert scores["on-demand"] > scores["damaged"]
-    if "fixated on hard" in scores:
-        assert scores["fixated on hard"] < scores["damaged"] - 10  # it ruins a sharper photograph
+def test_the_deck_has_a_photograph_that_the_fixated_network_ruins():
+    axes = classroom.DRAWN["deck-fixation.png"]().axes
+    scores = {axis.get_title(): float(axis.get_xlabel()[:-3]) for axis in axes[1:]}
+    assert scores["on-demand"] > scores["damaged"] > scores["fixated on hard"] + 10
 
 
 def test_every_picture_of_the_lecture_is_drawn_for_the_book():
