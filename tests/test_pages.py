@@ -118,11 +118,10 @@ def test_pages_from_the_file_system(chromium, html):
         assert complaints(chromium) == [], page
 
 
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_lab_restores_on_its_page_as_torch_does(chromium, html, address, scheme):
+def test_lab_restores_on_its_page_as_torch_does(chromium, address):
     look(chromium, screen=DESK)
     complaints(chromium)
-    chromium.go(address + LAB if scheme == "http" else (html / LAB).as_uri())
+    chromium.go(address + LAB)  # from file:// in test_lab.py
     chromium.wait(lambda: chromium.run("return document.getElementById('lab-fixation').dataset.ready") == "yes")
     check_against_torch(set_fixation(chromium, "inpaint", 20), "inpaint", 20)
     assert complaints(chromium) == []
