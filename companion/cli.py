@@ -331,14 +331,13 @@ def run_restore(options) -> int:
 
 def restore_file(source: Path, mask: Path | None, output: Path, options, progress) -> None:
     """Restore one file; a warning is one line on stderr, before the work where that can tell."""
-    from companion.restore.advice import DamageWarning
     from companion.restore.pretrained import restore
 
     def warn(message, *_):
         tqdm.write(f"warning: {source}: {message}", sys.stderr)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", DamageWarning)
+        warnings.simplefilter("always", image_files.DamageWarning)
         warnings.showwarning = warn
         pages, deep = reader.kind(source)
         if pages > 1 and output.exists() and output.samefile(source):

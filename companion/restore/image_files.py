@@ -26,6 +26,7 @@ FORMATS = {  # in which a photograph is written, with Pillow's options: all but 
     "BMP": {},
     "PPM": {},
 }
+MOST_MISSING = {"inpaint": 0.5, "interpolate": 0.92}  # share of an image; the hardest level's is 90 %
 CLEAR = ("PNG", "WEBP", "TIFF")  # formats with transparency
 CARRIED = {"EXIF": "exif", "colour profile": "icc_profile", "resolution": "dpi"}  # Pillow's options by their names
 ROOM = {"PNG": {*CARRIED}, "JPEG": {*CARRIED}, "TIFF": {*CARRIED}, "WEBP": {"EXIF", "colour profile"}}
@@ -35,6 +36,10 @@ OTHERS |= {33723: "IPTC", 34377: "data of Photoshop"}  # tags of a TIFF
 SRGB = {"gamma": 0.45455, "chromaticity": (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)}  # tags that change nothing
 TEXT_XMP = "XML:com.adobe.xmp"  # the PNG text that holds XMP
 TIFF_EXIF = (270, 271, 272, 305, 306, 315, 33432, 34665, 34853)  # tags of a TIFF that are EXIF in another format
+
+
+class DamageWarning(UserWarning):
+    """Warns that the restoration is probably worse than its input: a very dark image, or an inverted mask."""
 
 
 # Pillow images and arrays
@@ -87,6 +92,15 @@ def missing(array: np.ndarray, task: str, mask) -> np.ndarray | None:
         file, said = getattr(mask, "filename", ""), str(error)  # the file of a mask that Pillow has opened
         raise ParameterError(said if not file or said.startswith(f"{file}: ") else f"{file}: {said}") from None
     return gone
+
+
+def doubt_of_mask(gone: np.ndarray, task: str) -> str | None:
+    """Return one line where more of an image is missing, (H, W) bool, than the task is for; else None."""
+    if (share := gone.mean()) <= MOST_MISSING[task]:
+        return None
+    other = "; single pixels that are lost all over are --task interpolate" if task == "inpaint" else ""
+    stays = "if that is what should stay, invert the mask, or draw on a layer in white or red"
+    return f"by the mask {share:.0%} of the image is missing; {stays}{other}"
 
 
 def marked(mask) -> np.ndarray:
@@ -159,17 +173,10 @@ def kept(stored: Image.Image, output: Path) -> tuple[dict, list[str]]:
             encoded(Image.new(mode, (1, 1)), file_format, options | given)
             options |= given
     lost = [name for name in found if CARRIED.get(name) not in options]
-    if see_through(picture) and file_format not in CLEAR:
+    clear = picture.has_transparency_data and picture.convert("RGBA").getchannel("A").getextrema()[0] < 255
+    if clear and file_format not in CLEAR:
         lost.insert(0, "transparency, so that what was hidden shows")
     return options, [f"{output.name} does not keep the {', '.join(lost)}"] if lost else []
-
-
-def see_through(picture) -> bool:
-    """Return whether a Pillow image, or an array (H, W, 4) uint8, is transparent anywhere."""
-    if isinstance(picture, Image.Image):
-        picture = picture.convert("RGBA") if picture.has_transparency_data else ()
-    array = np.asarray(picture)
-    return array.shape[2:] == (4,) and array[..., 3].min() < 255
 
 
 def metadata(stored: Image.Image, picture: Image.Image) -> dict:

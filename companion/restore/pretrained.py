@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from companion.data import reader
-from companion.restore import advice, image_files
+from companion.restore import image_files
 from companion.restore.chosen import PAPER, check_call, weights_of
 from companion.restore.fill import GONE, ToldUNet
 from companion.restore.tiles import restore_whole
@@ -109,9 +109,9 @@ def restore(
     check_image(y)
     missing = image_files.missing(y, task, mask)
     device, known = check_device(device), y if missing is None else y[~missing]
-    doubt = None if missing is None else advice.doubt_of_mask(y, missing, task, image_files.see_through(mask))
+    doubt = None if missing is None else image_files.doubt_of_mask(missing, task)
     for line in filter(None, (reader.faint(known if y.dtype == np.uint8 else 255 * known), doubt)):
-        warnings.warn(line, advice.DamageWarning, stacklevel=3)  # of who calls, above the decorator
+        warnings.warn(line, image_files.DamageWarning, stacklevel=3)  # of who calls, above the decorator
     by = partial(by_windows, task, stride) if network == PAPER else partial(at_once, task)
     x_hat, (box, part) = np.array(y, np.float32 if y.dtype == bool else None), by(y, missing, device, progress)
     if y.dtype == np.uint8:

@@ -9,8 +9,7 @@ from companion.comparators.context_encoder import untrained
 from companion.data.packs import load
 from companion.data.reader import MAX_PIXELS, faint, flat, named, opened
 from companion.data.sets import DataError
-from companion.restore.advice import doubt_of_mask
-from companion.restore.image_files import marked, missing
+from companion.restore.image_files import doubt_of_mask, marked, missing
 from companion.training import results
 from odl.crops import Pack, crop, seed_of
 from odl.evaluation import in_its_channels, psnr, squared_error
@@ -87,7 +86,7 @@ def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
     """
     gone = Image.fromarray(marked(opened(path)).astype(np.float32))
     gone = missing(image, "inpaint", reduced(gone, longest) > 0)
-    if doubt := doubt_of_mask(image, gone, "inpaint"):
+    if doubt := doubt_of_mask(gone, "inpaint"):
         print(f"{path}: {doubt}")
     return gone
 
