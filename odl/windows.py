@@ -6,13 +6,11 @@ import itertools
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from odl.corruptions import delete
 from odl.crops import CROP
 from odl.device import forward
 from odl.images import check_image, check_mask, check_scale
-from odl.network import EncoderDecoder
 from odl.parameters import integer
 
 BATCH = 256  # windows that pass through the network at a time
@@ -22,9 +20,10 @@ MAX_HOLE = 0.35  # share of a window that may be missing: level 6 removes at mos
 def restorer(network: nn.Module, precision: str = "fp32", device: str = "cpu"):
     """Return a trained network as a function y -> x_hat for inference, (B, channels, 64, 64) float32 in and out.
 
-    `precision` is fp32, bf16 or fp64. In the paper's network BatchNorm is folded into the convolutions.
+    `precision` is fp32, bf16 or fp64.
     """
-    network = fold_batchnorm(network).to(device, torch.float64 if precision == "fp64" else torch.float32)
+    dtype = torch.float64 if precision == "fp64" else torch.float32
+    network = copy.deepcopy(network).eval().to(device, dtype, memory_format=torch.channels_last)
     return torch.inference_mode()(lambda y: forward(network, y, precision).float())
 
 
@@ -134,14 +133,3 @@ def to_image(x: torch.Tensor, height: int, width: int, ndim: int) -> np.ndarray:
     """Turn (n, C, ≥ height, ≥ width) back into (height, width) or (height, width, 3), clipped to [0, 1]."""
     planes = x[:, :, :height, :width].flatten(0, 1).clamp(0, 1)
     return planes.permute(1, 2, 0).numpy() if ndim == 3 else planes.mean(0).numpy()
-
-
-def fold_batchnorm(network: nn.Module) -> nn.Module:
-    """Return a copy for inference: same outputs; in the paper's network fewer passes, its BatchNorm being folded."""
-    network = copy.deepcopy(network).eval()
-    for part in (network.encoder, network.decoder) if type(network) is EncoderDecoder else ():
-        for i, (conv, norm) in enumerate(itertools.pairwise(part)):
-            if isinstance(norm, nn.BatchNorm2d):
-                part[i] = fuse_conv_bn_eval(conv, norm, isinstance(conv, nn.ConvTranspose2d))
-                part[i + 1] = nn.Identity()
-    return network.to(memory_format=torch.channels_last)

@@ -1,17 +1,15 @@
-"""Images of any size: windows averaged, holes filled, BatchNorm folded."""
+"""Images of any size: windows averaged, holes filled."""
 
 import numpy as np
 import pytest
 import torch
 from conftest import refused
 from PIL import Image
-from torch import nn
-from torch.nn.utils.parametrizations import spectral_norm
 
 from companion.pages import applications
 from companion.show import pictures
 from odl.network import EncoderDecoder, initialize
-from odl.windows import inpaint_image, restore_image, restorer
+from odl.windows import inpaint_image, restore_image
 
 
 def trained_like(channels: int, seed: int = 0, width: int = 8) -> EncoderDecoder:
@@ -34,7 +32,6 @@ def picture(height: int, width: int, channels: int = 3, seed: int = 0) -> np.nda
 
 @pytest.mark.parametrize(("height", "width", "channels", "stride"), [(70, 75, 1, 3), (64, 90, 3, 11), (96, 64, 3, 8)])
 def test_averaged_windows_equal_a_plain_loop(height, width, channels, stride):
-    """Of the network as it is: folding its BatchNorm keeps the output."""
     network, image = trained_like(channels), picture(height, width, channels)
     total, count = np.zeros(image.shape), np.zeros(image.shape)
     for top in {*range(0, height - 64, stride), height - 64}:
@@ -53,19 +50,6 @@ def test_a_grey_network_restores_each_channel_of_a_colour_image_alone():
     together = restore_image(network, image, stride=16)
     alone = [restore_image(network, image[..., c].copy(), stride=16) for c in range(3)]
     np.testing.assert_allclose(together, np.stack(alone, -1), atol=1e-5)
-
-
-class ByIndex(nn.Sequential):
-    def forward(self, y):
-        return self[1](y + self[0](y))
-
-
-@pytest.mark.parametrize("change", [lambda conv: conv, spectral_norm])
-def test_a_network_of_ones_own_restores_as_it_is_called(change):
-    network = ByIndex(change(nn.Conv2d(3, 3, 1)), nn.BatchNorm2d(3))
-    y = torch.rand(8, 3, 64, 64, generator=torch.Generator().manual_seed(0))
-    network(y)  # statistics that are not the initial ones
-    torch.testing.assert_close(restorer(network)(y), network.eval()(y).detach())
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (10, 200), (63, 64), (64, 64), (33, 3)])
