@@ -6,7 +6,7 @@ from tqdm.auto import tqdm
 
 from companion.measure import denoising
 from companion.measure.denoising import FIXED, NOISY, OUR_SYSTEMS, SLOW, SYSTEMS
-from companion.show.figures import picture_blocks, picture_grid
+from companion.show.figures import picture_grid, picture_rows
 
 
 def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> pd.DataFrame:
@@ -50,4 +50,4 @@ def plot_all(images: dict, denoisers: dict, sigma: float = 25):
             name = SYSTEMS[best].short.removesuffix(f" at {FIXED}")
             line.append(("best other", shown.picture[best], f"{name}, {others[best]:.1f} dB"))
         rows.append((title, line))
-    return picture_blocks(rows, 1)
+    return picture_rows(rows)

@@ -12,7 +12,7 @@ SHORT |= {"not_restored": "damaged"}
 
 
 def quintuples(task: Task, networks: dict, x, levels, prefix: str = "") -> list:
-    """Return Fig. 5 for `figures.picture_blocks`: original, damaged, restored, per level and image."""
+    """Return Fig. 5 for `figures.picture_rows`: original, damaged, restored, per level and image."""
     rows = []
     for level in levels:
         label = f"level {level}" if isinstance(level, int) else f"only\n{sentences.severity_text(task.name, level)}"

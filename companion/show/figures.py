@@ -111,30 +111,18 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
     return figure
 
 
-def picture_blocks(rows: list, blocks: int = 2):
-    """Draw rows (label, list of (title, image, line below)) under a column per title, in `blocks` blocks."""
-    titles = list(dict.fromkeys(title for _, shown in rows for title, *_ in shown))
-    n, ratios = -(-len(rows) // blocks), (([1] * len(titles) + [0.5]) * blocks)[:-1]
-    size = (0.88 * sum(ratios), 1.12 * n + 0.3)
-    small = max(8, size[0])
-    figure, axes = subplots(n, len(ratios), figsize=size, squeeze=False, width_ratios=ratios)
-    empty(axes, box_aspect=1)  # also where there is no picture
-    for k, (label, pictures) in enumerate(rows):
-        i, first = k // blocks, k % blocks * (len(titles) + 1)
-        axes[i, first].set_ylabel(label, fontsize=small, labelpad=3, color=LABEL_COLOUR)
-        for j, title in enumerate(titles if i == 0 else ()):
-            axes[0, first + j].set_title(title, fontsize=small, color=LABEL_COLOUR)
-        for title, image, line in pictures:
-            show_picture(axes[i, first + titles.index(title)], image, line, small)
-    figure.subplots_adjust(left=0.04, right=0.99, top=0.94, bottom=0.04, wspace=0.04, hspace=0.28)
-    return figure
+def picture_rows(rows: list):
+    """Draw rows (label, list of (title, image, line below)); a row may end before the longest."""
+    labels, pictures = zip(*rows, strict=True)
+    titles, images, lines = ([[one[k] for one in row] for row in pictures] for k in range(3))
+    return picture_grid(images, max(titles, key=len), labels, lines)
 
 
-def empty(axes, **more) -> None:
+def empty(axes) -> None:
     """Clear axes of ticks, grid and frame, on whatever the page is."""
     axes.flat[0].figure.set_facecolor("none")
     for axis in axes.flat:
-        axis.set(xticks=[], yticks=[], **more)
+        axis.set(xticks=[], yticks=[])
         axis.grid(False)
         axis.spines[:].set_visible(False)
 
