@@ -282,24 +282,13 @@ def show_levels(table: pd.DataFrame):
         rows = each[["task", "level"]].merge(rows, "left", ["task", "level"])  # where this k is to be measured: –
         shown[f"k = {minus(k)}", "share (%)"] = ["–" if pd.isna(share) else f"{share:.1f}" for share in rows.share]
         shown[f"k = {minus(k)}", "− rigid joint (dB)"] = [*map(with_interval, rows.margin, rows.low, rows.high)]
-    style = pd.DataFrame(shown).style.hide(axis="index")
-    return style.set_table_attributes('class="odl-table odl-numbers"')
+    return show_table(pd.DataFrame(shown)).set_table_attributes('class="odl-table odl-numbers"')
 
 
 def show_controls(table: pd.DataFrame):
     """Show the measured rows of `controls_table`."""
     shown, numbers = table[table.seeds > 0], dict.fromkeys(("difference (dB)", "low", "high"), number)
     return show_table(shown.rename(columns={"margin": "difference (dB)"}), numbers)
-
-
-def margin_panels(xlabel: str, corners):
-    """Return a figure of margins over rigid joint learning, and its panel for each task, which shows these corners."""
-    figure, axes = subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
-    figure.supxlabel(xlabel, fontsize=10)
-    figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
-    for task, axis in zip(paper.AS_SHIPPED, axes.flat, strict=True):
-        frame_panel(axis, task, corners)
-    return figure, zip(paper.AS_SHIPPED, axes.flat, strict=True)
 
 
 def frame_panel(axis, task: str, corners) -> None:
@@ -312,8 +301,11 @@ def frame_panel(axis, task: str, corners) -> None:
 def plot_margins(table: pd.DataFrame):
     """Draw the margin over rigid joint learning against dose, for each task; left of 0 the easy levels get it."""
     label = "to the easy levels  ←  dose (% of a batch)  →  to the hard levels"
-    figure, panels = margin_panels(label, [(-2, -0.15), (5, 0.15)])
-    for task, axis in panels:
+    figure, axes = subplots(2, 2, figsize=(8.6, 5.6), sharex=True, sharey=True, layout="constrained")
+    figure.supxlabel(label, fontsize=10)
+    figure.supylabel("margin over rigid joint learning (dB)", fontsize=10)
+    for task, axis in zip(paper.AS_SHIPPED, axes.flat, strict=True):
+        frame_panel(axis, task, [(-2, -0.15), (5, 0.15)])
         rows = table[table.task == task]
         axis.axvline(0, color="0.4", linewidth=1)
         axis.plot(0, 0, "x", color=COLOURS[0], label="k = 0, rigid joint")
@@ -329,29 +321,6 @@ def plot_margins(table: pd.DataFrame):
             text = f"k = {absent}: {judge.MISSING}" if absent else judge.MISSING
             axis.text(0.98, 0.03, text, transform=axis.transAxes, ha="right", color="0.4", fontsize=8)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9)
-    return figure
-
-
-def plot_levels(experiments: list[Experiment]):
-    """Draw the mean margin of every k over rigid joint learning on each level, with its 95 % interval.
-
-    A mark is open where both networks are below the damaged images.
-    """
-    figure, panels = margin_panels("level", [(0.7, -0.15), (6.3, 0.15)])
-    evidence, every_k = load_runs(experiments), exponents(experiments)
-    for task, axis in panels:
-        for k, beside in zip(every_k, np.linspace(-0.12, 0.12, len(every_k)), strict=True):
-            pair, look = (NAMES[k], "rigid_joint"), {"color": COLOURS[k], "linewidth": 1}
-            found = {level: gaps(evidence.runs, task, *pair, [level]) for level in judge.LEVELS}
-            found = {level: judge.spread(margins) for level, margins in found.items() if margins}
-            places = np.array([int(level) for level in found]) + beside
-            axis.plot(places, [mean for mean, *_ in found.values()], label=f"k = {minus(k)}", **look)
-            for place, (level, (mean, *ends)) in zip(places, found.items(), strict=True):
-                fill = "white" if judge.below_input(evidence.runs, task, pair, [level]) else COLOURS[k]
-                axis.plot(place, mean, "o", color=COLOURS[k], markerfacecolor=fill, markersize=5)
-                axis.vlines(place, *ends, **look)
-        axis.set_xticks(range(1, 7), [*range(1, paper.N_LEVELS + 1), "6\nnot trained"])
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
     return figure
 
 
