@@ -49,7 +49,7 @@ def test_what_a_reader_sets_later_changes_no_figure_of_a_page():
 
 def test_every_epoch_of_every_training_is_drawn():
     psnr, shares = [[30, 28, 26, 24, 22], [31, 29, 27, 25, 23]], [[20] * 5, [17, 18, 20, 21, 24]]
-    history = [{"psnr": p, "shares": s} for p, s in zip(psnr, shares, strict=True)]
+    history = [{"psnr": p, "allocation": s} for p, s in zip(psnr, shares, strict=True)]
     figure = allocation.plot_histories(one=history, the_same=history[::-1])
     for i, values in enumerate((psnr, psnr[::-1], shares, shares[::-1])):  # row by row
         lines = figure.axes[i].lines[: paper.N_LEVELS]

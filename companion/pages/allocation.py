@@ -26,46 +26,21 @@ def plot_shares(given: dict):
     return figure
 
 
-def plot_allocation(result):
-    """Draw validation PSNR and share of the batch per level after each epoch of one run, and its dose.
-
-    Dashed on the left: the damaged test images of a level, where they are near enough to be drawn.
-    """
-    figure, axes = subplots(1, 3, figsize=(10, 3.4), layout="constrained")
-    psnr = np.array([epoch["psnr"] for epoch in result.history])  # (epochs, levels)
-    epochs, damaged = range(1, len(psnr) + 1), result.level_means["psnr_input"]
-    for level, (curve, share) in enumerate(zip(psnr.T, percent(result).T, strict=True), 1):
-        look = {"color": figures.LEVEL_COLOURS[level - 1], "label": level, "linewidth": 1.8}
-        axes[0].plot(epochs, curve, "o-", markersize=3, **look)
-        if psnr.min() - figures.MAX_DB_BEYOND < damaged[str(level)] < psnr.max() + figures.MAX_DB_BEYOND:
-            axes[0].axhline(damaged[str(level)], color=look["color"], linestyle="--", linewidth=1)
-        axes[1].step(epochs, share, where="mid", **look)
-    axes[1].axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":", linewidth=1)
-    axes[2].plot(epochs, [100 * epoch["dose"] for epoch in result.history], color="#D55E00")
-    axes[0].set(ylabel="PSNR (dB)", title="validation PSNR of each level")
-    axes[1].set(ylabel="per cent of the batch", title="what each level gets")
-    axes[2].set(ylabel="per cent of the batch", title="dose", ylim=(0, None))
-    for axis in axes:
-        axis.set_xlabel("epoch")
-        axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
-    figure.legend(*axes[0].get_legend_handles_labels(), title="level", loc="outside right center")
-    return figure
-
-
 def plot_histories(**histories):
     """Draw PSNR and share of the batch per level after each epoch of trainings, a column each.
 
-    histories: name → a dict for each epoch, with `psnr` (dB) and `shares` (per cent) of levels 1 to 5.
+    histories: name → a dict for each epoch, with `psnr` (dB) and `allocation` (per cent) of levels 1 to 5.
     """
     size = (1 + 3.5 * len(histories), 4.6)
     figure, axes = subplots(2, len(histories), figsize=size, squeeze=False, sharey="row", layout="constrained")
     for column, (name, history) in zip(axes.T, histories.items(), strict=True):
-        for axis, what in zip(column, ("psnr", "shares"), strict=True):
+        for axis, what in zip(column, ("psnr", "allocation"), strict=True):
             for level, values in enumerate(zip(*(epoch[what] for epoch in history), strict=True), 1):
                 axis.plot(range(1, 1 + len(history)), values, color=figures.LEVEL_COLOURS[level - 1], label=level)
         column[0].set_title(name.replace("_", " "))
         column[1].axhline(100 / paper.N_LEVELS, color="0.4", linestyle=":")
         column[1].set_xlabel("epoch")
+        column[1].xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     axes[0, 0].set_ylabel("PSNR (dB)")
     axes[1, 0].set_ylabel("share of the batch (%)")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), title="level", loc="outside right center")
