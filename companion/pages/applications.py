@@ -9,8 +9,6 @@ from skimage.morphology import disk as ball
 
 from companion.measure.blocks import BIHARMONIC
 from companion.show import figures, sentences
-from companion.training import results
-from companion.words import signed, span
 
 NETWORK = "on-demand"
 
@@ -42,12 +40,6 @@ def spot(size, top: float, left: float, bottom: float, right: float) -> np.ndarr
     return y**2 + x**2 <= 1
 
 
-def networks(runs: list) -> dict:
-    """Return `10,000 steps` → network of each measured run, once, whose weights are here."""
-    here = [run for run in dict.fromkeys(runs) if results.load_result(run) and results.place_of_weights(run)]
-    return {f"{run.epochs * run.iterations:,} steps": results.load_network(run) for run in here}
-
-
 def repairs_table(photograph, masks: dict, pictures: dict) -> pd.DataFrame:
     """Return PSNR (dB) inside each mask: columns mask, missing (share of the pixels) and one for each of `pictures`.
 
@@ -65,21 +57,6 @@ def plot_repairs(photograph, masks: dict, pictures: dict):
     rows = [[photograph, *(of[name] for of in pictures.values())] for name in masks]
     scores = [["", *(f"{db:.1f} dB inside" for db in row)] for row in table[list(pictures)].to_numpy()]
     return figures.picture_grid(rows, ["original", *pictures], list(masks), scores, size=2.1)
-
-
-def compare_lengths(table: pd.DataFrame) -> str:
-    """Say what the longer of two trainings gains on the square of `repairs_table`'s last row and on every other shape.
-
-    Empty where the weights of either are not here.
-    """
-    if table.shape[1] < 4:
-        return ""
-    *others, square = table.iloc[:, 3] - table.iloc[:, 2]
-    word = "fits" if max(others) < 0 < square else "does not fit"
-    return (
-        f"From {table.columns[2]} to {table.columns[3]} PSNR changes by {signed(square)} inside the square, and by "
-        f"{span(others)} inside the other shapes: on this photograph that {word} a network fixated on squares."
-    )
 
 
 def describe_repairs(table: pd.DataFrame, results) -> str:

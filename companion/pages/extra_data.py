@@ -1,13 +1,10 @@
 """Whether on-demand learning makes up for half of the training images (Sec. 6.6)."""
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 
 from companion.judge import Evidence, compare
 from companion.runs.catalogue import EXTRA_DATA, by_network, halves
 from companion.show import sentences, tables
-from companion.show.figures import subplots
 from companion.training.measurement import Result
 from companion.training.results import load_result
 
@@ -44,19 +41,3 @@ def describe_halves(runs: dict, task: str) -> str:
     pairs = (OURS_HALF, RIGID_ALL), (OURS_HALF, RIGID_HALF), (RIGID_ALL, RIGID_HALF)
     lines = {f"{a} − {b}": compare(evidence, {"": (task, a, b)}) for a, b in pairs}
     return sentences.page(lines, list(evidence.runs.values()))
-
-
-def plot_curves(measured: dict):
-    """Draw mean validation PSNR over levels against epoch, without the lowest twentieth; measured: name → results."""
-    figure, axis = subplots(figsize=(6.5, 3.4), layout="constrained")
-    looks = zip(("#D55E00", "#56B4E9", "#0072B2"), ("-", "--", ":"), strict=True)
-    for (name, runs), (color, linestyle) in zip(measured.items(), looks, strict=True):
-        for i, result in enumerate(runs):
-            curve, look = [np.mean(epoch["psnr"]) for epoch in result.history], {"color": color, "linewidth": 2}
-            axis.plot(range(1, len(curve) + 1), curve, linestyle, label=None if i else name, **look)
-    points = np.concatenate([line.get_ydata() for line in axis.lines] or [[0]])
-    axis.set_ylim(np.quantile(points, 0.05))
-    axis.set(xlabel="epoch", ylabel="validation PSNR (dB)")
-    axis.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
-    axis.legend(fontsize=9, loc="lower right")
-    return figure
