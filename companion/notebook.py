@@ -16,7 +16,7 @@ from odl.experiment import PROFILES, check_dataset, is_folder
 from odl.parameters import ParameterError, choice, integer, nearest, number
 
 DRIVES = "/content/drive/MyDrive", "/kaggle/working"  # of Colab, once it is mounted, and of Kaggle
-TEXTS = {"task", "dataset", "network", "profile", "device", "photographs", "image", "mask"}  # names and paths
+TEXTS = {"task", "dataset", "network", "profile", "device", "photographs", "image"}  # names and paths
 
 
 def set_up(namespace: dict, names: str) -> None:
@@ -100,10 +100,8 @@ def several(name: str, values, check, example: str = "") -> list:
     return list(dict.fromkeys(values))
 
 
-def check_image(name: str, value) -> Path | None:
-    """Return the path of an image: a file, or a demo photograph by its name; None for an empty string."""
-    if value == "":
-        return None
+def check_image(name: str, value) -> Path:
+    """Return the path of an image: a file, or a demo photograph by its name."""
     photographs = [file for files in sets.DEMO.values() for file in files]
     if value in photographs:
         return sets.find("demo") / value

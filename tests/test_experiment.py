@@ -142,14 +142,13 @@ def test_seeds(seeds, answer, capsys):
 
 
 def test_images(tmp_path, monkeypatch):
-    assert check_image("image", "") is None
     assert check_image("image", "coffee.png").is_file()
     (tmp_path / "mine.png").touch()
     monkeypatch.setenv("HOME", str(tmp_path))
     for text in (str(tmp_path / "mine.png"), "~/mine.png"):
         assert check_image("image", text) == tmp_path / "mine.png"
     refused(lambda: check_image("image", "cofee.png"), "image='cofee.png'", "nearest: 'coffee.png'")
-    for value in (3, None, True, str(tmp_path), "x" * 5000):
+    for value in ("", 3, None, True, str(tmp_path), "x" * 5000):
         refused(lambda value=value: check_image("image", value), "image=")
 
 

@@ -9,7 +9,6 @@ from companion.comparators.context_encoder import untrained
 from companion.data.packs import load
 from companion.data.reader import MAX_PIXELS, faint, flat, named, opened
 from companion.data.sets import DataError
-from companion.restore.image_files import doubt_of_mask, marked, missing
 from companion.training import results
 from odl.crops import Pack, crop, seed_of
 from odl.evaluation import in_its_channels, psnr, squared_error
@@ -72,26 +71,8 @@ def read_photograph(path, longest: int) -> np.ndarray:
     """
     stored = opened(path)
     with named(path):
-        image = np.asarray(flat(stored).convert("RGB"))
-    if said := faint(image):
+        image = flat(stored).convert("RGB")
+    if said := faint(np.asarray(image)):
         print(f"{path}: {said}")
-    return img_as_float32(reduced(Image.fromarray(image), longest))
-
-
-def read_mask(path, longest: int, image: np.ndarray) -> np.ndarray:
-    """Return the pixels that a mask marks as missing, reduced as its image was: (height, width) bool.
-
-    A pixel is missing where any that it is the mean of is. A line tells of one that seems inverted. Raises
-    ParameterError.
-    """
-    gone = Image.fromarray(marked(opened(path)).astype(np.float32))
-    gone = missing(image, "inpaint", reduced(gone, longest) > 0)
-    if doubt := doubt_of_mask(gone, "inpaint"):
-        print(f"{path}: {doubt}")
-    return gone
-
-
-def reduced(image: Image.Image, longest: int) -> np.ndarray:
-    """Return means of boxes of pixels, as many as leave the longer side at most `longest` pixels."""
-    size = tuple(round(side * min(1, longest / max(image.size))) for side in image.size)
-    return np.asarray(image.resize(size, Image.Resampling.BOX))
+    image.thumbnail((longest, longest), Image.Resampling.BOX, reducing_gap=None)
+    return img_as_float32(np.asarray(image))

@@ -217,7 +217,6 @@ WRONG = {  # parameter → typo, wrong type, out of range, empty
     "sigma": [0, -25, "many", float("nan"), None],
     "photographs": ["nowhere", "", 3, None],
     "image": ["nowhere.png", 3, None],
-    "mask": ["nowhere.png", 3, None],
     "longest": [63, "long", None],
     "size": [63, 513, "big", None],
     "stride": [0, 65, "eight", 2.5, None],
