@@ -150,21 +150,20 @@ def plot_spectra(frames: dict):
     return figure
 
 
-def examples(task: str, networks: dict, x, damage: dict) -> tuple[list, list, list, list]:
-    """Return Fig. 2, images x (n, channels, 64, 64), damaged and restored; damage: title → (severity, whether centred).
+def examples(task: str, networks: dict, x, damage: dict) -> list:
+    """Return Fig. 2 for `figures.picture_rows`: images x (n, channels, 64, 64), damaged and restored.
 
-    Rows of images, titles of columns, labels and scores of rows, as `figures.picture_grid` takes them.
+    damage: title → (severity, whether centred).
     """
-    pictures, scores = {}, {}
+    rows = {}
     for k, image in enumerate(x.split(1)):
-        for j, (severity, centred) in enumerate(damage.values()):
+        for j, (title, (severity, centred)) in enumerate(damage.items()):
             generator = torch.Generator().manual_seed(10 * k + j)
             y = TASKS[task].corrupt_between(image, severity, severity, generator, centred)
             for name, (picture, score) in restored_by(networks, image, y, keep=task in paper.MASKED).items():
-                pictures.setdefault(name, []).append(picture[0])
-                scores.setdefault(name, []).append(f"{score.item():.1f} dB")
-    labels = [textwrap.fill(title_of(name), 12) for name in pictures]
-    return list(pictures.values()), list(damage) * len(x), labels, list(scores.values())
+                label = textwrap.fill(title_of(name), 12)
+                rows.setdefault(label, []).append((title, picture[0], f"{score.item():.1f} dB"))
+    return list(rows.items())
 
 
 # Sentences and judged claims

@@ -6,7 +6,7 @@ from tqdm.auto import tqdm
 
 from companion.measure import denoising
 from companion.measure.denoising import FIXED, NOISY, OUR_SYSTEMS, SLOW, SYSTEMS
-from companion.show.figures import picture_grid, picture_rows
+from companion.show.figures import picture_rows
 
 
 def pictures(denoisers: dict, sigmas, name: str, image, told: float = FIXED) -> pd.DataFrame:
@@ -27,12 +27,11 @@ SHOWN = (NOISY, "bm3d", "nlm", *OUR_SYSTEMS)  # what is shown of one photograph,
 
 def plot_spectrum(shown: pd.DataFrame):
     """Draw one photograph at several σ: a row for each of `SHOWN` among `pictures`, a column per σ."""
-    titles, rows, labels, scores = [f"σ = {sigma:g}" for sigma in shown.sigma.unique()], [], [], []
+    rows = []
     for system, part in shown[shown.system.isin(SHOWN)].groupby("system", sort=False):
-        rows.append(list(part.picture))
-        labels.append(SYSTEMS[system].short)
-        scores.append([f"{db:.1f} dB" for db in part.psnr])
-    return picture_grid(rows, titles, labels, scores, size=2)
+        line = [(f"σ = {one.sigma:g}", one.picture, f"{one.psnr:.1f} dB") for one in part.itertuples()]
+        rows.append((SYSTEMS[system].short, line))
+    return picture_rows(rows, size=2)
 
 
 def plot_all(images: dict, denoisers: dict, sigma: float = 25):

@@ -111,11 +111,11 @@ def picture_grid(rows, columns=None, labels=None, scores=None, size: float = 1.2
     return figure
 
 
-def picture_rows(rows: list):
+def picture_rows(rows: list, size: float = 1.25):
     """Draw rows (label, list of (title, image, line below)); a row may end before the longest."""
     labels, pictures = zip(*rows, strict=True)
     titles, images, lines = ([[one[k] for one in row] for row in pictures] for k in range(3))
-    return picture_grid(images, max(titles, key=len), labels, lines)
+    return picture_grid(images, max(titles, key=len), labels, lines, size)
 
 
 def empty(axes) -> None:
