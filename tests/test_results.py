@@ -24,7 +24,7 @@ from companion.data import packs
 from companion.disk import files, provenance
 from companion.pages import extra_data, fixation, table1
 from companion.runs import catalogue
-from companion.show import sentences, tables
+from companion.show import tables
 from companion.training import checkpoint, results
 from odl import PROTOCOL, evaluation, paper
 from odl.experiment import Experiment
@@ -242,21 +242,6 @@ def shifted(*dbs, task="deblur") -> list:
             run.evaluation["psnr"] = 25 + db + 0.01 * seed * (schedule == "on_demand")
             found.append(run)
     return found
-
-
-@pytest.mark.parametrize(
-    ("dbs", "seeds", "said"),
-    [
-        ((0, 0.3, 0, 0, 0, 0, 0), 3, "cumulative curriculum leads, 0.29 dB ahead of on-demand learning"),
-        ((0, 0, 0, 0, 0, 0, 0.5), 3, "on-demand learning leads, 0.51 dB ahead of rigid joint learning"),
-        ((0.05, 0, 0, 0, 0, 0, 0), 3, "nobody leads"),
-        ((0, 0.3, 0, 0, 0, 0, 0), 2, "comes first, 0.29 dB ahead of on-demand learning, but other seeds may"),
-    ],
-)
-def test_who_leads(dbs, seeds, said):
-    some = [run for run in shifted(*dbs) if run.experiment["seed"] < seeds]
-    assert said in table1.describe_leader(table1.schedules_table(some, "deblur"))
-    assert table1.describe_leader(table1.schedules_table([], "deblur")) == sentences.QUESTION_OPEN
 
 
 def margins_said(text) -> dict[str, float]:

@@ -139,32 +139,6 @@ def show_schedules(table: pd.DataFrame, aside: pd.DataFrame | None = None):
     return style.set_table_attributes('class="odl-table odl-glance"')
 
 
-def describe_leader(table: pd.DataFrame) -> str:
-    """Say who leads here, paired with on-demand learning by seed, and who led in the paper."""
-    rows = table.set_index("schedule").rename(index=lambda schedule: title_of(schedule).lower())
-    ahead, ours = rows.ahead.dropna(), title_of("on_demand").lower()  # of every rival, by on-demand learning
-    if ahead.empty:
-        return sentences.QUESTION_OPEN
-    rival, by = ahead.idxmin(), f"{abs(ahead.min()):.2f} dB ahead of"
-    first, second = (ours, rival) if ahead.min() > 0 else (rival, ours)
-    if abs(ahead.min()) < judge.EQUIVALENCE:
-        here = (
-            f"nobody leads: {first} is {by} {second}, and less than {judge.EQUIVALENCE:.2f} dB counts as no difference"
-        )
-    elif rows.low[rival] * rows.high[rival] > 0:
-        here = f"{first} leads, {by} {second}"
-    else:
-        here = f"{first} comes first, {by} {second}, but other seeds may turn that"
-    led = {}  # schedule → by how much, and where
-    for column, where in (("paper_celeba_psnr", "CelebA"), ("paper_sun397_psnr", "SUN397")):
-        best = rows[column].nlargest(2)
-        if len(best) > 1:
-            led.setdefault(best.index[0], []).append(f"{best.iloc[0] - best.iloc[1]:.2f} dB on {where}")
-    there = " and ".join(f"{name} led by {' and '.join(by)}" for name, by in led.items())
-    there = f"; in the paper {there}" if there else ""
-    return f"Here, with {count_seeds([range(rows.seeds[rival])])}, {here}{there}."
-
-
 # Figures
 
 
@@ -243,23 +217,6 @@ def put(axis, value: float, place: float, marker: str, **look) -> None:
         axis.annotate(number(value), (side * REACH, place), ha="right" if side > 0 else "left", **text, **look)
         value, marker = side * REACH, ">" if side > 0 else "<"
     axis.plot(value, place, marker, markersize=5, **look)
-
-
-def plot_papers_test(runs: dict, task: str):
-    """Draw the paper's test of on-demand and rigid joint learning: for each seed the difference of two networks.
-
-    Mean over trials, with its 95 % interval, and the p-value.
-    """
-    found = papers_test(Evidence(runs))
-    found = found[found.task == plain(task)]
-    figure, axis = subplots(figsize=(6, 0.9 + 0.4 * len(found)), layout="constrained")
-    for place, row in enumerate(found.itertuples()):
-        axis.plot(row.ahead, place, "o", color=COLOURS["on_demand"])
-        axis.hlines(place, row.low, row.high, color=COLOURS["on_demand"], linewidth=3)
-    axis.axvline(0, color="0.4", linewidth=1)
-    axis.set_yticks(range(len(found)), [f"seed {row.seed}, p = {row.p:.0e}" for row in found.itertuples()])
-    axis.set(ylim=(len(found) - 0.5, -0.5), xlabel=f"on-demand learning − {title_of('rigid_joint').lower()} (dB)")
-    return figure
 
 
 def plot_scores(table: pd.DataFrame):
