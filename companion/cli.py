@@ -212,6 +212,9 @@ def companion_parser() -> Parser:
     option("--seeds", type=int, nargs="+", default=[0], help="of every trained run (default 0)")
     option("--gpu-ms-per-step", type=float, default=1.0, help="of a training step, as make bench measures (default 1)")
 
+    option = command("train", run_denoiser, "train a learning denoiser of Table 3, resuming", "--profile", "--device")
+    option("name", help="mlp, csf, tnrd, dncnn or dncnn_25; of the profiles reference and smoke")
+
     option = command("photographs", run_photographs, "measure what `restore` makes of photographs", "--device")
     option("--train", action="store_true", help="train the networks for photographs instead, resuming")
     option("--task", help="with --train: photo_denoise, photo_deblur or photo_fill (default: one after the other)")
@@ -435,6 +438,18 @@ def run_plan(options) -> None:
     sets, seeds = list(dict.fromkeys(options.dataset)), check_seeds(options.seeds, "0 1 2")
     for name, text in plan.plan(options.profile, sets, seeds, options.gpu_ms_per_step):
         print(f"{name:14} {text}")
+
+
+def run_denoiser(options) -> None:
+    from companion.comparators import trained
+    from companion.training.device import check_device
+
+    choice("name", options.name, trained.LEARNERS)
+    device = check_device(options.device)
+    run = trained.run_of(options.name, options.profile)
+    with Bar(100, run.run_id) as bar:
+        history = trained.train(run, device, lambda share: bar.advance(100 * share)).history
+    print(f"validation at σ = {trained.VALIDATION_SIGMA}: {history[-1]['psnr'][0]:.2f} dB")
 
 
 def run_photographs(options) -> None:

@@ -141,6 +141,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, expected, root, cap
         (companion, "plan --seeds 0 1.5", "seeds=1.5 is not a whole number from 0 to 2147483648"),
         (companion, "plan --gpu-ms-per-step 1 --dataset celebb", "nearest: 'celeba'"),
         (companion, "photographs --task photo_fill", "--task photo_fill belongs to --train"),
+        (companion, "train tnrdd", "name='tnrdd' is not one of mlp, csf, tnrd, dncnn, dncnn_25; nearest: 'tnrd'"),
         (companion, "ship inpaint", "run='inpaint' has no trained network"),
         (bench, "trainig", "nearest: 'training'"),
         (bench, "--threads a", "threads='a' is not a whole number from 1"),

@@ -1,6 +1,7 @@
 """The trained denoisers: each against an independent computation, gradients, exact resume, bad input."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import ndimage
 from scipy.fft import dctn
 from skimage.metrics import peak_signal_noise_ratio
 
+from companion.cli import companion
 from companion.comparators import trained
 from companion.comparators.csf import Shrinkage
 from companion.comparators.fields import Filters, cosine_basis
@@ -123,3 +125,12 @@ def test_every_network_that_ships_is_the_one_of_the_manifest():
     for photographs in (True, False):  # the networks for photographs, and the paper's with those of Table 3
         sizes = [path.stat().st_size for name, path in shipped.items() if name.startswith("photo_") == photographs]
         assert sum(sizes) < 64 * 2**20
+
+
+def test_the_command_trains_and_says_how_well(demo, monkeypatch, capsys):
+    run = replace(trained.run_of("tnrd", "smoke"), dataset="demo")
+    monkeypatch.setattr(trained, "run_of", lambda *_: run)
+    assert companion(["train", "tnrd", "--profile", "smoke"]) == 0
+    said = re.fullmatch(r"validation at σ = 25: (\d+\.\d\d) dB\n", capsys.readouterr().out)
+    history = trained.train(run).history  # what is trained is read
+    assert said and float(said[1]) == pytest.approx(history[-1]["psnr"][0], abs=0.006)

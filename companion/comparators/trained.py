@@ -1,6 +1,6 @@
 """Denoisers that are trained here: patches of BSDS500 at native resolution, white noise that is not clipped (Sec. 6.7).
 
-`python -m companion reproduce --page table3` trains those that are missing, resuming where they stopped.
+`python -m companion train NAME` trains one, resuming where it stopped.
 """
 
 from collections.abc import Callable
@@ -158,7 +158,7 @@ def is_trained(system: str) -> bool:
 def load_network(system: str, root) -> nn.Module:
     """Return the trained network. Raises FileNotFoundError."""
     if not is_trained(system):
-        raise FileNotFoundError(f"no weights for {system}: python -m companion reproduce --page table3")
+        raise FileNotFoundError(f"no weights for {system}: python -m companion train {system}")
     return results.with_weights(LEARNERS[system].make(), run_of(system))
 
 
