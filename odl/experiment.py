@@ -58,6 +58,12 @@ REAL = {"learning_rate": (1e-8, 1), "decay": (0, 1), "sharpness": (-64, 64)}
 REAL |= {"beta1": (0, 0.999), "warm_up": (0, 1), "clip": (0, 1e6)}
 
 
+def python_number(name: str, value):
+    """Return a number as Python and JSON have it: not NumPy's, and 30.0 epochs are 30."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if name in WHOLE and isinstance(value, float) and value.is_integer() else value
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One run: `Experiment.of(task="inpaint", schedule="on_demand", profile="demo")`."""
@@ -108,9 +114,8 @@ class Experiment:
         from odl.corruptions import TASKS  # here, because a misspelt command need not wait for torch
         from odl.network import NETWORKS
 
-        for name, value in vars(self).items():
-            if isinstance(value, np.generic):  # JSON has Python's numbers alone
-                object.__setattr__(self, name, value.item())
+        for field in fields(self):
+            object.__setattr__(self, field.name, python_number(field.name, getattr(self, field.name)))
         choice("task", self.task, paper.TASKS)
         choice("schedule", self.schedule, SCHEDULES)
         choice("network", self.network, NETWORKS)

@@ -70,10 +70,10 @@ def test_a_task_whose_severities_fall_has_severities_up_to_its_mildest(monkeypat
     refused(lambda: Experiment.of("deblur", schedule="fixated_easy", severity=101), "from 0 to 100")
 
 
-def test_numbers_may_be_numpys():
-    given = {"seed": np.int64(3), "learning_rate": np.float32(0.5), "train_images": np.uint8(7)}
+def test_numbers_may_be_numpys_and_whole_ones_floats():
+    given = {"seed": np.int64(3), "epochs": 30.0, "learning_rate": np.float32(0.5), "train_images": np.uint8(7)}
     experiment = Experiment.of(**given)
-    assert experiment == Experiment.of(seed=3, learning_rate=0.5, train_images=7)
+    assert experiment == Experiment.of(seed=3, epochs=30, learning_rate=0.5, train_images=7)
     assert Experiment(**json.loads(json.dumps(experiment.asdict()))) == experiment
     assert type(replace(experiment, seed=np.int64(4)).seed) is int
 
