@@ -114,8 +114,10 @@ def test_run_ids_are_unique(tmp_path):
 
 
 def test_equal_numbers_have_one_id():
-    one, other = (Experiment.of("denoise", schedule="fixated_hard", severity=severity) for severity in (25, 25.0))
-    assert one == other and one.run_id == other.run_id and checkpoint.owner_of(one) == checkpoint.owner_of(other)
+    for a, b in ((25, 25.0), (1, 1.0)):
+        experiments = [Experiment.of("denoise", schedule="fixated_hard", severity=v) for v in (a, b)]
+        assert experiments[0] == experiments[1] and experiments[0].run_id == experiments[1].run_id
+        assert len({checkpoint.owner_of(experiment) for experiment in experiments}) == 1
     assert Experiment.of(epochs=PROFILES["demo"]["epochs"]).run_id == Experiment.of().run_id
 
 

@@ -156,9 +156,15 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     monkeypatch.setitem(SCHEDULES, "mid", Fixated())
     refused(lambda: Experiment.of(schedule="mid"), "schedule='mid' has no severity", kind=ParameterError)
     assert Experiment.of(schedule="mid", severity=5.0).severity == 5
-    monkeypatch.setitem(SCHEDULES, "own", lambda *_: np.ones(4))
-    own = Experiment.of(schedule="own", profile="smoke")
-    refused(lambda: results.train(own), "'own' returned array([1., 1., 1., 1.]), not 5 weights", kind=ParameterError)
+    for returned, words in (
+        (np.ones(4), "returned array([1., 1., 1., 1.]), not 5 weights"),
+        (-np.ones(5), ": [-1.0, "),
+        *((np.stack([np.ones(5), [1, 1, 1, 1, bad]]), "no factors of a loss") for bad in (-1, np.nan, np.inf)),
+        (np.stack([np.ones(5), np.zeros(5)]), "no factors of a loss"),
+    ):
+        monkeypatch.setitem(SCHEDULES, "own", lambda *_, returned=returned: returned)
+        own = Experiment.of(schedule="own", profile="smoke")
+        refused(lambda own=own: results.train(own), "'own'", words, kind=ParameterError)
 
 
 def test_a_schedule_with_a_memory_gives_the_same_shares_interrupted_or_not(demo, monkeypatch, resumes_exactly):
