@@ -88,8 +88,8 @@ def on_device(precision: str | None, captured: bool, experiment, options) -> Con
     take = quickest(step) if captured else step
 
     def learn():
-        drawn = batches(step, 0, *allocation(experiment, step.schedule, 0, None))
-        train_epoch(experiment, step.network, step.optimizer, take, drawn, 0)
+        counts, factors = allocation(experiment, step.schedule, 0, None)
+        train_epoch(experiment, step.network, step.optimizer, take, batches(step, 0, counts, factors), 0)
 
     def turn():
         return measure.seconds_of(learn, 1, options.device) / experiment.iterations
@@ -206,5 +206,5 @@ def gate(name: str, options: measure.Options) -> float:
 def same_batches(experiment, device: str):
     """Yield the batches (x, y) that `train_epoch` draws in its first epoch."""
     step = step_of(experiment, device)
-    for index, low, high, *_ in batches(step, 0, *allocation(experiment, step.schedule, 0, None)):
+    for index, low, high, *_ in batches(step, 0, allocation(experiment, step.schedule, 0, None)[0]):
         yield step.draw(index, low, high)

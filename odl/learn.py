@@ -46,16 +46,19 @@ def learn(experiment, schedule, images, x_validation, network, optimizer, histor
 
 
 def allocation(experiment, schedule: Schedule, epoch: int, scores) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return images per level of each batch of an epoch, (steps, N), and what an image counts (N,); None if fixated.
+    """Return images per level of each batch of an epoch, (steps, N), None if fixated, and what an image counts.
 
-    `scores` are the last validation PSNRs, or the schedule's own feedback, None before the first epoch. Raises
-    ParameterError for unusable weights or factors.
+    `scores` are the last validation PSNRs, or the schedule's own feedback, None before the first epoch; the second is
+    (N,), or None where all images count the same. Raises ParameterError for unusable weights or factors.
     """
     if schedule.fixated_on is not None:
         return None, None
     given = schedule(epoch / experiment.epochs, scores, paper.N_LEVELS)
     weights, factors = usable_weights(given, paper.N_LEVELS, experiment.schedule)
-    return allocate_batches(weights**experiment.sharpness, experiment.batch_size, experiment.iterations)[0], factors
+    try:
+        return allocate_batches(weights**experiment.sharpness, experiment.batch_size, experiment.iterations)[0], factors
+    except ValueError as error:
+        raise ParameterError(f"schedule {experiment.schedule!r}: {error}") from None
 
 
 def mean_batch(counts) -> dict:
@@ -95,7 +98,7 @@ class Step:
         self.images, self.pool = images, hard_pool(experiment, images) if schedule.pool else None
         self.generator = torch.Generator(images.offset.device)
 
-    def __call__(self, index, low, high, factor, keep=None) -> torch.Tensor:
+    def __call__(self, index, low, high, factor=None, keep=None) -> torch.Tensor:
         """Take a step of Equation 2: by the mean squared error over all pixels. Returns the loss.
 
         `index` (B,) of images, `low` and `high` (B,) the ends of each image's severity; `factor` (B,) is what an image
@@ -103,7 +106,8 @@ class Step:
         """
         x, y = self.draw(index, low, high)
         x_hat = forward(self.network, y, self.experiment.precision)
-        loss = factor * ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
+        loss = ((x_hat - x) ** 2).flatten(1).mean(1)  # (B,)
+        loss = loss if factor is None else factor * loss
         loss = (loss if keep is None else loss.topk(keep).values).mean()
         self.optimizer.zero_grad()
         loss.backward()
@@ -121,7 +125,7 @@ class Step:
         return x, task_of(self.experiment).corrupt_between(x, low, high, self.generator, centred)
 
 
-def batches(step: Step, epoch: int, counts, factors):
+def batches(step: Step, epoch: int, counts, factors=None):
     """Yield each batch of an epoch as `Step` takes it, everything drawn from (seed, epoch).
 
     `counts` and `factors` are what `allocation` returns.
@@ -135,22 +139,23 @@ def batches(step: Step, epoch: int, counts, factors):
     order = shuffled(items, experiment.iterations * experiment.batch_size, generator)
     for i, index in enumerate(order.split(experiment.batch_size)):
         row = i % len(lows)
-        yield index, lows[row], highs[row], factors[row], keep
+        yield index, lows[row], highs[row], None if factors is None else factors[row], keep
 
 
 def severities(experiment, schedule: Schedule, counts, factors, device):
-    """Return lower and upper severity of every image of n batches, and what it counts: (n, B) each.
+    """Return lower and upper severity of every image of n batches, and what it counts or None: (n, B) each.
 
     counts: images per level of each batch (n, N); None, as for fixated models, stands for one batch.
     """
     if counts is None:
         value = experiment.severity or paper.TASKS[experiment.task][schedule.fixated_on]
         bound = torch.full((1, experiment.batch_size), float(value), device=device)
-        return bound, bound, torch.ones_like(bound)
+        return bound, bound, None
     counts = torch.as_tensor(counts)
     level = torch.arange(1, counts.shape[1] + 1)
     levels = torch.stack([level.repeat_interleave(row) for row in counts]).to(device)
-    factors = torch.as_tensor(factors, dtype=torch.float32, device=device)[levels - 1]
+    if factors is not None:
+        factors = torch.as_tensor(factors, dtype=torch.float32, device=device)[levels - 1]
     return *task_of(experiment).bounds(levels), factors
 
 

@@ -30,6 +30,7 @@ class Sampler:
         if needs or getattr(row, "fixated_on", None) is not None or getattr(row, "pool", False):
             raise ParameterError(f"schedule={schedule!r} needs more than scores, so no other loop can have it")
         self.schedule, self.name, self.batch_size, self.n_levels = begin(row), schedule, batch_size, n_levels
+        self.remembers = isinstance(row, type)
         self.tell(0.0)
 
     def tell(self, done: float, scores=None) -> None:
@@ -41,13 +42,14 @@ class Sampler:
         number("done", done, 0, 1)
         try:
             told = None if scores is None else [float(score) for score in scores]
-            if told is not None and (len(told) != self.n_levels or not np.isfinite(told).all()):
+            if told is not None and (len(told) != self.n_levels or self.remembers and not np.isfinite(told).all()):
                 raise ValueError(f"scores={told} are not {self.n_levels} finite numbers, one a level")
             given = self.schedule(done, told, self.n_levels)
         except (IndexError, TypeError, ValueError) as error:
             raise ParameterError(f"schedule={self.name!r} with n_levels={self.n_levels}: {error}") from error
-        self.weights, self.factors = usable_weights(given, self.n_levels, self.name)
-        self.owed = 0
+        self.weights, factors = usable_weights(given, self.n_levels, self.name)
+        self.factors = np.ones(self.n_levels) if factors is None else factors
+        _, self.owed = allocate_batches(self.weights, self.batch_size, 0)  # refuses unusable weights
 
     def batch(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the level of each image of the next batch, easiest first, and what each counts: (B,), (B,)."""

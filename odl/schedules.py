@@ -13,10 +13,10 @@ import numpy as np
 from odl.parameters import ParameterError
 
 
-def usable_weights(given, n: int, name) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights (n,) in what schedule `name` gave, and what an image of a level counts (n,).
+def usable_weights(given, n: int, name) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the weights (n,) in what schedule `name` gave, and what an image of a level counts: None where all alike.
 
-    Raises ParameterError for another shape, and for numbers that are not finite, negative or all zero.
+    Raises ParameterError for another shape, and for factors that are not finite, negative or all zero.
     """
     try:
         weights = np.asarray(given, dtype=float)
@@ -24,10 +24,9 @@ def usable_weights(given, n: int, name) -> tuple[np.ndarray, np.ndarray]:
         weights = np.array(None)
     if weights.shape not in ((n,), (2, n)):
         raise ParameterError(f"schedule {name!r} returned {given!r}, not {n} weights")
-    weights, factors = weights if weights.ndim == 2 else (weights, np.ones(n))
-    for what, numbers in (("weights", weights), ("factors of a loss", factors)):
-        if not (np.isfinite(numbers).all() and numbers.min() >= 0 and 0 < numbers.sum() < np.inf):
-            raise ParameterError(f"schedule {name!r}: {numbers.tolist()} are no {what}, 0 or more")
+    weights, factors = weights if weights.ndim == 2 else (weights, None)
+    if factors is not None and not (np.isfinite(factors).all() and factors.min() >= 0 < factors.max()):
+        raise ParameterError(f"schedule {name!r}: {factors.tolist()} are no factors of a loss, 0 or more")
     return weights, factors
 
 
@@ -35,6 +34,7 @@ def allocate(weights, batch_size: int) -> np.ndarray:
     """Divide one batch, as figures show it, by non-negative weights (N,): integers that sum to `batch_size`.
 
     Paper: no rounding is specified; here: largest remainder, because it keeps the sum.
+    Raises ParameterError for unusable weights.
     """
     return allocate_batches(weights, batch_size, 1)[0][0]
 
@@ -44,11 +44,14 @@ def allocate_batches(weights, batch_size: int, batches: int, owed=0) -> tuple[np
 
     Training's way: the fraction that rounding leaves is carried to the next batch, and `owed` is what batches before
     left. The sum of all batches and of what is owed is Eq. 3's shares exactly, which differ from equal ones by less
-    than an image where PSNRs are alike.
+    than an image where PSNRs are alike. Raises ParameterError for weights that are not finite, negative or all zero.
     """
-    shares = np.asarray(weights, dtype=np.float64) / np.sum(weights) * batch_size
+    weights = np.asarray(weights, dtype=np.float64)
+    if not (weights.ndim == 1 and np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
+        raise ParameterError(f"weights={weights.tolist()} must be one a level, finite, not negative and not all zero")
+    shares = weights / weights.sum() * batch_size
     whole = np.floor(shares).astype(int)
-    counts, owed = np.tile(whole, (batches, 1)), np.zeros(len(shares)) + owed
+    counts, owed = np.tile(whole, (batches, 1)), np.zeros(len(weights)) + owed
     for row in counts:
         owed += shares - whole
         extra = np.argsort(-owed, kind="stable")[: batch_size - whole.sum()]

@@ -158,7 +158,7 @@ def test_half_an_addition_says_what_is_missing(demo, monkeypatch):
     assert Experiment.of(schedule="mid", severity=5.0).severity == 5
     for returned, words in (
         (np.ones(4), "returned array([1., 1., 1., 1.]), not 5 weights"),
-        (-np.ones(5), ": [-1.0, "),
+        (-np.ones(5), ": weights=[-1.0, "),
         *((np.stack([np.ones(5), [1, 1, 1, 1, bad]]), "no factors of a loss") for bad in (-1, np.nan, np.inf)),
         (np.stack([np.ones(5), np.zeros(5)]), "no factors of a loss"),
     ):

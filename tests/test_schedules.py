@@ -9,10 +9,9 @@ from conftest import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odl.parameters import ParameterError
 from odl.rivals import SCHEDULES
 from odl.sampler import Sampler
-from odl.schedules import allocate, allocate_batches, begin, dose, on_demand, usable_weights
+from odl.schedules import allocate, allocate_batches, begin, dose, on_demand
 
 weights = st.lists(st.floats(0, 1e6), min_size=1, max_size=8).filter(lambda w: sum(w) > 1e-6)
 
@@ -57,11 +56,11 @@ def test_equation_3_fills_the_batch_whatever_the_scores(psnr, batch):
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize(
     "bad",
-    [[0] * 5, [1, 1, 1, 1, -1], [1] * 4 + [math.nan], [1] * 4 + [math.inf], [1e308] * 5, 1, [1] * 4, {}],
-    ids=["zero", "negative", "nan", "inf", "sum", "one", "four", "none"],
+    [[0, 0], [1, -1], [1, math.nan], [1, math.inf], [1e308] * 5, 1],
+    ids=["zero", "negative", "nan", "inf", "sum", "one"],
 )
 def test_impossible_weights_are_refused(bad):
-    refused(lambda: usable_weights(bad, 5, "mine"), "'mine'", kind=ParameterError)
+    refused(lambda: allocate(bad, 100), "weights=", kind=ValueError)
 
 
 def levels_of(schedule, epoch, epochs):
@@ -116,7 +115,8 @@ def test_a_sampler_takes_a_function_and_refuses_what_needs_more_than_scores():
 @pytest.mark.parametrize("name, scores, said", [
     ("on_demand", [30.0, 28.0], "not 5 finite numbers"),
     ("group_dro", [30.0, 28.0, np.nan, 24.0, 22.0], "not 5 finite numbers"),
-    ("second_moment", [0.1, 0.2, 0.3, 0.4, -10.0], "no weights, 0 or more"),
+    ("inverse_mse", [30.0, 28.0, np.nan, 24.0, 22.0], "weights="),
+    ("second_moment", [0.1, 0.2, 0.3, 0.4, -10.0], "no factors of a loss"),
 ])  # fmt: skip
 def test_a_sampler_refuses_scores_that_divide_nothing_when_it_is_told_them(name, scores, said):
     sampler = Sampler(name)
