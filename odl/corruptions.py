@@ -47,7 +47,13 @@ class Task:
             raise ParameterError(f"task {self.name!r} has channels={self.channels!r}; 1 (grey) or 3 is needed")
 
     def bounds(self, level: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return lower and upper severity of each level in 1…6, in the task's unit, both of the shape of `level`."""
+        """Return lower and upper severity of each level in 1…6, in the task's unit, both of the shape of `level`.
+
+        Raises ParameterError for another level, on a CPU.
+        """
+        if level.device.type == "cpu" and level.numel():  # a GPU would have to wait for it
+            for end in level.aminmax():
+                integer("level", end.item(), 1, paper.N_LEVELS + 1)
         table = torch.tensor(paper.TASKS[self.name]["levels"], dtype=torch.float32, device=level.device)
         return table[level - 1].unbind(-1)
 
@@ -55,15 +61,16 @@ class Task:
         """Corrupt x (B, channels, 64, 64) in [-1, 1] at `level`: 1…6, a vector (B,) of such, `easy` or `hard`.
 
         The last two are the severities of the fixated models (Sec. 6.4). `generator` is on x's device. Raises
-        ParameterError for another integer or word.
+        ParameterError for another integer or word; a vector is looked at on a CPU alone, for which nothing waits.
         """
         if isinstance(level, str):
             choice("level", level, ("easy", "hard"))
             severity = paper.TASKS[self.name][level]
             return self.corrupt_between(x, severity, severity, generator, centred=True)
-        level = torch.as_tensor(level)
-        for end in level.aminmax():
-            integer("level", end.item(), 1, paper.N_LEVELS + 1)
+        if isinstance(level, Real):  # NumPy's too
+            integer("level", level, 1, paper.N_LEVELS + 1)
+        check_images(x)
+        level = torch.as_tensor(level, device=x.device).expand(len(x))
         return self.corrupt_between(x, *self.bounds(level), generator)
 
     def corrupt_between(self, x, low, high, generator, centred: bool = False) -> torch.Tensor:
@@ -74,15 +81,13 @@ class Task:
         ParameterError on a CPU, and so do an x of another shape or type, a y unlike x, and one beyond `MAX_ABS_VALUE`
         in the first batch of a task.
         """
-        square = isinstance(x, torch.Tensor) and x.ndim == 4 and len(x) > 0 and x.shape[-2] == x.shape[-1]
-        if not square or x.dtype != torch.float32:
-            needed = "32-bit floats (images, channels, side, side) in [-1, 1]"
-            raise ParameterError(f"x is {kind_of(x)}; {needed} are needed")
+        check_images(x)
         low, high = (torch.as_tensor(v, dtype=torch.float32, device=x.device).expand(len(x)) for v in (low, high))
         severity = self.draw(low.clone(), high.clone(), x.shape[-1], generator, centred)
         y = self.apply(x.clone(), severity, generator)  # may write in place
         if not isinstance(y, torch.Tensor) or (y.shape, y.dtype) != (x.shape, x.dtype):
-            raise ParameterError(f"task {self.name!r} made {kind_of(y)} of images {kind_of(x)}")
+            made = f"{y.dtype} {tuple(y.shape)}" if isinstance(y, torch.Tensor) else type(y).__name__
+            raise ParameterError(f"task {self.name!r} made {made} of images {x.dtype} {tuple(x.shape)}")
         captured = y.is_cuda and torch.cuda.is_current_stream_capturing()
         if self not in RANGE_CHECKED and not captured:  # once, because a GPU waits for it
             low, high = (float(end) for end in y.aminmax())
@@ -94,9 +99,12 @@ class Task:
         return y
 
 
-def kind_of(x) -> str:
-    """Return the type and shape of a tensor, or what else it is."""
-    return f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
+def check_images(x) -> None:
+    """Raise ParameterError unless x is a batch of square images of 32-bit floats, one or more."""
+    square = isinstance(x, torch.Tensor) and x.ndim == 4 and len(x) > 0 and x.shape[-2] == x.shape[-1]
+    if not square or x.dtype != torch.float32:
+        given = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
+        raise ParameterError(f"x is {given}; 32-bit floats (images, channels, side, side) in [-1, 1] are needed")
 
 
 def uniform(shape, generator: torch.Generator) -> torch.Tensor:

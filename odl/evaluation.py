@@ -4,7 +4,7 @@ import pandas as pd
 import torch
 
 from odl import crops, paper
-from odl.corruptions import TASKS, Task, kind_of
+from odl.corruptions import TASKS, Task
 from odl.device import pytorch_defaults
 from odl.parameters import ParameterError, choice
 
@@ -57,7 +57,8 @@ def errors(restore, task: Task, x, level, generator) -> dict[str, torch.Tensor]:
         y = task.corrupt(part, level, generator)
         x_hat = restore(y.clone())  # may write in place
         if not torch.is_tensor(x_hat) or x_hat.shape != part.shape:
-            raise ParameterError(f"restore returned {kind_of(x_hat)} for images {kind_of(part)}")
+            found = tuple(x_hat.shape) if torch.is_tensor(x_hat) else type(x_hat).__name__
+            raise ParameterError(f"restore returned {found} for a tensor of images {tuple(part.shape)}")
         parts.append(scored(task, x_hat, part, y))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 

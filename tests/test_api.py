@@ -221,6 +221,19 @@ def test_masks_as_people_draw_them():
         (lambda x: odl.restore(Image.fromarray(np.float32(x[..., 0])), "deblur"), "image: a picture of floats from"),
         (lambda x: odl.restore(x, "inpaint", mask=square(81)), "100×81"),
         (lambda x: odl.restore(x, "inpaint", mask=square(100, 80)), "turned upright by its EXIF orientation"),
+        (lambda x: odl.TASKS["deblur"].corrupt(x, 7, None), "nearest: 6"),
+        (
+            lambda x: odl.TASKS["inpaint"].corrupt(torch.zeros(3, 64, 64), 1, None),
+            "x is torch.float32 (3, 64, 64); 32-bit floats",
+        ),
+        (
+            lambda x: odl.TASKS["deblur"].corrupt(torch.zeros(2, 3, 64, 80), "easy", None),
+            "(images, channels, side, side)",
+        ),
+        (lambda x: odl.TASKS["denoise"].corrupt(torch.zeros(2, 1, 64, 64).byte(), 1, None), "x is torch.uint8 (2, 1, "),
+        (lambda x: odl.TASKS["interpolate"].corrupt(x, 1, None), "x is ndarray; 32-bit floats"),
+        (lambda x: odl.TASKS["denoise"].corrupt(Image.fromarray(x), 1, None), "x is Image; 32-bit floats"),
+        (lambda x: odl.TASKS["deblur"].corrupt(x, 2.0, None), "level=2.0 is not a whole number"),
     ],
 )
 def test_a_mistake_is_one_line(call, expected):

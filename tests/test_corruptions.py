@@ -113,22 +113,22 @@ def test_a_blur_that_is_wider_than_its_kernel_is_refused():
     assert TASKS["deblur"].corrupt(x[..., :25, :25], 5, generator()).isfinite().all()
 
 
-def test_what_are_no_square_images_of_32_bit_floats_is_refused():
-    x = images(2)
-    others = {str(y.dtype): y for y in (x.double(), x.half(), x.byte())} | {
-        "(3, 64, 64)": x[0],
-        "(2, 3, 64, 60)": x[..., 4:],
-    }
-    for given, y in (others | {"(0, 3, 64, 64)": x[:0], "ndarray": x.numpy()}).items():
-        for level in (3, "easy"):
-            refused(lambda y=y, level=level: TASKS["deblur"].corrupt(y, level, generator()), given, "32-bit floats")
+@pytest.mark.parametrize("task", TASKS)
+def test_images_of_other_numbers_are_refused(task):
+    for dtype in (torch.float64, torch.float16, torch.uint8):
+        x = images(2, TASKS[task].channels).to(dtype)
+        refused(lambda x=x: TASKS[task].corrupt(x, 3, generator()), f"{dtype}", "32-bit floats")
+    refused(lambda: TASKS[task].corrupt(images(0, TASKS[task].channels), 3, generator()), "(0, ", "32-bit floats")
 
 
-@pytest.mark.parametrize("level", [0, -1, 7, [0, 1], [5, 7], 2.5, 2.0, [2.5, 3]])
+@pytest.mark.parametrize("level", [0, -1, 7, [0, 1], [5, 7], 2.5, [2.5, 3]])
 def test_a_level_that_no_task_has_is_refused_alone_and_in_a_vector(level):
-    named = f"level={next((n for n in np.ravel(level) if n not in LEVELS), level)}"
+    named = f"level={next(n for n in np.ravel(level) if n not in LEVELS)}"
     given = level if np.isscalar(level) else torch.tensor(level)
-    refused(lambda: TASKS["inpaint"].corrupt(images(2), given, generator()), named, "from 1 to 6", kind=ParameterError)
+    acts = [lambda: TASKS["inpaint"].corrupt(images(2), given, generator())]
+    acts += [lambda: TASKS["inpaint"].bounds(torch.tensor(np.atleast_1d(level)))]
+    for act in acts:
+        refused(act, named, "from 1 to 6", kind=ParameterError)
 
 
 @pytest.mark.parametrize("sigma", [1, 10, 25, 70, 120])
