@@ -9,12 +9,15 @@ from functools import cache
 from urllib.parse import unquote, urldefrag
 
 import build
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from filelock import FileLock
 from page_facts import AXE, DESK, HTML, LAB, LOADED, PHONE, ROOT, bytes_of, load, look, network, requests, served
 from PIL import Image
 from test_lab import check_against_torch, set_fixation
+
+from companion.disk import files
 
 SOURCES = [*build.LINKED, "notebooks", "data/results"]
 PAGES = [f"{file}.html" for file in build.toc()]
@@ -206,6 +209,14 @@ def test_the_slider_of_the_first_page_moves_pictures_and_scores(chromium, html):
     scores = chromium.texts(f".odl-strip span:nth-child({int(after[0]) + 1})")
     pairs = ", ".join(f"{name} {score}" for name, score in zip(names, scores, strict=True))
     assert chromium.run(heard) == f"PSNR at {after[1]} deleted: {pairs}."
+
+
+def test_the_scorecard_has_a_row_for_every_claim(soup):
+    stored = [
+        files.results() / f"reference/tables/scorecard-{name}-all.csv" for name in ("bsds500", "celeba10k-native")
+    ]
+    rows = [len(table.select("tbody tr:not(.odl-section)")) for table in soup(SCORECARD).select("table.odl-scorecard")]
+    assert rows == [len(pd.read_csv(path)) for path in stored]
 
 
 @pytest.mark.parametrize("page", ["problem", "idea", "feedback", "contest", "others", "today"])

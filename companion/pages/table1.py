@@ -162,20 +162,20 @@ def planned(schedule: str) -> bool:
     return np.array_equal(batch(schedule, 0.5), batch(schedule, 0.5, np.linspace(40, 10, paper.N_LEVELS)))
 
 
-def plot_schedules(schedules=published.SEVEN):
-    """Draw images per level in a batch over training, for those of the schedules that are `planned`."""
-    names = [name for name in schedules if planned(name)]
-    n = max(1, len(names))
-    figure, axes = subplots(1, n, figsize=(1.1 + 1.5 * n, 2.2), sharey=True, squeeze=False, layout="constrained")
+def plot_schedules():
+    """Draw images per level in a batch over training, for those of the seven schedules that are `planned`."""
+    names = [name for name in published.SEVEN if planned(name)]
+    size = (1.1 + 1.5 * len(names), 2.2)
+    figure, axes = subplots(1, len(names), figsize=size, sharey=True, layout="constrained")
     done = np.linspace(0, 1, 200, endpoint=False)
     look = {"colors": LEVEL_COLOURS, "labels": range(1, paper.N_LEVELS + 1)}
-    for axis, name in zip(axes[0], names, strict=False):
+    for axis, name in zip(axes, names, strict=True):
         axis.stackplot(done, np.transpose([batch(name, d) for d in done]), **look)
         axis.set(xlim=(0, 1), ylim=(0, paper.BATCH_SIZE), xticks=[0, 0.5, 1])
         axis.set_title("\n".join(title_of(name).split(maxsplit=1)), fontsize=9)
         axis.set_xlabel("share of training", fontsize=8)
-    axes[0, 0].set_ylabel("images per batch")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), title="level", loc="outside right center", fontsize=8)
+    axes[0].set_ylabel("images per batch")
+    figure.legend(*axes[0].get_legend_handles_labels(), title="level", loc="outside right center", fontsize=8)
     return figure
 
 
