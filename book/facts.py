@@ -33,6 +33,7 @@ LEVEL_5 = str(paper.N_LEVELS)
 TEST_PHOTOGRAPHS = 50  # of bsds500: half of what it has for validation
 RULES_TODAY = {EQUATION3: "Equation 3", STRONG: "k = 4", SECOND_MOMENT: "√E[L²]", "inverse_mse": "1/MSE"}
 RULES_TODAY |= {CURRICULUM: "curriculum"}  # that both networks, or the newer one alone, trained with
+NARROW = ", width 8, 10,000 steps"  # as `dose.name` has it
 TINY = 1e-10  # a p-value that nobody would call chance
 
 
@@ -206,6 +207,7 @@ def feedback() -> dict:
         "told_interpolate": count(moved_by(judge.runs_of(runs_on("faces"), TOLD, ["interpolate"]))),
         "told_hard": span(over(TOLD, EQUAL, ("faces",), paper.MASKED, [LEVEL_5], COMPOSITE), psnr),
         "told_mean": margin(mean_margin("faces", "inpaint", TOLD, EQUAL, LEVELS, COMPOSITE)),
+        "narrow_loss": psnr(mean_margin("faces", "denoise", EQUAL + NARROW, STRONG + NARROW)),
     }
 
 

@@ -505,6 +505,22 @@ def test_what_batch_statistics_give_back_of_a_staged_curriculum_is_what_the_file
     assert max(high for (task, _), (_, high) in ends.items() if task == "interpolate") < 0  # "it gets worse"
 
 
+def test_what_feedback_does_in_a_narrow_network_is_what_the_files_hold():
+    """Width 8, 10,000 steps: no difference by either score, in plain loops."""
+    suffix = "-width=8-epochs=100-iterations=100"
+    for (task, column), more in product(
+        (("denoise", "psnr"), ("inpaint", "psnr"), ("inpaint", "psnr_kept")), ("", "-sharpness=4")
+    ):
+        equal = by_hand("reference", FACES, task, "rigid_joint", column, network=suffix)
+        ours = by_hand("reference", FACES, task, "on_demand", column, network=suffix + more)
+        assert [*ours] == [*equal] == [10, 11, 12, 13, 14]
+        margins = [ours[seed] - equal[seed] for seed in ours]
+        within = stats.t.interval(0.9, 4, np.mean(margins), stats.sem(margins))
+        assert -0.1 < within[0] < within[1] < 0.1, (task, column, more)
+        if task == "denoise" and more:
+            assert facts.feedback()["narrow_loss"].value == pytest.approx(-np.mean(margins), abs=1e-6)
+
+
 def test_the_ruined_face_of_chapter_1_comes_back_when_statistics_alone_move():
     """Not whole: it stays below what a network of all levels makes of it; and strong blur is restored either way."""
     assert len(sets.DEMO["train"]) == 9 and "astronaut.png" in sets.DEMO["train"]  # "nine", "this one among them"
