@@ -70,7 +70,7 @@ def photographs_or_demo(dataset: str, profile: str = "reference") -> dict[str, n
     try:
         return dict(grey_photographs(dataset, profile))
     except sets.DataError as error:
-        print(f"Pictures below are the demo photographs: {error}")
+        print(f"The demo photographs stand in: {error}")
         return dict(grey_photographs("demo", profile))
 
 

@@ -66,16 +66,15 @@ def percent(run) -> np.ndarray:
 
 
 def describe_doses(runs: dict) -> str:
-    """Say how large the dose is; runs: task → Result or None. No claim is decided by this."""
+    """Say what a dose decides; runs: task → Result or None."""
     found = {task: run for task, run in runs.items() if run}
     if not found:
         return sentences.QUESTION_OPEN
-    doses = ", ".join(f"{100 * judge.dose_of(run):.2f} % for {plain(task)}" for task, run in found.items())
     words = (
         f"Rigid joint learning has a dose of 0: every level gets 1/{paper.N_LEVELS} of the batch. That a lower PSNR "
         "gets more images is Equation 3 itself; whether it matters is the question of dose and ladder, the next page."
     )
-    return f"The dose is {doses}.\n\n{words}\n\n{sentences.scale([*found.values()])}"
+    return f"{words}\n\n{sentences.scale([*found.values()])}"
 
 
 def judge_shift(evidence: Evidence) -> Decision:

@@ -206,8 +206,8 @@ def describe_doses(experiments: list[Experiment]) -> str:
     lines = {f"k = {minus(k)}{note}": judge_dose(evidence, k) for k, note in notes.items()}
     early = {plain(task): margins for task in paper.AS_SHIPPED if (margins := early_margins(evidence, task))}
     each = "; ".join(f"{task} {estimate(margins)}" for task, margins in early.items())
-    text = f"While the learning rate is constant, over epochs 50 to 80 %, Equation 3 − equal shares is {each}, by the "
-    return page(lines, list(evidence.runs.values()), f"{text}validation PSNR of levels 1 to 5." if each else "")
+    text = f"While the learning rate is constant, from 50 to 80 % of the epochs, Equation 3 − equal shares is {each}, "
+    return page(lines, list(evidence.runs.values()), f"{text}by the validation PSNR of levels 1 to 5." if each else "")
 
 
 def early_margins(evidence: Evidence, task: str) -> list[float]:

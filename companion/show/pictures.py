@@ -34,7 +34,7 @@ def photographs(name: str, split: str = "test", train_images: int = 0) -> Pack:
     try:
         return load(name, split, train_images)
     except DataError as error:
-        print(f"Pictures below are the demo photographs: {error}")
+        print(f"The demo photographs stand in: {error}")
         return load("demo", split)
 
 
