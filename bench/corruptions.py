@@ -23,7 +23,7 @@ def run(options: measure.Options) -> dict:
     A contestant counts where its mean squared change of the pixels, over `gate_batches`, is near that of the loop.
     """
     full = {"batch": 100, "calls": 20, "loop_calls": 3, "gate_batches": 40}  # calls a turn
-    size = options.sizes(full, {"batch": 10, "calls": 1, "loop_calls": 1}, {"calls": 200})
+    size = options.sizes(full, {"batch": 60, "calls": 1, "loop_calls": 1}, {"calls": 200})
     dataset, rows = measure.dataset(options), []
     photographs = crops.fixed_crops(packs.load(dataset, "train"), size["batch"], "benchmark").contiguous()
     for name in TASKS:
