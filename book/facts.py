@@ -13,6 +13,7 @@ from measured import DATASET, NOT_MEASURED, PAIR, PROFILE, SEEDS, duration, load
 from scipy import stats
 
 from companion import judge, published
+from companion.claims.claims import LONG_RUN, NARROW
 from companion.disk import files
 from companion.judge import COMPOSITE, LEVELS, gaps
 from companion.measure import cards
@@ -33,7 +34,6 @@ LEVEL_5 = str(paper.N_LEVELS)
 TEST_PHOTOGRAPHS = 50  # of bsds500: half of what it has for validation
 RULES_TODAY = {EQUATION3: "Equation 3", STRONG: "k = 4", SECOND_MOMENT: "√E[L²]", "inverse_mse": "1/MSE"}
 RULES_TODAY |= {CURRICULUM: "curriculum"}  # that both networks, or the newer one alone, trained with
-NARROW = ", width 8, 10,000 steps"  # as `dose.name` has it
 TINY = 1e-10  # a p-value that nobody would call chance
 
 
@@ -176,7 +176,7 @@ def feedback() -> dict:
     ours, equal = np.moveaxis(printed, 1, 0)  # each (4 tasks, 2 data sets, L2 and PSNR)
     late = [dose.early_margins(evidence, task) for evidence in sets().values() for task in paper.TASKS]
     long = dose.load_runs(catalogue.ladder(PROFILE, DATASET, SEEDS))
-    long_pair = [f"{name}, width 32, 60,000 steps" for name in PAIR]
+    long_pair = [name + LONG_RUN for name in PAIR]
     tables = [dose.levels_table(evidence) for evidence in worlds().values()]
     pulls = [norm for table in tables for norm in table.pull[table.level == paper.N_LEVELS]]  # level 1's is 1
     return {

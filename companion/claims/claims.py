@@ -258,7 +258,6 @@ CLAIMS += [Claim(SECONDARY, *row) for row in [  # what follows from it or stands
 
 LONG_RUN, PLATEAU = ", width 32, 60,000 steps", ", width 8, 300,000 steps"  # as `dose.name` has them
 NARROW, LONGER = ", width 8, 10,000 steps", ", width 8, 30,000 steps"
-NARROW_TASKS = ("denoise", "inpaint")
 CLAIMS += [Claim(ASKED, "Eq. 3", *row) for row in [  # our questions: what the feedback does, and why
     ("Equation 3 at its own dose beats equal shares.",
      span(paper_gaps("on_demand", "rigid_joint")), "on-demand − rigid joint, mean PSNR, every task",
@@ -377,7 +376,7 @@ CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, why", *row) for row in [
      "told the composite", today.judge_composite_worst_gap),
     ("At a plateau, Equation 3 beats equal shares.",
      NO_NUMBER, "width 8, 300,000 steps: on-demand − rigid joint, mean PSNR, denoising and inpainting",
-     contest("on_demand" + PLATEAU, "rigid_joint" + PLATEAU, NARROW_TASKS)),
+     contest("on_demand" + PLATEAU, "rigid_joint" + PLATEAU, catalogue.NARROW_TASKS)),
 ]]
 CLAIMS += [
     Claim(SECONDARY, "Table 1, Supp. E",
@@ -400,12 +399,12 @@ CLAIMS += [
 CLAIMS += [Claim(ASKED, f"{FACES_ALONE}, why", *row) for row in [  # the short lengths on the way to the plateau
     ("At width 8, Equation 3 beats equal shares.",
      NO_NUMBER, "width 8, 10,000 steps: on-demand − rigid joint, mean PSNR, denoising and inpainting",
-     contest("on_demand" + NARROW, "rigid_joint" + NARROW, NARROW_TASKS)),
+     contest("on_demand" + NARROW, "rigid_joint" + NARROW, catalogue.NARROW_TASKS)),
     ("At width 8, four times the dose beats equal shares.",
      NO_NUMBER, "width 8, 10,000 steps: 1/P⁴ − rigid joint, mean PSNR, denoising and inpainting",
-     contest("on_demand, k = 4" + NARROW, "rigid_joint" + NARROW, NARROW_TASKS)),
+     contest("on_demand, k = 4" + NARROW, "rigid_joint" + NARROW, catalogue.NARROW_TASKS)),
     ("At width 8, after three times the training, Equation 3 beats equal shares.",
      NO_NUMBER, "width 8, 30,000 steps: on-demand − rigid joint, mean PSNR, denoising and inpainting",
-     contest("on_demand" + LONGER, "rigid_joint" + LONGER, NARROW_TASKS)),
+     contest("on_demand" + LONGER, "rigid_joint" + LONGER, catalogue.NARROW_TASKS)),
 ]]
 # fmt: on

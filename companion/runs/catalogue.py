@@ -243,6 +243,7 @@ class Block(NamedTuple):
 
 
 ALL, FIRST, NEXT, THREE, LAST = slice(None), slice(1), slice(1, 3), slice(3), slice(3, None)  # of the seeds
+NARROW_TASKS = ("denoise", "inpaint")  # of the narrow network: the flattest task and the widest spread
 CONFOUNDED = ("deblur", "denoise")  # tasks on which the cumulative curriculum is ahead on scenes
 OPPONENTS_BLOCK = "opponents"  # the place of the systems of others in Table 3 and Figure 6
 
@@ -313,15 +314,15 @@ def on_faces(profile: str) -> list[Block]:
         Block("E4-minimax", partial(specialists, ending="_composite", tasks=paper.MASKED), THREE),
         Block("E4-minimax", ("minimax_gap_composite",), THREE, paper.MASKED),
         # The narrow network until longer training gains little, a block a length.
-        Block("E2-10k", ("rigid_joint", "on_demand"), ALL, ("denoise", "inpaint"), narrow(100)),
-        Block("E2-10k", ("on_demand",), ALL, ("denoise", "inpaint"), narrow(100, sharpness=4)),
-        Block("E2-30k", ("rigid_joint", "on_demand"), THREE, ("denoise", "inpaint"), narrow(300)),
-        Block("E2-30k-more", ("rigid_joint", "on_demand"), LAST, ("denoise", "inpaint"), narrow(300)),
-        Block("E2-30k-more", ("on_demand",), ALL, ("denoise", "inpaint"), narrow(300, sharpness=4)),
-        Block("E2-100k", ("rigid_joint", "on_demand"), THREE, ("denoise", "inpaint"), narrow(1000)),
-        Block("E2-100k", ("on_demand",), THREE, ("denoise", "inpaint"), narrow(1000, sharpness=4)),
-        Block("E2-300k", ("rigid_joint", "on_demand"), THREE, ("denoise", "inpaint"), narrow(3000)),
-        Block("E2-300k", ("on_demand",), THREE, ("denoise", "inpaint"), narrow(3000, sharpness=4)),
+        Block("E2-10k", ("rigid_joint", "on_demand"), ALL, NARROW_TASKS, narrow(100)),
+        Block("E2-10k", ("on_demand",), ALL, NARROW_TASKS, narrow(100, sharpness=4)),
+        Block("E2-30k", ("rigid_joint", "on_demand"), THREE, NARROW_TASKS, narrow(300)),
+        Block("E2-30k-more", ("rigid_joint", "on_demand"), LAST, NARROW_TASKS, narrow(300)),
+        Block("E2-30k-more", ("on_demand",), ALL, NARROW_TASKS, narrow(300, sharpness=4)),
+        Block("E2-100k", ("rigid_joint", "on_demand"), THREE, NARROW_TASKS, narrow(1000)),
+        Block("E2-100k", ("on_demand",), THREE, NARROW_TASKS, narrow(1000, sharpness=4)),
+        Block("E2-300k", ("rigid_joint", "on_demand"), THREE, NARROW_TASKS, narrow(3000)),
+        Block("E2-300k", ("on_demand",), THREE, NARROW_TASKS, narrow(3000, sharpness=4)),
         Block("long", MAIN_CONTEST, FIRST, numbers=long),
         Block("long-more", (*MAIN_CONTEST, "cumulative_curriculum"), THREE, numbers=long),
         # The networks that are scored again with BatchNorm statistics of each level; all are in blocks above.
