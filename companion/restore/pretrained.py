@@ -40,8 +40,7 @@ def load(task: str) -> EncoderDecoder:
 
     It maps (B, 3, 64, 64) in [-1, 1] to the same shape; (B, 1, 64, 64) to denoise. Of the weights that are here those
     of the longest training are taken, but for inpainting, where it closes squares better and scratches worse;
-    those that ship are checked against their manifest. Raises ParameterError,
-    FileNotFoundError, or DamagedFile.
+    those that ship are checked against their manifest. Raises ParameterError, FileNotFoundError, or DamagedFile.
 
     >>> network = odl.load("deblur")
     """
