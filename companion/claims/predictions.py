@@ -17,7 +17,7 @@ its training on equal shares alone, 2,000 steps of seed 99 on each task, which c
 recalibration one look at shipped networks of scenes, one seed, on other photographs. No schedule but equal shares had
 been trained in today's network, and nothing had been told the composite. The lines of block E3-staged came later, when
 its question had been answered for fixated models, and no staged network had been scored with other statistics; those of
-E2-10k and E2-30k when everything else of these files was known, and of width 8 the first six of 42 runs were done, not read.
+E2-10k and E2-30k when all else of these files was known, and the first six of 42 runs of width 8 were done, not read.
 """
 
 from pathlib import Path
